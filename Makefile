@@ -53,9 +53,10 @@ training-test: install ## Test the training of the verifier; fetches PyTorch, so
 	$(BIN)/python -m pip install --quiet -e '.[training]'
 	$(BIN)/pytest -m training
 
-kafka: install ## Run a Kafka on localhost:9092 until Ctrl-C, for those without Docker
-	@scripts/test-requirements.sh
-	$(BIN)/python -m tests.support.kafka_broker
+kafka: ## Run a Kafka on localhost:9092 (or make kafka PORT=…) until Ctrl-C, for those without Docker
+	@scripts/bootstrap.sh
+	@scripts/test-requirements.sh kafka
+	$(BIN)/python -m tests.support.kafka_broker --port $(or $(PORT),9092)
 
 bench: install ## List the benchmarks
 	@for script in $$(grep -l '__main__' benchmarks/*.py); do \
@@ -74,8 +75,9 @@ docs: install ## Build the site of docs/ into build/site; a broken link is an er
 docs-serve: docs ## Build the site and show it on http://127.0.0.1:8001 until Ctrl-C
 	$(BIN)/python -m http.server --directory build/site --bind 127.0.0.1 8001
 
-helm-docs: install ## Write the chart's README from the comments of its values
+helm-docs: install ## Write the chart's README from the comments of its values, its schema from the settings
 	@scripts/deploy-tools.sh
+	$(BIN)/python -m scripts.chart_schema
 	"$${GUARDRAIL_DEPLOY_TOOLS:-$$HOME/.cache/guardrail/deploy-tools}/bin/helm-docs" --chart-search-root helm/guardrail
 
 helm-record: install ## Record anew what the chart renders to; read the diff

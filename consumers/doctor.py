@@ -489,10 +489,9 @@ def check_topics(settings: KafkaSettings, seen: ClusterSeen) -> list[Check]:
     """Every topic: whether it is there, and whether it is as it should be."""
     topics = settings.topics
     checks: list[Check] = []
-    create = f"guardrail topics create -b {settings.bootstrap_servers}"
     missing = [name for name in topics.names() if name not in seen.topics and name not in seen.hidden]
     if missing:
-        checks.append(Check("topics", "missing", "fail", ", ".join(missing), create))
+        checks.append(Check("topics", "missing", "fail", ", ".join(missing), settings.create_command))
     for name in topics.names():
         topic = seen.topics.get(name)
         if name in seen.hidden:
@@ -545,7 +544,7 @@ def _of_partitions(
             "fail",
             f"{_count(topic.partitions, 'partition')}, and {topics.responses} has {shared.partitions}: "
             "a guard would not find the answers in flight",
-            f"stop the guards, delete {name}, then: guardrail topics create -b {settings.bootstrap_servers}",
+            f"stop the guards, delete {name}, then: {settings.create_command}",
         )
     if topic.leaderless:
         yield Check(

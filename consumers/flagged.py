@@ -8,22 +8,26 @@ store: a receiver that fails never keeps a case from being stored.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from typing import Final
 
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 
 from consumers.cases import CaseStore, NewCase
 from consumers.kafka.client import (
     close_consumer,
+    closed_in_time,
     connect_admin,
     groupless_options,
     require_topics,
     translated,
 )
+from consumers.kafka.presence import Presence
 from consumers.reading import open_topic
 from consumers.settings import KafkaSettings
 from consumers.webhook import Webhook
@@ -34,6 +38,7 @@ from guardrail.events import FlaggedCase, parse_output
 _POLL_MS: Final = 250
 _AT_ONCE: Final = 100
 _CLOSE_S: Final = 5.0
+_WAITING_TOLD_S: Final = 3.0
 _STORE_RETRIES_S: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """After these waits the process ends with the store's error, and whatever started it starts it again. In sum
 less than Kafka's max.poll.interval.ms, after which the partitions would go to another member."""
@@ -63,20 +68,18 @@ class FlaggedSubscriber:
         self._webhook = webhook
         self._retries_s = retries_s
         self._topic = settings.topics.flagged
-        self.waits_for = "the subscriber starts"
-        """What keeps it from its work, for a readiness probe; empty: nothing."""
+        self._presence: Presence | None = None
+        self._waits_for = "the subscriber starts"
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until ``stop``: what was read by then is stored and committed, and posts under way are ended.
 
         Raises TransportError, ConfigError, and CaseStoreError when the store stays away.
         """
-        admin = await connect_admin(self._settings)
-        try:
-            await require_topics(admin, self._settings, [self._topic])
-        finally:
-            await admin.close()
         async with AsyncExitStack() as stack:
+            admin = await connect_admin(self._settings)
+            stack.push_async_callback(_close_admin, admin)
+            await require_topics(admin, self._settings, [self._topic])
             consumer = AIOKafkaConsumer(
                 self._topic, **{**groupless_options(self._settings), "group_id": group_of(self._settings)}
             )
@@ -85,26 +88,48 @@ class FlaggedSubscriber:
                 await consumer.start()
             except (KafkaError, OSError) as error:
                 raise translated(error, f"reading topic {self._topic}") from error
-            self.waits_for = ""
+            self._waits_for = ""
             _log.info("flagged.started", topic=self._topic, group=group_of(self._settings))
-            if self._webhook is None:
-                await self._read(consumer, stop)
-                return
+            self._presence = Presence(
+                self._settings, consumer, admin, [self._topic], [self._topic], without="no case is stored"
+            )
             leave = asyncio.Event()
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._webhook.run(leave), name="webhook")
+                watching = group.create_task(self._presence.watch(), name="kafka-presence")
+                if self._webhook is not None:
+                    group.create_task(self._webhook.run(leave), name="webhook")
                 try:
                     await self._read(consumer, stop)
                 finally:
+                    watching.cancel()
                     leave.set()
-                    self._webhook.wake()
+                    if self._webhook is not None:
+                        self._webhook.wake()
+
+    @property
+    def waits_for(self) -> str:
+        """What keeps it from its work, for a readiness probe; empty: nothing."""
+        if self._presence is not None and self._presence.away:
+            return "Kafka"
+        if self._presence is not None and self._presence.missing:
+            return f"topic {self._topic}"
+        return self._waits_for
 
     async def _read(self, consumer: AIOKafkaConsumer, stop: asyncio.Event) -> None:
+        began, told = time.monotonic(), False
         while not stop.is_set():
             try:
                 batches = await consumer.getmany(timeout_ms=_POLL_MS, max_records=_AT_ONCE)
             except (KafkaError, OSError) as error:
                 raise translated(error, f"reading topic {self._topic}") from error
+            if not told and not consumer.assignment() and time.monotonic() - began > _WAITING_TOLD_S:
+                told = True
+                _log.info(
+                    "flagged.waiting",
+                    waits_for="partitions",
+                    hint="others of the group hold all of them, or one that was killed counts as dead after "
+                    f"kafka.client.session_timeout_ms, {self._settings.client['session_timeout_ms']} ms",
+                )
             if not batches:
                 continue
             found = [
@@ -129,9 +154,9 @@ class FlaggedSubscriber:
                 return await self._store.add(cases, notify=self._webhook is not None)
             except CaseStoreError as error:
                 _log.warning("flagged.store_away", error=str(error), again_in_s=wait_s)
-                self.waits_for = "the store of cases"
+                self._waits_for = "the store of cases"
                 await asyncio.sleep(wait_s)
-                self.waits_for = ""
+                self._waits_for = ""
         return await self._store.add(cases, notify=self._webhook is not None)
 
     async def _commit(self, consumer: AIOKafkaConsumer, positions: Mapping[TopicPartition, int]) -> None:
@@ -144,6 +169,10 @@ class FlaggedSubscriber:
             if not error.retriable:
                 raise translated(error, f"committing {self._topic}") from error
             _log.warning("flagged.not_committed", error=type(error).__name__)
+
+
+async def _close_admin(admin: AIOKafkaAdminClient) -> None:
+    await closed_in_time("admin client", admin.close(), _CLOSE_S)
 
 
 def _case_of(value: bytes | None, at_ms: int, partition: int, offset: int) -> NewCase | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, Literal
 
@@ -303,6 +304,8 @@ class GuardConsumer:
             self._guarantee = AtLeastOnce(transport, self._engine, commit_interval_ms=commit_interval_ms)
         self._paused: frozenset[Partition] = frozenset()
         self._full_since: float | None = None
+        self._untaken: deque[tuple[Holding, Record]] = deque()
+        """Records that were read before it showed that the judge is behind."""
         self._responses = ResponseLog()
         self._traces = traces
         self._waiting = Waiting(waiting_hint)
@@ -333,6 +336,8 @@ class GuardConsumer:
             judging=engine.judging,
             saturated=engine.saturated,
             oldest_held_s=None if self.waits_for() else engine.oldest_held_s(),
+            judge_wait_s=engine.judge_wait_s,
+            judge_behind=engine.behind,
             partitions=tuple(
                 PartitionState(
                     held.topic, held.index, holding.ready, held in self._paused, transport.unread(held)
@@ -402,14 +407,23 @@ class GuardConsumer:
             # The holdings at this moment: if one is thrown away in the meantime, its records don't belong to
             # its successor, which reads them again.
             holdings = self._guarantee.holdings()
-            for start in range(0, len(records), SLICE):
-                for record in records[start : start + SLICE]:
-                    holding = holdings.get(record.partition)
-                    if holding is not None and holding.admits(record):
+            self._untaken.extend(
+                (holding, record)
+                for record in records
+                if (holding := holdings.get(record.partition)) is not None
+            )
+            while self._untaken and not self._to_wait():
+                for _ in range(min(SLICE, len(self._untaken))):
+                    holding, record = self._untaken.popleft()
+                    if holding.admits(record):
                         self._intake.take(holding, record)
                 # Verdicts and timers need the event loop too.
                 await asyncio.sleep(0)
             self._regulate()
+
+    def _to_wait(self) -> bool:
+        """Whether text must wait for the judge to catch up: the time of its claims would run out."""
+        return self._engine.behind and not self._engine.shedding
 
     def _regulate(self) -> None:
         """Pause partitions that should be read no further for now, and make sure that every pause ends."""

@@ -12,7 +12,7 @@ path           does  says
 /readyz        GET   200 once in the group, with every partition's sessions restored; 503 and why otherwise
 /startupz      GET   200 once the judge is loaded and the guard has started
 /metrics       GET   all of ``guardrail.telemetry``, as text for Prometheus
-/reload        POST  reads the policies anew: 200, or 422 with what is wrong; from this host only
+/reload        POST  reads the policies anew: 200, 422 and what is wrong, 503 if it takes long; this host only
 /loglevel      PUT   sets the least level that is logged, the body; from this host only
 =============  ====  ================================================================
 """
@@ -44,6 +44,7 @@ log = structlog.get_logger(__name__)
 
 SUMMARY_S: Final = 60.0
 _REQUEST_S: Final = 10.0
+_RELOAD_S: Final = 8.0
 _MOST_BODY: Final = 1_024
 _READ_BYTES: Final = 16 * 1024
 _TEXT: Final = "text/plain; charset=utf-8"
@@ -71,9 +72,17 @@ class _Reply:
 class OpsServer:
     """Serves the paths above. ``reload`` reloads the policies; raises ConfigError."""
 
-    def __init__(self, health: Health, reload: Callable[[], Awaitable[str]] | None = None) -> None:
+    def __init__(
+        self,
+        health: Health,
+        reload: Callable[[], Awaitable[str]] | None = None,
+        *,
+        reload_s: float = _RELOAD_S,
+    ) -> None:
+        """``/reload`` answers within ``reload_s``, whether the reload is done or not."""
         self._health = health
         self._reload = reload
+        self._reload_s = reload_s
         self._open: set[asyncio.StreamWriter] = set()
         self._routes: Mapping[tuple[str, str], Callable[[bytes], Awaitable[_Reply]]] = {
             ("GET", "/livez"): self._livez,
@@ -191,12 +200,18 @@ class OpsServer:
         if self._reload is None:
             return _Reply.text(
                 409,
-                "there is nothing to read anew: no policies here, or settings that came from no file",
+                "there is nothing to read anew: no policies here, or settings from no file, or from a pipe",
             )
         try:
-            return _Reply.text(200, await self._reload())
+            async with asyncio.timeout(self._reload_s):
+                return _Reply.text(200, await self._reload())
         except ConfigError as error:
             return _Reply.text(422, str(error))
+        except TimeoutError:  # it goes on
+            return _Reply.text(
+                503,
+                "the reload goes on; the log will say config.reloaded or config.reload_failed",
+            )
 
     async def _level(self, body: bytes) -> _Reply:
         try:

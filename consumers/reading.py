@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,9 @@ from guardrail.errors import ConfigError, TransportError
 
 _POLL_MS: Final = 200
 _CLOSE_S: Final = 2.0
+_MOST_HELD: Final = 20_000
+_MOST_HELD_BYTES: Final = 64 * 1024 * 1024
+_PATIENCE_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +52,11 @@ class TopicReader:
         self._patience_s = settings.request_timeout_ms / 1000
         self._ends: dict[TopicPartition, int] = {}
 
-    async def begin(self, partitions: int, since_ms: int | None, *, at_end: bool) -> None:
-        """Take all partitions, from ``since_ms`` on, else from the beginning or, with ``at_end``, the end."""
-        tps = [TopicPartition(self._topic, index) for index in range(partitions)]
-        self._consumer.assign(tps)
-        begins = await self._consumer.beginning_offsets(tps)
-        self._ends = await self._consumer.end_offsets(tps)
-        starts = dict(self._ends if at_end and since_ms is None else begins)
-        if since_ms is not None:
-            starts = await self._at_time(since_ms, self._ends)
-        for tp in tps:
-            self._consumer.seek(tp, starts[tp])
+    async def begin(self, partitions: int, part: Range, *, at_end: bool) -> None:
+        """Take the part of the topic that is there now; ``at_end``: what has no first time begins at the end.
 
-    async def begin_range(self, partitions: int, part: Range) -> None:
-        """Take the part of the topic that is there now. Raises ConfigError for a partition that isn't."""
+        Raises ConfigError for a partition that isn't there.
+        """
         for index in part.partitions:
             if index >= partitions:
                 raise ConfigError(
@@ -72,7 +67,7 @@ class TopicReader:
         self._consumer.assign(list(bounds))
         begins = await self._consumer.beginning_offsets(list(bounds))
         ends = await self._consumer.end_offsets(list(bounds))
-        since, until = begins, ends
+        since, until = ends if at_end else begins, ends
         if part.since_ms is not None:
             since = await self._at_time(part.since_ms, ends)
         if part.until_ms is not None:
@@ -106,7 +101,32 @@ class TopicReader:
                 )
 
     async def follow(self) -> AsyncGenerator[Record, None]:
-        """Records as they come, without end."""
+        """What was there when the reader was opened, by time; then records as they come, without end.
+
+        Partitions are read one after the other, so what is there is held back until all of it is read, or
+        no more comes. Of more than fits the bounds, the oldest goes first.
+        """
+        loop = asyncio.get_running_loop()
+        held: list[tuple[int, int, int, Record]] = []
+        held_bytes = 0
+        moved = loop.time()
+        reached = await self._positions()
+        while any(reached[tp] < end for tp, end in self._ends.items()):
+            async for record in self._poll():
+                order = (record.timestamp_ms, record.partition.index, record.offset)
+                heapq.heappush(held, (*order, record))
+                held_bytes += len(record.value or b"")
+                while len(held) > _MOST_HELD or held_bytes > _MOST_HELD_BYTES:
+                    oldest = heapq.heappop(held)[-1]
+                    held_bytes -= len(oldest.value or b"")
+                    yield oldest
+            now = await self._positions()
+            if now != reached:
+                reached, moved = now, loop.time()
+            elif loop.time() - moved > _PATIENCE_S:
+                break
+        while held:
+            yield heapq.heappop(held)[-1]
         while True:
             async for record in self._poll():
                 yield record
@@ -131,11 +151,13 @@ async def open_topic(
     settings: KafkaSettings,
     topic: str,
     *,
-    since_ms: int | None = None,
-    at_end: bool = False,
     part: Range | None = None,
+    at_end: bool = False,
 ) -> AsyncIterator[TopicReader]:
-    """A reader of ``topic``, or of a part of it. Raises TransportUnavailable, TransportError, ConfigError."""
+    """A reader of ``topic``, or of a part of it; ``at_end``: of what comes, unless the part says since when.
+
+    Raises TransportUnavailable, TransportError, ConfigError.
+    """
     admin = await connect_admin(settings)
     try:
         await require_topics(admin, settings, [topic])
@@ -148,11 +170,7 @@ async def open_topic(
             async with asyncio.timeout(settings.request_timeout_ms / 1000):
                 await consumer.start()
                 reader = TopicReader(settings, topic, consumer)
-                partitions = len(described["partitions"])
-                if part is None:
-                    await reader.begin(partitions, since_ms, at_end=at_end)
-                else:
-                    await reader.begin_range(partitions, part)
+                await reader.begin(len(described["partitions"]), part or Range(), at_end=at_end)
         except (KafkaError, OSError, TimeoutError) as error:
             raise translated(error, f"reading topic {topic}") from error
         yield reader

@@ -13,23 +13,27 @@ checks again before reading, because the file may be half written.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import structlog
 from pydantic import BaseModel
 
 from consumers.settings import GuardSettings
 from guardrail import telemetry
-from guardrail.config.loading import MAX_FILE_BYTES
+from guardrail.config.files import SettingsFile
 from guardrail.config.problems import SettingsError
 from guardrail.errors import ConfigError
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet, check_time, have_budgets
 from guardrail.logs import set_level
+from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 
 log = structlog.get_logger(__name__)
@@ -37,15 +41,25 @@ log = structlog.get_logger(__name__)
 POLL_S: Final = 2.0
 _LIVE: Final = ("policies", "routes", "default_policy", "challengers")
 _TRIES: Final = 3
+_READ_S: Final = 5.0
+
+_T = TypeVar("_T")
 
 
 def fingerprint(path: Path) -> str:
-    """Identifies a file's content; an unreadable file has that as its content."""
+    """Identifies a file's content; what can't be read, or is no regular file, has that as its content."""
     try:
-        with path.open("rb") as stream:
-            return blake2b(stream.read(MAX_FILE_BYTES + 1), digest_size=16).hexdigest()
-    except OSError as error:
-        return f"errno {error.errno}"
+        return _digest(_read(path))
+    except SettingsError as error:
+        return str(error)
+
+
+def _read(path: Path) -> SettingsFile:
+    return SettingsFile.read(path, pipe_s=0.0)
+
+
+def _digest(file: SettingsFile) -> str:
+    return blake2b(file.data, digest_size=16).hexdigest()
 
 
 class Reloader:
@@ -53,25 +67,27 @@ class Reloader:
 
     def __init__(
         self,
-        path: Path,
-        read: Callable[[], GuardSettings],
+        file: SettingsFile,
+        read: Callable[[SettingsFile], GuardSettings],
         running: GuardSettings,
         judges: JudgeSet,
         use: Callable[[PolicyRouter, Mapping[str, Judge]], None],
         *,
-        seen: str,
+        read_s: float = _READ_S,
     ) -> None:
-        """``read`` reads the settings as at the start, and raises ConfigError; ``running`` are the settings
-        in effect, and ``seen`` is the fingerprint of the file they came from. ``use`` receives the new
-        policies; ``judges`` gets the judges that they need.
+        """``read`` makes settings of the file as at the start, and raises ConfigError; ``running`` are those
+        in effect, which came from ``file``. ``use`` receives the new policies; ``judges`` gets the judges
+        that they need. A file that can't be read within ``read_s`` counts as unreadable.
         """
-        self._path = path
+        self._path = file.path
         self._read = read
         self._running = running  # as started
         self._holds = running  # whose policies are in effect
         self._judges = judges
         self._use = use
-        self._seen = seen
+        self._seen = _digest(file)
+        self._read_s = read_s
+        self._late: Future[Any] | None = None
         self._lock = asyncio.Lock()
         self._asked = asyncio.Event()
         self._closing = False
@@ -116,7 +132,10 @@ class Reloader:
                 async with asyncio.timeout(every_s):
                     await self._asked.wait()
             except TimeoutError:
-                now = await asyncio.to_thread(fingerprint, self._path)
+                try:
+                    now = await self._in_time(partial(fingerprint, self._path))
+                except ConfigError as error:
+                    now = str(error)
                 still, before = now == before, now
                 if now == self._seen or not still:
                     continue
@@ -149,7 +168,7 @@ class Reloader:
             return said
 
     async def _put_to_use(self) -> tuple[str, str]:
-        settings = await asyncio.to_thread(self._read_still)
+        settings = await self._read_still()
         policies = settings.policies.values()
         missing = self._judges.missing(policies, settings.judge)
         if missing:
@@ -167,6 +186,13 @@ class Reloader:
         if settings.logging.level != former.logging.level:
             changed.append("logging.level")
             set_level(settings.logging.level)
+        gone = _gone(former, settings)
+        if gone:
+            log.warning(
+                "config.policies_gone",
+                policies=gone,
+                remedy="if that was not meant, the file has lost them: write them again",
+            )
         if changed:
             self._use(settings.router(), self._judges.by_kind)
             self._holds = settings
@@ -181,19 +207,60 @@ class Reloader:
             said += f"\nneed a restart: {', '.join(fixed)}"
         return ("ok" if changed else "unchanged"), said
 
-    def _read_still(self) -> GuardSettings:
+    async def _read_still(self) -> GuardSettings:
         """The settings of a file that did not change while it was being read."""
         for left in reversed(range(_TRIES)):
-            self._seen = fingerprint(self._path)
             try:
-                settings = self._read()
+                file = await self._in_time(partial(_read, self._path))
+            except ConfigError as error:
+                self._seen = str(error)
+                raise
+            self._seen = _digest(file)
+            try:
+                settings = await asyncio.to_thread(self._read, file)
             except ConfigError:
-                if left and fingerprint(self._path) != self._seen:
+                if left and await self._in_time(partial(fingerprint, self._path)) != self._seen:
                     continue
                 raise
-            if fingerprint(self._path) == self._seen:
+            if await self._in_time(partial(fingerprint, self._path)) == self._seen:
                 break
         return settings
+
+    async def _in_time(self, read: Callable[[], _T]) -> _T:
+        """What ``read`` returns or raises. Raises ConfigError if the file system doesn't answer in time.
+
+        In a thread of its own that the end of the process doesn't wait for: a network's file system may never
+        answer. While one is late, no other is begun.
+        """
+        late = f"{self._path}: reading takes longer than {self._read_s:g} s; is its file system there?"
+        if self._late is not None and not self._late.done():
+            raise ConfigError(late)
+        done: Future[_T] = Future()
+
+        def run() -> None:
+            try:
+                result = read()
+            except Exception as error:  # noqa: BLE001 - whoever waits raises it
+                done.set_exception(error)
+            else:
+                done.set_result(result)
+
+        threading.Thread(target=run, name="config-read", daemon=True).start()
+        try:
+            async with asyncio.timeout(self._read_s):
+                return await asyncio.shield(asyncio.wrap_future(done))
+        except TimeoutError:
+            self._late = done
+            raise ConfigError(late) from None
+
+
+def _gone(former: GuardSettings, settings: GuardSettings) -> list[str]:
+    """The policies that the file no longer has; ``default`` too if it is the built-in one again."""
+    return [
+        name
+        for name, policy in former.policies.items()
+        if name not in settings.policies or settings.policies[name] == Policy() != policy
+    ]
 
 
 def _told(error: Exception) -> list[str]:

@@ -36,6 +36,7 @@ from pydantic_core import InitErrorDetails
 from pydantic_settings import BaseSettings
 
 from guardrail import config
+from guardrail.config import SettingsFile
 from guardrail.errors import ConfigError
 from guardrail.secrets import Secret
 
@@ -130,7 +131,7 @@ def _check_url(url: str) -> None:
         )
     if parts.fragment:
         raise ValueError(f"sasl_oauth_token_url {without_query(url)!r} has a fragment; {form}")
-    if parts.scheme == "http" and not _is_loopback(host):
+    if parts.scheme == "http" and not is_loopback(host):
         raise ValueError(
             f"sasl_oauth_token_url {without_query(url)!r} would send the client's secret in the clear; "
             "write it with https, http is for this machine only (localhost)"
@@ -142,7 +143,7 @@ def without_query(url: str) -> str:
     return url.split("?", 1)[0].split("#", 1)[0]
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     try:
@@ -623,17 +624,17 @@ class GuardSettings(config.Settings, _ProcessSections):  # in this order ``kafka
 
 
 def load_settings(
-    path: Path | str | None = None, overrides: Mapping[str, Any] | None = None
+    path: Path | str | SettingsFile | None = None, overrides: Mapping[str, Any] | None = None
 ) -> GuardSettings:
     """As ``guardrail.config.load_settings``, with the section ``kafka``. Raises SettingsError."""
     settings = config.load_settings(path, overrides, kind=GuardSettings)
     if path is not None:
-        settings.kafka._file = _ReadFrom(Path(path))
+        settings.kafka._file = _ReadFrom(path.path if isinstance(path, SettingsFile) else Path(path))
     return settings
 
 
 def with_places(
-    error: ConfigError, path: Path | None, overrides: Mapping[str, Any] | None = None
+    error: ConfigError, path: Path | SettingsFile | None, overrides: Mapping[str, Any] | None = None
 ) -> ConfigError:
     """Like ``guardrail.config.with_places``, with the section ``kafka``."""
     return config.with_places(error, path, overrides, kind=GuardSettings)

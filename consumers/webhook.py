@@ -20,6 +20,7 @@ import httpx2
 import structlog
 
 from consumers.cases import CaseStore, DueCase
+from consumers.settings import is_loopback
 from guardrail import __version__, telemetry
 from guardrail.errors import CaseStoreError, ConfigError
 
@@ -37,6 +38,8 @@ _LOOK_S: Final = 5.0
 _PREFIX: Final = "whsec_"
 _KEY_BYTES: Final = range(24, 65)
 
+IN_CLEAR: Final = "cases go to another host unencrypted, with questions, contexts and answers"
+
 _log = structlog.stdlib.get_logger("guardrail.flagged")
 
 
@@ -52,6 +55,23 @@ def signing_key(secret: str, setting: str) -> bytes:
             f"echo {_PREFIX}$(openssl rand -base64 32)"
         )
     return key
+
+
+def receiver(url: str) -> httpx2.URL:
+    """Where to post. Raises ConfigError for what is no URL of HTTP."""
+    try:
+        parsed = httpx2.URL(url)
+    except httpx2.InvalidURL:
+        parsed = httpx2.URL("")
+    if parsed.scheme not in {"http", "https"} or not parsed.host:
+        # The URL itself may be the secret of the receiver.
+        raise ConfigError("flagged.webhook_url: this is no http:// or https:// URL; correct it")
+    return parsed
+
+
+def in_clear(url: httpx2.URL) -> bool:
+    """Do posts leave this machine without encryption?"""
+    return url.scheme == "http" and not is_loopback(url.host)
 
 
 def signature(key: bytes, case_id: str, timestamp_s: int, body: bytes) -> str:
@@ -74,19 +94,14 @@ class Webhook:
         self, store: CaseStore, url: str, key: bytes, *, clock: Callable[[], float] = time.time
     ) -> None:
         """Raises ConfigError for what is no URL of HTTP."""
-        try:
-            parsed = httpx2.URL(url)
-        except httpx2.InvalidURL:
-            parsed = httpx2.URL("")
-        if parsed.scheme not in {"http", "https"} or not parsed.host:
-            # The URL itself may be the secret of the receiver.
-            raise ConfigError("flagged.webhook_url: this is no http:// or https:// URL; correct it")
         self._store = store
-        self._url = parsed
+        self._url = receiver(url)
         self._key = key
         self._clock = clock
         self._client = httpx2.AsyncClient(timeout=_TIMEOUT_S, follow_redirects=False)
         self._news = asyncio.Event()
+        if in_clear(self._url):
+            _log.warning("webhook.in_clear", effect=IN_CLEAR, remedy="use https://")
 
     async def aclose(self) -> None:
         """Close the connections."""

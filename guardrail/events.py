@@ -512,6 +512,11 @@ class FlaggedCase(OutputEvent):
     generator_model: str | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
     policy: PolicyRef
+    mode: Literal["hold", "stream", "observe"] | None = Field(
+        default=None,
+        description="The policy's mode; of an observed response everything was shown, whatever the decision. "
+        "null in cases of earlier releases.",
+    )
     omitted: tuple[str, ...] = Field(
         default=(), description="Fields left empty because the event would have been too large for a record."
     )

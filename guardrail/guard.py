@@ -170,8 +170,9 @@ class Guard:
             raise GuardrailError("the guard is not open: use it as 'async with Guard() as guard:'")
         response_id = head.response_id
         require_unicode(head)
-        while engine.saturated:
+        while engine.saturated or engine.behind:
             await engine.room()
+            await engine.caught_up()
         if response_id in self._queues:
             raise InputError("duplicate_start", f"response_id {response_id!r} is being checked already")
         queue = self._queues[response_id] = asyncio.Queue()
@@ -218,16 +219,24 @@ async def _feed(
         async for text in source:
             delta = event_of(ResponseDelta, response_id, {"seq": seq, "text": text})
             require_unicode(delta)
+            await _caught_up(engine, response_id)
             engine.handle(delta)
             seq += 1
             if engine.decided(response_id):
                 break
+        await _caught_up(engine, response_id)  # the last claim is cut at the end
         engine.handle(ResponseCompleted(response_id=response_id, seq=seq))
         if isinstance(source, AsyncGenerator):
             await source.aclose()  # blocked: the model need not go on writing
     except Exception as error:  # noqa: BLE001 - the caller's iterator may raise anything; it is raised again
         failures.append(error)
         engine.handle(ResponseAborted(response_id=response_id))
+
+
+async def _caught_up(engine: Engine, response_id: str) -> None:
+    """Wait while the judge is behind: the time of a claim that is cut now might run out."""
+    while engine.behind and not engine.decided(response_id):
+        await engine.caught_up()
 
 
 def _local_judge() -> Judge:

@@ -58,10 +58,14 @@ def _named(context: ContextLike, name: str) -> Context | Mapping[str, Any]:
 
 
 def require_unicode(event: Event) -> bytes:
-    """The event as JSON. Raises InputError if a text of it can't be encoded as UTF-8."""
+    """The event as JSON. Raises InputError if a text of it can't be encoded as UTF-8, or a value in JSON."""
     try:
         return event.to_json()
-    except PydanticSerializationError:
+    except PydanticSerializationError as error:
+        if "unknown type" in str(error):  # only metadata takes any value
+            raise InputError(
+                "invalid_event", f"metadata: {error}; give texts, numbers, lists and mappings of them"
+            ) from None
         raise InputError(
             "invalid_text", "a text has half of a surrogate pair, which UTF-8 can't hold; join or drop it"
         ) from None

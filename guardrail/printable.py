@@ -7,6 +7,9 @@ encoder accepts. Each becomes a visible escape; everything else, in any script, 
 
 from __future__ import annotations
 
+import json
+import re
+import unicodedata
 from typing import Final
 
 
@@ -31,6 +34,24 @@ def escape_controls(text: str, *, keep_lines: bool = False) -> str:
     if text.isascii() and text.isprintable():
         return text
     return text.translate(_KEEP_LINES if keep_lines else _TABLE)
+
+
+_BEYOND_ASCII: Final = re.compile("[\x7f-\U0010ffff]")
+
+
+def escape_in_json(text: str) -> str:
+    """A JSON document with control and format characters and line separators written as JSON's own escapes.
+
+    It stands for the same value. Lone surrogates are escaped too.
+    """
+    return text if text.isascii() and "\x7f" not in text else _BEYOND_ASCII.sub(_in_json, text)
+
+
+def _in_json(found: re.Match[str]) -> str:
+    char = found[0]
+    if unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}:
+        return json.dumps(char)[1:-1]
+    return char
 
 
 def shorten(text: str, limit: int) -> str:

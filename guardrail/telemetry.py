@@ -53,7 +53,11 @@ def _histogram(name: str, text: str, *labels: str, buckets: Sequence[float] = _F
 
 # What was decided.
 RESPONSES: Final = _counter(
-    "responses", "Responses decided. complete: true if judged to the end.", "policy", "decision", "complete"
+    "responses",
+    "Responses decided, observed ones too. complete: true if judged to the end.",
+    "policy",
+    "decision",
+    "complete",
 )
 DECISIONS: Final = _counter(
     "decisions", "Responses by the rule that decided them.", "policy", "rule", "decision"
@@ -250,6 +254,8 @@ class GuardState:
     saturated: bool
     oldest_held_s: float | None
     partitions: tuple[PartitionState, ...]
+    judge_wait_s: float = 0.0
+    judge_behind: bool = False
 
 
 class _StateCollector(Collector):
@@ -271,6 +277,16 @@ class _StateCollector(Collector):
             ("in_flight_chars", "Characters of questions, contexts and answers in flight.", state.chars),
             ("judge_queue", "Requests that wait for a turn at the judge.", state.judge_queue),
             ("judging", "Requests that the judge works on.", state.judging),
+            (
+                "judge_wait_seconds",
+                "How long a claim would wait for a verdict at the judge's recent pace; 0 while none waits.",
+                state.judge_wait_s,
+            ),
+            (
+                "judge_behind",
+                "1 while reading pauses for a judge that is behind, else 0.",
+                int(state.judge_behind),
+            ),
             ("saturated", "1 while a bound is reached and reading pauses, else 0.", int(state.saturated)),
         ):
             yield GaugeMetricFamily(f"guardrail_{name}", text, value)

@@ -426,7 +426,12 @@ def _key_and_value(record: Any) -> tuple[bytes | None, Any]:
     if isinstance(record, tuple) and len(record) == 2:
         key, value = record
     else:
-        key, value = record.key, record.value
+        key, value = getattr(record, "key", None), getattr(record, "value", record)
+    if not isinstance(value, bytes | bytearray | str | Event | None):
+        raise TypeError(
+            f"a record is a {type(value).__name__}: give bytes, a text (json.dumps of a mapping), an event, "
+            "a ConsumerRecord or a pair of key and value"
+        )
     return (key.encode() if isinstance(key, str) else key or b""), b"" if value is None else value
 
 

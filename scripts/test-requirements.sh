@@ -3,7 +3,11 @@
 # verdict cache, PostgreSQL for the store of flagged cases, a Chromium for the page of the chat service, promtool for
 # the alert rules, helm and what checks the chart. Installs them where that is possible (root on Debian or Ubuntu); elsewhere says so and goes on: those tests
 # then skip, or fail where CI is set.
+#
+#   scripts/test-requirements.sh [kafka]      kafka: only what a Kafka of its own needs
 set -eu
+
+only="${1:-}"
 
 java_major() {
     java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1
@@ -23,30 +27,34 @@ kafka_can_run() {
 }
 
 redis_can_run() {
+    [ "$only" = kafka ] && return 0
     command -v redis-server >/dev/null 2>&1
 }
 
 postgres_can_run() {
+    [ "$only" = kafka ] && return 0
     command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1
 }
 
 browser_can_run() {
+    [ "$only" = kafka ] && return 0
     [ -n "${GUARDRAIL_TEST_BROWSER:-}" ] && return 0
     command -v chromium >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1
 }
 
 promtool_can_run() {
+    [ "$only" = kafka ] && return 0
     command -v promtool >/dev/null 2>&1
 }
 
-if ! "$(dirname -- "$0")/deploy-tools.sh"; then
+if [ "$only" != kafka ] && ! "$(dirname -- "$0")/deploy-tools.sh"; then
     echo "test-requirements: without the tools of scripts/deploy-tools.sh the tests of the chart can't run." >&2
 fi
 if kafka_can_run && redis_can_run && postgres_can_run && browser_can_run && promtool_can_run; then
     exit 0
 fi
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-    echo "test-requirements: installing what the tests on a real Kafka, Redis, PostgreSQL, browser and Prometheus need" >&2
+    echo "test-requirements: installing what is missing${only:+ for $only}" >&2
     apt-get update -q >/dev/null
     packages=""
     if ! kafka_can_run; then

@@ -23,14 +23,17 @@ from consumers.cases.store import (
     DueCase,
     NewCase,
     WebhookState,
+    not_written,
     nothing_there,
     row_of,
     too_new,
 )
 from guardrail.errors import CaseStoreError, ConfigError
+from guardrail.log_events import EventLog
 
 _T = TypeVar("_T")
 _BUSY_S: Final = 10.0
+_log = EventLog(__name__)
 _OWNER_ONLY: Final = 0o600
 """Questions and answers are personal data; SQLite gives its other files the same mode."""
 _SCHEMA: Final = """
@@ -64,6 +67,8 @@ class SqliteCases:
         self._path = path
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cases")
         self._connection: sqlite3.Connection | None = None
+        self._setting = ""
+        self._file: tuple[int, int] | None = None
 
     @classmethod
     async def open(cls, path: Path, setting: str, *, create: bool) -> Self:
@@ -77,21 +82,26 @@ class SqliteCases:
         return store
 
     def _connect(self, setting: str, create: bool) -> None:
+        self._setting = setting
         if create:
             try:
                 os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY))
             except OSError as error:
-                raise ConfigError(
-                    f"{setting}: {self._path} can't be written ({error.strerror}); name a file in a folder "
-                    "that is there and that this user may write to"
-                ) from None
+                raise not_written(setting, self._path, error.strerror or type(error).__name__) from None
         elif not self._path.is_file():
             raise nothing_there(setting, str(self._path))
         # autocommit: transactions are begun and ended by what is written below, never unasked.
         connection = sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None)
         self._connection = connection
         try:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            try:
+                (version,) = connection.execute("PRAGMA user_version").fetchone()
+            except sqlite3.OperationalError as error:
+                if create or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN:
+                    raise
+                connection = self._connect_read_only(setting)
+                (version,) = connection.execute("PRAGMA user_version").fetchone()
+            self._file = _identity(self._path)
             if version > SCHEMA_VERSION:
                 raise too_new(setting, version)
             if create:
@@ -111,6 +121,40 @@ class SqliteCases:
                 f"{setting}: {self._path} is no SQLite file; name another one, which will be made"
             ) from None
 
+    def _connect_read_only(self, setting: str) -> sqlite3.Connection:
+        """For a file in a folder where SQLite can't make the files of its log. Raises CaseStoreError."""
+        log = Path(f"{self._path}-wal")
+        if log.is_file() and log.stat().st_size:
+            raise CaseStoreError(
+                f"{setting}: the newest cases are in {log}, which can't be read in a folder that can't be "
+                f"written to; copy {self._path.name} and {log.name} to one that can, and name that"
+            )
+        assert self._connection is not None  # noqa: S101 - _connect made it
+        self._connection.close()
+        address = f"{self._path.absolute().as_uri()}?immutable=1"
+        self._connection = sqlite3.connect(address, isolation_level=None, uri=True)
+        return self._connection
+
+    def _follow(self) -> None:
+        """If somebody has removed or moved the file, go on in a new one; SQLite would write where nobody
+        looks.
+        """
+        if self._file == _identity(self._path):
+            return
+        _log.warning("flagged.store_gone", path=str(self._path), effect="a new file is made; cases go there")
+        former, self._connection = self._connection, None
+        if former is not None:
+            with suppress(sqlite3.Error):
+                # Else a file that was moved would lack what is only in the log under its former name.
+                former.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            former.close()
+        self._connect(self._setting, create=True)
+
+    def _check_there(self) -> None:
+        """Before a commit. Raises CaseStoreError: what is committed to a file without a name is lost."""
+        if self._file != _identity(self._path):
+            raise CaseStoreError(f"SQLite file {self._path}: it was removed or moved")
+
     async def _do(self, work: Callable[[], _T]) -> _T:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -123,9 +167,11 @@ class SqliteCases:
 
     def _at_once(self, work: Callable[[], _T]) -> _T:
         """``work`` in one transaction that nobody else writes in."""
+        self._follow()
         self._execute("BEGIN IMMEDIATE")
         try:
             result = work()
+            self._check_there()
             self._execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):  # the first error says more
@@ -234,6 +280,15 @@ class SqliteCases:
                 await self._do(connection.close)
         finally:
             self._thread.shutdown()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file has the name now; None: no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _where(wanted: CaseFilter) -> tuple[str, tuple[Any, ...]]:

@@ -6,6 +6,9 @@ byte. Its key is the event's deterministic id, so that a case that is read again
 
 from __future__ import annotations
 
+import errno
+import importlib.util
+import os
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -166,6 +169,44 @@ def _optional(text: str | None) -> str | None:
     return None if text is None else _text(text)
 
 
+def check_store(url: str, setting: str) -> None:
+    """Raise the ConfigError that ``open_store`` would raise here, as far as that is known without opening."""
+    if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
+        path = Path(url.removeprefix(_SQLITE))
+        written = path if path.exists() else path.parent
+        if not written.exists():
+            raise not_written(setting, path, os.strerror(errno.ENOENT))
+        if path.is_dir() or not os.access(written, os.W_OK):
+            raise not_written(setting, path, os.strerror(errno.EISDIR if path.is_dir() else errno.EACCES))
+    elif url.startswith(_POSTGRES):
+        if importlib.util.find_spec("asyncpg") is None:
+            raise _no_asyncpg(setting)
+    else:
+        raise _no_store(setting, url)
+
+
+def not_written(setting: str, path: Path, why: str) -> ConfigError:
+    """For a file that can't be made or written."""
+    return ConfigError(
+        f"{setting}: {path} can't be written ({why}); name a file in a folder that is there and that this "
+        "user may write to"
+    )
+
+
+def _no_asyncpg(setting: str) -> ConfigError:
+    return ConfigError(
+        f"{setting}: PostgreSQL needs the extra postgres; install it with: "
+        "pip install 'streaming-guardrail[postgres]'"
+    )
+
+
+def _no_store(setting: str, url: str) -> ConfigError:
+    scheme = url.partition(":")[0] if "://" in url else "no scheme"
+    return ConfigError(
+        f"{setting}: {scheme[:40]!r} is no store; write sqlite:///FILE or postgresql://USER@HOST/DATABASE"
+    )
+
+
 @asynccontextmanager
 async def open_store(url: str, setting: str, *, create: bool) -> AsyncIterator[CaseStore]:
     """The store at ``url``; made there with ``create``, else it has to be there.
@@ -183,16 +224,10 @@ async def open_store(url: str, setting: str, *, create: bool) -> AsyncIterator[C
         except ModuleNotFoundError as error:
             if error.name != "asyncpg":
                 raise
-            raise ConfigError(
-                f"{setting}: PostgreSQL needs the extra postgres; install it with: "
-                "pip install 'streaming-guardrail[postgres]'"
-            ) from None
+            raise _no_asyncpg(setting) from None
         store = await PostgresCases.open(url, setting, create=create)
     else:
-        scheme = url.partition(":")[0] if "://" in url else "no scheme"
-        raise ConfigError(
-            f"{setting}: {scheme[:40]!r} is no store; write sqlite:///FILE or postgresql://USER@HOST/DATABASE"
-        )
+        raise _no_store(setting, url)
     try:
         yield store
     finally:

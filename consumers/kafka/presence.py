@@ -36,8 +36,13 @@ class Presence:
         admin: AIOKafkaAdminClient,
         read: Collection[str],
         needed: Collection[str],
+        *,
+        without: str = "nothing is read or released",
     ) -> None:
-        """``read`` are the topics that the consumer reads, ``needed`` all that the guard does."""
+        """``read`` are the topics that the consumer reads, ``needed`` all that the process does; ``without``
+        tells what does not happen while they are away.
+        """
+        self._without = without
         self._settings = settings
         self._consumer = consumer
         self._admin = admin
@@ -73,7 +78,7 @@ class Presence:
             _log.warning(
                 "guard.kafka_away",
                 servers=self._settings.bootstrap_servers,
-                effect="nothing is read or released; it is tried again until Kafka answers",
+                effect=f"{self._without}; it is tried again until Kafka answers",
             )
         if answers:
             await self._look_for_topics()
@@ -110,7 +115,7 @@ class Presence:
                 "guard.topics_missing",
                 topics=sorted({*lost, *await self._not_listed()}),
                 remedy=f"make them with: {self._settings.create_command}",
-                effect="the guard waits, and goes on by itself when they are there",
+                effect=f"{self._without}; it goes on by itself when they are there",
             )
         self._looked = True
 

@@ -336,6 +336,22 @@ WORKAROUNDS: Final = (
         ),
     ),
     Workaround(
+        "metadata asked for without a pause",
+        "Where a partition has no leader, such as one of a topic that is gone, producer and consumer ask for "
+        "metadata again at once, hundreds of times a second, and each answer is logged. GuardClient has "
+        "pauses between them, in guardrail/client/presence.py: it can't import this module.",
+        "Not filed. Delete the topic that a producer is writing to.",
+        (
+            "tests/integration/test_client_over_kafka.py::test_a_broker_that_comes_back_without_topics_is_told_in_one_line",
+        ),
+        (
+            Uses("producer.producer:AIOKafkaProducer.__init__", ("client",)),
+            Uses("consumer.consumer:AIOKafkaConsumer.__init__", ("_client",)),
+            Takes("client:AIOKafkaClient._metadata_update", ("cluster_metadata", "topics")),
+            Uses("client:AIOKafkaClient._md_synchronizer", ("_metadata_update", "cluster")),
+        ),
+    ),
+    Workaround(
         "errors of a transaction",
         "A fatal error before the first transaction trips over a future that is not there "
         "(AttributeError). After one, every call ends in an AssertionError; what went wrong is known to "

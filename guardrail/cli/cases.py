@@ -16,13 +16,13 @@ from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
-from guardrail.cli.dead_letters import since_time_ms
 from guardrail.cli.flagged import StoreOption
 from guardrail.cli.options import BootstrapOption, ConfigOption, Options, settings_from
+from guardrail.cli.sources import since_time_ms
 from guardrail.cli.tail import MAX_WIDTH
 from guardrail.cli.terminal import err, out, replace_unencodable
 from guardrail.errors import GuardrailError
-from guardrail.printable import escape_controls, shorten
+from guardrail.printable import escape_controls, escape_in_json, shorten
 
 if TYPE_CHECKING:
     from consumers.cases import CaseFilter, CaseRow, NewCase
@@ -120,10 +120,13 @@ def show_command(
     config: ConfigOption = None,
     bootstrap_servers: BootstrapOption = None,
     store: StoreOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The event as the guard wrote it.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="The event as the guard wrote it; controls escaped.")
+    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Cut no text, however long.")] = False,
 ) -> None:
     """Print one case: question, documents, answer, and each claim with its verdict, evidence and reason."""
-    from guardrail.demo.cases import case_card
+    from guardrail.demo.cases import MOST_CHARS, case_card
     from guardrail.demo.views import symbols_for
     from guardrail.events import FlaggedCase, parse_output
 
@@ -131,13 +134,19 @@ def show_command(
     replace_unencodable()
     row, body = _found(settings, url, id_)
     if as_json:
-        typer.echo(body)
+        typer.echo(escape_in_json(body.decode("utf-8", "replace")))
         return
     case = parse_output(body)
     assert isinstance(case, FlaggedCase)  # noqa: S101 - nothing else is stored
     console = out()
     card = case_card(
-        case, symbols_for(console.encoding), min(console.width, MAX_WIDTH), at_ms=row.at_ms, whole=True
+        case,
+        symbols_for(console.encoding),
+        min(console.width, MAX_WIDTH),
+        at_ms=row.at_ms,
+        whole=True,
+        most_chars=None if full else MOST_CHARS,
+        remedy="; --full",
     )
     console.print(card)
 

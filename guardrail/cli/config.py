@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from guardrail.cli.options import ConfigOption, naming_places, settings_from
+from guardrail.cli.options import ConfigOption, naming_places, once, settings_from
 from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -111,6 +111,32 @@ def start_notes(judge: JudgeSettings) -> list[str]:
     if judge.cache.enabled and judge.cache.redis_url is not None and kinds != {"local"}:
         notes += _of_redis(judge.cache)
     return list(dict.fromkeys(notes))
+
+
+def flagged_notes(settings: GuardSettings) -> list[str]:
+    """A line for each thing that ``guardrail flagged`` would refuse or warn of here."""
+    flagged = settings.flagged
+    if flagged.store is None and flagged.webhook_url is None:
+        return []  # most guards run without it, and doctor must not need its packages
+    from consumers.cases import check_store
+    from consumers.webhook import IN_CLEAR, in_clear, receiver, signing_key
+
+    def store() -> None:
+        if flagged.store is not None:
+            check_store(flagged.store.read("flagged.store", "store's URL"), "flagged.store")
+
+    def secret() -> None:
+        if flagged.webhook_secret is not None:
+            name = "flagged.webhook_secret"
+            signing_key(flagged.webhook_secret.read(name, "webhook's secret"), name)
+
+    def url() -> None:
+        if flagged.webhook_url is not None:
+            place = receiver(flagged.webhook_url.read("flagged.webhook_url", "webhook's URL"))
+            if in_clear(place):
+                raise ConfigError(f"flagged.webhook_url: {IN_CLEAR}; use https://")
+
+    return [*_refused(store), *_refused(secret), *_refused(url)]
 
 
 def _refused(attempt: Callable[[], object]) -> list[str]:
@@ -228,8 +254,9 @@ def check_command(
     from guardrail.cli.terminal import out, safe
     from guardrail.judges.factory import all_kinds, check_files, check_judge, check_time
 
-    settings = settings_from(file, {})
-    with naming_places(file, {}):
+    content = once(file)
+    settings = settings_from(content, {})
+    with naming_places(content, {}):
         check_judge(settings.judge, settings.policies.values())
         check_files(settings.judge, settings.policies.values())
         too_short = check_time(settings.judge, settings.policies)
@@ -246,7 +273,8 @@ def check_command(
     ):
         console.print(f"   {name:<9} {safe(value)}", soft_wrap=True)
     every = all_kinds(settings.judge, settings.policies.values())
-    for told in dict.fromkeys((*too_short, *(note for each in every for note in start_notes(each)))):
+    notes = (note for each in every for note in start_notes(each))
+    for told in dict.fromkeys((*too_short, *notes, *flagged_notes(settings))):
         console.print(f"   [yellow]note[/]      {safe(told)}", soft_wrap=True)
     # No errors: the check may run where the secrets are not mounted, on a build machine.
     for path, why in unreadable_files(settings):

@@ -10,7 +10,6 @@ import base64
 import heapq
 import json
 import os
-import re
 import sys
 import time
 from collections import Counter
@@ -22,6 +21,7 @@ import typer
 from rich.text import Text
 
 from guardrail.cli.options import KAFKA_PANEL, BootstrapOption, ConfigOption, settings_from
+from guardrail.cli.sources import since_time_ms
 from guardrail.cli.terminal import err, out
 from guardrail.printable import escape_controls, shorten
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 DEFAULT_ROWS: Final = 100
 _EXIT_UNUSABLE: Final = 1
 _FILTERS: Final = "Filters"
-_AGE: Final = re.compile(r"(\d{1,9})([smhd])")
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _COLUMNS: Final = ("at", "refused", "reason", "from", "key", "bytes", "message")
 _MAX_CELL: Final = 60
 _MAX_MESSAGE: Final = 200
@@ -236,21 +234,6 @@ def _selection(reason: str | None, key: str | None, since: str | None) -> DeadLe
     since_ms = None if since is None else since_time_ms(since, time.time())
     # Bytes that are no UTF-8 come as an argument in the form that os.fsencode takes back.
     return DeadLetterFilter(reason, None if key is None else os.fsencode(key), since_ms)
-
-
-def since_time_ms(text: str, now_s: float, option: str = "--since") -> int:
-    """``2h`` before now, or an ISO time, as milliseconds since 1970. Raises typer.BadParameter."""
-    age = _AGE.fullmatch(text)
-    if age is not None:
-        return int((now_s - int(age[1]) * _SECONDS[age[2]]) * 1000)
-    try:
-        when = datetime.fromisoformat(text)
-        return int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
-    except (ValueError, OverflowError):
-        raise typer.BadParameter(
-            f"{text!r} is neither an age like 30m, 2h or 7d nor a time like 2026-03-01T12:00",
-            param_hint=option,
-        ) from None
 
 
 # --------------------------------------------------------------------------------------- printing

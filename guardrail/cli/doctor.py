@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from guardrail import __version__
-from guardrail.cli.config import start_notes, unreadable_files
-from guardrail.cli.options import KAFKA_PANEL, BootstrapOption, ConfigOption, naming_places, settings_from
+from guardrail.cli.config import flagged_notes, start_notes, unreadable_files
+from guardrail.cli.options import (
+    KAFKA_PANEL,
+    BootstrapOption,
+    ConfigOption,
+    naming_places,
+    once,
+    settings_from,
+)
 from guardrail.cli.terminal import EXIT_FAILURE
 
 if TYPE_CHECKING:
@@ -75,12 +82,13 @@ def doctor_command(
     from guardrail.logs import configure_logging
 
     options = {"kafka": {"bootstrap_servers": bootstrap_servers}}
-    settings = settings_from(config, options)
+    file = once(config)
+    settings = settings_from(file, options)
     configure_logging(settings.logging.model_copy(update={"level": "error"}))
     printing = None if as_json else _Printing(out())
     if printing is not None:
         printing.head(settings, config)
-    with naming_places(config, options):
+    with naming_places(file, options):
         checks = asyncio.run(_collect(settings, timeout_ms / 1000 if prove else None, printing))
     if as_json:
         sys.stdout.write(json.dumps(_as_json(checks), indent=2) + "\n")
@@ -164,7 +172,8 @@ def _of_settings(settings: GuardSettings) -> list[Check]:
         for path, why in unreadable_files(settings)
     ]
     every = all_kinds(settings.judge, settings.policies.values())
-    for note in dict.fromkeys(note for each in every for note in start_notes(each)):
+    notes = (note for each in every for note in start_notes(each))
+    for note in dict.fromkeys((*notes, *flagged_notes(settings))):
         about, colon, rest = note.partition(": ")
         detail, _, remedy = (rest if colon else note).rpartition("; ")
         checks.append(
@@ -187,7 +196,9 @@ async def _prove(settings: GuardSettings, seen: ClusterSeen, within_s: float | N
         yield Check("enforcement", about, "skip", "not proven: --no-prove was given")
         return
     if not {topics.responses, topics.deliveries} <= seen.topics.keys():
-        yield Check("enforcement", about, "skip", "not proven: topics are missing")
+        yield Check(
+            "enforcement", about, "skip", "not proven: topics are missing, or this user may not see them"
+        )
         return
     policy = settings.router().choose(PROOF_ROUTE, None)
     try:

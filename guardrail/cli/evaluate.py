@@ -7,24 +7,17 @@ import errno
 import json
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, Literal
 
 import typer
 
-from guardrail.cli.dead_letters import since_time_ms
-from guardrail.cli.options import (
-    KAFKA_PANEL,
-    BootstrapOption,
-    ConfigOption,
-    naming_places,
-    settings_from,
-)
+from guardrail.cli.options import BootstrapOption, ConfigOption, naming_places, settings_from
+from guardrail.cli.sources import SinceOption, UntilOption, range_of
 from guardrail.cli.terminal import (
     EXIT_FAILURE,
     EXIT_PIPE_CLOSED,
@@ -40,11 +33,11 @@ if TYPE_CHECKING:
     from guardrail.cli.evaluate_sources import Sources
     from guardrail.cli.results_file import ResultsFile
     from guardrail.config import LoggingSettings
-    from guardrail.events import Label
     from guardrail.judges.llm import LlmExplainer
     from guardrail.offline.formats import Format
     from guardrail.offline.overview import EvaluationRun
     from guardrail.offline.results import BadSample, Sample
+    from guardrail.offline.truths import LabelsByResponse
     from guardrail.routing import PolicyRouter
 
 EPILOG = """[bold]Examples[/]
@@ -66,6 +59,7 @@ are judged), no claim could be judged, the mean is below --fail-under, or no ans
 _WRITE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _OUTPUT: Final = "Output"
 _LIVE: Final = "severity_weighted"
+VerdictForm = Literal["event", "four", "binary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +205,18 @@ def evaluate_command(
             metavar="FILE",
             rich_help_panel=_OUTPUT,
             show_default=False,
-            help="Where the 'verdict.response' events alone go; - for stdout.",
+            help="Where the verdicts alone go, one a line; - for stdout.",
         ),
     ] = None,
+    verdicts_as: Annotated[
+        VerdictForm,
+        typer.Option(
+            "--verdicts-as",
+            rich_help_panel=_OUTPUT,
+            help="event: 'verdict.response'. four: as the four-verdict prompt replies. binary: as its binary "
+            "variant does.",
+        ),
+    ] = "event",
     report_file: Annotated[
         Path | None,
         typer.Option(
@@ -261,26 +264,8 @@ def evaluate_command(
         ),
     ] = None,
     bootstrap_servers: BootstrapOption = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            metavar="TIME",
-            rich_help_panel=KAFKA_PANEL,
-            show_default="the beginning",
-            help="Read a topic from then on: 30m, 2h, 7d ago, or an ISO time, UTC where it names no zone.",
-        ),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            "--until",
-            metavar="TIME",
-            rich_help_panel=KAFKA_PANEL,
-            show_default="what is there now",
-            help="Read a topic up to then.",
-        ),
-    ] = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
 ) -> None:
     """Judge complete answers: a verdict with every claim, scores, and a decision for each.
 
@@ -289,7 +274,7 @@ def evaluate_command(
     Sources of any length are read and written as they go. Warnings go to stderr, more with logging.level.
     """
     from guardrail.cli.evaluate_report import SHOW_WORDS, Report
-    from guardrail.cli.evaluate_sources import Sources, TopicRange
+    from guardrail.cli.evaluate_sources import Sources
     from guardrail.offline.results import Evaluation, StoredResults
 
     outputs = _Outputs(out, verdicts, resume, overwrite)
@@ -300,15 +285,12 @@ def evaluate_command(
     options = {"kafka": {"bootstrap_servers": bootstrap_servers}}
     settings = settings_from(config, options)
     router = _router(settings, policy)
-    now = time.time()
-    topics = TopicRange(
-        settings.kafka,
-        None if since is None else since_time_ms(since, now),
-        None if until is None else since_time_ms(until, now, "--until"),
-    )
+    part = range_of(since, until)
     replace_unencodable()
     with _naming(outputs), naming_places(config, options), ExitStack() as stack:
-        read = stack.enter_context(Sources(sources, _known(source_format), _labels(labels), topics))
+        read = stack.enter_context(
+            Sources(sources, _known(source_format), _labels(labels), settings.kafka, part)
+        )
         report = Report(read, table_on_stderr=outputs.on_stdout, router=router, show=show, scores=names)
         told = _told(settings, policy, sources, source_format, names)
         if explain is not None:
@@ -317,7 +299,7 @@ def evaluate_command(
             told["trace"] = "yes"
         report.keeps = after.wanted and not outputs.to_a_file
         results, events = _opened(outputs, told, read, report, stack)
-        report.writes_to(results, events)
+        report.writes_to(results, events, verdicts_as)
         run = _Run(settings, router, read, report, results, names, concurrency, _how(explain), trace)
         try:
             asyncio.run(run.evaluate())
@@ -462,11 +444,12 @@ def _known(source_format: str) -> Format:
     raise typer.BadParameter(message, param_hint="--format")
 
 
-def _labels(path: Path | None) -> dict[str, list[Label]]:
+def _labels(path: Path | None) -> LabelsByResponse:
     from guardrail.offline.formats import read_labels
+    from guardrail.offline.truths import LabelsByResponse
 
     if path is None:
-        return {}
+        return LabelsByResponse()
     try:
         return read_labels(path)
     except OSError as error:

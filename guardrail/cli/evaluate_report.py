@@ -288,6 +288,7 @@ class Report:
         self._scores = {name: _Mean() for name in scores}
         self._results: ResultsFile | None = None
         self._verdicts: BinaryIO | None = None
+        self._verdicts_as = "event"
         self._before = 0
         self._worst: list[tuple[float, int, Text]] = []
         self._errors = _PatientConsole(stderr=True, highlight=False)
@@ -311,9 +312,11 @@ class Report:
         )
         self._task = self._progress.add_task("", total=sources.size, judged=0)
 
-    def writes_to(self, results: ResultsFile | None, verdicts: BinaryIO | None) -> None:
-        """Where results go from now on; None is nowhere."""
-        self._results, self._verdicts = results, verdicts
+    def writes_to(
+        self, results: ResultsFile | None, verdicts: BinaryIO | None, verdicts_as: str = "event"
+    ) -> None:
+        """Where results go from now on; None is nowhere. ``verdicts_as``: event, four or binary."""
+        self._results, self._verdicts, self._verdicts_as = results, verdicts, verdicts_as
 
     @property
     def log_stream(self) -> TextIO:
@@ -370,10 +373,21 @@ class Report:
         """One more result. Raises BrokenPipeError when nobody reads the events any more."""
         if self._results is not None:
             self._results.write(result)
-        if self._verdicts is not None and result.verdict is not None:
-            write_line(self._verdicts, result.verdict)
+        if self._verdicts is not None:
+            self._write_verdict(self._verdicts, result)
         self._take(result)
         self._progress.update(self._task, completed=self._sources.position, judged=self.totals.responses)
+
+    def _write_verdict(self, file: BinaryIO, result: EvaluationResult) -> None:
+        if self._verdicts_as == "event":
+            if result.verdict is not None:
+                write_line(file, result.verdict)
+            return
+        from guardrail.offline.four_verdicts import binary_verdicts_batch, four_verdicts_batch
+
+        batch = four_verdicts_batch if self._verdicts_as == "four" else binary_verdicts_batch
+        file.write(batch([result]).evaluations[0].model_dump_json().encode() + b"\n")
+        file.flush()
 
     def note(self, result: EvaluationResult) -> None:
         """A result that was there before this run: it counts, and is not written again."""

@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
 import typer
 
-from guardrail.events import Label
+from guardrail.cli.sources import KAFKA, records_of
 from guardrail.offline.assembling import Assembler
 from guardrail.offline.formats import Format, labelled, samples_in
 from guardrail.offline.formats.ragtruth import ANSWERS_FILE
-from guardrail.offline.lines import beside_the_loop
+from guardrail.offline.lines import STDIN, beside_the_loop
 from guardrail.offline.results import BadSample, Sample
+from guardrail.offline.truths import LabelsByResponse
 
 if TYPE_CHECKING:
+    from consumers.reading import Range
     from consumers.settings import KafkaSettings
 
-STDIN: Final = "-"
-KAFKA: Final = "kafka:"
 _HINT: Final = "SOURCE"
-
-
-@dataclass(frozen=True, slots=True)
-class TopicRange:
-    """Which records of a topic are read, by their time in milliseconds since 1970; None is no bound."""
-
-    settings: KafkaSettings
-    since_ms: int | None
-    until_ms: int | None
 
 
 class Sources:
@@ -45,12 +36,15 @@ class Sources:
         self,
         names: Sequence[str],
         source_format: Format,
-        labels: Mapping[str, Sequence[Label]],
-        topics: TopicRange,
+        labels: LabelsByResponse,
+        kafka: KafkaSettings,
+        part: Range | None,
     ) -> None:
+        """``part`` is what is read of topics: None is all."""
         self._format = source_format
         self._labels = labels
-        self._topics = topics
+        self._kafka = kafka
+        self._part = part
         self._names = names
         self._stack = ExitStack()
         self._files: dict[str, tuple[BinaryIO, Path | None]] = {}
@@ -114,18 +108,10 @@ class Sources:
         self._read += size or 0
 
     async def _of_topic(self, name: str) -> AsyncIterator[Sample | BadSample]:
-        from consumers.reading import open_topic
-
-        settings, until_ms = self._topics.settings, self._topics.until_ms
-        topic = name.removeprefix(KAFKA) or settings.topics.responses
         assembler = Assembler()
-        async with (
-            open_topic(settings, topic, since_ms=self._topics.since_ms) as reader,
-            aclosing(reader.until_end()) as records,
-        ):
-            async for record in records:
-                if until_ms is not None and record.timestamp_ms >= until_ms:
-                    continue
+        found = records_of(name, self._kafka, self._kafka.topics.responses, self._part)
+        async with aclosing(found) as records:
+            async for record, _ in records:
                 place = f"partition {record.partition.index}, offset {record.offset}"
                 for sample in assembler.add(record.value or b"", place):
                     yield sample

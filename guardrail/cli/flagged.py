@@ -16,6 +16,7 @@ from guardrail.cli.options import (
     ConfigOption,
     Options,
     naming_places,
+    once,
     settings_from,
 )
 
@@ -29,7 +30,7 @@ guardrail flagged --bootstrap-servers localhost:9092 --store sqlite:///cases.db
 GUARDRAIL_FLAGGED__WEBHOOK_SECRET=whsec_… guardrail flagged -c guardrail.yaml --webhook-url https://host/path
 
 [bold]Signals[/]: SIGTERM or SIGINT once ends what was begun, commits, and leaves with status 0. A second one
-leaves at once; nothing is lost by it."""
+leaves at once; nothing is lost by it. SIGHUP does nothing."""
 
 _SETTING: Final = "flagged.store"
 
@@ -95,6 +96,9 @@ def flagged_command(
     then. The webhook gets it at least once, with a key to know repeats by. Several processes share the work.
     Health and metrics are served on flagged.ops_port.
     """
+    from guardrail.cli.run import ignore_hangup
+
+    ignore_hangup()
     from guardrail.logs import configure_logging
 
     secret = None if webhook_secret_file is None else {"file": str(webhook_secret_file)}
@@ -103,19 +107,22 @@ def flagged_command(
         "flagged": {"store": store, "webhook_url": webhook_url, "webhook_secret": secret},
         "logging": {"format": log_format, "level": log_level},
     }
-    settings = settings_from(config, options)
+    file = once(config)
+    settings = settings_from(file, options)
     configure_logging(settings.logging)
-    with naming_places(config, options):
+    with naming_places(file, options):
         asyncio.run(serve(settings))
 
 
 async def serve(settings: GuardSettings) -> None:
     """Store and post until a signal comes. Raises ConfigError, CaseStoreError and TransportError."""
+    import structlog
+
     from consumers.cases import open_store
     from consumers.flagged import FlaggedSubscriber
     from consumers.ops import Health, OpsServer
     from consumers.webhook import Webhook, signing_key
-    from guardrail.cli.run import stop_on_signals
+    from guardrail.cli.run import handle_hangup, stop_on_signals
     from guardrail.errors import ConfigError, only_cause
 
     flagged = settings.flagged
@@ -123,6 +130,8 @@ async def serve(settings: GuardSettings) -> None:
         raise ConfigError(f"{_SETTING}: no store is named; give --store sqlite:///FILE, or {_SETTING}")
     stop = asyncio.Event()
     stop_on_signals(stop, lambda: None)
+    log = structlog.stdlib.get_logger("guardrail.flagged")
+    handle_hangup(lambda: log.warning("config.nothing_to_reload", why="settings are read at the start only"))
     async with AsyncExitStack() as stack:
         url = flagged.store.read(_SETTING, "store's URL")
         store = await stack.enter_async_context(open_store(url, _SETTING, create=True))

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from consumers.settings import KafkaSettings
     from guardrail.events import Label
     from guardrail.offline.labels import TraceOf
-    from guardrail.offline.results import EvaluationResult
 
 labels_app = typer.Typer(
     no_args_is_help=True,
@@ -125,6 +124,7 @@ def export_command(
     """
     from guardrail.errors import DecodeError
     from guardrail.offline.labels import to_langfuse, to_openinference, to_ragas
+    from guardrail.offline.results import read_results
 
     if (to == "ragas") != (results is not None):
         raise typer.BadParameter("--to ragas needs --results, and nothing else does", param_hint="--results")
@@ -135,7 +135,7 @@ def export_command(
         raise DecodeError("invalid_event", f"{place}: {problem}; guardrail labels check names all")
     known = {} if traces is None else _traces(traces)
     if results is not None:
-        annotation = to_ragas(labels, _results(results))
+        annotation = to_ragas(labels, read_results(results).results)
         left = {each.response_id for each in labels}
         count = sum(map(len, annotation.values()))
         text = f"{json.dumps(annotation, indent=1, ensure_ascii=True)}\n"
@@ -155,10 +155,10 @@ def export_command(
 
 async def read_labels(source: str, kafka: KafkaSettings) -> tuple[list[Label], list[tuple[str, str]]]:
     """The labels of a file or a topic, those in results too, and what can't be read, by its place."""
-    from guardrail.cli.replay import values_of
+    from guardrail.cli.sources import values_of
     from guardrail.errors import DecodeError
-    from guardrail.events import parse_label
-    from guardrail.offline.record_reading import RESULT, RecordReader, labels_in
+    from guardrail.offline.formats import labels_in
+    from guardrail.offline.record_reading import RecordReader
 
     found: list[Label] = []
     problems: list[tuple[str, str]] = []
@@ -166,7 +166,7 @@ async def read_labels(source: str, kafka: KafkaSettings) -> tuple[list[Label], l
     async with aclosing(values_of(source, kafka, kafka.topics.labels, None, refused, "LABELS")) as values:
         async for value, place in values:
             try:
-                found += labels_in(value) if RESULT in value else [parse_label(value)]
+                found += labels_in(value)
             except DecodeError as error:
                 problems.append((place, str(error)))
     return found, [*problems, *refused.passed.problems]
@@ -190,26 +190,4 @@ def _traces(path: Path) -> dict[str, TraceOf]:
                 wrong = decode_error(error)
                 raise DecodeError(wrong.reason, f"{path.name} line {number}: {wrong}") from None
             found[trace.response_id] = trace
-    return found
-
-
-def _results(path: Path) -> list[EvaluationResult]:
-    from pydantic import ValidationError
-
-    from guardrail.errors import DecodeError
-    from guardrail.events import decode_error
-    from guardrail.offline.lines import read_lines
-    from guardrail.offline.record_reading import open_lines, too_long
-    from guardrail.offline.results import EvaluationResult
-
-    found = []
-    with open_lines(path) as stream:
-        for line in read_lines(stream):
-            try:
-                if line.data is None:
-                    raise too_long(line)
-                found.append(EvaluationResult.model_validate_json(line.data))
-            except (DecodeError, ValidationError) as error:
-                wrong = decode_error(error) if isinstance(error, ValidationError) else error
-                raise DecodeError(wrong.reason, f"{path.name} line {line.number}: {wrong}") from None
     return found

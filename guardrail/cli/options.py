@@ -13,6 +13,7 @@ from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
     from consumers.settings import GuardSettings
+    from guardrail.config import SettingsFile
 
 KAFKA_PANEL = "Kafka"
 LOGS_PANEL = "Logs"
@@ -45,7 +46,17 @@ BootstrapOption = Annotated[
 Options = dict[str, dict[str, Any]]
 
 
-def settings_from(config: Path | None, options: Options) -> GuardSettings:
+def once(config: Path | None) -> SettingsFile | None:
+    """The file of ``--config``, read: for commands that look at it twice, which a pipe doesn't allow.
+
+    Raises ConfigError.
+    """
+    from guardrail.config import SettingsFile
+
+    return None if config is None else SettingsFile.read(config)
+
+
+def settings_from(config: Path | SettingsFile | None, options: Options) -> GuardSettings:
     """The settings with the options given over them; one that is None was not given. Raises ConfigError."""
     from consumers.settings import load_settings
 
@@ -53,7 +64,7 @@ def settings_from(config: Path | None, options: Options) -> GuardSettings:
 
 
 @contextmanager
-def naming_places(config: Path | None, options: Options) -> Iterator[None]:
+def naming_places(config: Path | SettingsFile | None, options: Options) -> Iterator[None]:
     """Tell with a ConfigError raised within which line or variable gave the settings that it names."""
     from consumers.settings import with_places
 

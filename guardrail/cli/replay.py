@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import signal
 import sys
-import time
-from collections.abc import AsyncGenerator
 from contextlib import ExitStack, aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, TextIO
 
 import typer
 
-from guardrail.cli.dead_letters import since_time_ms
-from guardrail.cli.options import (
-    KAFKA_PANEL,
-    BootstrapOption,
-    ConfigOption,
-    naming_places,
-    settings_from,
+from guardrail.cli.options import BootstrapOption, ConfigOption, naming_places, settings_from
+from guardrail.cli.sources import (
+    KAFKA,
+    PartitionOption,
+    SinceOption,
+    UntilOption,
+    range_of,
+    values_of,
 )
 from guardrail.cli.terminal import print_error, replace_unencodable
 
@@ -43,40 +41,7 @@ guardrail replay results.jsonl -c new.yaml --against old.yaml --labels labels.js
 [bold]Status[/]: 0 done; 1 nothing could be compared, or a record could not be read (named on stderr; \
 the others count); 2 wrong usage or settings."""
 
-KAFKA: Final = "kafka:"
 _EXIT_FAILED: Final = 1
-_PART: Final = re.compile(r"(?P<index>\d{1,6})(?::(?P<first>\d{1,18})(?:-(?P<last>\d{1,18}))?)?")
-
-SinceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--since",
-        metavar="TIME",
-        show_default="the beginning",
-        rich_help_panel=KAFKA_PANEL,
-        help="Of a topic, those since: 30m, 2h, 7d, or an ISO time, UTC where it names no zone.",
-    ),
-]
-UntilOption = Annotated[
-    str | None,
-    typer.Option(
-        "--until",
-        metavar="TIME",
-        show_default="now",
-        rich_help_panel=KAFKA_PANEL,
-        help="Of a topic, those before: as --since.",
-    ),
-]
-PartitionOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--partition",
-        metavar="N[:FROM[-TO]]",
-        show_default="all",
-        rich_help_panel=KAFKA_PANEL,
-        help="Of a topic, this partition, from offset FROM to before TO. May be given several times.",
-    ),
-]
 
 
 def replay_command(
@@ -138,7 +103,8 @@ def replay_command(
     from guardrail.cli.labels import read_labels
     from guardrail.errors import DecodeError
     from guardrail.offline.record_reading import RecordReader
-    from guardrail.offline.replay import Replay, Truths
+    from guardrail.offline.replay import Replay
+    from guardrail.offline.truths import LabelsByResponse
 
     options = {"kafka": {"bootstrap_servers": bootstrap_servers}}
     settings = settings_from(config, options)
@@ -150,8 +116,8 @@ def replay_command(
         )
     after, before = _side(settings, policy, "--policy"), _against(settings, against)
     replace_unencodable()
-    reader, truths = RecordReader(), Truths()
-    replay = Replay(after, before, truths, examples=examples)
+    reader, said = RecordReader(), LabelsByResponse()
+    replay = Replay(after, before, said, examples=examples)
     with naming_places(config, options), ExitStack() as stack:
         to = None if changed is None else stack.enter_context(_open_changed(changed))
         try:
@@ -161,7 +127,7 @@ def replay_command(
                     raise DecodeError(
                         "invalid_event", f"{': '.join(problems[0])}; guardrail labels check names all"
                     )
-                truths.add(told)
+                said.add(told)
             asyncio.run(_replay(sources, settings.kafka, part, reader, replay, to))
         except KeyboardInterrupt:
             raise typer.Exit(128 + signal.SIGINT) from None
@@ -174,32 +140,6 @@ def replay_command(
         print_error(_nothing(replay))
     if reader.passed.unreadable or not replay.compared:
         raise typer.Exit(_EXIT_FAILED)
-
-
-def range_of(since: str | None, until: str | None, partitions: list[str] | None) -> Range | None:
-    """The part of a topic that options ask for, None if all of it. Raises typer.BadParameter."""
-    from consumers.reading import Range
-
-    if since is None and until is None and not partitions:
-        return None
-    bounds: dict[int, tuple[int | None, int | None]] = {}
-    for text in partitions or ():
-        found = _PART.fullmatch(text)
-        if found is None:
-            raise typer.BadParameter(
-                f"{text!r} names no partition; write 0, 0:100 or 0:100-200", param_hint="--partition"
-            )
-        first, last = found["first"], found["last"]
-        bounds[int(found["index"])] = (
-            None if first is None else int(first),
-            None if last is None else int(last),
-        )
-    now = time.time()
-    return Range(
-        None if since is None else since_time_ms(since, now),
-        None if until is None else since_time_ms(until, now, "--until"),
-        bounds,
-    )
 
 
 def _side(settings: Settings, policy: str | None, option: str, name: str = "") -> Side:
@@ -252,7 +192,7 @@ async def _replay(
 ) -> None:
     def count() -> None:
         batch = reader.take()
-        replay.truths.add(reader.labels)
+        replay.labels.add(reader.labels)
         reader.labels.clear()
         for change in replay.add(batch):
             if changed is not None:
@@ -265,44 +205,6 @@ async def _replay(
                 if reader.full:
                     count()
     count()
-
-
-async def values_of(
-    source: str,
-    kafka: KafkaSettings,
-    topic: str,
-    part: Range | None,
-    reader: RecordReader,
-    argument: str = "RECORDS",
-) -> AsyncGenerator[tuple[bytes, str], None]:
-    """The lines of a file, or the values of a topic, each with its place. Too long lines go to ``reader``."""
-    if source.startswith(KAFKA):
-        from consumers.reading import Range, open_topic
-
-        name = source.removeprefix(KAFKA) or topic
-        async with (
-            open_topic(kafka, name, part=part or Range()) as topic_reader,
-            aclosing(topic_reader.until_end()) as records,
-        ):
-            async for record in records:
-                if record.value is not None:
-                    yield record.value, f"{name} {record.partition.index}:{record.offset}"
-        return
-    from guardrail.offline.record_reading import lines_of, open_lines
-
-    if source == "-":
-        stream, name = sys.stdin.buffer, "<stdin>"
-    else:
-        path = Path(source)
-        try:
-            stream, name = open_lines(path), path.name
-        except OSError as error:
-            raise typer.BadParameter(
-                f"{source}: {error.strerror}; give a file, - for stdin, or kafka:TOPIC", param_hint=argument
-            ) from None
-    with stream:
-        for line in lines_of(stream, name, reader):
-            yield line
 
 
 def _nothing(replay: Replay) -> str:

@@ -60,7 +60,7 @@ def print_replay(replay: Replay, passed: Passed) -> None:
     if len(replay.routes) > 1:
         console.print()
         console.print(_routes(replay))
-    if len(replay.truths):
+    if len(replay.labels):
         console.print()
         _print_labels(console, replay)
     for (was, now), kept in sorted(replay.examples.items(), key=lambda each: each[0][1].rank, reverse=True):

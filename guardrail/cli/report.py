@@ -82,7 +82,7 @@ def report_command(
     for source in (results, other):
         if source is not None and target.exists() and source.exists() and target.samefile(source):
             raise typer.BadParameter(f"{target} is a file that is read; give another one", param_hint="--out")
-    said = {} if labels is None else read_labels(labels)
+    said = None if labels is None else read_labels(labels)
     with err().status("reading", spinner="dots"):
         run = StoredResults(results, labels=said)
         before = None if other is None else StoredResults(other)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import typer
@@ -23,11 +22,13 @@ from guardrail.cli.options import (
     ConfigOption,
     Options,
     naming_places,
+    once,
     settings_from,
 )
 
 if TYPE_CHECKING:
     from consumers.settings import GuardSettings, KafkaSettings
+    from guardrail.config import SettingsFile
 
 EPILOG = """[bold]Examples[/]
 
@@ -39,7 +40,8 @@ GUARDRAIL_JUDGE__LLM__API_KEY=… guardrail run -c guardrail.yaml --judge llm
 
 [bold]Signals[/]: SIGTERM or SIGINT once stops reading, waits for the verdicts under way, commits, and leaves
 with status 0, all within shutdown.budget_ms; the next guard goes on with the responses in flight. A second
-one leaves at once. SIGHUP reads the policies anew from the file of --config, as a change of the file does."""
+one leaves at once. SIGHUP reads the policies anew from the file of --config, as a change of the file does;
+without --config it does nothing."""
 
 
 def run_command(
@@ -89,6 +91,7 @@ def run_command(
     Runs until SIGTERM. Without --config everything is at its default: the local judge, the default topics.
     The topics must exist: 'guardrail topics create' makes them.
     """
+    ignore_hangup()
     from guardrail.logs import configure_logging
 
     options: Options = {
@@ -97,10 +100,11 @@ def run_command(
         "shutdown": {"budget_ms": shutdown_budget_ms},
         "logging": {"format": log_format, "level": log_level},
     }
-    source = None if config is None else Source.of(config, options)
-    settings = settings_from(config, options)
+    file = once(config)
+    settings = settings_from(file, options)
     configure_logging(settings.logging)
-    with naming_places(config, options), asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    source = None if file is None else Source.of(file, options)
+    with naming_places(file, options), asyncio.Runner(loop_factory=_loop_factory()) as runner:
         end_in_time = partial(_end_in_time, settings.shutdown.budget_ms / 1000)
         runner.run(serve(settings, on_stop=end_in_time, source=source))
 
@@ -116,26 +120,34 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that settings are read from: the fingerprint that it had before, and how to read it again."""
+    """The file that settings were read from, and how its content at another time is read."""
 
-    path: Path
-    seen: str
-    read: Callable[[], GuardSettings]
+    file: SettingsFile
+    read: Callable[[SettingsFile], GuardSettings]
 
     @classmethod
-    def of(cls, path: Path, options: Options) -> Self:
-        """The file as it stands now; ``options`` go over it."""
-        from consumers.reloading import fingerprint
+    def of(cls, file: SettingsFile, options: Options) -> Self | None:
+        """``options`` go over the file. None, with a warning, if it has no other content to read later."""
+        import structlog
 
-        return cls(path, fingerprint(path), partial(_checked, path, options))
+        if not file.regular:
+            log = structlog.stdlib.get_logger("guardrail.run")
+            log.warning(
+                "config.not_followed",
+                path=str(file.path),
+                why="it is a pipe, which can be read only once",
+                remedy="name a file if policies are to change while the guard runs",
+            )
+            return None
+        return cls(file, partial(_checked, options))
 
 
-def _checked(path: Path, options: Options) -> GuardSettings:
+def _checked(options: Options, file: SettingsFile) -> GuardSettings:
     """The settings, checked as 'guardrail config check' does."""
     from guardrail.judges.factory import check_files, check_judge, check_time
 
-    settings = settings_from(path, options)
-    with naming_places(path, options):
+    settings = settings_from(file, options)
+    with naming_places(file, options):
         check_judge(settings.judge, settings.policies.values())
         check_files(settings.judge, settings.policies.values())
         check_time(settings.judge, settings.policies)
@@ -163,9 +175,12 @@ async def serve(
     log = structlog.stdlib.get_logger("guardrail.run")
     stop = asyncio.Event()
     stop_on_signals(stop, on_stop)
-    if source is not None:
-        # Until there is anybody to ask; what the file says by then is read anyway.
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, lambda: None)
+    if source is None:
+        handle_hangup(lambda: log.warning("config.nothing_to_reload", why="no file is followed"))
+    else:
+        handle_hangup(
+            lambda: None
+        )  # until there is anybody to ask; what the file says by then is read anyway
     topics = settings.kafka.topics
     for short in check_time(settings.judge, settings.policies):
         log.warning("judge.second_never_asked", why=short)
@@ -197,10 +212,10 @@ async def serve(
         async with AsyncExitStack() as stack:
             reload = None
             if source is not None:
-                reloader = Reloader(source.path, source.read, settings, judges, guard.use, seen=source.seen)
+                reloader = Reloader(source.file, source.read, settings, judges, guard.use)
                 reload = reloader.reload
                 await stack.enter_async_context(reloader.watching())
-                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.ask)
+                handle_hangup(reloader.ask)
             ops = OpsServer(health, reload)
             await stack.enter_async_context(ops.listening(settings.ops.host, settings.ops.port))
             await guard.run(stop)
@@ -266,6 +281,16 @@ def _end_in_time(budget_s: float) -> None:
     timer = threading.Timer(budget_s, end)
     timer.daemon = True
     timer.start()
+
+
+def ignore_hangup() -> None:
+    """Until the event loop handles SIGHUP: it would end the process without draining."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def handle_hangup(then: Callable[[], object]) -> None:
+    """Call ``then`` on SIGHUP, which ends nothing: a reload, or a terminal that was closed."""
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, then)
 
 
 def stop_on_signals(stop: asyncio.Event, on_stop: Callable[[], None]) -> None:

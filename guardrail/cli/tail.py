@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.text import Text
 
-from guardrail.cli.dead_letters import since_time_ms
 from guardrail.cli.options import BootstrapOption, ConfigOption, settings_from
+from guardrail.cli.sources import since_time_ms
 from guardrail.cli.terminal import err, out, replace_unencodable
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ guardrail tail --bootstrap-servers localhost:9092
 guardrail tail --flagged --since 1h"""
 
 MAX_WIDTH: Final = 110
+_MOST_CHARS: Final = 2_000
 
 
 def tail_command(
@@ -66,7 +67,7 @@ def tail_command(
 
 
 async def _tail(settings: KafkaSettings, since_ms: int | None, number: int | None, *, flagged: bool) -> None:
-    from consumers.reading import open_topic
+    from consumers.reading import Range, open_topic
     from guardrail.demo.views import symbols_for
 
     topics = settings.topics
@@ -74,7 +75,7 @@ async def _tail(settings: KafkaSettings, since_ms: int | None, number: int | Non
     symbols = symbols_for(console.encoding)
     shown = 0
     async with open_topic(
-        settings, topics.flagged if flagged else topics.verdicts, since_ms=since_ms, at_end=True
+        settings, topics.flagged if flagged else topics.verdicts, part=Range(since_ms), at_end=True
     ) as reader:
         err().print(Text("waiting for what comes; Ctrl-C ends it", "dim"))
         async with aclosing(reader.follow()) as records:
@@ -99,7 +100,14 @@ def picture_of(record: Record, symbols: Symbols, width: int, *, flagged: bool) -
         where = f"{record.partition.index}:{record.offset}"
         return Text(f"record {where} can't be read ({error.reason})", "yellow")
     if flagged and isinstance(event, FlaggedCase):
-        return case_card(event, symbols, width, at_ms=record.timestamp_ms)
+        return case_card(
+            event,
+            symbols,
+            width,
+            at_ms=record.timestamp_ms,
+            most_chars=_MOST_CHARS,
+            remedy="; guardrail cases show ID --full",
+        )
     if not flagged and isinstance(event, ResponseVerdict):
         return verdict_line(event, record.timestamp_ms, symbols)
     return None
@@ -108,14 +116,14 @@ def picture_of(record: Record, symbols: Symbols, width: int, *, flagged: bool) -
 def verdict_line(verdict: ResponseVerdict, at_ms: int, symbols: Symbols) -> Text:
     """Time, decision, id, rule, policy, score and number of claims; no text of the answer."""
     from guardrail.demo.cases import when
-    from guardrail.demo.views import DECISION_STYLES, DECISION_WORDS, one_line, score
+    from guardrail.demo.views import decided, one_line, score
 
     dot = f" {symbols.dot} "
-    style = DECISION_STYLES[verdict.decision]
+    words, style = decided(verdict.decision, verdict.mode)
     count = len(verdict.claims)
     line = Text.assemble(
         (f"{when(at_ms)} ", "dim"),
-        (f"{symbols.decisions[verdict.decision]} {DECISION_WORDS[verdict.decision]:<8} ", f"bold {style}"),
+        (f"{symbols.decisions[verdict.decision]} {words:<8} ", style),
         (one_line(verdict.response_id, 64, symbols.ellipsis), "bold"),
     )
     policy = f"{verdict.policy.name} policy, {verdict.mode}"

@@ -26,7 +26,8 @@ guardrail top http://guard-0:8080 http://guard-1:8080
 guardrail top --once http://localhost:8080"""
 
 _TIMEOUT_S: Final = 2.0
-_MOST_BYTES: Final = 16 * 1024 * 1024
+_WHOLE_S: Final = 5.0
+_MOST_BYTES: Final = 4 * 1024 * 1024
 Labels = frozenset[tuple[str, str]]
 
 
@@ -93,7 +94,8 @@ async def _watch(urls: Sequence[str], interval_s: float, *, once: bool) -> int:
 
 
 async def _read_all(client: httpx2.AsyncClient, urls: Sequence[str]) -> list[Scrape]:
-    return list(await asyncio.gather(*(_read(client, url.rstrip("/")) for url in urls)))
+    roots = [url.rstrip("/").removesuffix("/metrics") for url in urls]
+    return list(await asyncio.gather(*(_read(client, root) for root in roots)))
 
 
 async def _read(client: httpx2.AsyncClient, url: str) -> Scrape:
@@ -102,19 +104,34 @@ async def _read(client: httpx2.AsyncClient, url: str) -> Scrape:
 
     at = time.monotonic()
     try:
-        reply = await client.get(f"{url}/metrics")
-        if reply.status_code != 200 or len(reply.content) > _MOST_BYTES:
-            return Scrape(at, problem=f"HTTP {reply.status_code} from {url}/metrics")
+        async with asyncio.timeout(_WHOLE_S):
+            status, text = await _get(client, f"{url}/metrics")
+        if status != 200:
+            return Scrape(at, problem=f"HTTP {status} from {url}/metrics")
         samples: dict[str, dict[Labels, float]] = {}
-        for family in text_string_to_metric_families(reply.text):
+        for family in text_string_to_metric_families(text):
             for sample in family.samples:
                 samples.setdefault(sample.name, {})[frozenset(sample.labels.items())] = sample.value
         if "guardrail_build_info" not in samples:
             return Scrape(at, problem="no guard: its metrics have no guardrail_build_info")
-        ready = (await client.get(f"{url}/readyz")).status_code == 200
+        async with asyncio.timeout(_WHOLE_S):
+            ready = (await _get(client, f"{url}/readyz"))[0] == 200
+    except TimeoutError:
+        return Scrape(at, problem=f"the answer did not end within {_WHOLE_S:g} s")
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
         return Scrape(at, problem=str(error) or type(error).__name__)
     return Scrape(at, samples, ready)
+
+
+async def _get(client: httpx2.AsyncClient, url: str) -> tuple[int, str]:
+    """Status and text. Raises ValueError for more text than a guard's metrics ever are."""
+    body = bytearray()
+    async with client.stream("GET", url) as reply:
+        async for part in reply.aiter_bytes():
+            body += part
+            if len(body) > _MOST_BYTES:
+                raise ValueError(f"no guard: its answer is longer than {_MOST_BYTES // 1024**2} MiB")
+    return reply.status_code, body.decode("utf-8", "replace")
 
 
 def quantile(share: float, before: Scrape, now: Scrape, name: str) -> float | None:
@@ -244,6 +261,8 @@ def _state(reading: Scrape) -> str:
         return "[red]away[/]"
     if reading.total("guardrail_saturated"):
         return "[yellow]full[/]"
+    if reading.total("guardrail_judge_behind"):
+        return "[yellow]behind[/]"
     return "[green]ready[/]" if reading.ready else "[yellow]waits[/]"
 
 

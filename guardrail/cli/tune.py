@@ -9,12 +9,11 @@ import typer
 
 from guardrail.cli.options import ConfigOption, settings_from
 from guardrail.errors import ConfigError
-from guardrail.events import Severity, Verdict
 
 if TYPE_CHECKING:
     from guardrail.config import Settings
     from guardrail.offline.aims import Aim
-    from guardrail.offline.labelled import Records
+    from guardrail.offline.labelled import LabelledAnswers
     from guardrail.offline.search import Vary
     from guardrail.policy import Policy
 
@@ -35,6 +34,7 @@ _AIM: Final = "Aim"
 _OUTPUT: Final = "Output"
 _SEARCH: Final = "Search"
 EXIT_FAILED: Final = 1
+SeverityName = Literal["minor", "normal", "major", "critical"]
 Mildest = Literal["partially_supported", "unsupported", "contradicted"]
 
 
@@ -43,7 +43,8 @@ def tune_command(
         list[Path],
         typer.Argument(
             metavar="RECORDS...",
-            help="Files of results (evaluation.result) or verdicts (verdict.response), one a line.",
+            help="Files of results (evaluation.result) or verdicts (verdict.response), one a line, plain or "
+            "gzip's; - for stdin.",
             show_default=False,
         ),
     ],
@@ -112,11 +113,11 @@ def tune_command(
         ),
     ] = "flag",
     of: Annotated[
-        Severity,
+        SeverityName,
         typer.Option(
             rich_help_panel=_AIM, help="Errors of this severity or a graver one count; minor: any error."
         ),
-    ] = Severity.MINOR,
+    ] = "minor",
     error: Annotated[
         Mildest,
         typer.Option(rich_help_panel=_AIM, help="The mildest verdict of a label that is an error."),
@@ -236,6 +237,8 @@ def tune_command(
         run.write_calibration_alone(fitted)
         run.write_bands_alone(fitted_bands)
         return
+    from guardrail.events import Verdict
+
     mildest = Verdict(error.upper())
     tuned = run.tune(aim, varied, mildest, folds, seed)
     if plots is not None:
@@ -259,12 +262,13 @@ def _aim(
     max_false: float | None,
     cost_miss: float | None,
     cost_false: float | None,
-    of: Severity,
+    of: SeverityName,
     by: Literal["flag", "withhold", "block"],
     share: float | None,
     other: object,
 ) -> Aim | None:
     """The aim that options give; None if they ask for something else. Raises typer.BadParameter."""
+    from guardrail.events import Severity
     from guardrail.offline.aims import Aim
 
     given = [value is not None for value in (catch, max_false, cost_miss, cost_false)]
@@ -280,7 +284,7 @@ def _aim(
             "--share SHARE"
         )
     try:
-        return Aim(catch, max_false, cost_miss, cost_false, of, by)
+        return Aim(catch, max_false, cost_miss, cost_false, Severity(of), by)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
 
@@ -312,7 +316,7 @@ def _check_places(config: Path | None, *written: Path | None) -> None:
             raise typer.BadParameter(f"{path} is the configuration that is read; give another file")
 
 
-def _tell_left_out(found: Records) -> None:
+def _tell_left_out(found: LabelledAnswers) -> None:
     from guardrail.cli.terminal import err
 
     told = (

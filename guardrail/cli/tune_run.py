@@ -19,7 +19,7 @@ from guardrail.events import Verdict
 from guardrail.offline.aims import Aim, By
 from guardrail.offline.bands import FittedBand, fit_bands
 from guardrail.offline.calibration import Fitted, calibrated, calibrating, calibrations_of, fit_calibrations
-from guardrail.offline.labelled import Judged, Records
+from guardrail.offline.labelled import Judged, LabelledAnswers
 from guardrail.offline.plots import draw, draw_calibration
 from guardrail.offline.policy_file import difference, figures, number, provenance, rate, written
 from guardrail.offline.search import Vary
@@ -35,7 +35,7 @@ class TuneRun:
         self,
         base: Policy,
         files: Sequence[Path],
-        found: Records,
+        found: LabelledAnswers,
         out: Path | None,
         name: str | None,
         calibration: Path | None,

@@ -19,6 +19,7 @@ from aiokafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
+from guardrail.client.presence import Presence
 from guardrail.client.transport import OutgoingRecord
 from guardrail.errors import ConfigError, TransportError, TransportUnavailable
 from guardrail.log_events import EventLog
@@ -111,12 +112,16 @@ class KafkaClientTransport:
 
     async def start(self) -> None:
         """Part of ClientTransport."""
+        presence = Presence(self._servers)
         try:
             async with asyncio.timeout(self._connect_timeout_s):
-                self._producer = AIOKafkaProducer(**self._for_producer)
-                await self._producer.start()
-                self._consumer = AIOKafkaConsumer(**self._for_consumer)
-                await self._consumer.start()
+                with presence.known():
+                    self._producer = AIOKafkaProducer(**self._for_producer)
+                    presence.attend(self._producer)
+                    await self._producer.start()
+                    self._consumer = AIOKafkaConsumer(**self._for_consumer)
+                    presence.attend(self._consumer)
+                    await self._consumer.start()
                 # Asked first, because a broker may create a misspelt topic for clients that just use it.
                 missing = {self._responses, self._deliveries} - await self._consumer.topics()
                 if missing:
@@ -130,8 +135,9 @@ class KafkaClientTransport:
                 number = min(self._reply_partitions or len(partitions), len(partitions))
                 await self._follow(set(random.sample(partitions, number)), {})
         except (KafkaError, OSError) as error:  # a timeout is an OSError
+            within = f" within {self._connect_timeout_s:g} s" if isinstance(error, TimeoutError) else ""
             raise TransportUnavailable(
-                f"Kafka can't be reached at {self._servers} within {self._connect_timeout_s:g} s "
+                f"Kafka can't be reached at {self._servers}{within} "
                 f"({_named(error)}); start it, or check bootstrap_servers, security_protocol and the login"
             ) from error
 

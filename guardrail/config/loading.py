@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as EnvDecodeError
 
+from guardrail.config.files import SettingsFile
 from guardrail.config.inheritance import cycles, is_inherited
 from guardrail.config.problems import (
     Loc,
@@ -40,9 +41,11 @@ from guardrail.judges.self_judging import SelfJudgingSettings
 from guardrail.printable import escape_controls
 from guardrail.secrets import Secret
 
-MAX_FILE_BYTES: Final = 4 * 1024 * 1024
 MAX_VALUES: Final = 100_000
 """Values in a file, those that an alias repeats counted every time: a few lines can stand for billions."""
+
+_DECISIVE: Final = ("policies", "routes", "default_policy", "challengers")
+"""Sections that decide about answers: without a value they are more likely cut off than meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +75,15 @@ class _Loader(yaml.SafeLoader):
     }
 
 
-def read_file(path: Path) -> FileValues:
-    """Read a YAML file. Raises SettingsError if it is missing, unreadable, not YAML, or gives a key twice."""
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_FILE_BYTES + 1)
-    except FileNotFoundError:
-        remedy = "check the path, or begin with 'guardrail config show > guardrail.yaml'; no file is needed"
-        raise SettingsError([Problem("", "the file does not exist", remedy, where=str(path))]) from None
-    except OSError as error:
-        problem = Problem(
-            "", f"the file can't be read: {error.strerror}", "make it readable", where=str(path)
-        )
-        raise SettingsError([problem]) from None
-    if len(data) > MAX_FILE_BYTES:
-        problem = Problem("", "the file is larger than 4 MiB", "is it a configuration file?", where=str(path))
-        raise SettingsError([problem])
+def parse(file: SettingsFile) -> FileValues:
+    """Read YAML. Raises SettingsError if it is none, is empty, or gives a key twice."""
+    path = file.path
     loader = None
     try:
-        loader = _Loader(data)
+        loader = _Loader(file.data)
         node = loader.get_single_node()
         if node is None:
-            return FileValues(path)
+            raise _empty(path)
         lines, problems = _survey(node, path)
         if problems:
             raise SettingsError(problems)
@@ -107,7 +97,7 @@ def read_file(path: Path) -> FileValues:
         if loader is not None:
             loader.dispose()
     if values is None:
-        return FileValues(path)
+        raise _empty(path)
     if not isinstance(values, dict):
         problem = Problem(
             "",
@@ -122,7 +112,26 @@ def read_file(path: Path) -> FileValues:
             Problem(key, "no such setting", "section names are words", where=str(path)) for key in odd
         ]
         raise SettingsError(problems)
-    return FileValues(path, values, lines)
+    found = FileValues(path, values, lines)
+    problems = [
+        Problem(
+            name,
+            "nothing stands below it",
+            "write what is missing, or take the line out",
+            where=found.where((name,)),
+        )
+        for name in _DECISIVE
+        if name in values and values[name] is None
+    ]
+    if problems:
+        raise SettingsError(problems)
+    return found
+
+
+def _empty(path: Path) -> SettingsError:
+    """Defaults must not take the place of strict policies when a disk was full or a copy was cut."""
+    remedy = "write the settings that are meant, or '{}' if none are; no file is needed for the defaults"
+    return SettingsError([Problem("", "the file holds no settings", remedy, where=str(path))])
 
 
 def _not_yaml(path: Path, error: Exception) -> Problem:
@@ -367,22 +376,29 @@ _S = TypeVar("_S", bound=Settings)
 
 
 @overload
-def load_settings(path: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Settings: ...
+def load_settings(
+    path: Path | str | SettingsFile | None = None, overrides: Mapping[str, Any] | None = None
+) -> Settings: ...
 
 
 @overload
 def load_settings(
-    path: Path | str | None = None, overrides: Mapping[str, Any] | None = None, *, kind: type[_S]
+    path: Path | str | SettingsFile | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    kind: type[_S],
 ) -> _S: ...
 
 
 def load_settings(
-    path: Path | str | None = None,
+    path: Path | str | SettingsFile | None = None,
     overrides: Mapping[str, Any] | None = None,
     *,
     kind: type[Settings] = Settings,
 ) -> Settings:
     """The settings of a process. Later sources win: defaults, file, environment, ``overrides``.
+
+    ``path`` may be a pipe; a SettingsFile has been read before. A file without any settings is an error.
 
     ``kind`` is the class with the sections to read; it defaults to this package's own, and then the section
     ``kafka``, which ``consumers.settings`` reads, is ignored.
@@ -392,7 +408,7 @@ def load_settings(
     those from other sources to the current one. Raises SettingsError, a ConfigError, which lists every
     problem with its source, path, value and remedy.
     """
-    sources = _read(kind, None if path is None else Path(path), overrides)
+    sources = _read(kind, Path(path) if isinstance(path, str) else path, overrides)
     merged = _merge(_merge(sources.file.values, sources.environment), sources.given)
     for section in SECTIONS_OF_OTHERS - kind.model_fields.keys():
         merged.pop(section, None)
@@ -420,7 +436,7 @@ def load_settings(
 
 def with_places(
     error: ConfigError,
-    path: Path | None,
+    path: Path | SettingsFile | None,
     overrides: Mapping[str, Any] | None = None,
     *,
     kind: type[Settings] = Settings,
@@ -465,10 +481,13 @@ class _Sources:
         return any(_contains(each, loc) for each in (self.given, self.environment, self.file.values))
 
 
-def _read(kind: type[Settings], path: Path | None, overrides: Mapping[str, Any] | None) -> _Sources:
+def _read(
+    kind: type[Settings], path: Path | SettingsFile | None, overrides: Mapping[str, Any] | None
+) -> _Sources:
     file = FileValues()
     if path is not None:
-        file = read_file(path)
+        read = path if isinstance(path, SettingsFile) else SettingsFile.read(path)
+        path, file = read.path, parse(read)
         # Absolute without following links: mounted files are links into another folder, which has none of
         # their neighbours.
         file = replace(file, values=anchored(file.values, kind, path.absolute().parent))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rich import box
@@ -12,18 +13,19 @@ from rich.text import Text
 from guardrail.demo.board import Card
 from guardrail.demo.views import (
     DECISION_STYLES,
-    DECISION_WORDS,
     Symbols,
     answer_text,
     claim_rows,
+    counted,
+    decided,
     one_line,
     score,
     visible,
 )
 from guardrail.events import Decision, FlaggedCase, ResponseHead, Verdict
 
-_DOCUMENT_CHARS = 4_000
-"""Of each document that is shown; the event has the rest."""
+MOST_CHARS = 4_000
+"""Of each text that is shown: else a long one scrolls what is wrong out of sight."""
 
 
 def when(at_ms: int) -> str:
@@ -35,33 +37,51 @@ def when(at_ms: int) -> str:
 
 
 def case_card(
-    case: FlaggedCase, symbols: Symbols, width: int, *, at_ms: int | None = None, whole: bool = False
+    case: FlaggedCase,
+    symbols: Symbols,
+    width: int,
+    *,
+    at_ms: int | None = None,
+    whole: bool = False,
+    most_chars: int | None = MOST_CHARS,
+    remedy: str = "",
 ) -> RenderableType:
     """The case as a panel: question, answer with its claims highlighted, and what was wrong.
 
-    With ``whole`` also the documents and the claims that are supported. Texts are escaped.
+    With ``whole`` also the documents and the claims that are supported. Texts are escaped, and each is cut
+    after ``most_chars``; ``remedy`` tells there how to see the rest. With None nothing is cut.
     """
+    cut = _Cut(most_chars, symbols, remedy)
     style = DECISION_STYLES[case.decision]
     dot = symbols.dot
+    words, bold = decided(case.decision, case.mode)
     title = Text.assemble(
-        (f"{symbols.decisions[case.decision]} {DECISION_WORDS[case.decision]}", f"bold {style}"),
+        (f"{symbols.decisions[case.decision]} {words}", bold),
         (f" {dot} ", style),
         (one_line(case.response_id, 40, symbols.ellipsis), "bold"),
     )
-    facts = [case.rule, f"{case.policy.name} policy", f"score {score(case.score)}"]
+    policy = f"{case.policy.name} policy" + (", observe" if case.mode == "observe" else "")
+    facts = [case.rule, policy, f"score {score(case.score)}"]
     facts += [f"route {case.route}"] if case.route is not None else []
     facts += [when(at_ms)] if at_ms is not None else []
     subtitle = one_line(f" {dot} ".join(facts), width - 8, symbols.ellipsis)
-    parts: list[RenderableType] = [_question(case, symbols, width, whole=whole)]
+    parts: list[RenderableType] = [_question(case, symbols, width, cut, whole=whole)]
     if whole:
-        parts += [_heading(f"{len(case.contexts)} documents"), *_documents(case, symbols), _heading("answer")]
-    card = Card(ResponseHead(response_id=case.response_id), case.answer, claims=list(case.claims))
-    parts.append(answer_text(card, symbols, running=False, shown_to=_shown_to(case)))
+        parts += [
+            _heading(counted(len(case.contexts), "document")),
+            *_documents(case, symbols, cut),
+            _heading("answer"),
+        ]
+    answer = cut.off(case.answer)
+    claims = [claim for claim in case.claims if claim.span[0] < len(answer)]
+    card = Card(ResponseHead(response_id=case.response_id), answer, claims=claims)
+    text = answer_text(card, symbols, running=False, shown_to=_shown_to(case))
+    parts.append(text.append_text(cut.left(case.answer)))
     if whole:
-        parts.append(_heading(f"{len(case.claims)} claims"))
+        parts.append(_heading(counted(len(case.claims), "claim")))
     wanted = [claim for claim in case.claims if whole or claim.verdict is not Verdict.SUPPORTED]
     parts += [claim_rows(claim, symbols, width, whole=whole) for claim in wanted]
-    parts += _delivered(case, symbols, width, whole=whole)
+    parts += _delivered(case, symbols, width, cut, whole=whole)
     if case.omitted:
         names = one_line(", ".join(case.omitted), width, symbols.ellipsis)
         parts.append(Text(f"left out, as too large for a record: {names}", "yellow"))
@@ -81,9 +101,27 @@ def case_card(
     )
 
 
-def _question(case: FlaggedCase, symbols: Symbols, width: int, *, whole: bool) -> Text:
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    most: int | None
+    symbols: Symbols
+    remedy: str
+
+    def off(self, text: str) -> str:
+        """What is shown of a text."""
+        return text[: self.most]
+
+    def left(self, text: str) -> Text:
+        """The words about the rest, if there is one."""
+        left = 0 if self.most is None else len(text) - self.most
+        if left <= 0:
+            return Text()
+        return Text(f" {self.symbols.ellipsis} {left:,} more characters{self.remedy}", "dim")
+
+
+def _question(case: FlaggedCase, symbols: Symbols, width: int, cut: _Cut, *, whole: bool) -> Text:
     if whole:
-        return Text(visible(f"Q: {case.question}"), "italic")
+        return Text(visible(f"Q: {cut.off(case.question)}"), "italic").append_text(cut.left(case.question))
     return Text(one_line(f"Q: {case.question}", width - 4, symbols.ellipsis), "italic")
 
 
@@ -91,45 +129,45 @@ def _heading(words: str) -> Text:
     return Text(words, "bold dim")
 
 
-def _documents(case: FlaggedCase, symbols: Symbols) -> list[RenderableType]:
+def _documents(case: FlaggedCase, symbols: Symbols, cut: _Cut) -> list[RenderableType]:
     shown: list[RenderableType] = []
     for context in case.contexts:
         line = Text(one_line(context.id, 80, symbols.ellipsis), "cyan")
         if context.source:
             line.append(f" {one_line(context.source, 120, symbols.ellipsis)}", "dim")
         shown.append(line)
-        text = Text(visible(context.text[:_DOCUMENT_CHARS]))
-        left = len(context.text) - _DOCUMENT_CHARS
-        if left > 0:
-            text.append(f" {symbols.ellipsis} {left:,} more characters", "dim")
-        shown.append(text)
+        shown.append(Text(visible(cut.off(context.text))).append_text(cut.left(context.text)))
     return shown
 
 
 def _shown_to(case: FlaggedCase) -> int:
     """How far the answer was shown before a block. After a redaction in it, only the part before that."""
-    if case.decision is not Decision.BLOCK:
+    if case.decision is not Decision.BLOCK or case.mode == "observe":
         return len(case.answer)
     pairs = zip(case.delivered, case.answer, strict=False)
     return next((at for at, (one, two) in enumerate(pairs) if one != two), len(case.delivered))
 
 
-def _delivered(case: FlaggedCase, symbols: Symbols, width: int, *, whole: bool) -> list[RenderableType]:
+def _delivered(
+    case: FlaggedCase, symbols: Symbols, width: int, cut: _Cut, *, whole: bool
+) -> list[RenderableType]:
+    if case.mode == "observe":
+        return [Text(f"{symbols.arrow} all of it was shown: the policy only observes", "yellow")]
     opening, closing = symbols.quotes
     match case.decision:
         case Decision.BLOCK if not case.delivered:
             return [Text(f"{symbols.arrow} nothing of it was shown", "red")]
         case Decision.BLOCK:
-            # The event doesn't tell a mode: observed answers are shown whole, whatever is decided.
             shown = (
                 "all" if case.delivered == case.answer else f"a part of {len(case.delivered):,} characters"
             )
             return [Text(f"{symbols.arrow} {shown} of it was shown before the decision", "red")]
         case Decision.REDACT:
             line = Text(f"{symbols.arrow} the user read: ", "dark_orange")
-            words = (
-                visible(case.delivered) if whole else one_line(case.delivered, 3 * width, symbols.ellipsis)
-            )
-            return [line.append(opening + words + closing)]
+            if not whole:
+                words = one_line(case.delivered, 3 * width, symbols.ellipsis)
+                return [line.append(opening + words + closing)]
+            line.append(opening + visible(cut.off(case.delivered)) + closing)
+            return [line.append_text(cut.left(case.delivered))]
         case _:
             return []

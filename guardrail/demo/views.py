@@ -76,6 +76,19 @@ DECISION_WORDS: Final = {
 }
 
 
+def counted(number: int, what: str) -> str:
+    """``1 claim``, ``1,200 claims``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def decided(decision: Decision, mode: str | None) -> tuple[str, str]:
+    """The decision in words and its style; of an answer that was only observed, what it would have been."""
+    words, style = DECISION_WORDS[decision], DECISION_STYLES[decision]
+    if mode == "observe" and decision is not Decision.RELEASE:
+        return f"would be {words}", style
+    return words, f"bold {style}"
+
+
 @dataclass(frozen=True, slots=True)
 class Symbols:
     """Marks of one cell each, in what the output's encoding can carry."""
@@ -133,8 +146,8 @@ def visible(text: str) -> str:
     """Text of unknown origin, made harmless for a terminal.
 
     Control characters (escape sequences begin with one), direction overrides, zero-width and unassigned
-    characters and lone surrogates become U+FFFD, one for one, so that spans stay true. New lines stay and
-    tabs become spaces.
+    characters, line separators and lone surrogates become U+FFFD, one for one, so that spans stay true. New
+    lines stay and tabs become spaces.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -146,7 +159,8 @@ def _visible(char: str) -> str:
         return char
     if char == "\t":
         return " "
-    if char == "\u200d" or not unicodedata.category(char).startswith("C"):
+    category = unicodedata.category(char)
+    if char == "\u200d" or not (category.startswith("C") or category in {"Zl", "Zp"}):
         return char
     return "\ufffd"
 
@@ -241,8 +255,9 @@ def finished_card(
     """A response when everything is known of it: what it was written from, what was written and what of it
     the user reads, what was wrong. ``delivered`` is False for one that was judged for nobody to read."""
     style = DECISION_STYLES[verdict.decision]
+    words, bold = decided(verdict.decision, verdict.mode)
     title = Text.assemble(
-        (f"{symbols.decisions[verdict.decision]} {DECISION_WORDS[verdict.decision]}", f"bold {style}"),
+        (f"{symbols.decisions[verdict.decision]} {words}", bold),
         (f" {symbols.dot} ", style),
         (one_line(card.response_id, 40, symbols.ellipsis), "bold"),
     )
@@ -595,7 +610,7 @@ class PlainView:
     def _decided(self, verdict: ResponseVerdict, card: Card) -> None:
         claims = f"{len(verdict.claims)} claim{'' if len(verdict.claims) == 1 else 's'}"
         parts = [
-            DECISION_WORDS[verdict.decision],
+            decided(verdict.decision, verdict.mode)[0],
             f"policy {one_line(verdict.policy.name, 40)} ({verdict.mode})",
             f"rule: {one_line(verdict.rule, 80)}",
             f"score {score(verdict.score)}",

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Final, Self, cast
 
 from guardrail.engine.judging import Gatherer, ask
-from guardrail.engine.load import FairSlots
+from guardrail.engine.load import Backlog, FairSlots
 from guardrail.engine.runs import (
     Captured,
     Change,
@@ -45,6 +45,7 @@ from guardrail.events import (
     ResponseDelta,
     ResponseHead,
     ResponseStarted,
+    Verdict,
 )
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judge
@@ -60,6 +61,7 @@ from guardrail.verdicts import Judgement
 __all__ = ["OVERLOADED", "Captured", "Change", "ClosedResponse", "Engine", "Headers", "Output"]
 
 _log = EventLog(__name__)
+_TOLD_EVERY_S: Final = 60.0
 _MOST_UNROUTED: Final = 100
 """Names of routes, which come from outside."""
 
@@ -98,11 +100,13 @@ class Engine:
     ) -> None:
         self._judge = judge
         self._judges: Mapping[str, Judge] = {}
+        self._limits = limits or Limits()
+        self._backlog = Backlog(self._limits.max_concurrent_judgements, self._limits.resume_at, clock)
+        self._told_behind_at = float("-inf")
         self.use(router, judges)
         self._emit = emit
         self._on_closed = on_closed
         self._on_change = on_change
-        self._limits = limits or Limits()
         self._session_type: type[Session] = StoredSession if on_change else Session
         self._clock = clock
         self._wall = wall
@@ -147,6 +151,7 @@ class Engine:
                     f"judges, or name one of {', '.join(sorted(known)) or 'none'}"
                 )
         self._router, self._judges = router, known
+        self._backlog.timeout_s = min(policy.claim_timeout_ms for policy in router.policies) / 1000
 
     # ------------------------------------------------------------------------------------ state
 
@@ -174,6 +179,27 @@ class Engine:
     def judge_queue(self) -> int:
         """Requests waiting for a turn at the judge."""
         return self._slots.waiting
+
+    @property
+    def judge_wait_s(self) -> float:
+        """How long a claim would wait for its verdict at the judge's recent pace, in seconds; 0 while the
+        judge takes every request at once.
+        """
+        self._look()
+        return self._backlog.wait_s
+
+    @property
+    def behind(self) -> bool:
+        """Whether the judge is so far behind that claims might get no verdict in time: a claim would wait for
+        a quarter of ``claim_timeout_ms``, the shortest of all policies. Nobody should add text until it has
+        caught up, which needs no further input.
+        """
+        self._look()
+        return self._backlog.behind
+
+    async def caught_up(self) -> None:
+        """Wait until the judge is not behind."""
+        await self._backlog.caught_up.wait()
 
     def oldest_held_s(self) -> float:
         """The age in seconds of the oldest segment waiting for its release; 0 if there is none."""
@@ -207,9 +233,11 @@ class Engine:
     def lanes_to_pause(self, lanes: Collection[Hashable]) -> set[Hashable]:
         """Which of ``lanes``, all lanes currently read, to pause; call it regularly.
 
-        All of them while the engine is saturated, unless it sheds; before that, those above their fair share.
+        All of them while the engine is saturated or the judge behind, unless the engine sheds; before that,
+        those above their fair share.
         """
-        return self._table.lanes_to_pause(lanes)
+        hot = self._table.lanes_to_pause(lanes)
+        return set(lanes) if self.behind and not self.shedding else hot
 
     def knows(self, response_id: str) -> bool:
         """Whether this response is in flight."""
@@ -263,6 +291,7 @@ class Engine:
             return
         session = run.session
         chars = session.answer_chars
+        run.behind_s = self._backlog.behind_s()
         try:
             effects = self._step(session, event)
         except ProtocolError as error:
@@ -377,6 +406,7 @@ class Engine:
         judge = self._judge_of(session.policy)
         run = self._table.add(session, judge, stored.headers, stored.digest, self._table.lane(lane), born)
         run.head_captured, run.silence_captured = True, stored.silent
+        run.behind_s = self._backlog.behind_s()
         effects = session.resume(now) if readable else session.end_early(UNREADABLE, now, force_block=True)
         self._carry_out(run, effects)
 
@@ -465,6 +495,7 @@ class Engine:
             challenger=challenger,
         )
         run = self._table.add(session, self._judge_of(policy), headers, fingerprint, lane, born)
+        run.behind_s = self._backlog.behind_s()
         self._changed(run)
         self._arm(run)
         return run
@@ -514,7 +545,27 @@ class Engine:
             call = self.spawn(self._judge_claims(run), name="judge")
             run.calls.add(call)
             call.add_done_callback(run.calls.discard)
+            self._backlog.calls += 1
+            call.add_done_callback(self._call_ended)
+        self._look()
         self._arm(run)
+
+    def _call_ended(self, call: asyncio.Task[None]) -> None:  # noqa: ARG002 - a task's callback
+        self._backlog.calls -= 1
+        self._look()
+
+    def _look(self, verdicts: int = 0) -> None:
+        """Note how far the judge is behind, and say so, once a minute at most."""
+        backlog = self._backlog
+        fell_behind = backlog.look(self.pending_claims, verdicts)
+        if fell_behind and self._clock() - self._told_behind_at >= _TOLD_EVERY_S:
+            self._told_behind_at = self._clock()
+            _log.warning(
+                "judge.behind",
+                claims=self.pending_claims,
+                wait_s=round(backlog.wait_s, 1),
+                effect="text is taken no faster than it is judged",
+            )
 
     def _changed(self, run: Run) -> None:
         if run.stored and self._on_change is not None:
@@ -572,6 +623,10 @@ class Engine:
     def _on_timer(self, run: Run) -> None:
         run.timer, run.timer_due = None, float("inf")
         now = self._clock()
+        behind_s = self._backlog.behind_s()
+        if behind_s > run.behind_s:
+            run.session.excuse(behind_s - run.behind_s, now)
+            run.behind_s = behind_s
         self._carry_out(run, run.session.tick(now) if run.session.next_deadline <= now else [])
 
     # ------------------------------------------------------------------------------------ judge
@@ -606,7 +661,7 @@ class Engine:
                         for each in gathering.later.values()
                         if each.claim_id in batch and run.session.awaits(each.claim_id)
                     )
-                self._carry_out(run, run.session.judged(found, self._clock()))
+                self._judged(run, found)
         finally:
             # At once: the next claim may arrive before the loop has reported that this task is done.
             run.calls.discard(cast("asyncio.Task[None]", asyncio.current_task()))
@@ -616,4 +671,9 @@ class Engine:
     def _heard(self, run: Run, judgement: Judgement) -> None:
         """A verdict arrived before its call ended."""
         if not run.dropped:
-            self._carry_out(run, run.session.judged([judgement], self._clock()))
+            self._judged(run, [judgement])
+
+    def _judged(self, run: Run, judgements: Sequence[Judgement]) -> None:
+        verdicts = sum(judgement.verdict is not Verdict.UNVERIFIED for judgement in judgements)
+        self._carry_out(run, run.session.judged(judgements, self._clock()))
+        self._look(verdicts)

@@ -197,6 +197,7 @@ async def ask(
         claims=batch,
         evidence=evidence,
         deadline=deadline,
+        since=session.waiting_since(batch),
         generator_model=session.head.generator_model,
         tenant=session.head.tenant,
         spent=session.usage,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Collection, Hashable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -150,6 +151,103 @@ class Bounds:
         elif share < self._limits.resume_at and self.saturated:
             self.saturated = self.shedding = False
             self.room.set()
+
+
+BEHIND_FROM: Final = 0.25
+"""The judge is behind when a claim would wait for this share of its time: few answers are delayed, and there
+is room for a pace that falls to a quarter."""
+_REMEMBERED_S: Final = 5.0
+_AT_FIRST: Final = 4  # claims for each request at a time, before the pace is known,
+_AT_FIRST_S: Final = 2.5  # that are taken to need so long
+
+
+class Backlog:
+    """How far the judge is behind: how long a claim would wait for its verdict at the judge's recent pace.
+
+    The pace is measured while there are more requests than the judge takes at a time; at other times verdicts
+    come as fast as claims do, which says nothing. Until as many verdicts have come as there are requests at a
+    time, four times as many claims are taken to need 2.5 s, or the limit if that is shorter. A judge that has
+    given no verdict for as long as a claim has time counts as broken, not as behind: waiting for it would
+    help nobody.
+    """
+
+    __slots__ = (
+        "_at",
+        "_at_once",
+        "_behind_s",
+        "_busy",
+        "_busy_s",
+        "_clock",
+        "_known",
+        "_resume_at",
+        "_since",
+        "_verdict_at",
+        "_verdicts",
+        "behind",
+        "calls",
+        "caught_up",
+        "timeout_s",
+        "wait_s",
+    )
+
+    def __init__(self, at_once: int, resume_at: float, clock: Callable[[], float]) -> None:
+        """``at_once`` requests go to the judge at a time. Behind ends below ``resume_at`` of what begins it.
+        ``clock`` gives seconds.
+        """
+        self.timeout_s = math.inf
+        """The time that a claim has."""
+        self.calls = 0
+        """Requests under way, including those that wait for a turn."""
+        self.wait_s = 0.0
+        """How long a claim would wait now, in seconds; 0 while no request waits for a turn."""
+        self.behind = False
+        self.caught_up = asyncio.Event()
+        self.caught_up.set()
+        self._at_once = at_once
+        self._resume_at = resume_at
+        self._clock = clock
+        self._since = self._behind_s = 0.0
+        self._busy = False
+        self._known = 0  # verdicts in busy times
+        self._at = self._verdict_at = clock()
+        self._busy_s = self._verdicts = 0.0  # both fading
+
+    def look(self, claims: int, verdicts: int = 0) -> bool:
+        """``claims`` wait, and so many verdicts have just come. Returns whether the judge falls behind just
+        now.
+        """
+        now = self._clock()
+        if self._busy:
+            gone = now - self._at
+            kept = math.exp(-gone / _REMEMBERED_S)
+            self._busy_s = self._busy_s * kept + gone
+            self._verdicts = self._verdicts * kept + verdicts
+            self._known += verdicts
+        if verdicts or not self._busy:
+            self._verdict_at = now
+        self._at, self._busy = now, self.calls > self._at_once
+        limit = BEHIND_FROM * self.timeout_s
+        self.wait_s = claims * self._pace_s(limit) if self._busy else 0.0
+        broken = now - self._verdict_at >= self.timeout_s
+        was = self.behind
+        self.behind = not broken and self.wait_s >= limit * (self._resume_at if was else 1.0)
+        if self.behind and not was:
+            self._since = now
+            self.caught_up.clear()
+            return True
+        if was and not self.behind:
+            self._behind_s += now - self._since
+            self.caught_up.set()
+        return False
+
+    def behind_s(self) -> float:
+        """Seconds in which the judge was behind, all together."""
+        return self._behind_s + (self._clock() - self._since if self.behind else 0.0)
+
+    def _pace_s(self, limit: float) -> float:
+        if self._known < self._at_once:
+            return min(limit, _AT_FIRST_S) / (_AT_FIRST * self._at_once)
+        return self._busy_s / max(self._verdicts, 1e-9)
 
 
 def over_their_share(

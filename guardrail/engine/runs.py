@@ -238,6 +238,8 @@ class Run:
     dropped: bool = False
     max_wait_s: float = field(init=False)
     """How long the judge lets claims wait for others while more text comes; 0 for a judge that never does."""
+    behind_s: float = 0.0
+    """Of the engine's time with a judge that is behind: what was before its latest event, or is credited."""
 
     def __post_init__(self) -> None:
         # Once: whether a judge fits a protocol takes longer to say than a delta to handle.

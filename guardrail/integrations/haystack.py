@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Self
 
-from haystack import Document, component, default_from_dict, default_to_dict, logging
+from haystack import Document, component, default_from_dict, default_to_dict
 from tqdm import tqdm
 
 from guardrail.events import ResponseVerdict
@@ -29,10 +29,11 @@ from guardrail.integrations.evaluating import (
     check_score,
     with_own_ids,
 )
+from guardrail.log_events import EventLog
 from guardrail.offline.results import ScoreValue
 from guardrail.offline.scores import MEANING, score_value
 
-logger = logging.getLogger(__name__)
+_log = EventLog(__name__)
 
 
 @component
@@ -161,11 +162,7 @@ class HaystackFaithfulnessEvaluator:
         ]
         failed = sum(isinstance(each, Exception) for each in outcomes)
         if failed:
-            logger.warning(
-                "{failed} of {total} answers could not be judged and are left out of the score.",
-                failed=failed,
-                total=len(outcomes),
-            )
+            _log.warning("haystack.not_judged", failed=failed, of=len(outcomes))
         defined = [each.value for each in scored if each.value is not None]
         scores = [self.undefined_score if each.value is None else each.value for each in scored]
         return {

@@ -118,7 +118,7 @@ def answer_guardrail(
         raise ValueError("settings: the guard that you give has its own; give guard or settings")
     if missing_contexts not in {"refuse", "flag"}:
         raise ConfigError(f"missing_contexts: {missing_contexts!r} is unknown; write refuse or flag")
-    checks = _Checks(
+    checks = _GuardrailChecks(
         guard or BackgroundGuard(settings),
         contexts or (lambda context: sources_of(context).documents),
         text_of or _plain_text,
@@ -130,7 +130,7 @@ def answer_guardrail(
 
 
 @dataclass(frozen=True, slots=True)
-class _Checks:
+class _GuardrailChecks:
     guard: BackgroundGuard
     contexts: ContextsOf
     text_of: Callable[[Any], str]

@@ -93,6 +93,9 @@ class JudgeRequest:
     requests without it first, and after that many seconds returns what it can tell at once (and says so in
     ``degraded_from``); with 0 it does so even if it is free. ``budget`` is the policy's budget for judging
     the response, which replaces the judge's own; None: the judge's own applies.
+
+    ``since``, a reading of the same clock, is when the time of the first of the claims began: they may have
+    waited for a turn since then. None: it begins now.
     """
 
     response_id: str
@@ -107,6 +110,7 @@ class JudgeRequest:
     gathering: Gathering | None = None
     turn_within_s: float | None = None
     budget: ResponseBudget | None = None
+    since: float | None = None
 
 
 @runtime_checkable

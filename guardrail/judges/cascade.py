@@ -329,7 +329,9 @@ class CascadeJudge:
         if not claims:
             return {}
         # Leave time for the results to get through before the claims are given up.
-        again = self._first_tier(replace(request, deadline=request.deadline - _LAST_WORD_S), claims)
+        # Nothing else comes after it, so it has what time is left.
+        left = replace(request, deadline=request.deadline - _LAST_WORD_S, since=None)
+        again = self._first_tier(left, claims)
         async with closing(again.judgements()) as judgements:
             return {
                 each.claim_id: each async for each in judgements if each.verdict is not Verdict.UNVERIFIED

@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from guardrail.events import Decision, Label, ResponseVerdict, Severity, Verdict
+from guardrail.events import ClaimVerdict, Decision, Label, ResponseVerdict, Severity, Verdict
 from guardrail.offline import statistics
 from guardrail.offline.results import EvaluationResult
 from guardrail.offline.scores import score_value
 from guardrail.offline.statistics import Bin, Estimate, Rate, bootstrap, percent, reliability, without_nan
-from guardrail.offline.truths import ERRORS, AnswerTruth, ClaimTruth, answer_truth
+from guardrail.offline.truths import ERRORS, AnswerTruth, ClaimTruth, LabelsByResponse, answer_truth
 from guardrail.printable import escape_controls, shorten
 
 FEW: Final = 10
@@ -199,10 +199,14 @@ class Agreement:
         ]
 
 
+_Truth = ClaimTruth[ClaimVerdict]
+_Answer = AnswerTruth[ClaimVerdict]
+
+
 class _JudgedAnswer(NamedTuple):
     result: EvaluationResult
     verdict: ResponseVerdict
-    truth: AnswerTruth
+    truth: _Answer
 
 
 def agreement(
@@ -225,14 +229,13 @@ def agreement(
     if unknown := [name for name in slices if name not in SLICES]:
         raise ValueError(f"slice {unknown[0]!r} is unknown; there are {', '.join(SLICES)}")
     results = list(results)
-    extra: dict[str, list[Label]] = defaultdict(list)
-    for label in labels:
-        extra[label.response_id].append(label)
+    extra = LabelsByResponse(labels)
     answers = []
     for result in results:
         if result.verdict is not None:
-            said = (*result.labels, *extra.get(result.verdict.response_id, ()))
-            answers.append(_JudgedAnswer(result, result.verdict, answer_truth(result.verdict, said, mildest)))
+            said = extra.of(result.verdict.response_id, result.labels)
+            truth = answer_truth(result.verdict.claims, said, mildest)
+            answers.append(_JudgedAnswer(result, result.verdict, truth))
     measure = _Measure(ERRORS[mildest], score, rounds)
     known = {answer.verdict.response_id for answer in answers}
     coverage = LabelCoverage(
@@ -244,7 +247,7 @@ def agreement(
         unverified=sum(_is_unverified(each) for answer in answers for each in answer.truth.claims),
         disputed=sum(answer.truth.disputed for answer in answers),
         outside=sum(answer.truth.outside for answer in answers),
-        stray=sum(len(each) for response_id, each in extra.items() if response_id not in known),
+        stray=extra.stray(known),
     )
     claims = measure.claims([answer.truth.claims for answer in answers])
     whole = measure.answers(answers)
@@ -264,7 +267,7 @@ class _Measure:
     score: str | None
     rounds: int
 
-    def claims(self, groups: Sequence[Sequence[ClaimTruth]]) -> AgreementLevel:
+    def claims(self, groups: Sequence[Sequence[_Truth]]) -> AgreementLevel:
         checked = [[each for each in group if not _is_unverified(each)] for group in groups]
         checked = [group for group in checked if group]
         flat = [each for group in checked for each in group]
@@ -320,7 +323,7 @@ class _Measure:
             for value in most
         }
 
-    def _is_error(self, truth: ClaimTruth) -> bool:
+    def _is_error(self, truth: _Truth) -> bool:
         return truth.claim.verdict in self.errors
 
     def _score(self, verdict: ResponseVerdict) -> float | None:
@@ -342,11 +345,11 @@ class _Measure:
         return found | of(_CALIBRATION, ranked) if calibrated else found
 
 
-def _claims_by(name: str, answers: Sequence[_JudgedAnswer]) -> dict[str, list[list[ClaimTruth]]]:
+def _claims_by(name: str, answers: Sequence[_JudgedAnswer]) -> dict[str, list[list[_Truth]]]:
     """The claims of each value, by answer. Only wrong claims have categories."""
-    by_value: dict[str, list[list[ClaimTruth]]] = defaultdict(list)
+    by_value: dict[str, list[list[_Truth]]] = defaultdict(list)
     for answer in answers:
-        own: dict[str, list[ClaimTruth]] = defaultdict(list)
+        own: dict[str, list[_Truth]] = defaultdict(list)
         for each in answer.truth.claims:
             for value in [str(each.severity)] if name == "severity" else each.categories:
                 own[value].append(each)
@@ -389,11 +392,11 @@ def _is_released(answer: _JudgedAnswer) -> bool:
     return answer.verdict.decision is Decision.RELEASE
 
 
-def _is_unverified(truth: ClaimTruth) -> bool:
+def _is_unverified(truth: _Truth) -> bool:
     return truth.claim.verdict is Verdict.UNVERIFIED
 
 
-def _is_labelled(truth: AnswerTruth) -> bool:
+def _is_labelled(truth: _Answer) -> bool:
     return truth.right is not None or bool(truth.claims) or bool(truth.disputed)
 
 

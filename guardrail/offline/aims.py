@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from guardrail.events import Decision, Severity
-from guardrail.offline.columns import RANK, Array
-from guardrail.offline.labelled import Truth
+from guardrail.offline.records import DECISIONS, Array
 from guardrail.offline.statistics import Rate, wilson
+from guardrail.offline.truths import AnswerTruth
 
 By = Literal["flag", "withhold", "block"]
 LEAST_RANK: Final[dict[By, int]] = {
-    "flag": RANK[Decision.FLAG],
-    "withhold": RANK[Decision.REDACT],
-    "block": RANK[Decision.BLOCK],
+    "flag": Decision.FLAG.rank,
+    "withhold": Decision.REDACT.rank,
+    "block": Decision.BLOCK.rank,
 }
 """The mildest decision that catches a response: flagged, withheld in part or whole, blocked."""
 WRONG, FAITHFUL, OTHERS = 0, 1, 2
@@ -139,7 +139,7 @@ class Counts:
 
     def strictness(self) -> int:
         """The ranks of the decisions about the faithful ones: decides between policies of equal worth."""
-        return int(self.table[FAITHFUL] @ np.arange(len(RANK)))
+        return int(self.table[FAITHFUL] @ np.arange(len(DECISIONS)))
 
     def rates(self, by: By) -> dict[str, Rate]:
         """Caught of the wrong, false alarms of the faithful, and of these the withheld and the flagged."""
@@ -147,16 +147,16 @@ class Counts:
             "caught": Rate(self.caught(by), self.wrong),
             "false alarms": Rate(self.false_alarms(by), self.faithful),
             "faithful withheld": Rate(self.false_alarms("withhold"), self.faithful),
-            "faithful flagged": Rate(int(self.table[FAITHFUL, RANK[Decision.FLAG]]), self.faithful),
+            "faithful flagged": Rate(int(self.table[FAITHFUL, Decision.FLAG.rank]), self.faithful),
         }
 
 
-def class_of(truth: Truth, aim: Aim) -> int:
+def class_of(truth: AnswerTruth[Any], aim: Aim) -> int:
     """0 wrong, 1 faithful, 2 with lesser errors only, -1 if the labels don't tell."""
-    if truth.faithful:
-        return FAITHFUL
-    if not truth.wrong:
+    if truth.right is None:
         return -1
+    if truth.right:
+        return FAITHFUL
     if aim.of is Severity.MINOR:
         return WRONG
     if truth.worst is None:

@@ -10,8 +10,8 @@ import numpy as np
 
 from guardrail.events import Finding, Severity, Verdict
 from guardrail.judges.cascade import DEFAULT_BANDS
-from guardrail.offline.columns import Array
 from guardrail.offline.labelled import Judged
+from guardrail.offline.records import Array
 from guardrail.offline.statistics import Rate, wilson
 from guardrail.offline.truths import answer_truth
 
@@ -46,7 +46,7 @@ def fit_bands(
     """
     rows: dict[Severity, list[tuple[float, bool, bool, int]]] = {severity: [] for severity in Severity}
     for number, judged in enumerate(responses):
-        for truth in answer_truth(judged.verdict, judged.labels).claims:
+        for truth in answer_truth(judged.claims, judged.labels).claims:
             claim = truth.claim
             usable = claim.judge == first and not claim.degraded_from and claim.support is not None
             if usable and Finding.CHECKED_IN_PART not in claim.findings:

@@ -25,8 +25,8 @@ from guardrail.judges.calibrated import (
     JudgeCalibration,
     Temperature,
 )
-from guardrail.offline.columns import Array
 from guardrail.offline.labelled import Judged
+from guardrail.offline.records import Array
 from guardrail.offline.statistics import ROUNDS, Bin, Estimate, calibration_error, reliability
 from guardrail.offline.truths import answer_truth
 from guardrail.verdicts import HALF_CHECKED
@@ -120,7 +120,7 @@ def _labelled(responses: Sequence[Judged]) -> dict[tuple[str, str], _Claims]:
     rows: dict[tuple[str, str], list[tuple[float, bool, int]]] = defaultdict(list)
     for number, judged in enumerate(responses):
         for probability, mildest in _MILDEST.items():
-            for truth in answer_truth(judged.verdict, judged.labels, mildest).claims:
+            for truth in answer_truth(judged.claims, judged.labels, mildest).claims:
                 claim = truth.claim
                 said: float | None = getattr(claim, probability)
                 if said is None or claim.verdict is Verdict.UNVERIFIED:

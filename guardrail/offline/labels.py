@@ -10,6 +10,7 @@ from pydantic import Field
 
 from guardrail.events import ClaimVerdict, Label, LabelSource, Response, Verdict, WireModel
 from guardrail.offline.results import EvaluationResult
+from guardrail.offline.truths import latest
 
 NAME: Final = "faithfulness"
 """Of the scores and annotations; they say how an answer keeps to its documents."""
@@ -29,14 +30,6 @@ class TraceOf(WireModel):
     response_id: str = Field(min_length=1)
     trace_id: str | None = None
     span_id: str | None = None
-
-
-def latest(labels: Iterable[Label]) -> list[Label]:
-    """Without those that a later one with the same id replaces, in the order of their first appearance."""
-    found: dict[Any, Label] = {}
-    for number, label in enumerate(labels):
-        found[(label.response_id, label.id) if label.id else number] = label
-    return list(found.values())
 
 
 def to_langfuse(

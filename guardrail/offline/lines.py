@@ -1,17 +1,29 @@
-"""Lines of a byte stream of any size and any quality, read beside the event loop."""
+"""Files of lines of any size and any quality, compressed or not, read beside the event loop if need be."""
 
 from __future__ import annotations
 
 import asyncio
+import gzip
+import io
+import sys
 import threading
+import zlib
 from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import BinaryIO, Final, TypeVar
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeVar, cast
 
+from guardrail.errors import DecodeError
+
+STDIN: Final = "-"
+BROKEN_GZIP: Final = (EOFError, zlib.error, gzip.BadGzipFile)
+"""What reading a compressed file raises that is cut short or damaged."""
 BOM: Final = b"\xef\xbb\xbf"
 MAX_LINE_BYTES: Final = 32 * 1024 * 1024
 """Above what the default limits of contexts and answer need when every character is escaped in JSON."""
 _DRAIN_BYTES: Final = 1024 * 1024
+_GZIP: Final = b"\x1f\x8b"
 _Item = TypeVar("_Item")
 
 
@@ -25,6 +37,48 @@ class InputLine:
     number: int
     data: bytes | None
     size: int
+
+    @property
+    def whole(self) -> bytes:
+        """The line. Raises DecodeError if it is longer than any that the guard writes."""
+        if self.data is None:
+            raise DecodeError("line_too_long", f"{self.size:,} bytes are too many for a line")
+        return self.data
+
+
+def unpacked(stream: BinaryIO) -> BinaryIO:
+    """The stream, or what it holds if it is gzip's, whatever its name. It need not be seekable."""
+    buffered: Any = stream if hasattr(stream, "peek") else io.BufferedReader(cast("Any", stream))
+    packed = buffered.peek(len(_GZIP))[: len(_GZIP)] == _GZIP
+    return cast("BinaryIO", gzip.GzipFile(fileobj=buffered) if packed else buffered)
+
+
+@contextmanager
+def open_unpacked(path: str | Path) -> Iterator[BinaryIO]:
+    """A file to read, unpacked if it is gzip's; ``-`` is stdin, which stays open. Raises OSError."""
+    with ExitStack() as stack:
+        given = sys.stdin.buffer if str(path) == STDIN else stack.enter_context(Path(path).open("rb"))
+        yield unpacked(given)
+
+
+def name_of(path: str | Path) -> str:
+    """What messages call a file that is read."""
+    return "<stdin>" if str(path) == STDIN else str(path)
+
+
+def lines_of(stream: BinaryIO, name: str = "") -> Iterator[tuple[InputLine, str]]:
+    """As ``read_lines``, each line with its place in the file that is called ``name``.
+
+    Raises DecodeError for a compressed file that is cut short or damaged.
+    """
+    number = 0
+    try:
+        for line in read_lines(stream):
+            number = line.number
+            yield line, f"{name} line {number}".lstrip()
+    except BROKEN_GZIP:
+        problem = f"{name}: the compressed file is cut short or damaged after line {number}"
+        raise DecodeError("invalid_gzip", problem) from None
 
 
 def read_lines(stream: BinaryIO, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[InputLine]:

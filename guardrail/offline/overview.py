@@ -62,7 +62,7 @@ def is_right(result: EvaluationResult) -> bool | None:
     """Whether people found no fault in the answer; None if that is not known, or there is no verdict."""
     if result.verdict is None or not result.labels:
         return None
-    return answer_truth(result.verdict, result.labels).right
+    return answer_truth(result.verdict.claims, result.labels).right
 
 
 @dataclass(slots=True)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from guardrail.errors import ConfigError
-from guardrail.offline.aims import FAITHFUL, LEAST_RANK, WRONG, Aim, class_of
+from guardrail.offline.aims import FAITHFUL, LEAST_RANK, WRONG, Aim
 from guardrail.offline.calibration import Fitted
-from guardrail.offline.columns import Array, Columns, Deciding
-from guardrail.offline.labelled import Judged, truth_of
-from guardrail.offline.tuning import Tuned
+from guardrail.offline.deciding import Deciding
+from guardrail.offline.labelled import Judged
+from guardrail.offline.records import Array, Records
+from guardrail.offline.tuning import Tuned, classes_of
 
 if TYPE_CHECKING:
     from guardrail.events import Verdict
@@ -44,9 +45,8 @@ def draw(folder: Path, tuned: Tuned, responses: Sequence[Judged], mildest: Verdi
     require_matplotlib()
     folder.mkdir(parents=True, exist_ok=True)
     aim = tuned.aim
-    classes = np.array([class_of(truth_of(each, mildest), aim) for each in responses])
-    columns = Columns([each.claims for each in responses])
-    deciding = Deciding(columns, tuned.policy)
+    classes = classes_of(responses, aim, mildest)
+    deciding = Deciding(Records.of(each.verdict for each in responses), tuned.policy)
     scores = deciding.scores(tuned.policy.weights)[0]
     return [
         _scores(folder / "scores.png", scores, classes, tuned),

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import yaml
 
+from guardrail.offline.lines import STDIN
 from guardrail.offline.search import has_own_name
 from guardrail.offline.statistics import Estimate, Rate, percent
 from guardrail.offline.tuning import Tuned
@@ -67,7 +68,7 @@ def provenance(
         f"Written by guardrail {version} on {date}:",
         *_lines(f"  {command}"),
         "From:",
-        *(line for path in files for line in _lines(f"  {path}, sha256 {sha256(path)}")),
+        *(line for path in files for line in _lines(f"  {path}, {_kept(path)}")),
         f"  {responses:,} answers with {claims:,} claims, {labels:,} labels",
     ]
 
@@ -111,10 +112,12 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:g}"
 
 
-def sha256(path: Path) -> str:
-    """The hash of a file's content. Raises OSError."""
+def _kept(path: Path) -> str:
+    """The hash of a file's content, with its kind; that it is not kept for stdin. Raises OSError."""
+    if str(path) == STDIN:
+        return "stdin, not kept"
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        return f"sha256 {hashlib.file_digest(stream, 'sha256').hexdigest()}"
 
 
 def _lines(text: str) -> list[str]:

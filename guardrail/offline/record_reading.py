@@ -5,49 +5,40 @@ What can't be used is counted with its reason, and never guessed at.
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal, NotRequired, cast
+from typing import Any, BinaryIO, Final, Literal, NotRequired
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from guardrail.errors import DecodeError, InputError
 from guardrail.events import Label, decode_error
-from guardrail.offline.lines import InputLine, read_lines
+from guardrail.offline.lines import lines_of, open_unpacked
 from guardrail.offline.records import RecordFields, Records, RecordsBuilder
 
 BATCH: Final = 20_000
 """Claims in a batch, about: some 30 MB of records."""
-_GZIP: Final = b"\x1f\x8b"
 _MOST_PROBLEMS: Final = 20
 _RECORD: Final = b'"verdict.response"'
-RESULT: Final = b'"evaluation.result"'
+_RESULT: Final = b'"evaluation.result"'
 Problem = tuple[str, str]
 """Where it stands, and what is wrong with it."""
 
 
-class _LabelFields(TypedDict):
-    """Of a line of a results file, what people say."""
+class _ResultFields(TypedDict):
+    """Of a line of a results file."""
 
     type: Literal["evaluation.result"]
     labels: NotRequired[tuple[Label, ...]]
-
-
-class _ResultFields(_LabelFields):
-    """Of a line of a results file."""
-
     verdict: NotRequired[RecordFields | None]
 
 
 # One of two is twice as fast as a union of both.
 _record: Final[TypeAdapter[RecordFields]] = TypeAdapter(RecordFields)
 _result: Final[TypeAdapter[_ResultFields]] = TypeAdapter(_ResultFields)
-_labels: Final[TypeAdapter[_LabelFields]] = TypeAdapter(_LabelFields)
 
 
 @dataclass(slots=True)
@@ -100,7 +91,7 @@ class RecordReader:
         # Within a text the quotes would be escaped. Looking is faster than parsing, and most events of the
         # verdicts' topic are verdicts on claims.
         try:
-            if RESULT in value:
+            if _RESULT in value:
                 self._read_result(_result.validate_json(value), value, place)
             elif _RECORD in value or not value.startswith(b"{"):
                 self._read_record(_record.validate_json(value), value, place)
@@ -148,55 +139,25 @@ class RecordReader:
         return batch
 
 
-def open_lines(path: Path) -> BinaryIO:
-    """A file to read, unpacked if it is gzip's, whatever its name. Raises OSError."""
-    with path.open("rb") as raw:
-        packed = raw.read(2) == _GZIP
-    return cast("BinaryIO", gzip.open(path)) if packed else path.open("rb")
-
-
-def lines_of(stream: BinaryIO, name: str, reader: RecordReader) -> Iterator[tuple[bytes, str]]:
+def values_of(stream: BinaryIO, name: str, reader: RecordReader) -> Iterator[tuple[bytes, str]]:
     """The lines of a file, each with its place; ``reader`` hears of those that are too long.
 
     Raises DecodeError for a compressed file that is cut short or damaged.
     """
-    lines = read_lines(stream)
-    number = 0
-    while True:
+    for line, place in lines_of(stream, name):
         try:
-            line = next(lines, None)
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            problem = f"{name}: the compressed file is cut short or damaged after line {number}"
-            raise DecodeError("invalid_gzip", problem) from None
-        if line is None:
-            return
-        number, place = line.number, f"{name} line {line.number}".lstrip()
-        if line.data is None:
-            reader.refuse(place, too_long(line))
-        else:
-            yield line.data, place
+            yield line.whole, place
+        except DecodeError as error:
+            reader.refuse(place, error)
 
 
 def record_batches(stream: BinaryIO, reader: RecordReader, name: str = "") -> Iterator[Batch]:
     """The records of a file of JSON lines: ``verdict.response`` events or the results of an evaluation."""
-    for value, place in lines_of(stream, name, reader):
+    for value, place in values_of(stream, name, reader):
         reader.read(value, place)
         if reader.full:
             yield reader.take()
     yield reader.take()
-
-
-def labels_in(value: bytes) -> tuple[Label, ...]:
-    """The labels of a line of a results file. Raises DecodeError."""
-    try:
-        return _labels.validate_json(value).get("labels", ())
-    except ValidationError as error:
-        raise decode_error(error) from None
-
-
-def too_long(line: InputLine) -> DecodeError:
-    """That a line is longer than any that the guard writes."""
-    return DecodeError("line_too_long", f"{line.size:,} bytes are too many for a line")
 
 
 def read_records(path: Path, reader: RecordReader | None = None) -> Records:
@@ -205,7 +166,7 @@ def read_records(path: Path, reader: RecordReader | None = None) -> Records:
     Raises OSError, DecodeError.
     """
     reader = reader or RecordReader()
-    with open_lines(path) as stream:
+    with open_unpacked(path) as stream:
         return Records.joined([batch.records for batch in record_batches(stream, reader, path.name)])
 
 

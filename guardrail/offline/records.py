@@ -30,7 +30,8 @@ from guardrail.events import (
 from guardrail.policy import FailPolicy, Policy, Rule
 from guardrail.scoring import Formula
 
-_Array = Any
+Array = Any
+"""An array of numpy."""
 DECISIONS: Final = tuple(Decision)
 """By rank: a code in a column of decisions is the rank."""
 VERDICTS: Final = tuple(Verdict)
@@ -132,38 +133,38 @@ class Records:
     heads: list[Head]
     policies: list[tuple[str, str]]
     """Name and version of the policy that was applied."""
-    decision: _Array
+    decision: Array
     rules: list[str]
     """That made the decision."""
-    score: _Array
-    judged_to_end: _Array
+    score: Array
+    judged_to_end: Array
     """Whether all of the text that arrived was judged; where the record doesn't say, False."""
-    tells_head: _Array
+    tells_head: Array
     """False of records that were written before records told route, tenant and model."""
-    tells_kinds: _Array
+    tells_kinds: Array
     """Whether the kinds of all segments are known; else only segments with claims are here."""
-    tells_claims: _Array
+    tells_claims: Array
     """False if the claims were omitted, because the record would have been too large."""
-    ended_after: _Array
-    ended_forced: _Array
+    ended_after: Array
+    ended_forced: Array
     ended_rules: list[str]
-    stopped_after: _Array
+    stopped_after: Array
     stopped_rules: list[str]
-    segment_start: _Array
-    segment_kind: _Array
-    claim_start: _Array
+    segment_start: Array
+    segment_kind: Array
+    claim_start: Array
     claim_ids: list[str]
-    span_start: _Array
-    span_end: _Array
-    verdict: _Array
-    severity: _Array
-    support: _Array
-    contradiction: _Array
+    span_start: Array
+    span_end: Array
+    verdict: Array
+    severity: Array
+    support: Array
+    contradiction: Array
     """The probability that rules use: see ``guardrail.policy.contradiction_of``."""
-    confidence: _Array
-    findings: _Array
-    citation: _Array
-    reasons: _Array
+    confidence: Array
+    findings: Array
+    citation: Array
+    reasons: Array
     reason_sets: tuple[tuple[str, ...], ...]
     """What a code in ``reasons`` stands for."""
 
@@ -196,7 +197,7 @@ class Records:
                 columns[name] = np.concatenate(each) if each else np.zeros(0)
         return cls(**columns)
 
-    def take(self, at: _Array) -> Records:
+    def take(self, at: Array) -> Records:
         """The records at these places, in this order; a place may stand there twice, as bootstraps need."""
         at = np.asarray(at, dtype=np.int64)
         segments, segment_start = _gathered(self.segment_start, at)
@@ -215,17 +216,23 @@ class Records:
         return Records(**columns)
 
     @cached_property
-    def first_claim(self) -> _Array:
+    def first_claim(self) -> Array:
         """Where the claims of each response begin, and, at the end, the number of all claims."""
         return self.claim_start[self.segment_start]
 
     @cached_property
-    def claim_response(self) -> _Array:
+    def checked(self) -> Array:
+        """Which claims have a verdict that says something."""
+        checked: Array = self.verdict != _UNVERIFIED
+        return checked
+
+    @cached_property
+    def claim_response(self) -> Array:
         """The place of the response that each claim belongs to."""
         return np.repeat(np.arange(len(self)), np.diff(self.first_claim))
 
     @cached_property
-    def sequence(self) -> tuple[_Array, ...]:
+    def sequence(self) -> tuple[Array, ...]:
         """For each k the places of the k-th claims of all responses that have so many.
 
         Sums over them add in the order of the text, as a session does, and so come out the same to the last
@@ -386,15 +393,15 @@ _TYPES: Final[Mapping[str, Any]] = {
 class Decisions:
     """What policies decide about the records at the same places."""
 
-    decision: _Array
+    decision: Array
     """Codes: ``DECISIONS[code]``."""
-    rule: _Array
+    rule: Array
     """Places in ``rules``."""
-    score: _Array
+    score: Array
     """``nan`` for null."""
-    early: _Array
+    early: Array
     """By a block that nothing later could change."""
-    complete: _Array
+    complete: Array
     """Whether a session under the policy would decide just so. If False, the judging of the recorded session
     ended where this policy might have gone on: it is the decision on what was judged."""
     rules: tuple[str, ...] = field(default=())
@@ -489,7 +496,7 @@ class _Sums:
 
     def __init__(self, policy: Policy, records: Records) -> None:
         self._records = records
-        checked = records.verdict != _UNVERIFIED
+        checked = records.checked
         weights = np.array([policy.weights[each] for each in SEVERITIES])
         credits = np.array([policy.credits.get(each, 0.0) for each in VERDICTS])
         credit = credits[records.verdict]
@@ -508,18 +515,18 @@ class _Sums:
         self._before = total[records.first_claim[:-1]]
         self._total = total
 
-    def checked(self, at: _Array, response: _Array) -> _Array:
+    def checked(self, at: Array, response: Array) -> Array:
         """How many claims of their responses are checked, up to these claims."""
         return self._total[at + 1] - self._before[response]
 
-    def raw(self, at: _Array) -> _Array:
+    def raw(self, at: Array) -> Array:
         """The scores after these claims, not rounded; nan if nothing with a weight was checked."""
         weight = self.weight[at]
         with np.errstate(invalid="ignore", divide="ignore"):
             score = np.where(weight > 0, self.credit[at] / weight, np.nan)
         return np.minimum(1.0, np.maximum(0.0, score))
 
-    def scores(self, at: _Array) -> _Array:
+    def scores(self, at: Array) -> Array:
         """The score of each response after this claim of it, rounded as ``ScoreKeeper`` does; nan without."""
         has = at >= self._records.first_claim[:-1]
         found = np.full(len(at), np.nan)
@@ -527,12 +534,12 @@ class _Sums:
         return found
 
 
-def rounded(values: _Array) -> _Array:
+def rounded(values: Array) -> Array:
     """To 6 places as Python rounds, which numpy doesn't in the last digit."""
     return np.array([round(each, 6) for each in values.tolist()], dtype=np.float64)
 
 
-def _segments(policy: Policy, records: Records, sums: _Sums, names: _Names) -> tuple[_Array, _Array]:
+def _segments(policy: Policy, records: Records, sums: _Sums, names: _Names) -> tuple[Array, Array]:
     """Rank of the decision on each segment, and the code of its rule."""
     kinds = [policy.segment_kinds.get(kind) for kind in _KINDS]
     by_kind = np.array([0 if each is None else each.rank for each in (*kinds, None)])
@@ -561,27 +568,31 @@ def _segments(policy: Policy, records: Records, sums: _Sums, names: _Names) -> t
     return rank, rule
 
 
-def _keyed(rank: _Array, order: _Array) -> _Array:
+def _keyed(rank: Array, order: Array) -> Array:
     """Keys whose maximum is the strictest decision and, of several, the first."""
     return (np.asarray(rank).astype(np.int64) << _SHIFT) + (_MASK - order)
 
 
-def _claims(policy: Policy, records: Records, names: _Names) -> tuple[_Array, _Array]:
+def _claims(policy: Policy, records: Records, names: _Names) -> tuple[Array, Array]:
     """Rank of the decision on each claim, and the code of its rule."""
-    unverified = records.verdict == _UNVERIFIED
-    on_unverified = {FailPolicy.FAIL_CLOSED: _BLOCK, FailPolicy.FLAG: Decision.FLAG.rank}
-    rank = np.where(unverified, on_unverified.get(policy.on_unverified, 0), 0)
+    unverified = ~records.checked
+    rank = np.where(unverified, unverified_rank(policy), 0)
     rule = np.where(unverified, names.code(policy.unverified_rule), 0)
     left = ~unverified
     for each in policy.rules:
-        matched = left & _matching(each, records)
+        matched = left & matching(each, records)
         rank[matched] = each.action.rank
         rule[matched] = names.code(each.name)
         left &= ~matched
     return rank, rule
 
 
-def _matching(rule: Rule, records: Records) -> _Array:
+def unverified_rank(policy: Policy) -> int:
+    """Rank of the decision on a claim that could not be checked."""
+    return {FailPolicy.FAIL_CLOSED: _BLOCK, FailPolicy.FLAG: Decision.FLAG.rank}.get(policy.on_unverified, 0)
+
+
+def matching(rule: Rule, records: Records) -> Array:
     """The claims for which every condition of the rule holds."""
     holds = np.ones(len(records.verdict), dtype=bool)
     if rule.verdict:
@@ -610,8 +621,8 @@ def _matching(rule: Rule, records: Records) -> _Array:
 
 
 def _by_score(
-    policy: Policy, records: Records, score: _Array, sums: _Sums, names: _Names
-) -> tuple[_Array, _Array]:
+    policy: Policy, records: Records, score: Array, sums: _Sums, names: _Names
+) -> tuple[Array, Array]:
     """What the score alone decides at the end, and the rule."""
     nothing, passed = policy.decide_score(None)[1], policy.decide_score(1.0)[1]
     last = records.first_claim[1:] - 1
@@ -629,16 +640,16 @@ def _by_score(
     return decision, made
 
 
-def _renumbered(codes: _Array, meant: Sequence[tuple[str, ...]], sets: dict[tuple[str, ...], int]) -> _Array:
+def _renumbered(codes: Array, meant: Sequence[tuple[str, ...]], sets: dict[tuple[str, ...], int]) -> Array:
     """Codes by the numbers of ``sets``, which gets what it lacks."""
     return np.array([sets.setdefault(each, len(sets)) for each in meant], dtype=np.int32)[codes]
 
 
-def _concatenated(parts: Sequence[_Array], kind: Any) -> _Array:
+def _concatenated(parts: Sequence[Array], kind: Any) -> Array:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=kind)
 
 
-def _joined_starts(parts: Sequence[_Array]) -> _Array:
+def _joined_starts(parts: Sequence[Array]) -> Array:
     """Starts as if the columns that they point into were one."""
     made, end = [np.zeros(1, dtype=np.int64)], 0
     for part in parts:
@@ -647,7 +658,7 @@ def _joined_starts(parts: Sequence[_Array]) -> _Array:
     return np.concatenate(made)
 
 
-def _gathered(starts: _Array, at: _Array) -> tuple[_Array, _Array]:
+def _gathered(starts: Array, at: Array) -> tuple[Array, Array]:
     """The places ``starts[a]:starts[a + 1]`` for every a in ``at``, and where those of each begin now."""
     counts = starts[at + 1] - starts[at]
     begins = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)))

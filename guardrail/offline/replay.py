@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -18,26 +18,25 @@ from guardrail.errors import DecodeError
 from guardrail.events import (
     ClaimVerdict,
     Decision,
-    Label,
     ResponseVerdict,
-    Verdict,
+    Severity,
+    Span,
     parse_output,
 )
 from guardrail.offline.record_reading import Batch
-from guardrail.offline.records import DECISIONS, Head, Records, decide_all
+from guardrail.offline.records import DECISIONS, SEVERITIES, Array, Head, Records, decide_all
 from guardrail.offline.results import EvaluationResult
 from guardrail.offline.statistics import Rate, without_nan
+from guardrail.offline.truths import LabelsByResponse, answer_truth
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 
-_Array = Any
 EXAMPLES: Final = 3
 """Kept for each kind of change."""
 _CLAIMS_TOLD: Final = 2
 _MOST_RULES: Final = 50
 RIGHT: Final = "right"
 WRONG: Final = "wrong"
-_WRONG_VERDICTS: Final = frozenset({Verdict.PARTIALLY_SUPPORTED, Verdict.UNSUPPORTED, Verdict.CONTRADICTED})
 _WITHHELD: Final = (Decision.REDACT, Decision.BLOCK)
 _OMITTED: Final = "the record omits its claims"
 _CUT: Final = "a block ended the judging, and this policy would have gone on"
@@ -57,9 +56,9 @@ class Side:
 class Decided(NamedTuple):
     """What a side decides about a batch; ``unknown``: the reason why it can't be known, or ''."""
 
-    decision: _Array
+    decision: Array
     rules: list[str]
-    score: _Array
+    score: Array
     policies: list[str]
     unknown: list[str]
 
@@ -100,41 +99,16 @@ def decided_by(side: Side, records: Records) -> Decided:
     return Decided(decision, rules, score, [policy.name for policy in chosen], unknown)
 
 
-class Truths:
-    """What labels say of responses."""
+class _ClaimPlace(NamedTuple):
+    """What of a claim labels are joined by."""
 
-    def __init__(self, labels: Iterable[Label] = ()) -> None:
-        self._labels: dict[str, dict[str, Label]] = {}
-        self._numbers = 0
-        self.add(labels)
-
-    def __len__(self) -> int:
-        return len(self._labels)
-
-    def add(self, labels: Iterable[Label]) -> None:
-        """Take more; one with the id of an earlier one replaces it."""
-        for label in labels:
-            self._numbers += 1
-            own = self._labels.setdefault(label.response_id, {})
-            own[label.id or f"\0{self._numbers}"] = label
-
-    def of(self, response_id: str, claim_ids: Sequence[str]) -> str | None:
-        """``RIGHT``, ``WRONG``, or None: not labelled, or only some of the claims.
-
-        Wrong is a response of which any label says that something is not wholly supported. Right is one that
-        a label calls supported as a whole, or whose claims all have labels that call them supported.
-        """
-        said = [each for each in self._labels.get(response_id, {}).values() if each.verdict != "UNVERIFIED"]
-        if any(each.verdict in _WRONG_VERDICTS for each in said):
-            return WRONG
-        if any(each.claim_id is None and each.span is None for each in said):
-            return RIGHT
-        supported = {each.claim_id for each in said}
-        return RIGHT if claim_ids and supported.issuperset(claim_ids) else None
+    claim_id: str
+    span: Span
+    severity: Severity
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SideDecision:
     """One side of a changed response."""
 
     policy: str
@@ -159,8 +133,8 @@ class ChangedResponse:
     response_id: str
     place: str
     route: str | None
-    before: Part
-    after: Part
+    before: SideDecision
+    after: SideDecision
     claims: tuple[ClaimVerdict, ...] = ()
 
     def told(self) -> dict[str, Any]:
@@ -215,13 +189,13 @@ class Replay:
         self,
         after: Side,
         before: Side | None = None,
-        truths: Truths | None = None,
+        labels: LabelsByResponse | None = None,
         *,
         examples: int = EXAMPLES,
     ) -> None:
         self.after = after
         self.before = before
-        self.truths = Truths() if truths is None else truths
+        self.labels = LabelsByResponse() if labels is None else labels
         self.responses = self.claims = 0
         self.unknown: Counter[str] = Counter()
         """Responses of which one side is not known, by the reason."""
@@ -232,7 +206,6 @@ class Replay:
         self.total = DecisionTally()
         self.routes: dict[str | None, DecisionTally] = {}
         self.labelled: dict[str, DecisionTally] = {RIGHT: DecisionTally(), WRONG: DecisionTally()}
-        self.partly_labelled = 0
         self.examples: dict[tuple[Decision, Decision], list[ChangedResponse]] = {}
         self._most_examples = examples
 
@@ -276,10 +249,11 @@ class Replay:
         return changes
 
     def _truth(self, records: Records, place: int) -> str | None:
-        if not len(self.truths):
+        labels = self.labels.of(records.ids[place])
+        if not labels:
             return None
-        first = records.first_claim
-        return self.truths.of(records.ids[place], records.claim_ids[first[place] : first[place + 1]])
+        right = answer_truth(_claims_at(records, place), labels).right
+        return None if right is None else RIGHT if right else WRONG
 
     def _note(
         self, move: tuple[Decision, Decision], change: ChangedResponse, head: Head, value: bytes
@@ -338,7 +312,7 @@ class Replay:
             ],
             "examples": [change.told() for kept in self.examples.values() for change in kept],
         }
-        if len(self.truths):
+        if len(self.labels):
             told["labels"] = {name: tally.told() for name, tally in self.labelled.items()}
             told["wrongful_blocks"] = self._both(RIGHT, DecisionTally.withheld)
             told["misses"] = self._both(WRONG, DecisionTally.untouched)
@@ -350,14 +324,26 @@ class Replay:
         return {"before": rate(tally, tally.before).told(), "after": rate(tally, tally.after).told()}
 
 
+def _claims_at(records: Records, place: int) -> list[_ClaimPlace]:
+    """The claims of a record."""
+    first, end = records.first_claim[place : place + 2].tolist()
+    starts, ends = (column[first:end].tolist() for column in (records.span_start, records.span_end))
+    return [
+        _ClaimPlace(name, (start, end), SEVERITIES[code])
+        for name, start, end, code in zip(
+            records.claim_ids[first:end], starts, ends, records.severity[first:end].tolist(), strict=True
+        )
+    ]
+
+
 def _by_rank(move: tuple[tuple[Decision, Decision], int]) -> tuple[int, int]:
     (was, now), _ = move
     return was.rank, now.rank
 
 
-def _part(decided: Decided, place: int) -> Part:
+def _part(decided: Decided, place: int) -> SideDecision:
     score = float(decided.score[place])
-    return Part(
+    return SideDecision(
         decided.policies[place],
         DECISIONS[decided.decision[place]],
         decided.rules[place],

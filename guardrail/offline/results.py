@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import gzip
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, cast
 
 from pydantic import AwareDatetime, Field, ValidationError
 
 from guardrail.errors import ConfigError, DecodeError
 from guardrail.events import Event, Label, Response, ResponseVerdict, WireModel, decode_error
+from guardrail.offline.lines import open_unpacked
+from guardrail.offline.truths import LabelsByResponse
 from guardrail.printable import escape_controls, shorten
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_GZIP: Final = b"\x1f\x8b"
 _ID_WIDTH: Final = 26
 _MOST_ROWS: Final = 50
 
@@ -273,7 +275,12 @@ def read_results(path: str | Path) -> Evaluation:
     Lines of other types are passed over. Raises DecodeError naming the line that can't be read.
     """
     results: list[EvaluationResult] = []
-    started = read_run(path, results.append).started or EvaluationStarted()
+    started = EvaluationStarted()
+    for _, event in _events(path):
+        if isinstance(event, EvaluationStarted):
+            started = event
+        elif isinstance(event, EvaluationResult):
+            results.append(event)
     return Evaluation(tuple(results), started.name, _settings(started))
 
 
@@ -285,10 +292,10 @@ class StoredResults:
     read.
     """
 
-    def __init__(self, path: str | Path, *, labels: Mapping[str, Sequence[Label]] | None = None) -> None:
+    def __init__(self, path: str | Path, *, labels: LabelsByResponse | None = None) -> None:
         """Reads the head of the file. Raises as going through it does."""
         self._path = Path(path)
-        self._labels = labels or {}
+        self._labels = LabelsByResponse() if labels is None else labels
         first = next((event for _, event in _events(path)), None)
         started = first if isinstance(first, EvaluationStarted) else EvaluationStarted()
         self.name = started.name or self._path.name
@@ -305,15 +312,17 @@ class StoredResults:
                 yield self._labelled(event)
 
     def _labelled(self, result: EvaluationResult) -> EvaluationResult:
-        more = () if result.response is None else self._labels.get(result.response.response_id, ())
-        return result.model_copy(update={"labels": (*result.labels, *more)}) if more else result
+        if result.response is None or not len(self._labels):
+            return result
+        labels = self._labels.of(result.response.response_id, result.labels)
+        return result.model_copy(update={"labels": labels})
 
 
 def read_run(path: str | Path, take: Callable[[EvaluationResult], None]) -> StoredRun:
     """Hand each result of a results file to ``take``, holding one at a time. Raises DecodeError."""
     started: EvaluationStarted | None = None
     completed, end = False, 0
-    for size, event in _events(path):
+    for size, event in _events(path, to_go_on=True):
         if isinstance(event, EvaluationStarted):
             started = event
         elif isinstance(event, EvaluationResult):
@@ -325,9 +334,7 @@ def read_run(path: str | Path, take: Callable[[EvaluationResult], None]) -> Stor
 
 
 def _lines(path: str | Path) -> Iterator[bytes]:
-    with Path(path).open("rb") as raw:
-        zipped = raw.peek(2)[:2] == _GZIP
-        stream: IO[bytes] = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if zipped else raw
+    with open_unpacked(path) as stream:
         try:
             yield from stream
         except EOFError:
@@ -341,12 +348,18 @@ def _settings(started: EvaluationStarted) -> dict[str, str]:
     return settings
 
 
-def _events(path: str | Path) -> Iterator[tuple[int, Event | None]]:
-    """The bytes of each whole line, and its event; None for blank lines and other types."""
+def _events(path: str | Path, *, to_go_on: bool = False) -> Iterator[tuple[int, Event | None]]:
+    """The bytes of each whole line, and its event; None for blank lines and other types.
+
+    A last line that was cut off is passed over; ``to_go_on``: also one that only lacks its line end, so that
+    what is written next begins a line.
+    """
     for number, line in enumerate(_lines(path), start=1):
-        if not line.endswith(b"\n"):
-            return
-        yield len(line), _event(line, number, path)
+        if line.endswith(b"\n"):
+            yield len(line), _event(line, number, path)
+        elif not to_go_on:
+            with suppress(DecodeError):
+                yield len(line), _event(line, number, path)
 
 
 def _event(line: bytes, number: int, path: str | Path) -> Event | None:

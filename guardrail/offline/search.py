@@ -21,7 +21,8 @@ import numpy as np
 
 from guardrail.events import Decision, Severity
 from guardrail.offline.aims import Aim, By, Counts
-from guardrail.offline.columns import BOUNDS, RANK, Array, Columns, Deciding
+from guardrail.offline.deciding import BOUNDS, Deciding
+from guardrail.offline.records import DECISIONS, Array, Records
 from guardrail.policy import Policy, Rule
 
 Vary = Literal["thresholds", "weights", "bounds"]
@@ -61,7 +62,7 @@ def knobs_of(deciding: Deciding, vary: Sequence[Vary], by: By) -> list[Knob]:
     rules that flag), by ``withhold`` and ``block`` only what withholds or blocks: more flags are never bought
     by withholding more. Rules that release may always change. Weights keep the order of severities.
     """
-    policy, columns = deciding.policy, deciding.columns
+    policy, records = deciding.policy, deciding.records
     acting = _ACTING[by] | {Decision.RELEASE}
     found = []
     for number, rule in enumerate(policy.rules):
@@ -71,7 +72,7 @@ def knobs_of(deciding: Deciding, vary: Sequence[Vary], by: By) -> list[Knob]:
             added = name == "support_below" and "bounds" in vary and rule.action is not Decision.RELEASE
             if (own is not None and "thresholds" in vary) or (own is None and added):
                 label = f"rule {number + 1}: {column} {'>=' if reach else '<'}"
-                found.append(Knob(label, name, _grid(columns.values[column][met], own), number))
+                found.append(Knob(label, name, _grid(getattr(records, column)[met], own), number))
     final, lowest = deciding.scores(policy.weights)
     if "thresholds" in vary:
         values, name = (final, "flag_below") if by == "flag" else (lowest, "block_below")
@@ -104,15 +105,15 @@ class Search:
     """Policies tried on responses whose truth is known, each counted by fold."""
 
     def __init__(
-        self, columns: Columns, classes: Array, folds: Array, policy: Policy, vary: Sequence[Vary], by: By
+        self, records: Records, classes: Array, folds: Array, policy: Policy, vary: Sequence[Vary], by: By
     ) -> None:
-        self.deciding = Deciding(columns, policy)
+        self.deciding = Deciding(records, policy)
         self.policy = policy
         self.knobs = knobs_of(self.deciding, vary, by)
         self.start: State = tuple(_own(policy, knob) for knob in self.knobs)
         self.tried = 0
         self._folds = int(folds.max()) + 1 if len(folds) else 1
-        self._place: Array = (folds * 3 + classes) * len(RANK)
+        self._place: Array = (folds * 3 + classes) * len(DECISIONS)
         self._bounds = self.deciding.bounds()
         self._counted: dict[State, Array] = {}
 
@@ -138,8 +139,8 @@ class Search:
         known = self._counted.get(state)
         if known is None:
             self.tried += 1
-            cells = np.bincount(self._place + self.ranks(state), minlength=self._folds * 3 * len(RANK))
-            known = self._counted[state] = cells.reshape(self._folds, 3, len(RANK))
+            cells = np.bincount(self._place + self.ranks(state), minlength=self._folds * 3 * len(DECISIONS))
+            known = self._counted[state] = cells.reshape(self._folds, 3, len(DECISIONS))
         total = known.sum(axis=0)
         return Counts(total if left_out is None else total - known[left_out])
 

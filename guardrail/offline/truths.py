@@ -15,16 +15,18 @@ calls an answer wrong need not have looked at every claim, so of the rest nothin
 
 **The whole answer.** Labels about it decide by votes. Without any, it is wrong if one of its claims is, or an
 error is marked outside of all claims; it is right if all its claims are known to be right.
+
+Every command that reads labels joins them here, so that a label means the same to all of them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from guardrail.events import ClaimVerdict, Label, LabelSource, ResponseVerdict, Severity, Span, Verdict
+from guardrail.events import Label, LabelSource, Severity, Span, Verdict
 
 ERRORS: Final[Mapping[Verdict, frozenset[Verdict]]] = {
     Verdict.PARTIALLY_SUPPORTED: frozenset(
@@ -38,46 +40,66 @@ ERRORS: Final[Mapping[Verdict, frozenset[Verdict]]] = {
 _HALF: Final = 0.5
 
 
+class Claimed(Protocol):
+    """What of a claim it takes to join labels to it: a ``ClaimVerdict``, or the columns of a record."""
+
+    @property
+    def claim_id(self) -> str:
+        """As labels name it."""
+        ...
+
+    @property
+    def span(self) -> Span:
+        """Where it stands in the answer."""
+        ...
+
+    @property
+    def severity(self) -> Severity:
+        """That of the claim, which counts where no label gives one."""
+        ...
+
+
+_Claim = TypeVar("_Claim", bound=Claimed)
+_ClaimOf = TypeVar("_ClaimOf", bound=Claimed, covariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class ClaimTruth:
+class ClaimTruth(Generic[_ClaimOf]):
     """What people say of a claim. ``severity`` is a label's if one gives it, else the claim's; ``categories``
     are the kinds of error that labels name.
     """
 
-    claim: ClaimVerdict
+    claim: _ClaimOf
     right: bool
     severity: Severity
     categories: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerTruth:
+class AnswerTruth(Generic[_ClaimOf]):
     """What people say of an answer. ``right`` is None if that is not known.
 
     ``disputed`` claims have as many votes for as against. ``outside`` are marked errors that are in no claim:
-    the guard has not looked at them at all.
+    the guard has not looked at them at all. ``worst`` is the severity of the worst of its wrong claims, which
+    says more precisely than a label about the whole answer which error it is; where no claim is known to be
+    wrong, the gravest that such a label gives, and None without any.
     """
 
-    claims: tuple[ClaimTruth, ...]
+    claims: tuple[ClaimTruth[_ClaimOf], ...]
     right: bool | None
     disputed: int = 0
     outside: int = 0
-
-    @property
-    def worst(self) -> Severity | None:
-        """The severity of the worst of its wrong claims; None if none is known to be wrong."""
-        wrong = [each.severity for each in self.claims if not each.right]
-        return max(wrong, key=lambda severity: severity.rank, default=None)
+    worst: Severity | None = None
 
 
 def answer_truth(
-    verdict: ResponseVerdict, labels: Iterable[Label], mildest: Verdict = Verdict.PARTIALLY_SUPPORTED
-) -> AnswerTruth:
-    """The labels of one answer, joined to the claims of its verdict. ``mildest`` is the mildest verdict of a
-    label that counts as an error.
+    claims: Sequence[_Claim], labels: Iterable[Label], mildest: Verdict = Verdict.PARTIALLY_SUPPORTED
+) -> AnswerTruth[_Claim]:
+    """The labels of one answer, joined to its claims. ``mildest`` is the mildest verdict of a label that
+    counts as an error.
     """
     errors = ERRORS[mildest]
-    saying = [label for label in _latest(labels) if label.verdict is not Verdict.UNVERIFIED]
+    saying = [label for label in latest(labels) if label.verdict is not Verdict.UNVERIFIED]
     whole = [label for label in saying if label.claim_id is None and label.span is None]
     parts = [label for label in saying if label.claim_id is not None or label.span is not None]
     marks = [label for label in parts if label.verdict in errors]
@@ -85,10 +107,10 @@ def answer_truth(
     rest_is_right = whole_right is True or (
         bool(marks) and any(label.source is LabelSource.DATASET for label in whole)
     )
-    truths: list[ClaimTruth] = []
+    truths: list[ClaimTruth[_Claim]] = []
     disputed = 0
     joined: set[int] = set()
-    for claim in verdict.claims:
+    for claim in claims:
         about = [label for label in parts if _is_about(label, claim, errors)]
         joined.update(map(id, about))
         right = _vote(about, errors) if about else (True if rest_is_right else None)
@@ -100,30 +122,62 @@ def answer_truth(
     if whole_right is None and not whole:
         if outside or not all(each.right for each in truths):
             whole_right = False
-        elif truths and len(truths) == len(verdict.claims):
+        elif truths and len(truths) == len(claims):
             whole_right = True
-    return AnswerTruth(tuple(truths), whole_right, disputed, outside)
+    worst = _worst(each.severity for each in truths if not each.right)
+    if worst is None:
+        worst = _worst(label.severity for label in whole if label.verdict in errors)
+    return AnswerTruth(tuple(truths), whole_right, disputed, outside, worst)
 
 
 def _truth(
-    claim: ClaimVerdict, about: Sequence[Label], *, right: bool, errors: frozenset[Verdict]
-) -> ClaimTruth:
-    given = [label.severity for label in about if label.severity is not None]
-    severity = max(given, key=lambda each: each.rank, default=claim.severity)
+    claim: _Claim, about: Sequence[Label], *, right: bool, errors: frozenset[Verdict]
+) -> ClaimTruth[_Claim]:
+    severity = _worst(label.severity for label in about) or claim.severity
     if right:
         return ClaimTruth(claim, right, severity)
     named = (label.category for label in about if label.category and label.verdict in errors)
     return ClaimTruth(claim, right, severity, tuple(dict.fromkeys(named)))
 
 
-def _latest(labels: Iterable[Label]) -> list[Label]:
-    by_id: dict[object, Label] = {}
+def _worst(given: Iterable[Severity | None]) -> Severity | None:
+    return max((each for each in given if each is not None), key=lambda each: each.rank, default=None)
+
+
+def latest(labels: Iterable[Label]) -> list[Label]:
+    """Without those that a later one with the same id replaces, in the order of their first appearance."""
+    found: dict[Any, Label] = {}
     for number, label in enumerate(labels):
-        by_id[label.id or number] = label
-    return list(by_id.values())
+        found[(label.response_id, label.id) if label.id else number] = label
+    return list(found.values())
 
 
-def _is_about(label: Label, claim: ClaimVerdict, errors: frozenset[Verdict]) -> bool:
+class LabelsByResponse:
+    """Labels from any number of places, by the id of the response that they are about."""
+
+    def __init__(self, labels: Iterable[Label] = ()) -> None:
+        self._labels: dict[str, list[Label]] = {}
+        self.add(labels)
+
+    def __len__(self) -> int:
+        """The number of responses with labels."""
+        return len(self._labels)
+
+    def add(self, labels: Iterable[Label]) -> None:
+        """Take more; one with the id of an earlier one replaces it."""
+        for label in labels:
+            self._labels.setdefault(label.response_id, []).append(label)
+
+    def of(self, response_id: str, own: Sequence[Label] = ()) -> tuple[Label, ...]:
+        """Those of a response; ``own`` are labels that came with it, and count as the earliest."""
+        return tuple(latest([*own, *self._labels.get(response_id, ())]))
+
+    def stray(self, known: Container[str]) -> int:
+        """How many are about responses that are not ``known``."""
+        return sum(len(each) for response_id, each in self._labels.items() if response_id not in known)
+
+
+def _is_about(label: Label, claim: Claimed, errors: frozenset[Verdict]) -> bool:
     if label.claim_id is not None:
         return label.claim_id == claim.claim_id
     if label.span is None:

@@ -12,10 +12,12 @@ import numpy as np
 from guardrail.errors import InputError
 from guardrail.events import Verdict
 from guardrail.offline.aims import FAITHFUL, LEAST_RANK, OTHERS, WRONG, Aim, By, Counts, class_of
-from guardrail.offline.columns import RANK, Array, Columns, Deciding
-from guardrail.offline.labelled import Judged, truth_of
+from guardrail.offline.deciding import Deciding
+from guardrail.offline.labelled import Judged
+from guardrail.offline.records import DECISIONS, Array, Records
 from guardrail.offline.search import Search, Vary
 from guardrail.offline.statistics import ROUNDS, Estimate, Rate, wilson
+from guardrail.offline.truths import answer_truth
 from guardrail.policy import Policy
 
 FOLDS: Final = 5
@@ -129,8 +131,7 @@ def tune(
     ``mildest`` is the mildest verdict of a label that is an error. Raises InputError where the labels hold no
     wrong or no faithful response at all. ``seed`` draws folds and intervals.
     """
-    truths = [truth_of(each, mildest) for each in responses]
-    classes = np.array([class_of(truth, aim) for truth in truths], dtype=np.int64)
+    classes = classes_of(responses, aim, mildest)
     known = [each for each, cls in zip(responses, classes, strict=True) if cls >= 0]
     unknown = len(responses) - len(known)
     classes = classes[classes >= 0]
@@ -142,8 +143,8 @@ def tune(
     fold = _folds(classes, folds, seed)
 
     def search_on(apply: Callable[[Judged], Judged] | None) -> Search:
-        claims = [(each if apply is None else apply(each)).claims for each in known]
-        return Search(Columns(claims), classes, fold, policy, vary, aim.by)
+        records = Records.of((each if apply is None else apply(each)).verdict for each in known)
+        return Search(records, classes, fold, policy, vary, aim.by)
 
     search = search_on(None if calibrate is None else calibrate(known))
     before = search if calibrate is None else search_on(None)
@@ -181,6 +182,12 @@ def tune(
     )
 
 
+def classes_of(responses: Sequence[Judged], aim: Aim, mildest: Verdict) -> Array:
+    """The class of each response by its labels, as ``class_of`` has it."""
+    truths = (answer_truth(each.claims, each.labels, mildest) for each in responses)
+    return np.array([class_of(truth, aim) for truth in truths], dtype=np.int64)
+
+
 def _too_few(classes: Array, aim: Aim) -> list[str]:
     there = [int((classes == cls).sum()) for cls in (WRONG, FAITHFUL)]
     kinds = (f"answers with {aim.error}", "faithful answers")
@@ -210,8 +217,8 @@ def _folds(classes: Array, folds: int, seed: int) -> Array:
 
 
 def _counts(classes: Array, ranks: Array) -> Counts:
-    cells = np.bincount(classes * len(RANK) + ranks, minlength=3 * len(RANK))
-    return Counts(cells.reshape(3, len(RANK)))
+    cells = np.bincount(classes * len(DECISIONS) + ranks, minlength=3 * len(DECISIONS))
+    return Counts(cells.reshape(3, len(DECISIONS)))
 
 
 def _gains(classes: Array, ours: Array, base: Array, aim: Aim, seed: int) -> dict[str, Estimate]:
@@ -251,7 +258,7 @@ def for_share(responses: Sequence[Judged], policy: Policy, share: float, by: By)
         raise InputError(
             "no_records", "there is no response in the records; name files with results or verdicts"
         )
-    deciding = Deciding(Columns([each.claims for each in responses]), policy)
+    deciding = Deciding(Records.of(each.verdict for each in responses), policy)
     bounds, weights, least = deciding.bounds(), policy.weights, LEAST_RANK[by]
 
     def acted(flag: float, block: float) -> int:

@@ -228,6 +228,11 @@ class Session:
             pending = self._pending[claim_id]
             pending.due, pending.taken = self._due_at(pending), True
 
+    def waiting_since(self, claim_ids: Iterable[str]) -> float:
+        """When the time of the first of these claims, which are awaited, began to run."""
+        pending = (self._pending[claim_id] for claim_id in claim_ids)
+        return min(max(one.asked_at, self._due_at(one) - self._claim_timeout_s) for one in pending)
+
     def _due_at(self, pending: Pending) -> float:
         """When a claim expires. The time of a claim that waits behind others of its response counts from the
         latest verdict on them: a long answer is no reason to give up on a judge that is making progress.
@@ -321,6 +326,10 @@ class Session:
             self._text_ended_at = now
             return self._block(rule, now, technical=True)
         return self._end_text(now)
+
+    def excuse(self, seconds: float, now: float) -> None:
+        """For so long no text could be read: a response is not incomplete for that."""
+        self._last_event_at = min(now, self._last_event_at + seconds)
 
     def mute(self) -> None:
         """The response was decided before a restart: read its input to the end without any output."""

@@ -290,6 +290,7 @@ class OutputEvents:
             generator_model=head.generator_model,
             metadata=head.metadata,
             policy=verdict.policy,
+            mode=verdict.mode,
         )
 
 

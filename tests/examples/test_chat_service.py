@@ -112,6 +112,10 @@ async def test_the_page_shows_text_as_it_is_released_and_a_block_as_it_happens(b
         await page.get_by_role("button", name="Are my files safe with you?").click()
         flagged = page.locator(".answer").nth(3)
         await expect(flagged.locator(".piece.flag")).to_contain_text("Three auditors")
+        await page.locator("input").fill("Weather?")
+        await page.get_by_role("button", name="Ask").click()
+        unchecked = page.locator(".answer").nth(4)
+        await expect(unchecked.locator(".status b")).to_have_text("Nothing in it was to be checked")
         assert said == []
 
 

@@ -102,6 +102,7 @@ _ORDINARY: Final[Mapping[str, Mapping[str, Any]]] = {
         "generator_model": None,
         "metadata": {},
         "policy": _VERDICT,
+        "mode": _VERDICT,
         "omitted": [],
     },
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import signal
@@ -21,10 +22,12 @@ from consumers.topics import create_topics
 from guardrail.client import AnswerBlocked, GuardClient, Piece
 from guardrail.errors import TransportError, TransportUnavailable
 from guardrail.events import DeliverySegment
+from guardrail.log_events import CODE, FIELDS
 from guardrail.partitioning import partition_of
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from guardrail.testing import ScriptedJudge, check_events
+from tests.conftest import own_broker
 from tests.support.guards import until
 from tests.support.kafka_broker import KafkaBroker, free_ports
 from tests.support.kafka_guards import KafkaSide, kafka_guard, kafka_side, own_settings
@@ -226,6 +229,41 @@ async def test_answers_go_on_through_a_bounce_of_the_broker(own_kafka: KafkaBrok
         assert await reading == RIGHT
 
 
+async def test_a_broker_that_comes_back_without_topics_is_told_in_one_line(
+    request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    (port,) = free_ports(1)
+    settings = own_settings(f"127.0.0.1:{port}")
+
+    def lines(code: str) -> list[logging.LogRecord]:
+        return [record for record in caplog.records if getattr(record, CODE, None) == code]
+
+    async def writing() -> AsyncIterator[str]:
+        while not lines("client.topics_missing"):
+            yield "It goes on. "
+            await asyncio.sleep(0.05)
+
+    with own_broker(request.config, port=port) as kafka:
+        await create_topics(settings, partitions=2, replication_factor=1)
+        async with client_of(settings, timeout_s=120) as client:
+            unheard = asyncio.ensure_future(shown(client.guard("?", CONTEXTS, writing())))
+            await asyncio.to_thread(kafka.kill)
+            await until(lambda: bool(lines("client.kafka_away")))
+            with own_broker(request.config, port=port):
+                await until(lambda: bool(lines("client.topics_missing")))
+                assert {"topics", "remedy"} <= vars(lines("client.topics_missing")[0])[FIELDS].keys()
+                await create_topics(settings, partitions=2, replication_factor=1)
+                await until(lambda: bool(lines("client.topics_back")))
+                async with kafka_guard(settings, ScriptedJudge(JUDGE), BLOCKING):
+                    assert await shown(client.guard("?", CONTEXTS, slowly(RIGHT))) == RIGHT
+            unheard.cancel()
+    codes = ("client.kafka_away", "client.kafka_back", "client.topics_missing", "client.topics_back")
+    assert [len(lines(code)) for code in codes] == [1, 1, 1, 1]
+    of_library = [record for record in caplog.records if record.name.startswith("aiokafka")]
+    assert len([record for record in of_library if "not found in cluster metadata" in record.msg]) < 10
+
+
 async def test_aiokafkas_own_parameters_log_the_client_in(own_kafka: KafkaBroker) -> None:
     own_kafka.start()
     settings = own_settings(own_kafka.bootstrap_servers)
@@ -262,7 +300,7 @@ async def test_a_broker_or_a_topic_that_is_not_there_is_an_error_with_the_remedy
     kafka_bootstrap: str,
 ) -> None:
     (port,) = free_ports(1)
-    with pytest.raises(TransportUnavailable, match=rf"can't be reached at 127.0.0.1:{port}.*start it"):
+    with pytest.raises(TransportUnavailable, match=rf"can't be reached at 127.0.0.1:{port} \(.*start it"):
         async with GuardClient(f"127.0.0.1:{port}", connect_timeout_s=2):
             pass
     with pytest.raises(TransportUnavailable, match=r"no topic no-in, no-out.*guardrail topics create"):

@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import httpx2
@@ -18,6 +18,7 @@ from aiokafka import AIOKafkaProducer
 
 from consumers.cases import CaseFilter, CaseRow, CaseStore, NewCase, open_store
 from consumers.flagged import FlaggedSubscriber, group_of, read_cases
+from consumers.reading import Range, open_topic
 from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
 from consumers.webhook import Webhook
@@ -217,3 +218,28 @@ async def test_cases_are_read_from_the_topic_alone(side: Side) -> None:
     await side.write_cases(3, abort=True)
     found = [case.case.id async for case in read_cases(side.settings)]
     assert sorted(found) == ["case-1", "case-2"]
+
+
+@pytest.mark.parametrize("held", [20_000, 2])
+async def test_what_is_there_is_read_by_time_and_then_what_comes(
+    side: Side, monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    """Kafka gives one partition after the other. Where not all of it may be held, all of it comes still."""
+    monkeypatch.setattr("consumers.reading._MOST_HELD", held)
+    topic = side.settings.topics.flagged
+    async with AIOKafkaProducer(bootstrap_servers=side.settings.bootstrap_servers) as producer:
+
+        async def write(at_ms: int, partition: int) -> None:
+            await producer.send_and_wait(topic, b"%d" % at_ms, partition=partition, timestamp_ms=at_ms)
+
+        for partition in (0, 1):
+            for number in range(5):
+                await write(1_700_000_000_000 + 2 * number + partition, partition)
+        async with open_topic(side.settings, topic, part=Range(since_ms=1_700_000_000_001)) as reader:
+            following = reader.follow()
+            async with aclosing(following), asyncio.timeout(60):
+                there = [(await anext(following)).timestamp_ms - 1_700_000_000_000 for _ in range(9)]
+                await write(1_600_000_000_000, 0)
+                assert (await anext(following)).value == b"1600000000000"
+    assert sorted(there) == list(range(1, 10))
+    assert held < 9 or there == sorted(there)

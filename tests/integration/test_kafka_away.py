@@ -13,10 +13,13 @@ from typing import Any
 
 import pytest
 import yaml
+from aiokafka import AIOKafkaProducer
 
+from consumers.cases import CaseFilter, open_store
 from tests.conftest import own_broker
 from tests.integration.test_run_process import call, command, environment
 from tests.integration.test_shutdown import EVENTS, answered_once, chat, configuration
+from tests.support.cases import flagged_case
 from tests.support.guard_groups import until
 from tests.support.kafka_broker import KafkaBroker, free_ports
 
@@ -44,12 +47,12 @@ class Running:
 
 
 @contextmanager
-def running(folder: Path, config: dict[str, Any]) -> Iterator[Running]:
+def running(folder: Path, config: dict[str, Any], what: str = "run") -> Iterator[Running]:
     name = uuid.uuid4().hex
     path, log = folder / f"{name}.yaml", folder / f"{name}.log"
     path.write_text(yaml.safe_dump(config), encoding="utf-8")
     with log.open("wb") as out:
-        process = subprocess.Popen(command("run", "--config", str(path)), stderr=out, env=environment())
+        process = subprocess.Popen(command(what, "--config", str(path)), stderr=out, env=environment())
     try:
         yield Running(path, log, process)
     finally:
@@ -104,7 +107,8 @@ async def test_a_broker_that_comes_back_without_topics(
             await guard.logs("guard.kafka_away")
             with broker(request, port) as empty:
                 missing = await guard.logs("guard.topics_missing")
-                assert set(missing["topics"]) == set(config["kafka"]["topics"].values())
+                wanted = {topic for name, topic in config["kafka"]["topics"].items() if name != "labels"}
+                assert set(missing["topics"]) == wanted
                 remedy = f"guardrail topics create -c {guard.config} --bootstrap-servers 127.0.0.1:{port}"
                 assert missing["remedy"] == f"make them with: {remedy}"
                 made = await asyncio.to_thread(call, *remedy.split()[1:], "--partitions", "2")
@@ -116,6 +120,37 @@ async def test_a_broker_that_comes_back_without_topics(
                     await answered_once(side)
                 assert len(guard.lines("guard.topics_missing")) == 1
                 assert empty.bootstrap_servers == kafka.bootstrap_servers
+
+
+async def test_the_subscriber_to_cases_stores_on_where_a_broker_comes_back_without_topics(
+    request: pytest.FixtureRequest, port: int, tmp_path: Path
+) -> None:
+    config = configuration(f"127.0.0.1:{port}")
+    url = f"sqlite:///{tmp_path}/cases.db"
+    config["flagged"] = {"store": url, "ops_port": None}
+    with broker(request, port) as kafka:
+        async with chat(config):
+            pass  # makes the topics
+        with running(tmp_path, config, "flagged") as subscriber:
+            await subscriber.logs("flagged.started")
+            await asyncio.to_thread(kafka.kill)
+            away = await subscriber.logs("guard.kafka_away")
+            assert away["effect"].startswith("no case is stored")
+            with broker(request, port):
+                missing = await subscriber.logs("guard.topics_missing")
+                assert missing["topics"] == [config["kafka"]["topics"]["flagged"]]
+                remedy = missing["remedy"].removeprefix("make them with: guardrail ")
+                made = await asyncio.to_thread(call, *remedy.split(), "--partitions", "2")
+                assert made.returncode == 0, made.stderr
+                await subscriber.logs("guard.topics_back")
+                async with AIOKafkaProducer(bootstrap_servers=f"127.0.0.1:{port}") as producer:
+                    for number in range(5):
+                        body = flagged_case(number).to_json()
+                        await producer.send_and_wait(config["kafka"]["topics"]["flagged"], body)
+                await until(lambda: sum(line["new"] for line in subscriber.lines("flagged.stored")) == 5)
+                async with open_store(url, "store", create=False) as store:
+                    assert await store.count(CaseFilter()) == 5
+                assert len(subscriber.lines("guard.topics_missing")) == 1
 
 
 async def test_the_successor_of_a_guard_that_was_killed_says_what_it_waits_for(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -25,12 +26,20 @@ from guardrail.routing import PolicyRouter
 class Bench:
     """An engine and what came out of it."""
 
-    def __init__(self, judge: Judge, policy: Policy | None = None, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        judge: Judge,
+        policy: Policy | None = None,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.outputs: list[Output] = []
         self.closed: list[str] = []
         self._changed = asyncio.Event()
         router = PolicyRouter.single(policy or Policy())
-        self.engine = Engine(judge, router, emit=self._emit, on_closed=self._close, limits=limits)
+        self.engine = Engine(
+            judge, router, emit=self._emit, on_closed=self._close, limits=limits, clock=clock
+        )
 
     def _emit(self, output: Output) -> None:
         self.outputs.append(output)
@@ -77,8 +86,11 @@ class Bench:
 
 @asynccontextmanager
 async def bench(
-    judge: Judge, policy: Policy | None = None, limits: Limits | None = None
+    judge: Judge,
+    policy: Policy | None = None,
+    limits: Limits | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[Bench]:
-    found = Bench(judge, policy, limits)
+    found = Bench(judge, policy, limits, clock)
     async with found.engine:
         yield found

@@ -233,6 +233,23 @@ async def test_an_answer_as_a_context_manager_ends_with_it() -> None:
         assert [piece async for piece in answer] == []
 
 
+async def test_an_answer_that_somebody_holds_goes_on_until_it_is_closed() -> None:
+    """What docs/client.md says of leaving the loop: nothing tells an iterator that a loop has left it."""
+    gate = asyncio.Event()
+    async with guarded() as (guard, client):
+        answer = client.guard("?", CONTEXTS, slowly(RIGHT, gate))
+        async for _ in answer:
+            break
+        gc.collect()
+        gate.set()
+        await until(lambda: types(guard)[-1] == "response.completed")
+        held = client.guard("?", CONTEXTS, slowly(RIGHT, asyncio.Event()))
+        async for _ in held:
+            break
+        await held.aclose()
+        await until(lambda: types(guard)[-1] == "response.aborted")
+
+
 async def test_thousands_of_answers_at_once_over_one_client() -> None:
     async with guarded() as (guard, client):
 
@@ -325,6 +342,17 @@ async def test_half_of_a_surrogate_pair_ends_its_answer_with_an_error_that_says_
             client.guard("?", CONTEXTS, "text")
         with pytest.raises(InputError, match="question"):
             client.guard(1, CONTEXTS, [])  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"metadata: .*give texts, numbers, lists"):
+            client.guard("?", CONTEXTS, [], metadata={"a": object()})
+        with pytest.raises(InputError, match="surrogate"):
+            client.guard("?", CONTEXTS, [], metadata={"a": "\ud83d"})
+
+
+async def test_with_the_default_policy_an_error_of_the_model_is_the_cause_of_a_block() -> None:
+    async with guarded(Policy()) as (_, client):
+        with pytest.raises(AnswerBlocked) as raised:
+            await shown(client.guard("?", CONTEXTS, ["fine ", "\ud83d"]))
+        assert isinstance(raised.value.__cause__, InputError)
 
 
 # --------------------------------------------------------------- with deliveries that the test writes

@@ -120,3 +120,9 @@ def test_a_verdict_that_is_none_is_refused_at_once() -> None:
 async def test_the_guard_in_memory_takes_one_policy_or_a_router() -> None:
     with pytest.raises(RuntimeError, match="async with"):
         await MemoryGuard(ScriptedJudge()).restart()
+
+
+@pytest.mark.parametrize("record", [{"type": "response.delta"}, (b"r-1", {"type": "response.delta"}), 5])
+def test_what_is_no_record_is_refused_in_words(record: object) -> None:
+    with pytest.raises(TypeError, match="give bytes, a text"):
+        check_events([record])

@@ -91,8 +91,8 @@ _OF_ONE_WINDOW: Final = 0.5  # what reading one window takes of reading all that
 class LocalJudge:
     """A Judge. The claims of a request are one job of a thread pool that the judge owns.
 
-    Of claims that come up when half of the time to the deadline is gone, waiting for a thread included, one
-    window is read, and of those that come up when three quarters are gone, none (``degraded_from`` says so).
+    Of claims that come up when half of the time to the deadline is gone, all waiting included, one window is
+    read, and of those that come up when three quarters are gone, none (``degraded_from`` says so).
     The same holds when so many claims wait that all of them would take that long, so that those at the end
     are not given up because those at the front were read wholly.
     A job stops between two claims, or two windows, when its caller was cancelled or its deadline has passed;
@@ -126,7 +126,8 @@ class LocalJudge:
 
         Raises JudgeError when the verifier fails, and JudgeUnavailable once the judge is closed.
         """
-        asked = time.monotonic()
+        # A request may have waited for its turn elsewhere: claims that are late already must not be given up.
+        asked = time.monotonic() if request.since is None else min(request.since, time.monotonic())
         with self._counted(len(request.claims)):
             async with self._turns_here().turn(request.turn_within_s) as came:
                 found = await self._in_thread(request, asked, reading=came)

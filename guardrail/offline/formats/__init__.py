@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from itertools import chain
@@ -12,7 +10,7 @@ from typing import BinaryIO, Final
 
 from guardrail.errors import ConfigError, DecodeError, InputError
 from guardrail.offline.formats.files import read_rows
-from guardrail.offline.formats.labels import labelled, read_labels
+from guardrail.offline.formats.labels import labelled, labels_in, read_labels
 from guardrail.offline.formats.model import FORMATS, Fields, Format, Row, named
 from guardrail.offline.formats.ragtruth import ANSWERS_FILE, ragtruth_row, read_sources
 from guardrail.offline.formats.rows import (
@@ -25,9 +23,19 @@ from guardrail.offline.formats.rows import (
     ragas_row,
 )
 from guardrail.offline.formats.traces import is_observation, langfuse_samples, openinference_samples
+from guardrail.offline.lines import BROKEN_GZIP
 from guardrail.offline.results import BadSample, Sample
 
-__all__ = ["FORMATS", "Format", "labelled", "read_labels", "read_samples", "samples_in", "samples_of"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "labelled",
+    "labels_in",
+    "read_labels",
+    "read_samples",
+    "samples_in",
+    "samples_of",
+]
 
 _BY_ROW: Final[Mapping[str, RowReader]] = {
     "guardrail": guardrail_row,
@@ -58,7 +66,7 @@ def samples_in(
     """As ``read_samples``, from an open file. ``path`` is where RAGTruth's sources are looked for."""
     try:
         yield from samples_of(read_rows(stream, name), source_format, path)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+    except BROKEN_GZIP as error:
         raise ConfigError(f"{name or 'stdin'}: broken gzip ({error}); write the file anew") from None
 
 

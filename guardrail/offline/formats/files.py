@@ -6,20 +6,18 @@ Lines, tables and Parquet are read as they go; a JSON document is one value, so 
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final
 
 from pydantic_core import from_json
 
 from guardrail.errors import ConfigError
 from guardrail.offline.formats.model import Row, kind_of
-from guardrail.offline.lines import BOM, MAX_LINE_BYTES, InputLine, read_lines
+from guardrail.offline.lines import BOM, MAX_LINE_BYTES, InputLine, read_lines, unpacked
 
 MAX_DOCUMENT_BYTES: Final = 1024 * 1024 * 1024
-_GZIP: Final = b"\x1f\x8b"
 _PARQUET: Final = b"PAR1"
 _BATCH: Final = 64
 _FEWEST_COLUMNS: Final = 2
@@ -42,13 +40,9 @@ def read_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
 
     Rows that can't be read have a problem. Raises ConfigError where the file as a whole can't be.
     """
-    buffered: Any = stream if hasattr(stream, "peek") else io.BufferedReader(cast("Any", stream))
-    head = buffered.peek(4)[:4]
-    name = name.lower()
-    if head[:2] == _GZIP:
-        buffered = gzip.GzipFile(fileobj=buffered)
-        head, name = buffered.peek(4)[:4], name.removesuffix(".gz")
-    if head == _PARQUET:
+    buffered: Any = unpacked(stream)
+    name = name.lower().removesuffix(".gz")
+    if buffered.peek(len(_PARQUET))[: len(_PARQUET)] == _PARQUET:
         return _parquet(buffered)
     if name.endswith((".csv", ".tsv")):
         return _table(buffered)

@@ -1,39 +1,67 @@
-"""Labels in a file of their own, and samples with those that are about them."""
+"""Labels in a file of their own, or with results, and samples with those that are about them."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Final, Literal, NotRequired
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
 from guardrail.errors import ConfigError, DecodeError
-from guardrail.events import Label, parse_label
-from guardrail.offline.lines import read_lines
+from guardrail.events import Label, decode_error, parse_label
+from guardrail.offline.lines import InputLine, lines_of, open_unpacked
 from guardrail.offline.results import BadSample, Sample
+from guardrail.offline.truths import LabelsByResponse
+
+_RESULT: Final = b'"evaluation.result"'
+"""Within a text the quotes would be escaped."""
+_ENDS: Final = (b'"evaluation.started"', b'"evaluation.completed"')
+"""The first and the last line of a results file."""
 
 
-def read_labels(path: str | Path) -> dict[str, list[Label]]:
-    """The labels of a file with one a line, by the id of their response; of two with one id, the later.
+class _LabelFields(TypedDict):
+    """Of a line of a results file, what people say."""
 
-    Raises OSError, and ConfigError naming the line that is no label.
+    type: Literal["evaluation.result"]
+    labels: NotRequired[tuple[Label, ...]]
+
+
+_labels: Final[TypeAdapter[_LabelFields]] = TypeAdapter(_LabelFields)
+
+
+def labels_in(value: bytes) -> tuple[Label, ...]:
+    """The label of a line, or the labels of a line of a results file. Raises DecodeError."""
+    if _RESULT not in value:
+        return () if any(each in value for each in _ENDS) else (parse_label(value),)
+    try:
+        return _labels.validate_json(value).get("labels", ())
+    except ValidationError as error:
+        raise decode_error(error) from None
+
+
+def read_labels(path: str | Path) -> LabelsByResponse:
+    """The labels of a file with one a line, or of a file of results, gzipped or not.
+
+    Raises OSError, DecodeError for a compressed file that is damaged, and ConfigError naming the line that is
+    no label.
     """
-    found: dict[str, dict[str, Label]] = defaultdict(dict)
-    with Path(path).open("rb") as stream:
-        for line in read_lines(stream):
-            try:
-                label = parse_label(line.data or b"")
-            except DecodeError as error:
-                raise ConfigError(
-                    f"{path} line {line.number}: {error}; give one label event a line"
-                ) from None
-            mine = found[label.response_id]
-            mine[label.id or f"line {line.number}"] = label
-    return {response_id: list(labels.values()) for response_id, labels in found.items()}
+    with open_unpacked(path) as stream:
+        return LabelsByResponse(label for labels in _read(lines_of(stream, str(path))) for label in labels)
 
 
-def labelled(sample: Sample | BadSample, labels: Mapping[str, Sequence[Label]]) -> Sample | BadSample:
+def _read(lines: Iterator[tuple[InputLine, str]]) -> Iterator[tuple[Label, ...]]:
+    for line, place in lines:
+        try:
+            yield labels_in(line.whole)
+        except DecodeError as error:
+            raise ConfigError(f"{place}: {error}; give one label event a line") from None
+
+
+def labelled(sample: Sample | BadSample, labels: LabelsByResponse) -> Sample | BadSample:
     """The sample with the labels of its id added to its own."""
-    if isinstance(sample, Sample) and (more := labels.get(sample.response.response_id)):
-        return replace(sample, labels=(*sample.labels, *more))
+    if isinstance(sample, Sample) and (all_of_it := labels.of(sample.response.response_id, sample.labels)):
+        return replace(sample, labels=all_of_it)
     return sample

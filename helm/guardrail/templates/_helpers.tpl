@@ -72,6 +72,21 @@ app.kubernetes.io/component: guard
 {{- if lt (int .Values.terminationGracePeriodSeconds) $least -}}
 {{- fail (printf "terminationGracePeriodSeconds is %d: the guard drains for up to shutdown.budget_ms (%d ms); give at least %d" (int .Values.terminationGracePeriodSeconds) $budget $least) -}}
 {{- end -}}
+{{- range $path := list "flagged.store" "flagged.webhook_url" "judge.cache.redis_url" -}}
+{{- $value := $.Values.config.settings -}}
+{{- range splitList "." $path -}}
+{{- $value = ternary (get (default dict $value) .) "" (kindIs "map" (default dict $value)) -}}
+{{- end -}}
+{{- if and (kindIs "string" $value) (regexMatch "(://[^/?#]*:[^/?#]*@)|[Pp]assword=" $value) -}}
+{{- fail (printf "config.settings.%s holds a password, and a ConfigMap is no place for secrets: give {env: VARIABLE} of existingSecret, or {file: PATH} below existingSecretMountPath" $path) -}}
+{{- end -}}
+{{- end -}}
+{{- if eq .Values.autoscaling.kind "none" -}}
+{{- $partitions := include "guardrail.partitions" . | int -}}
+{{- if and (or .Values.topics.create .Values.autoscaling.partitions) (gt (int .Values.replicaCount) $partitions) -}}
+{{- fail (printf "replicaCount is %d, and the input topic has %d partitions (autoscaling.partitions, else topics.partitions): guards beyond that have no work; give at most %d, or the true number of partitions" (int .Values.replicaCount) $partitions $partitions) -}}
+{{- end -}}
+{{- end -}}
 {{- with .Values.autoscaling -}}
 {{- if ne .kind "none" -}}
 {{- $partitions := include "guardrail.partitions" $ | int -}}

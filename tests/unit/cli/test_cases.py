@@ -18,6 +18,7 @@ from guardrail.cli import app
 from guardrail.cli.tail import picture_of
 from guardrail.demo.views import symbols_for
 from guardrail.events import Decision, Verdict, parse_label
+from guardrail.policy import Policy
 from guardrail.testing import ScriptedJudge
 from tests.support.cases import new_case
 from tests.unit.demo.test_case_card import shown
@@ -106,6 +107,28 @@ def test_show_prints_the_card_by_either_id(runner: CliRunner, url: str) -> None:
     assert json.loads(raw.stdout) == json.loads(new_case(1).body)
 
 
+def test_long_texts_are_cut_and_shown_in_full_when_asked_for(runner: CliRunner, tmp_path: Path) -> None:
+    answer = "Returns take 30 days. " + "w" * 100_000
+    url = stored(tmp_path, [new_case(1, answer=answer, question="Q" * 50_000)])
+    result = runner.invoke(app, ["cases", "show", "r-1", "--store", url])
+    assert len(result.stdout) < 20_000
+    assert "96,022 more characters; --full" in " ".join(result.stdout.replace("│", " ").split())
+    assert "Returns take 30 days. ✘" in result.stdout
+    full = runner.invoke(app, ["cases", "show", "r-1", "--store", url, "--full"])
+    assert full.stdout.count("w") > 100_000
+    assert "more characters" not in full.stdout
+    card = shown(picture_of(record(new_case(1, answer=answer).body), UNICODE, 80, flagged=True))
+    assert len(card) < 10_000
+    assert "guardrail cases show ID --full" in " ".join(card.replace("│", " ").split())
+
+
+def test_json_of_a_case_steers_no_terminal(runner: CliRunner, tmp_path: Path) -> None:
+    case = new_case(1, answer="a\x9b31m\x85\u2028\u202e$5.")
+    result = runner.invoke(app, ["cases", "show", "r-1", "--store", stored(tmp_path, [case]), "--json"])
+    assert result.stdout.rstrip("\n").isprintable()
+    assert json.loads(result.stdout) == json.loads(case.body)
+
+
 def test_show_of_what_is_not_there_and_a_store_that_is_none(runner: CliRunner, url: str) -> None:
     result = runner.invoke(app, ["cases", "show", "r-9", "--store", url])
     assert (result.exit_code, result.stdout) == (1, "")
@@ -152,6 +175,19 @@ async def test_a_line_for_each_verdict_without_texts() -> None:
     assert "30" not in line
     assert picture_of(record(verdict.claims[0].to_json()), UNICODE, 80, flagged=False) is None
     assert picture_of(record(verdict.to_json()), UNICODE, 80, flagged=True) is None
+
+
+async def test_a_line_of_an_observed_answer_says_what_would_have_become_of_it() -> None:
+    observing = Policy(mode="observe", rules=["verdict CONTRADICTED: block"])
+    async with Guard(ScriptedJudge({"30 days": "CONTRADICTED"}), policy=observing) as guard:
+        wrong = await guard.check("How long?", ["Within 14 days."], "It takes 30 days.")
+        right = await guard.check("How long?", ["Within 14 days."], "It takes 14 days.")
+    lines = [
+        shown(picture_of(record(verdict.to_json()), UNICODE, 80, flagged=False), width=200)
+        for verdict in (wrong, right)
+    ]
+    assert "✘ would be BLOCKED " in lines[0]
+    assert "✔ RELEASED " in lines[1]
 
 
 def test_a_card_for_each_case_and_a_note_of_what_is_none() -> None:

@@ -70,6 +70,43 @@ def test_check_notes_secret_files_that_can_not_be_read_here(runner: CliRunner, t
     assert "hidden-one" not in result.stdout
 
 
+SECRET = "whsec_" + "QUJD" * 8
+
+
+@pytest.mark.parametrize(
+    ("flagged", "says"),
+    [
+        (
+            {"store": "sqlite:////no/such/dir/z.db"},
+            "flagged.store: /no/such/dir/z.db can't be written",
+        ),
+        ({"store": "mysql://me:hidden-one@host/db"}, "flagged.store: 'mysql' is no store"),
+        ({"store": {"env": "NO_STORE"}}, "flagged.store: the environment variable NO_STORE is not set"),
+        (
+            {"webhook_url": "ftp://hidden-one", "webhook_secret": SECRET},
+            "flagged.webhook_url: this is no http",
+        ),
+        ({"webhook_url": "http://hidden-one/", "webhook_secret": SECRET}, "another host unencrypted"),
+        (
+            {"webhook_url": "https://host/", "webhook_secret": "hidden-one"},
+            "flagged.webhook_secret: this is not",
+        ),
+        ({"webhook_url": "http://127.0.0.1:1/", "webhook_secret": SECRET, "store": "sqlite:///z.db"}, ""),
+    ],
+)
+def test_check_notes_what_flagged_would_refuse_or_warn_of(
+    runner: CliRunner, tmp_path: Path, flagged: dict[str, Any], says: str
+) -> None:
+    file = tmp_path / "guardrail.yaml"
+    file.write_text(json.dumps({"flagged": flagged}), encoding="utf-8")
+    result = runner.invoke(app, ["config", "check", str(file)])
+    assert result.exit_code == 0
+    notes = [line for line in result.stdout.splitlines() if line.startswith("   note")]
+    assert len(notes) == bool(says)
+    assert says in "".join(notes)
+    assert "hidden-one" not in result.stdout
+
+
 NOT_SET = "the environment variable {} is not set"
 NEAR = {"base_url": "http://near/v1"}
 
@@ -250,7 +287,7 @@ def test_what_shows_only_in_use_is_placed_too(
     for command in (
         ["config", "check", str(file)],
         ["run", "-c", str(file)],
-        ["score", str(source), "-o", str(tmp_path / "out.jsonl"), "-c", str(file)],
+        ["evaluate", str(source), "-o", str(tmp_path / "out.jsonl"), "-c", str(file)],
     ):
         result = runner.invoke(app, command)
         assert result.exit_code == 2

@@ -28,7 +28,8 @@ from consumers.dead_letters import REASONS, REPLAYED, dead_letter
 from consumers.settings import KafkaSettings
 from consumers.transport import Headers, Partition, Record
 from guardrail.cli import app
-from guardrail.cli.dead_letters import print_table, since_time_ms
+from guardrail.cli.dead_letters import print_table
+from guardrail.cli.sources import since_time_ms
 from guardrail.engine.engine import WRONG_LANE
 from guardrail.errors import DecodeError, TransportUnavailable
 from tests.support.terminal import OnTerminal

@@ -122,3 +122,17 @@ def test_a_file_that_the_settings_name_and_that_is_not_here_fails(program: Progr
     assert result.returncode == 1
     failures = [one for one in json.loads(result.stdout)["checks"] if one["state"] == "fail"]
     assert any("ca.pem" in one["about"] and "can't be read here" in one["detail"] for one in failures)
+
+
+def test_what_flagged_would_refuse_is_a_warning(program: Program, tmp_path: Path) -> None:
+    """The guard itself goes without it."""
+    (tmp_path / "guardrail.yaml").write_text(
+        "kafka: {bootstrap_servers: '127.0.0.1:9'}\nflagged: {store: 'sqlite:////no/such/dir/z.db'}\n"
+    )
+    code = "import consumers.settings; consumers.settings.KafkaSettings.connect_timeout_ms = 300"
+    result = program("doctor", "--config", "guardrail.yaml", "--no-prove", "--json", before=code)
+    [told] = [one for one in json.loads(result.stdout)["checks"] if one["about"] == "flagged.store"]
+    assert (told["state"], told["remedy"]) == (
+        "warn",
+        "name a file in a folder that is there and that this user may write to",
+    )

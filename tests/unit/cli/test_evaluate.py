@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from guardrail.cli import app
 from guardrail.events import Decision, Label, ResponseVerdict, Verdict, parse_output
+from guardrail.judges.calibrated import Calibrations, JudgeCalibration, Temperature
 from guardrail.offline import EvaluationResult, read_results
 from tests.unit.cli.conftest import Program, clean_environment
 
@@ -480,6 +481,38 @@ def test_a_run_is_resumed_only_with_what_it_was_begun_with(program: Program, tmp
     assert replaced.returncode == 0, replaced.stderr
 
 
+def test_a_calibration_is_applied_once_and_belongs_to_what_a_run_was_begun_with(
+    program: Program, tmp_path: Path
+) -> None:
+    (tmp_path / "in.jsonl").write_text(answer())
+    (tmp_path / "my.yaml").write_text("judge: {calibration: calibration.yaml}\n")
+    calibration = Temperature(temperature=2.0)
+
+    def write(given: Temperature) -> None:
+        calibrations = Calibrations(judges={"local": JudgeCalibration(support=given)})
+        (tmp_path / "calibration.yaml").write_text(calibrations.model_dump_json(exclude_none=True))
+
+    def supports(name: str) -> list[float]:
+        return [
+            claim.support
+            for result in results(tmp_path / name)
+            for claim in (result.verdict.claims if result.verdict else ())
+            if claim.support is not None
+        ]
+
+    write(calibration)
+    assert program("evaluate", "in.jsonl", "-o", "plain.jsonl").returncode == 0
+    assert program("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml").returncode == 0
+    assert supports("plain.jsonl")
+    assert supports("out.jsonl") == pytest.approx(
+        [calibration.apply(each) for each in supports("plain.jsonl")], abs=1e-6
+    )
+    write(Temperature(temperature=3.0))
+    other = program("evaluate", "in.jsonl", "-o", "out.jsonl", "--resume", "-c", "my.yaml")
+    assert other.returncode == 2
+    assert "another judge settings" in " ".join(other.stderr.replace("│", " ").split())
+
+
 def test_a_source_that_grew_or_changed_is_told_when_a_run_goes_on(program: Program, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text("\n".join([answer("a"), answer("b"), answer("c")]))
     program("evaluate", "in.jsonl", "-o", "out.jsonl")
@@ -559,3 +592,20 @@ def test_agreement_and_report_come_at_the_end(program: Program, tmp_path: Path, 
     assert "Answers" in done.stdout
     assert done.stdout.splitlines()[-1] == "wrote r.html"
     assert WRONG_CLAIM.split(",")[0] in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("form", "verdict", "hallucinated"), [("four", "CONTRADICTED", 1), ("binary", "UNSUPPORTED", 1)]
+)
+def test_verdicts_are_written_as_the_four_verdict_prompt_replies(
+    program: Program, form: str, verdict: str, hallucinated: int
+) -> None:
+    lines = answer("bad", WRONG) + "\n{}"
+    done = program("evaluate", "-", "--verdicts", "-", "--verdicts-as", form, stdin=lines)
+    wrong, unreadable = map(json.loads, done.stdout.splitlines())
+    assert wrong["id"] == "bad"
+    assert verdict in {claim["verdict"] for claim in wrong["evaluation"]["claims"]}
+    assert len(wrong["evaluation"]["hallucinated_claims"]) == hallucinated
+    assert wrong["evaluation"]["faithfulness_score"] == 0.5
+    assert unreadable["evaluation"] is None
+    assert unreadable["error"]

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrail.cli import app
-from guardrail.cli.replay import range_of
+from guardrail.cli.sources import range_of
 from guardrail.events import Decision, Label, Response, SegmentKind, Verdict
-from guardrail.offline.results import EvaluationResult
+from guardrail.offline.results import Evaluation, EvaluationResult
 from tests.support.records import claim, recorded
 
 CONFIG = """
@@ -223,7 +223,10 @@ def test_labels_are_exported_and_unsound_ones_are_refused(program: Program, fold
 def test_ragas_needs_the_answers(program: Program, folder: Path) -> None:
     response = Response(response_id="bad", answer="A phone is free.")
     result = EvaluationResult(response=response, verdict=BAD, labels=(LABEL,))
-    (folder / "results.jsonl").write_bytes(result.to_json())
+    Evaluation((result,)).write(folder / "results.jsonl.gz")
+    checked = program("labels", "check", "results.jsonl.gz")
+    assert (checked.returncode, "1 labels on 1 responses" in checked.stdout) == (0, True), checked.stderr
+    (folder / "results.jsonl").write_bytes(result.to_json())  # without a line end
     done = program("labels", "export", "results.jsonl", "--to", "ragas", "--results", "results.jsonl")
     assert done.returncode == 0, done.stderr
     (sample,) = json.loads(done.stdout)["faithfulness"]

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, get_args
@@ -19,6 +20,7 @@ from typer.testing import CliRunner
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import GuardSettings, KafkaSettings, Topics
 from guardrail.cli import app, run
+from guardrail.config import SettingsFile
 from guardrail.errors import ConfigError, TransportUnavailable
 from guardrail.events import (
     Context,
@@ -31,6 +33,7 @@ from guardrail.events import (
 )
 from guardrail.judges.settings import JudgeSettings
 from tests.support.guards import until
+from tests.unit.cli.conftest import clean_environment
 from tests.unit.consumers.test_ops import get
 
 TOPICS = Topics()
@@ -104,13 +107,113 @@ def configured(path: Path, version: str, more: str = "mode: observe") -> None:
     path.write_text(text, encoding="utf-8")
 
 
+def followed(path: Path) -> run.Source:
+    source = run.Source.of(SettingsFile.read(path), {})
+    assert source is not None
+    return source
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[tuple[GuardSettings, run.Source | None]]:
+    """What ``serve`` was called with; it ends at once."""
+    calls: list[tuple[GuardSettings, run.Source | None]] = []
+
+    async def serve(settings: GuardSettings, on_stop: object, source: run.Source | None) -> None:
+        calls.append((settings, source))
+
+    monkeypatch.setattr(run, "serve", serve)
+    monkeypatch.setattr("guardrail.logs.configure_logging", lambda *_: None)
+    return calls
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_settings_from_a_pipe_are_in_force(
+    runner: CliRunner, served: list[tuple[GuardSettings, run.Source | None]], tmp_path: Path, named: bool
+) -> None:
+    """``--config <(sops -d FILE)``: a pipe gives its content to the first reader only."""
+    reading, writing = os.pipe()
+    path = Path(f"/dev/fd/{reading}")
+    if named:
+        path = tmp_path / "pipe"
+        os.mkfifo(path)
+
+    def write() -> None:
+        descriptor = os.open(path, os.O_WRONLY) if named else writing
+        os.write(descriptor, b"policies: {default: {mode: hold}}\n")
+        os.close(descriptor)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with capture_logs() as logs:
+        result = runner.invoke(app, ["run", "--config", str(path)])
+    writer.join()
+    os.close(reading)
+    assert result.exit_code == 0, result.output
+    [(settings, source)] = served
+    assert settings.policies["default"].mode == "hold"
+    assert source is None
+    assert [entry["event"] for entry in logs] == ["config.not_followed"]
+
+
+@pytest.mark.parametrize(("text", "code"), [("", 2), ("{}", 0)])
+def test_an_empty_file_is_no_start(
+    runner: CliRunner,
+    served: list[tuple[GuardSettings, run.Source | None]],
+    tmp_path: Path,
+    text: str,
+    code: int,
+) -> None:
+    path = tmp_path / "guardrail.yaml"
+    path.write_text(text, encoding="utf-8")
+    result = runner.invoke(app, ["run", "--config", str(path)])
+    assert result.exit_code == code
+    assert len(served) == (code == 0)
+    assert ("the file holds no settings" in result.stderr) == (code == 2)
+
+
+async def test_sighup_without_a_file_ends_nothing(broker: MemoryBroker) -> None:
+    settings = GuardSettings()
+    settings = settings.model_copy(update={"ops": settings.ops.model_copy(update={"port": None})})
+    guard = asyncio.create_task(run.serve(settings))
+    stream = verdicts(broker)
+    with capture_logs() as logs:
+        await until(lambda: any(entry["event"] == "guard.starting" for entry in logs))
+        os.kill(os.getpid(), signal.SIGHUP)
+        await until(lambda: any(entry["event"] == "config.nothing_to_reload" for entry in logs))
+    send(broker, Response(response_id="whole", answer="The Pro plan costs $20 per month.", **HEAD))
+    assert (await anext(stream)).response_id == "whole"
+    os.kill(os.getpid(), signal.SIGTERM)
+    await guard
+
+
+@pytest.mark.parametrize("command", ["run", "flagged"])
+def test_sighup_before_the_loop_runs_ends_nothing(tmp_path: Path, command: str) -> None:
+    """Reading settings can take seconds: here it waits for a pipe."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from guardrail.cli import main; main()", command, "--config", str(pipe)],
+        stderr=subprocess.PIPE,
+        env=clean_environment(),
+    )
+    try:
+        with pipe.open("w", encoding="utf-8") as stream:  # the command has opened it
+            process.send_signal(signal.SIGHUP)
+            stream.write("kafka: {nothing: 1}\n")
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 2, told
+    assert b"kafka.nothing" in told
+
+
 async def test_sighup_reads_the_policies_anew_and_answers_under_way_keep_theirs(
     broker: MemoryBroker, tmp_path: Path
 ) -> None:
     path = tmp_path / "guardrail.yaml"
     configured(path, "1")
-    source = run.Source.of(path, {})
-    guard = asyncio.create_task(run.serve(source.read(), source=source))
+    source = followed(path)
+    guard = asyncio.create_task(run.serve(source.read(source.file), source=source))
     stream = verdicts(broker)
     send(
         broker,
@@ -134,9 +237,9 @@ async def test_sighup_reads_the_policies_anew_and_answers_under_way_keep_theirs(
 async def test_a_post_to_reload_answers_with_what_came_of_it(broker: MemoryBroker, tmp_path: Path) -> None:
     path = tmp_path / "guardrail.yaml"
     configured(path, "1")
-    source = run.Source.of(path, {})
+    source = followed(path)
     with capture_logs() as logs:
-        guard = asyncio.create_task(run.serve(source.read(), source=source))
+        guard = asyncio.create_task(run.serve(source.read(source.file), source=source))
         await until(lambda: any(entry["event"] == "ops.listening" for entry in logs))
     [port] = [entry["port"] for entry in logs if entry["event"] == "ops.listening"]
     assert await get(port, "/reload", "POST") == (200, "unchanged\n")
@@ -157,10 +260,10 @@ def test_a_file_is_read_again_as_a_check_reads_it(tmp_path: Path) -> None:
     """What a check refuses is refused, with the place where it stands."""
     path = tmp_path / "guardrail.yaml"
     configured(path, "1")
-    source = run.Source.of(path, {})
+    source = followed(path)
     path.write_text("policies:\n  default:\n    judge: command\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"guardrail\.yaml:3: policies\.default\.judge: command: .*argv"):
-        source.read()
+        source.read(SettingsFile.read(path))
 
 
 async def test_a_second_signal_leaves_at_once(broker: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -84,13 +85,49 @@ def test_several_guards_are_added_up_and_one_that_is_away_is_left_out() -> None:
 class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         body = self.server.reply  # type: ignore[attr-defined]
-        self.send_response(200)
+        self.send_response(200 if self.path in {"/metrics", "/readyz"} else 404)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
         return
+
+
+class _Endless(BaseHTTPRequestHandler):
+    """Answers without end, quickly or a little at a time, until the reader goes or the test is over."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        with suppress(OSError):
+            while not self.server.over.wait(self.server.pause_s):  # type: ignore[attr-defined]
+                self.wfile.write(b"x" * self.server.part)  # type: ignore[attr-defined]
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+@pytest.mark.parametrize(
+    ("part", "pause_s", "told"), [(65_536, 0.0, "longer than 4 MiB"), (1, 0.01, "did not end within 0.3 s")]
+)
+def test_an_answer_without_end_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, part: int, pause_s: float, told: str
+) -> None:
+    monkeypatch.setattr("guardrail.cli.top._WHOLE_S", 60.0 if part > 1 else 0.3)
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Endless) as server:
+        server.part, server.pause_s, server.over = part, pause_s, threading.Event()  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{server.server_port}"
+            result = CliRunner().invoke(app, ["top", "--once", "--interval", "0.2", url])
+        finally:
+            server.over.set()  # type: ignore[attr-defined]
+            server.shutdown()
+            thread.join()
+    assert result.exit_code == 1
+    assert told in " ".join(result.stdout.split())
 
 
 @pytest.fixture
@@ -125,3 +162,10 @@ def test_once_prints_a_table_and_says_by_its_status_if_a_guard_answered(
     assert result.exit_code == status
     assert told in result.stdout
     assert "\x1b[2J" not in result.stdout
+
+
+def test_the_address_of_the_metrics_will_do(server: ThreadingHTTPServer) -> None:
+    server.reply = b'# TYPE guardrail_build_info gauge\nguardrail_build_info{version="1",judge="local"} 1\n'  # type: ignore[attr-defined]
+    url = f"http://127.0.0.1:{server.server_port}/metrics"
+    result = CliRunner().invoke(app, ["top", "--once", "--interval", "0.2", url])
+    assert result.exit_code == 0, result.stdout

@@ -110,7 +110,7 @@ def test_what_stands_in_a_list_is_set_with_it() -> None:
 
 def test_a_parameter_of_the_client_is_told_and_not_listed() -> None:
     told = told_of("kafka.client.session_timeout_ms")
-    assert "holds     whole number (1000 or more), in milliseconds\n  default   30000" in told
+    assert "holds     whole number (1000 or more), in milliseconds\n  default   7000" in told
     assert "session_timeout_ms`" not in PAGE.read_text(encoding="utf-8")
     assert "settings in it" not in told_of("kafka.client")
 

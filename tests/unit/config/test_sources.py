@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from consumers.settings import GuardSettings, load_settings
 from guardrail.config.loading import anchored
+from guardrail.errors import ConfigError
 from guardrail.events import Severity
 from guardrail.judges import Verdict
 from guardrail.policy import Policy
@@ -32,9 +33,21 @@ class TestSources:
         assert load_settings() == GuardSettings()
         assert GuardSettings().policies == {"default": Policy()}
 
-    @pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n", "policies:\nroutes:\n"])
-    def test_an_empty_file_is_all_defaults(self, tmp_path: Path, text: str) -> None:
+    @pytest.mark.parametrize("text", ["{}", "limits: {}\npolicies: {}\n"])
+    def test_a_file_without_values_is_all_defaults(self, tmp_path: Path, text: str) -> None:
         assert load_settings(write(tmp_path, text)) == GuardSettings()
+
+    @pytest.mark.parametrize("text", ["", "\n", "# only a comment\n", "---\n", "null\n"])
+    def test_an_empty_file_is_refused(self, tmp_path: Path, text: str) -> None:
+        """A full disk leaves one, and the defaults are other policies than the strict ones meant."""
+        with pytest.raises(ConfigError, match=r"guardrail\.yaml: the file holds no settings\n  remedy: "):
+            load_settings(write(tmp_path, text))
+
+    @pytest.mark.parametrize("section", ["policies", "routes", "challengers", "default_policy"])
+    def test_a_file_cut_off_in_what_decides_is_refused(self, tmp_path: Path, section: str) -> None:
+        wrong = problems_of(write(tmp_path, f"kafka: {{group_id: a}}\n{section}:\n"))
+        assert "guardrail.yaml:2" in wrong[section]
+        assert "nothing stands below it" in wrong[section]
 
     def test_the_file_may_be_named_by_text(self, tmp_path: Path) -> None:
         assert load_settings(str(write(tmp_path, "kafka: {group_id: a}"))).kafka.group_id == "a"
@@ -163,7 +176,7 @@ judge:
 
     def test_those_of_the_environment(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GUARDRAIL_JUDGE__LLM__API_KEY__FILE", "key")
-        assert load_settings(write(tmp_path, "")).judge.llm.api_key == Secret(file=Path("key"))
+        assert load_settings(write(tmp_path, "{}")).judge.llm.api_key == Secret(file=Path("key"))
 
     def test_every_path_there_is_is_known(self) -> None:
         """A setting whose type hides a path from the walk would stay relative to the current folder."""

@@ -8,12 +8,14 @@ import sqlite3
 import stat
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
 
-from consumers.cases import CaseFilter, CaseStore, open_store
+from consumers.cases import CaseFilter, CaseRow, CaseStore, NewCase, open_store, row_of
 from guardrail.errors import CaseStoreError, ConfigError
 from guardrail.events import Decision, parse_output
 from tests.support.cases import new_case
@@ -197,6 +199,94 @@ async def test_the_file_is_the_owners_alone_and_has_a_log(tmp_path: Path) -> Non
         await store.add([new_case(1)], notify=False)
         for name in ("cases.db", "cases.db-wal"):
             assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("how", ["removed", "removed with its log", "moved", "replaced"])
+async def test_a_file_that_is_taken_away_is_made_anew(
+    tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SQLite itself goes on writing to a file that has no name any more."""
+    path, moved = tmp_path / "cases.db", tmp_path / "moved.db"
+    url = f"sqlite:///{path}"
+    async with opened(url) as store:
+        await store.add([new_case(1)], notify=True)
+        take_away(path, moved, how)
+        assert await store.add([new_case(2), new_case(3)], notify=True) == 2
+        assert await store.add([new_case(3), new_case(4)], notify=True) == 1
+        assert [told.message.split()[0] for told in caplog.records if told.levelname == "WARNING"] == [
+            "flagged.store_gone"
+        ]
+        assert stat.S_IMODE(mode_of(path)) == 0o600
+        async with open_store(url, "store", create=False) as read:
+            assert {row.id for row in await read.newest(EVERYTHING, 9)} == {"case-2", "case-3", "case-4"}
+        take_away(path, moved, how)
+        assert await store.claim_due(1, 1, 9) == []
+    if how == "moved":
+        async with open_store(f"sqlite:///{moved}", "store", create=False) as read:
+            assert await read.count(EVERYTHING) == 3
+
+
+async def test_cases_for_a_file_that_goes_while_they_are_written_are_not_taken_for_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "cases.db"
+    async with opened(f"sqlite:///{path}") as store:
+
+        def row_of_and_remove(case: NewCase) -> CaseRow:
+            path.unlink(missing_ok=True)
+            return row_of(case)
+
+        monkeypatch.setattr("consumers.cases.sqlite.row_of", row_of_and_remove)
+        with pytest.raises(CaseStoreError, match="was removed"):
+            await store.add([new_case(1)], notify=False)
+        monkeypatch.undo()
+        assert await store.add([new_case(1)], notify=False) == 1
+
+
+def take_away(path: Path, moved: Path, how: str) -> None:
+    if how == "moved":
+        path.rename(moved)
+        return
+    path.unlink()
+    if how == "removed with its log":
+        for name in ("-wal", "-shm"):
+            Path(f"{path}{name}").unlink()
+    elif how == "replaced":
+        path.touch(0o600)
+
+
+def mode_of(path: Path) -> int:
+    return path.stat().st_mode
+
+
+class _OnReadOnlyMount(sqlite3.Connection):
+    """Says what SQLite says there of a file with a log, whether anything is in that or not."""
+
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        if statement == "PRAGMA user_version":
+            error = sqlite3.OperationalError("unable to open database file")
+            error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+            raise error
+        return super().execute(statement, *values)
+
+
+async def test_a_file_whose_log_can_not_be_made_is_read_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a read-only mount: here a folder stands where the log's index would be made."""
+    path = tmp_path / "cases.db"
+    url = f"sqlite:///{path}"
+    async with opened(url) as store:
+        await store.add([new_case(1)], notify=False)
+    (tmp_path / "cases.db-shm").mkdir()
+    async with open_store(url, "store", create=False) as read:
+        assert await read.count(EVERYTHING) == 1
+    (tmp_path / "cases.db-shm").rmdir()
+    (tmp_path / "cases.db-wal").write_bytes(b"what a process that was killed has left")
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=_OnReadOnlyMount))
+    with pytest.raises(CaseStoreError, match=r"newest cases are in .*cases\.db-wal.*; copy cases\.db and"):
+        async with open_store(url, "store", create=False):
+            pass
 
 
 async def test_a_write_that_fails_is_an_error_of_the_store_and_leaves_nothing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from consumers.doctor import (
     check_topics,
     release_of,
 )
-from consumers.settings import KafkaSettings
+from consumers.settings import KafkaSettings, load_settings
 from consumers.topics import plan_topics
 from guardrail.doctor import Check
 from tests.support.kafka_settings import kafka_settings
@@ -61,6 +62,15 @@ def test_topics_as_the_guard_makes_them_are_well() -> None:
     assert told["guardrail.sessions"] == "12 partitions, 3 replicas, compacted"
 
 
+def test_the_remedy_for_missing_topics_makes_those_of_the_settings_file(tmp_path: Path) -> None:
+    path = tmp_path / "d.yaml"
+    path.write_text("kafka: {topics: {responses: nope.r}}", encoding="utf-8")
+    settings = load_settings(path).kafka
+    [missing] = [check for check in bad(check_topics(settings, cluster())) if check.about == "missing"]
+    assert missing.detail == "nope.r"
+    assert missing.remedy == f"guardrail topics create -c {path} --bootstrap-servers localhost:9092"
+
+
 def test_missing_topics_are_told_together_and_hidden_ones_apart() -> None:
     seen = cluster()
     left = {
@@ -69,7 +79,7 @@ def test_missing_topics_are_told_together_and_hidden_ones_apart() -> None:
     checks = check_topics(SETTINGS, replace(seen, topics=left, hidden=frozenset({TOPICS.flagged})))
     missing, hidden = bad(checks)
     assert (missing.state, missing.detail) == ("fail", "rag.verdicts")
-    assert missing.remedy == "guardrail topics create -b localhost:9092"
+    assert missing.remedy == "guardrail topics create --bootstrap-servers localhost:9092"
     assert (hidden.state, hidden.about) == ("skip", "rag.flagged")
 
 
@@ -173,11 +183,11 @@ def test_settings_that_may_not_be_seen_are_not_called_well() -> None:
     [
         ({"transaction.max.timeout.ms": "10000"}, {}, "transactions", "fail", "is over the broker's"),
         (
-            {"group.max.session.timeout.ms": "20000"},
+            {"group.max.session.timeout.ms": "6500"},
             {},
             "group",
             "fail",
-            "30,000 is not within the broker's 6,000 to 20,000",
+            "7,000 is not within the broker's 6,000 to 6,500",
         ),
         ({"group.min.session.timeout.ms": "31000"}, {}, "group", "fail", "not within"),
         (

@@ -95,6 +95,20 @@ async def test_reload_is_answered_with_what_came_of_it() -> None:
         assert (await get(port, "/reload", "POST"))[0] == 409
 
 
+async def test_a_reload_that_takes_long_is_answered_before_the_caller_loses_patience() -> None:
+    done = asyncio.Event()
+
+    async def reload() -> str:
+        await done.wait()
+        return "unchanged"
+
+    async with OpsServer(Health(), reload, reload_s=0.01).listening("127.0.0.1", 0) as port:
+        assert port is not None
+        status, said = await get(port, "/reload", "POST")
+        assert status == 503
+        assert "config.reload_failed" in said
+
+
 async def test_the_log_level_changes_while_it_runs() -> None:
     root = logging.getLogger()
     before = root.level

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +17,7 @@ from structlog.testing import capture_logs
 
 from consumers.reloading import Reloader, fingerprint
 from consumers.settings import GuardSettings, load_settings
+from guardrail.config import SettingsFile
 from guardrail.errors import ConfigError
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet
@@ -30,13 +33,13 @@ BROKEN = "policies: {default: {flag_below: 7}}\n"
 class Guarded:
     """A configuration file and what a guard would have been told of it."""
 
-    def __init__(self, path: Path, judges: JudgeSet, settings: GuardSettings) -> None:
+    def __init__(self, path: Path, judges: JudgeSet, settings: GuardSettings, read_s: float) -> None:
         self.path = path
         self.judges = judges
         self.routers: list[PolicyRouter] = [settings.router()]
         self.known: Mapping[str, Judge] = judges.by_kind
         self.reloader = Reloader(
-            path, lambda: load_settings(path), settings, judges, self.use, seen=fingerprint(path)
+            SettingsFile.read(path), load_settings, settings, judges, self.use, read_s=read_s
         )
 
     def use(self, router: PolicyRouter, judges: Mapping[str, Judge]) -> None:
@@ -52,11 +55,11 @@ class Guarded:
 
 
 @asynccontextmanager
-async def guarded(path: Path) -> AsyncIterator[Guarded]:
+async def guarded(path: Path, read_s: float = 60.0) -> AsyncIterator[Guarded]:
     settings = load_settings(path)
     judges = await asyncio.to_thread(JudgeSet, settings.judge, settings.policies.values())
     try:
-        yield Guarded(path, judges, settings)
+        yield Guarded(path, judges, settings, read_s)
     finally:
         await judges.aclose()
 
@@ -74,6 +77,10 @@ def write(path: Path, text: str) -> None:
 
 def remove(path: Path) -> None:
     path.unlink()
+
+
+def link(path: Path, to: str) -> None:
+    path.symlink_to(to)
 
 
 def put_in_place(path: Path, text: str) -> None:
@@ -265,6 +272,81 @@ class TestReloading:
             asking.cancel()
             await until(guard.is_at("second"))
             assert asking.cancelled()
+
+
+class TestWhatWouldReplaceStrictPolicies:
+    @pytest.mark.parametrize("text", ["", "# emptied\n", "kafka: {group_id: a}\npolicies:\n"])
+    async def test_an_emptied_or_cut_file_is_an_error_and_the_policies_stay(
+        self, path: Path, text: str
+    ) -> None:
+        async with guarded(path) as guard, guard.reloader.watching(0.01):
+            before = reloads("failed")
+            write(path, text)
+            await until(lambda: reloads("failed") > before)
+            assert failed() == 1
+            assert guard.version == "first"
+            write(path, SECOND)
+            await until(guard.is_at("second"))
+
+    @pytest.mark.parametrize("text", ["{}", "limits: {}"])
+    async def test_policies_that_the_file_lost_are_named(self, path: Path, text: str) -> None:
+        write(path, "policies: {default: {version: first}, strict: {}}\n")
+        async with guarded(path) as guard:
+            write(path, text)
+            with capture_logs() as logs:
+                await guard.reloader.reload()
+            [warning] = [entry for entry in logs if entry["event"] == "config.policies_gone"]
+            assert warning["policies"] == ["default", "strict"]
+            write(path, SECOND)
+            with capture_logs() as logs:
+                await guard.reloader.reload()
+            assert [entry["event"] for entry in logs] == ["config.reloaded"]
+
+
+class TestWhatIsNoFile:
+    async def test_a_pipe_is_refused_and_a_file_in_its_place_is_followed(self, path: Path) -> None:
+        async with guarded(path) as guard, guard.reloader.watching(0.01):
+            before = reloads("failed")
+            remove(path)
+            os.mkfifo(path)
+            with pytest.raises(ConfigError, match=r"guardrail\.yaml: the file is no regular file"):
+                await guard.reloader.reload()
+            await until(lambda: reloads("failed") > before)
+            remove(path)
+            write(path, SECOND)
+            await until(guard.is_at("second"))
+
+    async def test_an_endless_device_is_refused(self, path: Path) -> None:
+        async with guarded(path) as guard:
+            remove(path)
+            link(path, "/dev/zero")
+            with pytest.raises(ConfigError, match="is no regular file"):
+                await guard.reloader.reload()
+
+    async def test_a_file_system_that_does_not_answer_holds_nothing_up(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        answers = threading.Event()
+        calls = 0
+
+        def read(path: Path) -> SettingsFile:
+            nonlocal calls
+            calls += 1
+            answers.wait()
+            return SettingsFile.read(path)
+
+        async with guarded(path, read_s=0.05) as guard:
+            write(path, SECOND)
+            with monkeypatch.context() as patched:
+                patched.setattr("consumers.reloading._read", read)
+                for _ in range(3):
+                    with pytest.raises(ConfigError, match="reading takes longer"):
+                        await guard.reloader.reload()
+                assert calls == 1  # no thread is added for each try
+                answers.set()
+            await until(lambda: "config-read" not in {thread.name for thread in threading.enumerate()})
+            assert guard.version == "first"
+            assert await guard.reloader.reload() == "reloaded: policies"
 
 
 def test_a_file_that_is_not_there_is_another_content(path: Path) -> None:

@@ -46,7 +46,7 @@ def test_a_card_has_the_answer_with_its_claims_marked_and_what_was_wrong() -> No
 
 def test_a_whole_card_has_the_documents_and_every_claim() -> None:
     text = shown(case_card(flagged_case(1, tenant="acme"), UNICODE, 100, whole=True))
-    for wanted in ("1 documents", "doc-1 terms.pdf", "Returns are accepted within 14 days.", "2 claims"):
+    for wanted in ("1 document ", "doc-1 terms.pdf", "Returns are accepted within 14 days.", "2 claims"):
         assert wanted in text
     for wanted in ("it says so", "14, not 30", "case case-1 · tenant acme"):
         assert wanted in text
@@ -66,6 +66,16 @@ def test_a_whole_card_has_the_documents_and_every_claim() -> None:
 )
 def test_what_the_user_got(changes: dict[str, object], says: str) -> None:
     assert says in shown(case_card(flagged_case(1, **changes), UNICODE, 100))
+
+
+@pytest.mark.parametrize("decision", [Decision.BLOCK, Decision.REDACT])
+def test_an_observed_answer_does_not_look_withheld(decision: Decision) -> None:
+    observed = flagged_case(1, mode="observe", decision=decision, delivered=ANSWER)
+    text = shown(case_card(observed, UNICODE, 100))
+    assert f"would be {decision.name}" in text
+    assert "default policy, observe" in text
+    assert "all of it was shown: the policy only observes" in text
+    assert "the user read" not in text
 
 
 def test_what_was_kept_back_is_struck_through_and_what_was_shown_is_not() -> None:

@@ -18,6 +18,10 @@ def test_visible_keeps_every_character_in_its_place(text: str) -> None:
     shown.encode()
 
 
+def test_visible_leaves_no_separator_of_lines() -> None:
+    assert visible("a\u2028b\u2029c\nd") == "a\ufffdb\ufffdc\nd"
+
+
 def test_visible_leaves_every_script_as_it_is() -> None:
     text = "Größe 5 µg · 価格は三千円です。 मात्रा ५ मि.ग्रा। 👩\u200d🔬"
     assert visible(text) == text

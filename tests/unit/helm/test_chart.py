@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from consumers.settings import load_settings
+from consumers.settings import GuardSettings, load_settings
 from guardrail import __version__, telemetry
 from guardrail.config import ShutdownSettings
+from scripts.chart_schema import SCHEMA, written
 from tests.support.command_lines import parse
 from tests.support.deploy_tools import require_tools, run_tool
 from tests.support.helm_chart import (
@@ -369,6 +370,14 @@ def test_the_age_that_keda_asks_for_is_one_that_guards_tell(rendered: dict[str, 
 
 # ------------------------------------------------------------------------------ values that are refused
 
+
+def setting(path: str, value: Any) -> dict[str, Any]:
+    """Values with one of the guard's settings."""
+    for name in reversed(path.split(".")):
+        value = {name: value}
+    return {"config": {"settings": value}}
+
+
 KEDA_KAFKA = {"kind": "keda", "keda": {"trigger": "kafka"}}
 
 
@@ -389,6 +398,25 @@ KEDA_KAFKA = {"kind": "keda", "keda": {"trigger": "kafka"}}
         ({"existingSecret": "s", "existingSecretMountPath": "/etc/guardrail"}, "is in /etc/guardrail"),
         ({"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}}, "scrape every guard twice"),
         ({"config": {"settings": {"kafka": {"sasl_password": "x"}}}}, "/config/settings/kafka/sasl_password"),
+        (setting("kafka.sasl_oauth_client_secret", "x"), "/config/settings/kafka/sasl_oauth_client_secret"),
+        (setting("judge.llm.api_key", "sk-x"), "/config/settings/judge/llm/api_key"),
+        (
+            setting("judge.llm.extra_headers", {"Authorization": "x"}),
+            "/judge/llm/extra_headers/Authorization",
+        ),
+        (setting("judge.cache.signing_key", "x"), "/config/settings/judge/cache/signing_key"),
+        (setting("judge.cache.redis_url", "redis://:pw@r:6379"), "judge.cache.redis_url holds a password"),
+        (setting("flagged.webhook_secret", "whsec_x"), "/config/settings/flagged/webhook_secret"),
+        (setting("flagged.webhook_url", "https://u:pw@h/"), "flagged.webhook_url holds a password"),
+        (setting("flagged.store", "postgresql://u:pw@h/d"), "flagged.store holds a password"),
+        (setting("flagged.store", "postgresql://h/d?password=pw"), "flagged.store holds a password"),
+        (setting("kafka.oops", 1), "oops not allowed"),
+        (setting("oops", 1), "oops not allowed"),
+        (setting("policies.default.mode", "nonsense"), "/config/settings/policies/default/mode"),
+        (setting("shutdown.budget_ms", "abc"), "/config/settings/shutdown/budget_ms"),
+        (setting("kafka.client.session_timeout_ms", 1), "/kafka/client/session_timeout_ms"),
+        ({"topics": {"create": True}, "replicaCount": 13}, "replicaCount is 13"),
+        ({"autoscaling": {"partitions": 4}, "replicaCount": 5}, "has 4 partitions"),
         ({"config": {"settings": {"kafka": {"group_instance_id": "x"}}}}, "group_instance_id"),
         ({"config": {"settings": {"ops": {"port": 1}}}}, "/config/settings/ops"),
         ({"image": {"digest": "sha256:abc"}}, "/image/digest"),
@@ -402,6 +430,38 @@ def test_values_that_would_go_wrong_later_are_refused_at_once(
     with pytest.raises(RenderError) as refused:
         render(tools, changes=changes)
     assert said in str(refused.value).replace("'", "").replace(".", "/") or said in str(refused.value)
+
+
+def test_the_schema_of_the_settings_is_theirs() -> None:
+    """Written anew by ``make helm-docs``."""
+    assert SCHEMA.read_text(encoding="utf-8") == written()
+
+
+ADDRESSES = {
+    "judge": {"cache": {"redis_url": "redis://cache:6379", "signing_key": {"env": "KEY"}}},
+    "flagged": {"store": "postgresql://guard@db/cases", "webhook_url": "https://review.example.com/cases"},
+}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        yaml.safe_load((ROOT / "guardrail.example.yaml").read_text(encoding="utf-8")),
+        GuardSettings().masked(),
+        {"policies": {"default": None, "shop": {"extends": "default"}}},
+        {"policies": {"default": {"rules": ["support < 0.3: block", {"action": "flag"}]}}},
+        {"judge": {"llm": {"extra_headers": {"X-Team": "rag"}, "api_key": {"file": "/run/key"}}}},
+        ADDRESSES,
+    ],
+    ids=["example", "defaults", "extended policies", "rules", "headers", "addresses"],
+)
+def test_settings_that_the_guard_takes_are_not_refused(tools: Path, settings: dict[str, Any]) -> None:
+    given = {name: value for name, value in settings.items() if name != "ops"}
+    render(tools, changes={"config": {"settings": given}})
+
+
+def test_more_guards_than_partitions_that_the_chart_does_not_know_are_taken(tools: Path) -> None:
+    assert workload_of(objects_of(render(tools, changes={"replicaCount": 50})))["spec"]["replicas"] == 50
 
 
 def test_the_shortest_grace_period_is_above_the_budget_of_the_guard(tools: Path) -> None:

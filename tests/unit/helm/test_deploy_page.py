@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from consumers.settings import load_settings
+from consumers.settings import GuardSettings, load_settings
+from guardrail.client import GuardClient
+from guardrail.doctor import PROOF_ROUTE, prove
+from guardrail.testing import MemoryGuard, ScriptedJudge
 from tests.support.deploy_tools import require_tools, run_tool
 from tests.support.helm_chart import ROOT, objects_of, of_kind, render
 
@@ -17,6 +20,35 @@ PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
 BLOCKS: list[dict[str, Any]] = [
     yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 ]
+
+
+@pytest.fixture
+def settings_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GuardSettings:
+    [values] = [block for block in BLOCKS if "kind" not in block]
+    path = tmp_path / "guardrail.yaml"
+    path.write_text(yaml.safe_dump(values["config"]["settings"]), encoding="utf-8")
+    monkeypatch.setenv("GUARDRAIL_KAFKA__SASL_PASSWORD", "of the Secret")
+    return load_settings(path)
+
+
+async def test_the_first_helm_test_passes_where_the_guards_observe(
+    settings_of_the_page: GuardSettings,
+) -> None:
+    router = settings_of_the_page.router()
+    policy = router.choose(PROOF_ROUTE, None)
+    assert router.choose("another", None).mode == "observe"
+    async with (
+        MemoryGuard(ScriptedJudge({"$95": "CONTRADICTED"}), router=router) as guard,
+        GuardClient(transport=guard.transport()) as client,
+    ):
+        assert {check.state for check in await prove(client, policy, within_s=30)} == {"ok"}
+
+
+def test_the_page_renders_the_chart_as_it_says() -> None:
+    [command] = re.findall(r"^    (helm template .*)$", PAGE, re.MULTILINE)
+    name, *arguments = command.replace("--values values.yaml ", "").split()
+    answer = run_tool(require_tools(), name, *arguments, cwd=ROOT)
+    assert answer.returncode == 0, answer.stderr
 
 
 def test_the_chart_takes_the_values_and_the_guard_the_settings(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from guardrail.errors import DecodeError
-from guardrail.events import ClaimVerdict, Event, Label, Severity, Verdict
-from guardrail.offline.labelled import Truth, read_labelled, truth_of
-from guardrail.offline.results import EvaluationResult
+from guardrail.events import ClaimVerdict, Event, Severity, Verdict
+from guardrail.offline.labelled import read_labelled
+from guardrail.offline.results import Evaluation, EvaluationResult
 from tests.unit.offline.tuning_cases import claim, judged, label
 
 S, P, U, C, N = Verdict
@@ -44,15 +45,34 @@ def test_results_verdicts_and_labels_beside_them_are_joined_by_response(tmp_path
 
 def test_what_was_not_judged_to_its_end_is_left_out_and_counted(tmp_path: Path) -> None:
     whole, cut = judged("a", two_claims("a")), judged("b", two_claims("b"))
+    aborted = judged("c", two_claims("c"), complete=False, judged_to_end=True)  # all that arrived was judged
     events = [
         whole.verdict,
         cut.verdict.model_copy(update={"complete": False}),
+        cut.verdict.model_copy(update={"judged_to_end": False}),
+        aborted.verdict,
         EvaluationResult(error="no contexts"),
         whole.verdict,
     ]
     found = read_labelled([lines(tmp_path / "records.jsonl", events)])
-    assert [each.response_id for each in found.responses] == ["a"]
-    assert (found.cut_short, found.failed, found.repeated) == (1, 1, 1)
+    assert [each.response_id for each in found.responses] == ["a", "c"]
+    assert (found.cut_short, found.failed, found.repeated) == (2, 1, 1)
+
+
+def test_compressed_files_and_stdin_are_read_as_others_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = judged("a", two_claims("a"), [label("a", S)])
+    result = EvaluationResult(verdict=one.verdict, labels=one.labels)
+    packed = tmp_path / "results.jsonl.gz"
+    Evaluation((result,)).write(packed)
+    assert read_labelled([packed]).responses == [one]
+    with packed.open("rb") as raw:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(raw.read())))
+    assert read_labelled([Path("-")]).responses == [one]
+    packed.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(DecodeError, match=r"results\.jsonl\.gz: the compressed file is cut short"):
+        read_labelled([packed])
 
 
 def test_a_later_label_with_the_same_id_replaces_the_earlier_one(tmp_path: Path) -> None:
@@ -79,34 +99,3 @@ def test_a_bad_line_is_named_and_not_quoted(tmp_path: Path, data: bytes, told: s
         read_labelled([path])
     assert str(path) in str(caught.value)
     assert "secret" not in str(caught.value)
-
-
-def truth(*labels: Label, mildest: Verdict = U) -> Truth:
-    return truth_of(judged("a", two_claims(), labels), mildest)
-
-
-def test_the_truth_is_that_of_the_worst_error() -> None:
-    first, second = two_claims()
-    assert truth() == Truth()
-    assert truth(label(first, N)) == Truth()
-    assert truth(label(first, S)) == Truth()  # of the other claim nothing is known
-    assert truth(label(first, S), label(second, S)) == Truth(faithful=True)
-    assert truth(label(first, U)) == Truth(wrong=True, worst=Severity.NORMAL)
-    assert truth(label(first, U), label(second, C)) == Truth(wrong=True, worst=Severity.CRITICAL)
-    assert truth(label(second, U, severity=Severity.MINOR)) == Truth(wrong=True, worst=Severity.MINOR)
-
-
-def test_a_label_on_the_whole_response_counts_without_a_severity() -> None:
-    first, _ = two_claims()
-    assert truth(label("a", S)) == Truth(faithful=True)
-    assert truth(label("a", U)) == Truth(wrong=True)
-    assert truth(label("a", U, severity=Severity.MAJOR)) == Truth(wrong=True, worst=Severity.MAJOR)
-    both = truth(label("a", U, severity=Severity.MAJOR), label(first, U))
-    assert both == Truth(wrong=True, worst=Severity.NORMAL)  # the claim says more precisely which error it is
-
-
-def test_the_mildest_error_can_be_chosen() -> None:
-    first, second = two_claims()
-    assert truth(label(first, P), label(second, S)) == Truth(faithful=True)
-    assert truth(label(first, P), mildest=P).wrong
-    assert truth(label(first, U), label(second, S), mildest=C) == Truth(faithful=True)

@@ -11,8 +11,9 @@ import json
 from typing import Any
 
 from guardrail.events import Context, Label, LabelSource, Response, Verdict
-from guardrail.offline.labels import TraceOf, latest, to_langfuse, to_openinference, to_ragas
+from guardrail.offline.labels import TraceOf, to_langfuse, to_openinference, to_ragas
 from guardrail.offline.results import EvaluationResult
+from guardrail.offline.truths import latest
 from tests.support.records import claim, recorded
 
 VERDICT = recorded("r1", [claim(reasoning="It says so."), claim(), claim(Verdict.UNVERIFIED)])

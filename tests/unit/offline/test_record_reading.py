@@ -12,7 +12,8 @@ import pytest
 
 from guardrail.errors import DecodeError
 from guardrail.events import Label, Response, ResponseVerdict, SegmentKind, Verdict
-from guardrail.offline.record_reading import RecordReader, incomplete, labels_in, read_records, record_batches
+from guardrail.offline.formats import labels_in
+from guardrail.offline.record_reading import RecordReader, incomplete, read_records, record_batches
 from guardrail.offline.records import Records
 from guardrail.offline.results import EvaluationResult
 from tests.support.records import claim, recorded

@@ -10,7 +10,8 @@ import pytest
 
 from guardrail.events import Decision, Label, ResponseVerdict, SegmentKind, Verdict
 from guardrail.offline.record_reading import Batch, RecordReader, record_batches
-from guardrail.offline.replay import RIGHT, WRONG, Replay, Side, Truths, deciding_claims
+from guardrail.offline.replay import RIGHT, WRONG, Replay, Side, deciding_claims
+from guardrail.offline.truths import LabelsByResponse, answer_truth
 from guardrail.policy import Policy, Rule
 from guardrail.routing import PolicyRouter, Route
 from tests.support.records import claim, recorded
@@ -140,24 +141,31 @@ def label(response_id: str, verdict: Verdict, **fields: Any) -> Label:
     [
         ([], None),
         ([label("r", Verdict.SUPPORTED)], RIGHT),
-        ([label("r", Verdict.SUPPORTED), label("r", Verdict.UNSUPPORTED, span=(0, 3))], WRONG),
-        ([label("r", Verdict.PARTIALLY_SUPPORTED, claim_id="a")], WRONG),
-        ([label("r", Verdict.SUPPORTED, claim_id="a")], None),
-        ([label("r", Verdict.SUPPORTED, claim_id=each) for each in "ab"], RIGHT),
+        ([label("r", Verdict.SUPPORTED, id="s"), label("r", Verdict.UNSUPPORTED, span=(0, 3))], RIGHT),
+        ([label("r", Verdict.UNSUPPORTED, span=(0, 3))], WRONG),
+        ([label("r", Verdict.PARTIALLY_SUPPORTED, claim_id="r-0")], WRONG),
+        ([label("r", Verdict.SUPPORTED, claim_id="r-0")], None),
+        ([label("r", Verdict.SUPPORTED, claim_id=f"r-{each}") for each in (0, 1)], RIGHT),
         ([label("r", Verdict.UNVERIFIED)], None),
         ([label("other", Verdict.SUPPORTED)], None),
         ([label("r", Verdict.CONTRADICTED, id="1"), label("r", Verdict.SUPPORTED, id="1")], RIGHT),
     ],
 )
-def test_a_response_is_right_only_if_labels_call_all_of_it_so(labels: list[Label], truth: str | None) -> None:
-    assert Truths(labels).of("r", ["a", "b"]) == truth
+def test_labels_are_joined_to_records_as_to_any_verdict(labels: list[Label], truth: str | None) -> None:
+    verdict = bad("r")
+    replay = Replay(side(STRICT), labels=LabelsByResponse(labels))
+    replay.add(batch(verdict))
+    found = [name for name, tally in replay.labelled.items() if tally.total]
+    assert found == ([] if truth is None else [truth])
+    right = answer_truth(verdict.claims, [each for each in labels if each.response_id == "r"]).right
+    assert right == {RIGHT: True, WRONG: False, None: None}[truth]
 
 
 def test_wrongful_blocks_and_misses_are_told_before_and_after() -> None:
-    truths = Truths(
+    labels = LabelsByResponse(
         [label("r1", Verdict.SUPPORTED), label("r2", Verdict.UNSUPPORTED), label("r3", Verdict.SUPPORTED)]
     )
-    replay = Replay(side(STRICT), truths=truths)
+    replay = Replay(side(STRICT), labels=labels)
     released = {"decision": Decision.RELEASE, "rule": "score and rules passed"}
     replay.add(batch(good("r1"), bad("r2", **released), bad("r3"), bad("unlabelled")))
     told = replay.told()

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeUnavailable
-from guardrail.events import Verdict
+from guardrail.events import Finding, Verdict
 from guardrail.judges.base import Judge, JudgeRequest
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local import judge as judge_module
@@ -209,6 +209,22 @@ async def test_a_request_that_waited_is_judged_by_less(
     reply = await reply_of(judge, JudgeRequest("r", "", claims, evidence, now + 4.0))
     assert not reply.judgements[0].degraded_from
     await judge.aclose()
+
+
+async def test_the_wait_before_the_judge_was_asked_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a burst requests wait for a turn elsewhere: late ones are compared only, and none is clean then."""
+    monkeypatch.setattr(judge_module, "time", SimpleNamespace(monotonic=lambda: 1_000.0))
+    judge = LocalJudge()
+    source = "The basic plan costs $49 a month."
+    claims = {"c0": claim_of(source)}
+    found = []
+    for since in None, 998.0, 991.5:
+        asked = JudgeRequest("r", "", claims, index_of(source), (since or 1_000.0) + 10.0, since=since)
+        found.append((await reply_of(judge, asked)).judgements[0])
+    await judge.aclose()
+    assert [each.verdict for each in found[:2]] == [Verdict.SUPPORTED] * 2
+    assert [Finding.CHECKED_IN_PART in each.findings for each in found] == [False, False, True]
+    assert found[2].verdict not in {Verdict.SUPPORTED, Verdict.UNVERIFIED}
 
 
 async def test_of_many_that_wait_the_first_are_judged_by_less(

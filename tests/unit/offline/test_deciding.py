@@ -1,4 +1,4 @@
-"""Many policies on columns decide what the one piece of code that decides does, response by response."""
+"""Many policies on records decide what the one piece of code that decides does, response by response."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from guardrail.decisions import by_segment, redecide
 from guardrail.events import ClaimVerdict, Finding, Severity, Verdict
-from guardrail.offline.columns import BOUNDS, RANK, Columns, Deciding
+from guardrail.offline.deciding import BOUNDS, Deciding
+from guardrail.offline.records import Records
 from guardrail.policy import DEFAULT_RULES, FailPolicy, Policy, Rule
-from tests.unit.offline.tuning_cases import claim
+from tests.unit.offline.tuning_cases import claim, judged
 
 PROBABILITIES = st.sampled_from((0.0, 0.1, 0.15, 0.3, 0.5, 0.55, 0.85, 0.9, 1.0))
 
@@ -66,12 +67,16 @@ def policies(draw: st.DrawFn) -> Policy:
     )
 
 
+def records(responses: list[list[ClaimVerdict]]) -> Records:
+    return Records.of(judged("r", claims).verdict for claims in responses)
+
+
 @settings(max_examples=300)
 @given(responses=st.lists(claims_of_a_response(), min_size=1, max_size=5), policy=policies())
-def test_columns_decide_as_redecide_does(responses: list[list[ClaimVerdict]], policy: Policy) -> None:
-    deciding = Deciding(Columns(responses), policy)
+def test_records_decide_as_redecide_does(responses: list[list[ClaimVerdict]], policy: Policy) -> None:
+    deciding = Deciding(records(responses), policy)
     found = deciding.ranks(deciding.bounds(), policy.flag_below, policy.block_below, policy.weights)
-    alone = [RANK[redecide(policy, by_segment(claims)).decision] for claims in responses]
+    alone = [redecide(policy, by_segment(claims)).decision.rank for claims in responses]
     assert found.tolist() == alone
 
 
@@ -90,14 +95,14 @@ def test_other_bounds_decide_as_the_policy_with_them(
         rule.model_copy(update={name: bound}) if i == number else rule for i, rule in enumerate(policy.rules)
     ]
     other = policy.model_copy(update={"rules": tuple(changed)})
-    deciding = Deciding(Columns(responses), policy)
+    deciding = Deciding(records(responses), policy)
     bounds = list(deciding.bounds())
     bounds[number] = tuple(getattr(changed[number], each) for each in BOUNDS)
     found = deciding.ranks(bounds, policy.flag_below, policy.block_below, policy.weights)
-    assert found.tolist() == [RANK[redecide(other, by_segment(claims)).decision] for claims in responses]
+    assert found.tolist() == [redecide(other, by_segment(claims)).decision.rank for claims in responses]
 
 
 def test_a_response_without_claims_has_no_score_and_is_released() -> None:
-    deciding = Deciding(Columns([[]]), Policy(rules=(Rule.model_validate("always: block"),)))
+    deciding = Deciding(records([[]]), Policy(rules=(Rule.model_validate("always: block"),)))
     assert np.isnan(deciding.scores(Policy().weights)[0]).all()
     assert deciding.ranks(deciding.bounds(), 1.0, 1.0, Policy().weights).tolist() == [0]
