@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from guardrail import Guard, Policy, Verdict
-from guardrail.engine.engine import Engine
+from guardrail.engine import Engine
 from guardrail.engine.load import Backlog
 from guardrail.events import Decision, DeliveryCompleted, ResponseVerdict
 from guardrail.limits import Limits
@@ -29,9 +29,9 @@ class Clock:
         return self.now
 
 
-def is_behind(what: Backlog | Engine) -> bool:
-    """Asked anew each time: a type checker takes a property for what it was."""
-    return what.behind
+def is_behind(it: Backlog | Engine) -> bool:
+    """It may change between two questions, which mypy doesn't expect of an attribute."""
+    return it.behind
 
 
 def backlog_of(clock: Clock, at_once: int = 2) -> Backlog:

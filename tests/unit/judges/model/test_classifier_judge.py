@@ -15,12 +15,19 @@ from guardrail.events import Verdict
 from guardrail.judges.base import Judge
 from guardrail.judges.model import ClassifierJudge, ClassifierSettings, Pair
 from guardrail.judges.model import judge as judging
+from guardrail.judges.model.batching import Batcher
 from guardrail.judges.model.classifier import Scores
 from guardrail.judges.model.tokens import PairForm, TokenisedText
 from guardrail.judges.recorder import recording
 from tests.support.judges import Reply, joined, reply_of
 from tests.unit.judges.model.asking import claim, request
 from tests.unit.judges.model.tiny import write_model
+
+
+def batcher_of(judge: ClassifierJudge) -> Batcher:
+    """Of a judge whose model is in process."""
+    assert isinstance(judge._batcher, Batcher)
+    return judge._batcher
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +204,7 @@ async def test_verdicts_are_told_as_they_come(short: Path, monkeypatch: pytest.M
     """The first while the second waits for the model; the third has no room in it, which is known at once."""
     monkeypatch.setattr(judging, "BATCH_SIZE", 1)
     judge = ClassifierJudge(ClassifierSettings(model=str(short)))
-    real = judge._batcher._score
+    real = batcher_of(judge)._score
     told: list[tuple[str, bool]] = []
     release = threading.Event()
 
@@ -206,7 +213,7 @@ async def test_verdicts_are_told_as_they_come(short: Path, monkeypatch: pytest.M
             release.wait()
         return real(pairs)
 
-    judge._batcher._score = slow
+    batcher_of(judge)._score = slow
     try:
         asked = request(["sky blue", "red", "alpha " * 60], ["the sky is blue"])
         async for judgement in judge.judge(asked):
@@ -225,19 +232,19 @@ async def test_a_full_queue_leaves_claims_unverified_and_a_cancelled_request_lea
     monkeypatch.setattr(judging, "_MOST_QUEUED", 3)
     judge = ClassifierJudge(ClassifierSettings(model=str(folder)))
     release, entered = threading.Event(), threading.Event()
-    real = judge._batcher._score
+    real = batcher_of(judge)._score
 
     def slow(pairs: Sequence[Pair]) -> Sequence[Scores | JudgeError]:
         entered.set()
         release.wait()
         return real(pairs)
 
-    judge._batcher._score = slow
+    batcher_of(judge)._score = slow
     try:
         first = asyncio.ensure_future(reply_of(judge, request(["sky blue"], ["the sky is blue"])))
         await asyncio.to_thread(entered.wait)
         second = asyncio.ensure_future(reply_of(judge, request(["red"] * 5, ["the sky is blue"])))
-        while judge._batcher._queued < 3:  # noqa: ASYNC110 (a thread's counter sets no event)
+        while batcher_of(judge)._queued < 3:  # noqa: ASYNC110 (a thread's counter sets no event)
             await asyncio.sleep(0.001)
         with pytest.raises(JudgeUnavailable, match="3 pairs wait for the model"):
             await reply_of(judge, request(["blue"] * 2, ["the sky is blue"]))
@@ -245,7 +252,7 @@ async def test_a_full_queue_leaves_claims_unverified_and_a_cancelled_request_lea
         with pytest.raises(asyncio.CancelledError):
             await second
         third = asyncio.ensure_future(reply_of(judge, request(["sky blue"] * 5, ["the sky is blue"])))
-        while judge._batcher._queued < 3:  # noqa: ASYNC110
+        while batcher_of(judge)._queued < 3:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         release.set()
         assert (await first).judgements[0].verdict is Verdict.SUPPORTED
@@ -256,7 +263,7 @@ async def test_a_full_queue_leaves_claims_unverified_and_a_cancelled_request_lea
     finally:
         release.set()
         await judge.aclose()
-    assert judge._batcher._queued == 0
+    assert batcher_of(judge)._queued == 0
 
 
 async def test_a_pair_with_special_tokens_all_the_same_is_not_put_to_the_model(

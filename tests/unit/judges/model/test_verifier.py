@@ -129,6 +129,7 @@ def test_a_run_beside_another_has_one_thread_and_reads_the_same(folder: Path) ->
                     raise RuntimeError
             return self.session.run(*arguments)
 
+    assert isinstance(loaded._graph, OnnxGraph)
     graph = OnnxGraph(Watched("alone", loaded._graph._alone), Watched("beside", loaded._graph._beside))
     verifier = Verifier(read_folder(folder)[0], graph, loaded._tokenizer)
     assert verifier.score([pair]) == nested
