@@ -19,7 +19,7 @@ from aiokafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from guardrail.client.presence import Presence
+from guardrail.client.presence import ClientPresence
 from guardrail.client.transport import OutgoingRecord
 from guardrail.errors import ConfigError, TransportError, TransportUnavailable
 from guardrail.log_events import EventLog
@@ -112,7 +112,7 @@ class KafkaClientTransport:
 
     async def start(self) -> None:
         """Part of ClientTransport."""
-        presence = Presence(self._servers)
+        presence = ClientPresence(self._servers)
         try:
             async with asyncio.timeout(self._connect_timeout_s):
                 with presence.known():

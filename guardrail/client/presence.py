@@ -37,7 +37,7 @@ _LOGGERS: Final = (
 )
 
 _log = EventLog(__name__)
-_mine: ContextVar[Presence | None] = ContextVar("guardrail_client_presence", default=None)
+_mine: ContextVar[ClientPresence | None] = ContextVar("guardrail_client_presence", default=None)
 
 
 class Pace:
@@ -60,7 +60,7 @@ class Pace:
         self._last = now
 
 
-class Presence:
+class ClientPresence:
     """What one client knows of Kafka, from the updates of its producer and its consumer."""
 
     def __init__(self, servers: str | list[str]) -> None:
@@ -157,10 +157,10 @@ class Presence:
         return True
 
 
-class _Sparing(logging.Filter):
+class _SparingTasks(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         presence = _mine.get()
         return presence is None or presence.admits(record)
 
 
-_sparing: Final = _Sparing()
+_sparing: Final = _SparingTasks()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from guardrail.client.presence import Pace, Presence
+from guardrail.client.presence import ClientPresence, Pace
 from guardrail.log_events import CODE
 
 TOPICS = ("in", "out")
@@ -42,13 +42,15 @@ def codes(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [found for record in caplog.records if (found := getattr(record, CODE, None))]
 
 
-def saw(presence: Presence, now: float, *, answered: bool = True, missing: Collection[str] = ()) -> None:
+def saw(
+    presence: ClientPresence, now: float, *, answered: bool = True, missing: Collection[str] = ()
+) -> None:
     presence.saw(answered=answered, topics=TOPICS, missing=missing, now=now)
 
 
 def test_each_change_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    presence = Presence(["a:1", "b:2"])
+    presence = ClientPresence(["a:1", "b:2"])
     for now in range(5):
         saw(presence, now, answered=False)
     for now in range(5, 10):
@@ -67,7 +69,7 @@ def test_each_change_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_what_is_away_for_a_moment_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    presence = Presence("a:1")
+    presence = ClientPresence("a:1")
     for begin in (0.0, 10.0):
         saw(presence, begin, answered=False)
         saw(presence, begin + 0.5, answered=False)
@@ -83,7 +85,7 @@ async def log_as_aiokafka(name: str, line: str, *values: Any) -> None:
 async def test_lines_of_the_clients_own_tasks_are_spared_and_those_of_others_are_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    presence = Presence("a:1")
+    presence = ClientPresence("a:1")
     logger = "aiokafka.cluster"
     with presence.known():
         for topic in ("in", "in", "out"):
