@@ -330,8 +330,8 @@ def _tell_left_out(found: LabelledAnswers) -> None:
         (found.stray, "labels belong to no answer of the records"),
         (
             found.unknown(),
-            "labels name claims that the records don't have, and no words; they are left out. Labels made under "
-            "another policy need their 'policy' or a 'span'",
+            "labels name claims that the records don't have, and no words; they are left out. Labels made "
+            "under another policy need their 'policy' or a 'span'",
         ),
         (
             found.ambiguous,

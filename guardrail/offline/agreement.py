@@ -141,9 +141,9 @@ class SliceAgreement:
 @dataclass(frozen=True, slots=True)
 class LabelCoverage:
     """What the labels reach. ``outside`` are marked errors that lie in no claim, which the guard therefore
-    missed whatever the judge; ``stray`` labels are about answers that are not among the results, ``unknown`` ones
-    name claims that the results don't have. ``repeated`` answers have the id of an earlier one; ``ambiguous``
-    labels are about such an id, and count for every answer that has it.
+    missed whatever the judge; ``stray`` labels are about answers that are not among the results, and
+    ``unknown`` ones name claims that the results don't have. ``repeated`` answers have the id of an earlier
+    one; ``ambiguous`` labels are about such an id, and count for every answer that has it.
     """
 
     answers: int
@@ -417,15 +417,13 @@ def _told(estimate: Estimate) -> dict[str, float]:
 def _warnings(claims: AgreementLevel, answers: AgreementLevel, coverage: LabelCoverage) -> Iterable[str]:
     if coverage.unknown:
         yield (
-            f"{coverage.unknown} {'label names a claim' if coverage.unknown == 1 else 'labels name claims'} that "
-            "these results don't have, and no words; left out. Labels made under another policy need their "
-            "'policy' or a 'span'"
+            f"labels of claims that these results don't have, and without words: {coverage.unknown}, "
+            "left out. Labels made under another policy need their 'policy' or a 'span'"
         )
     if coverage.repeated:
         yield (
-            f"{coverage.repeated} {'answer has' if coverage.repeated == 1 else 'answers have'} the id of an "
-            f"earlier one; {coverage.ambiguous} {_plural(coverage.ambiguous, 'label')} of such ids, and count "
-            "for each answer that has the id"
+            f"answers with the id of an earlier one: {coverage.repeated}; labels of such ids, which count for "
+            f"each answer that has the id: {coverage.ambiguous}"
         )
     if not coverage.labelled:
         yield "no label is about any of these answers, so nothing can be said of agreement"

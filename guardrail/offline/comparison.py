@@ -1,7 +1,8 @@
 """What changed between two runs over the same answers: an earlier one and the one that is reported.
 
 Answers are joined by ``response_id``; where one has an id several times, the first with the first, the second
-with the second. Claims are joined by their text and where it stands, or else by text and number: ids differ by policy.
+with the second. Claims are joined by their text and where it stands, or else by text and number, as
+ids differ by policy.
 Of the earlier run a few numbers an answer are held.
 """
 
@@ -47,8 +48,8 @@ class JoinKeys:
 
 
 class _Before(NamedTuple):
-    """What is held of an answer of the earlier run. ``claims``: places in ``_VERDICTS``, by claim, which is the
-    hash of its text and its span; ``numbered``: the same claims by the hash and their number.
+    """What is held of an answer of the earlier run. ``claims``: places in ``_VERDICTS``, by claim, which is
+    the hash of its text and its span; ``numbered``: the same claims by the hash and their number.
     """
 
     decision: Decision

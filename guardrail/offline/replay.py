@@ -102,7 +102,8 @@ def decided_by(side: Side, records: Records) -> Decided:
     return Decided(decision, rules, score, [policy.name for policy in chosen], unknown)
 
 
-class _ClaimPlace(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _ClaimPlace:
     """What of a claim labels are joined by. ``text`` is not held: the record has it."""
 
     claim_id: str

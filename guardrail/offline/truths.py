@@ -1,12 +1,12 @@
 """What people say of claims and answers, as one truth each: labels joined to claims, votes counted.
 
-**Which labels are about a claim.** One with its ``claim_id``. Ids differ by the name and version of the policy,
-so a label with its ``policy`` is about the claim that has this id under that policy. Else one with a ``span``
-that calls an error and covers at least half of the claim, or lies in it with at least half of its own length;
-and one with a ``span`` that calls the words supported and covers at least half of the claim: that one word of a
-claim is supported says nothing of the claim. A label about several claims counts for each. One whose
-``claim_id`` no claim has, and without a ``span``, is *unknown*: it counts for nothing, but an answer of which it
-calls a claim wrong is not known to be right.
+**Which labels are about a claim.** One with its ``claim_id``. Ids differ by the name and version of the
+policy, so a label with its ``policy`` is about the claim that has this id under that policy. Else one with a
+``span`` that calls an error and covers at least half of the claim, or lies in it with at least half of its
+own length; and one with a ``span`` that calls the words supported and covers at least half of the claim: that
+one word of a claim is supported says nothing of the claim. A label about several claims counts for each. One
+whose ``claim_id`` no claim has, and without a ``span``, is *unknown*: it counts for nothing, but an answer of
+which it calls a claim wrong is not known to be right.
 
 **Whose word counts.** A label that repeats an ``id`` replaces the earlier one. All labels by one reviewer on
 a claim are one vote, for the worst that they say; labels without a reviewer are one vote, too. Most votes
