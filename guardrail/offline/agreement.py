@@ -422,8 +422,8 @@ def _warnings(claims: AgreementLevel, answers: AgreementLevel, coverage: LabelCo
         )
     if coverage.repeated:
         yield (
-            f"answers with the id of an earlier one: {coverage.repeated}; labels of such ids, which count for "
-            f"each answer that has the id: {coverage.ambiguous}"
+            f"answers with the id of an earlier one: {coverage.repeated}; labels of such ids, which count "
+            f"for each answer that has the id: {coverage.ambiguous}"
         )
     if not coverage.labelled:
         yield "no label is about any of these answers, so nothing can be said of agreement"
