@@ -146,6 +146,16 @@ def _share(rate: Rate) -> str:
 
 
 def _print_labels(console: Console, replay: Replay) -> None:
+    for count, what in (
+        (replay.stray, "labels belong to no answer of the records"),
+        (replay.unknown_claims, "labels name claims that the records don't have, and no words; left out"),
+        (
+            replay.ambiguous,
+            "labels are of ids that several answers have; each of these answers counts by them",
+        ),
+    ):
+        if count:
+            _line(console, f"{count:,} {what}", "yellow")
     right, wrong = replay.labelled[RIGHT], replay.labelled[WRONG]
     if not right.total and not wrong.total:
         _line(console, "labels: none of the responses has labels that say whether it is right", "yellow")

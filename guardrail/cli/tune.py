@@ -328,6 +328,15 @@ def _tell_left_out(found: LabelledAnswers) -> None:
         ),
         (found.repeated, "answers stand there more than once; the last verdict counts"),
         (found.stray, "labels belong to no answer of the records"),
+        (
+            found.unknown(),
+            "labels name claims that the records don't have, and no words; they are left out. Labels made "
+            "under another policy need their 'policy' or a 'span'",
+        ),
+        (
+            found.ambiguous,
+            "labels are of ids that stand there more than once; they count for the last verdict",
+        ),
     )
     for count, what in told:
         if count:

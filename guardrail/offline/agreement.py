@@ -11,7 +11,7 @@ go together.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -141,7 +141,9 @@ class SliceAgreement:
 @dataclass(frozen=True, slots=True)
 class LabelCoverage:
     """What the labels reach. ``outside`` are marked errors that lie in no claim, which the guard therefore
-    missed whatever the judge; ``stray`` labels are about answers that are not among the results.
+    missed whatever the judge; ``stray`` labels are about answers that are not among the results, and
+    ``unknown`` ones name claims that the results don't have. ``repeated`` answers have the id of an earlier
+    one; ``ambiguous`` labels are about such an id, and count for every answer that has it.
     """
 
     answers: int
@@ -153,6 +155,9 @@ class LabelCoverage:
     disputed: int
     outside: int
     stray: int
+    unknown: int = 0
+    repeated: int = 0
+    ambiguous: int = 0
 
     def data(self) -> dict[str, int]:
         """As JSON."""
@@ -231,13 +236,15 @@ def agreement(
     results = list(results)
     extra = LabelsByResponse(labels)
     answers = []
+    said_of: dict[str, tuple[Label, ...]] = {}
     for result in results:
         if result.verdict is not None:
             said = extra.of(result.verdict.response_id, result.labels)
+            said_of[result.verdict.response_id] = said
             truth = answer_truth(result.verdict.claims, said, mildest)
             answers.append(_JudgedAnswer(result, result.verdict, truth))
     measure = _Measure(ERRORS[mildest], score, rounds)
-    known = {answer.verdict.response_id for answer in answers}
+    known = Counter(answer.verdict.response_id for answer in answers)
     coverage = LabelCoverage(
         answers=len(results),
         labelled=sum(_is_labelled(answer.truth) for answer in answers),
@@ -248,6 +255,9 @@ def agreement(
         disputed=sum(answer.truth.disputed for answer in answers),
         outside=sum(answer.truth.outside for answer in answers),
         stray=extra.stray(known),
+        unknown=sum(answer.truth.unknown for answer in answers),
+        repeated=len(answers) - len(known),
+        ambiguous=sum(len(said) for name, said in said_of.items() if known[name] > 1),
     )
     claims = measure.claims([answer.truth.claims for answer in answers])
     whole = measure.answers(answers)
@@ -405,6 +415,16 @@ def _told(estimate: Estimate) -> dict[str, float]:
 
 
 def _warnings(claims: AgreementLevel, answers: AgreementLevel, coverage: LabelCoverage) -> Iterable[str]:
+    if coverage.unknown:
+        yield (
+            f"labels of claims that these results don't have, and without words: {coverage.unknown}, "
+            "left out. Labels made under another policy need their 'policy' or a 'span'"
+        )
+    if coverage.repeated:
+        yield (
+            f"answers with the id of an earlier one: {coverage.repeated}; labels of such ids, which count "
+            f"for each answer that has the id: {coverage.ambiguous}"
+        )
     if not coverage.labelled:
         yield "no label is about any of these answers, so nothing can be said of agreement"
         return

@@ -1,7 +1,9 @@
 """What changed between two runs over the same answers: an earlier one and the one that is reported.
 
 Answers are joined by ``response_id``; where one has an id several times, the first with the first, the second
-with the second. Of the earlier run a few numbers an answer are held.
+with the second. Claims are joined by their text and where it stands, or else by text and number, as
+ids differ by policy.
+Of the earlier run a few numbers an answer are held.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from guardrail.events import Decision, ResponseVerdict, Verdict
+from guardrail.events import ClaimVerdict, Decision, ResponseVerdict, Span, Verdict
 from guardrail.offline.overview import WITHHELD, Worst, is_right, told_estimate
 from guardrail.offline.results import EvaluationResult
 from guardrail.offline.statistics import Estimate, mcnemar, mean_estimate, without_nan
@@ -21,6 +23,8 @@ _VERDICTS: Final = tuple(Verdict)
 _PLACE: Final = {verdict: place for place, verdict in enumerate(_VERDICTS)}
 _ACTED: Final = WITHHELD | {Decision.FLAG}
 _SAME_SCORE: Final = 1e-9
+_At = tuple[int, Span]
+_Numbered = tuple[int, int]
 JoinKey = tuple[str, int]
 """The id of a response, and which of those with this id."""
 
@@ -44,11 +48,14 @@ class JoinKeys:
 
 
 class _Before(NamedTuple):
-    """What is held of an answer of the earlier run. ``claims``: places in ``_VERDICTS``, by claim."""
+    """What is held of an answer of the earlier run. ``claims``: places in ``_VERDICTS``, by claim, which is
+    the hash of its text and its span; ``numbered``: the same claims by the hash and their number.
+    """
 
     decision: Decision
     score: float | None
-    claims: Mapping[str, int]
+    claims: Mapping[_At, int]
+    numbered: Mapping[_Numbered, _At]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +141,25 @@ class Comparison:
 
     def _add_claims(self, before: _Before, verdict: ResponseVerdict) -> int:
         """How many of the claims have another verdict now."""
-        changed = found = 0
+        changed = 0
+        left = dict(before.claims)
+        moved: list[ClaimVerdict] = []
+        pairs: list[tuple[int, ClaimVerdict]] = []
         for claim in verdict.claims:
-            place = before.claims.get(claim.claim_id)
-            if place is None:
+            if (place := left.pop((hash(claim.text), claim.span), None)) is not None:
+                pairs.append((place, claim))
+            else:
+                moved.append(claim)
+        for claim in moved:
+            at = before.numbered.get((hash(claim.text), claim.index))
+            if at is not None and (place := left.pop(at, None)) is not None:
+                pairs.append((place, claim))
+            else:
                 self.claims_apart += 1
-                continue
-            found += 1
+        for place, claim in pairs:
             self.verdicts[_VERDICTS[place], claim.verdict] += 1
             changed += _VERDICTS[place] is not claim.verdict
-        self.claims_apart += len(before.claims) - found
+        self.claims_apart += len(left)
         return changed
 
     @property
@@ -229,8 +245,9 @@ class Comparison:
 
 
 def _held(verdict: ResponseVerdict) -> _Before:
-    claims = {claim.claim_id: _PLACE[claim.verdict] for claim in verdict.claims}
-    return _Before(verdict.decision, verdict.score, claims)
+    claims = {(hash(claim.text), claim.span): _PLACE[claim.verdict] for claim in verdict.claims}
+    numbered = {(hash(claim.text), claim.index): (hash(claim.text), claim.span) for claim in verdict.claims}
+    return _Before(verdict.decision, verdict.score, claims, numbered)
 
 
 def _pair(what: str, counts: Mapping[tuple[bool, bool], int]) -> Paired:

@@ -14,7 +14,7 @@ from guardrail.errors import DecodeError
 from guardrail.events import ClaimVerdict, Label, ResponseVerdict, decode_error, parse_label
 from guardrail.offline.lines import lines_of, name_of, open_unpacked
 from guardrail.offline.results import EvaluationResult
-from guardrail.offline.truths import LabelsByResponse
+from guardrail.offline.truths import LabelsByResponse, answer_truth
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _PASSED_OVER: Final = frozenset({"verdict.claim", "evaluation.started", "evaluation.completed"})
@@ -45,7 +45,7 @@ class LabelledAnswers:
 
     ``cut_short`` responses were not judged to their end (a block ended the judging), so that another policy
     could not be told from them; ``failed`` ones are results without a verdict. ``stray`` labels belong
-    to no response that was read.
+    to no response that was read; ``ambiguous`` ones to an id that was read several times.
     """
 
     responses: list[Judged] = field(default_factory=list)
@@ -53,10 +53,16 @@ class LabelledAnswers:
     failed: int = 0
     repeated: int = 0
     stray: int = 0
+    ambiguous: int = 0
+    repeated_ids: set[str] = field(default_factory=set)
 
     def claims(self) -> int:
         """The number of claims of all responses."""
         return sum(len(each.claims) for each in self.responses)
+
+    def unknown(self) -> int:
+        """The number of labels that name claims which the responses don't have, and no words."""
+        return sum(answer_truth(each.claims, each.labels).unknown for each in self.responses if each.labels)
 
 
 def read_labelled(records: Sequence[Path], labels: Sequence[Path] = ()) -> LabelledAnswers:
@@ -80,6 +86,9 @@ def read_labelled(records: Sequence[Path], labels: Sequence[Path] = ()) -> Label
         replace(each, labels=said.of(response_id, each.labels)) for response_id, each in judged.items()
     ]
     found.stray = said.stray(judged)
+    found.ambiguous = sum(
+        len(each.labels) for each in found.responses if each.response_id in found.repeated_ids
+    )
     return found
 
 
@@ -120,7 +129,9 @@ def _add(
     if not to_its_end(verdict) or verdict.omitted:
         found.cut_short += 1
         return
-    found.repeated += verdict.response_id in judged
+    if verdict.response_id in judged:
+        found.repeated += 1
+        found.repeated_ids.add(verdict.response_id)
     claims = tuple(sorted(verdict.claims, key=lambda claim: (claim.segment, claim.index)))
     judged[verdict.response_id] = Judged(verdict.model_copy(update={"claims": claims}), labels)
 

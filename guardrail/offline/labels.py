@@ -10,7 +10,7 @@ from pydantic import Field
 
 from guardrail.events import ClaimVerdict, Label, LabelSource, Response, Verdict, WireModel
 from guardrail.offline.results import EvaluationResult
-from guardrail.offline.truths import latest
+from guardrail.offline.truths import claim_named, latest
 
 NAME: Final = "faithfulness"
 """Of the scores and annotations; they say how an answer keeps to its documents."""
@@ -101,15 +101,19 @@ def to_ragas(labels: Iterable[Label], results: Iterable[EvaluationResult]) -> di
     those that could be checked. ``target`` is the same by the labels, left out where not all have one.
     Results without response or verdict, or whose labels name none of these claims, are left out.
     """
-    of_claims: dict[str, dict[str, Label]] = {}
+    of_answers: dict[str, list[Label]] = {}
     for label in latest(labels):
         if label.claim_id is not None and label.verdict is not Verdict.UNVERIFIED:
-            of_claims.setdefault(label.response_id, {})[label.claim_id] = label
+            of_answers.setdefault(label.response_id, []).append(label)
     samples = []
     for result in results:
         if result.response is None or result.verdict is None:
             continue
-        said = of_claims.get(result.response.response_id, {})
+        said = {
+            name: label
+            for label in of_answers.get(result.response.response_id, ())
+            if (name := claim_named(result.verdict.claims, label)) is not None
+        }
         checked = [claim for claim in result.verdict.claims if claim.verdict is not Verdict.UNVERIFIED]
         if any(claim.claim_id in said for claim in checked):
             samples.append(_to_ragas(result.response, checked, said))

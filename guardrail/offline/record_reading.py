@@ -24,6 +24,8 @@ BATCH: Final = 20_000
 _MOST_PROBLEMS: Final = 20
 _RECORD: Final = b'"verdict.response"'
 _RESULT: Final = b'"evaluation.result"'
+_ENDS: Final = (b'"evaluation.started"', b'"evaluation.completed"')
+"""The first and the last line of a results file."""
 Problem = tuple[str, str]
 """Where it stands, and what is wrong with it."""
 
@@ -31,6 +33,7 @@ Problem = tuple[str, str]
 class _ResultFields(TypedDict):
     """Of a line of a results file."""
 
+    schema: NotRequired[Literal[1]]
     type: Literal["evaluation.result"]
     labels: NotRequired[tuple[Label, ...]]
     verdict: NotRequired[RecordFields | None]
@@ -95,7 +98,7 @@ class RecordReader:
                 self._read_result(_result.validate_json(value), value, place)
             elif _RECORD in value or not value.startswith(b"{"):
                 self._read_record(_record.validate_json(value), value, place)
-            else:
+            elif not any(each in value for each in _ENDS):
                 self.passed.others += 1
         except ValidationError as error:
             if error.errors(include_url=False, include_input=False)[0]["loc"] == ("type",):

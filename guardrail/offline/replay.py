@@ -9,15 +9,18 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from pydantic import ValidationError
 
 from guardrail.errors import DecodeError
 from guardrail.events import (
     ClaimVerdict,
     Decision,
+    Label,
     ResponseVerdict,
     Severity,
     Span,
@@ -27,7 +30,7 @@ from guardrail.offline.record_reading import Batch
 from guardrail.offline.records import DECISIONS, SEVERITIES, Array, Head, Records, decide_all
 from guardrail.offline.results import EvaluationResult
 from guardrail.offline.statistics import Rate, without_nan
-from guardrail.offline.truths import LabelsByResponse, answer_truth
+from guardrail.offline.truths import Claimed, LabelsByResponse, answer_truth
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 
@@ -99,12 +102,15 @@ def decided_by(side: Side, records: Records) -> Decided:
     return Decided(decision, rules, score, [policy.name for policy in chosen], unknown)
 
 
-class _ClaimPlace(NamedTuple):
-    """What of a claim labels are joined by."""
+@dataclass(frozen=True, slots=True)
+class _ClaimPlace:
+    """What of a claim labels are joined by. ``text`` is not held: the record has it."""
 
     claim_id: str
+    index: int
     span: Span
     severity: Severity
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +212,9 @@ class Replay:
         self.total = DecisionTally()
         self.routes: dict[str | None, DecisionTally] = {}
         self.labelled: dict[str, DecisionTally] = {RIGHT: DecisionTally(), WRONG: DecisionTally()}
+        self.unknown_claims = 0
+        """Labels that name claims which the records don't have."""
+        self._with_labels: Counter[str] = Counter()
         self.examples: dict[tuple[Decision, Decision], list[ChangedResponse]] = {}
         self._most_examples = examples
 
@@ -220,13 +229,16 @@ class Replay:
         for place, (was, now) in enumerate(
             zip(before.decision.tolist(), after.decision.tolist(), strict=True)
         ):
+            labels = self.labels.of(records.ids[place])
+            if labels:
+                self._with_labels[records.ids[place]] += 1
             reason = after.unknown[place] or before.unknown[place]
             if reason:
                 self.unknown[reason] += 1
                 continue
             head = records.heads[place]
             tallies = [self.total, self.routes.setdefault(head.route, DecisionTally())]
-            truth = self._truth(records, place)
+            truth = self._truth(batch, place, labels)
             if truth is not None:
                 tallies.append(self.labelled[truth])
             for tally in tallies:
@@ -248,12 +260,28 @@ class Replay:
             changes.append(change)
         return changes
 
-    def _truth(self, records: Records, place: int) -> str | None:
-        labels = self.labels.of(records.ids[place])
+    def _truth(self, batch: Batch, place: int, labels: Sequence[Label]) -> str | None:
         if not labels:
             return None
-        right = answer_truth(_claims_at(records, place), labels).right
-        return None if right is None else RIGHT if right else WRONG
+        claims: Sequence[Claimed] = _claims_at(batch.records, place)
+        ids = {claim.claim_id for claim in claims}
+        if any(each.policy is not None and each.claim_id not in {None, *ids} for each in labels):
+            # Their ids are those of another policy, and made of the claims' texts.
+            with suppress(DecodeError, ValidationError):
+                claims = verdict_in(batch.values[place]).claims
+        truth = answer_truth(claims, labels)
+        self.unknown_claims += truth.unknown
+        return None if truth.right is None else RIGHT if truth.right else WRONG
+
+    @property
+    def stray(self) -> int:
+        """Labels that belong to no answer of the records."""
+        return self.labels.stray(self._with_labels)
+
+    @property
+    def ambiguous(self) -> int:
+        """Labels of ids that several of the records have: each of these counts by them."""
+        return sum(len(self.labels.of(name)) for name, count in self._with_labels.items() if count > 1)
 
     def _note(
         self, move: tuple[Decision, Decision], change: ChangedResponse, head: Head, value: bytes
@@ -314,6 +342,11 @@ class Replay:
         }
         if len(self.labels):
             told["labels"] = {name: tally.told() for name, tally in self.labelled.items()}
+            told["labels_left_out"] = {
+                "of_no_answer": self.stray,
+                "of_unknown_claims": self.unknown_claims,
+            }
+            told["labels_of_repeated_ids"] = self.ambiguous
             told["wrongful_blocks"] = self._both(RIGHT, DecisionTally.withheld)
             told["misses"] = self._both(WRONG, DecisionTally.untouched)
         found: dict[str, Any] = without_nan(told)
@@ -329,9 +362,9 @@ def _claims_at(records: Records, place: int) -> list[_ClaimPlace]:
     first, end = records.first_claim[place : place + 2].tolist()
     starts, ends = (column[first:end].tolist() for column in (records.span_start, records.span_end))
     return [
-        _ClaimPlace(name, (start, end), SEVERITIES[code])
-        for name, start, end, code in zip(
-            records.claim_ids[first:end], starts, ends, records.severity[first:end].tolist(), strict=True
+        _ClaimPlace(name, index, (start, end), SEVERITIES[code])
+        for index, (name, start, end, code) in enumerate(
+            zip(records.claim_ids[first:end], starts, ends, records.severity[first:end].tolist(), strict=True)
         )
     ]
 

@@ -1,9 +1,12 @@
 """What people say of claims and answers, as one truth each: labels joined to claims, votes counted.
 
-**Which labels are about a claim.** One with its ``claim_id``; and one with a ``span`` that calls an error and
-covers at least half of the claim, or lies in it with at least half of its own length; and one with a ``span``
-that calls the words supported and covers at least half of the claim: that one word of a claim is supported
-says nothing of the claim. A label about several claims counts for each.
+**Which labels are about a claim.** One with its ``claim_id``. Ids differ by the name and version of the
+policy, so a label with its ``policy`` is about the claim that has this id under that policy. Else one with a
+``span`` that calls an error and covers at least half of the claim, or lies in it with at least half of its
+own length; and one with a ``span`` that calls the words supported and covers at least half of the claim: that
+one word of a claim is supported says nothing of the claim. A label about several claims counts for each. One
+whose ``claim_id`` no claim has, and without a ``span``, is *unknown*: it counts for nothing, but an answer of
+which it calls a claim wrong is not known to be right.
 
 **Whose word counts.** A label that repeats an ``id`` replaces the earlier one. All labels by one reviewer on
 a claim are one vote, for the worst that they say; labels without a reviewer are one vote, too. Most votes
@@ -26,7 +29,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from guardrail.events import Label, LabelSource, Severity, Span, Verdict
+from guardrail.event_ids import EventIds
+from guardrail.events import Label, LabelSource, PolicyRef, Severity, Span, Verdict
 
 ERRORS: Final[Mapping[Verdict, frozenset[Verdict]]] = {
     Verdict.PARTIALLY_SUPPORTED: frozenset(
@@ -46,6 +50,16 @@ class Claimed(Protocol):
     @property
     def claim_id(self) -> str:
         """As labels name it."""
+        ...
+
+    @property
+    def index(self) -> int:
+        """Its number in the answer."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """As it stands in the answer."""
         ...
 
     @property
@@ -80,7 +94,8 @@ class AnswerTruth(Generic[_ClaimOf]):
     """What people say of an answer. ``right`` is None if that is not known.
 
     ``disputed`` claims have as many votes for as against. ``outside`` are marked errors that are in no claim:
-    the guard has not looked at them at all. ``worst`` is the severity of the worst of its wrong claims, which
+    the guard has not looked at them at all. ``unknown`` labels name claims that the
+    answer doesn't have, and no words. ``worst`` is the severity of the worst of its wrong claims, which
     says more precisely than a label about the whole answer which error it is; where no claim is known to be
     wrong, the gravest that such a label gives, and None without any.
     """
@@ -89,6 +104,7 @@ class AnswerTruth(Generic[_ClaimOf]):
     right: bool | None
     disputed: int = 0
     outside: int = 0
+    unknown: int = 0
     worst: Severity | None = None
 
 
@@ -102,32 +118,39 @@ def answer_truth(
     saying = [label for label in latest(labels) if label.verdict is not Verdict.UNVERIFIED]
     whole = [label for label in saying if label.claim_id is None and label.span is None]
     parts = [label for label in saying if label.claim_id is not None or label.span is not None]
+    named = _named(claims, parts)
+    unknown = [label for label in parts if label.span is None and id(label) not in named]
     marks = [label for label in parts if label.verdict in errors]
+    lost = any(label.verdict in errors for label in unknown)
     whole_right = _vote(whole, errors)
     rest_is_right = whole_right is True or (
-        bool(marks) and any(label.source is LabelSource.DATASET for label in whole)
+        bool(marks) and not lost and any(label.source is LabelSource.DATASET for label in whole)
     )
     truths: list[ClaimTruth[_Claim]] = []
     disputed = 0
     joined: set[int] = set()
     for claim in claims:
-        about = [label for label in parts if _is_about(label, claim, errors)]
+        about = [
+            label
+            for label in parts
+            if (named[id(label)] == claim.claim_id if id(label) in named else _is_about(label, claim, errors))
+        ]
         joined.update(map(id, about))
         right = _vote(about, errors) if about else (True if rest_is_right else None)
         if right is not None:
             truths.append(_truth(claim, about, right=right, errors=errors))
         elif about:
             disputed += 1
-    outside = sum(id(label) not in joined for label in marks)
+    outside = sum(label.span is not None and id(label) not in joined for label in marks)
     if whole_right is None and not whole:
         if outside or not all(each.right for each in truths):
             whole_right = False
-        elif truths and len(truths) == len(claims):
+        elif truths and len(truths) == len(claims) and not lost:
             whole_right = True
     worst = _worst(each.severity for each in truths if not each.right)
     if worst is None:
         worst = _worst(label.severity for label in whole if label.verdict in errors)
-    return AnswerTruth(tuple(truths), whole_right, disputed, outside, worst)
+    return AnswerTruth(tuple(truths), whole_right, disputed, outside, len(unknown), worst)
 
 
 def _truth(
@@ -177,9 +200,30 @@ class LabelsByResponse:
         return sum(len(each) for response_id, each in self._labels.items() if response_id not in known)
 
 
+def _named(claims: Sequence[Claimed], labels: Iterable[Label]) -> dict[int, str]:
+    """By the ``id()`` of a label, the claim that its ``claim_id`` names."""
+    ids = {claim.claim_id for claim in claims}
+    under: dict[tuple[str, PolicyRef], dict[str, str]] = {}
+    found: dict[int, str] = {}
+    for label in labels:
+        if label.claim_id in ids:
+            found[id(label)] = label.claim_id
+        elif label.claim_id is not None and label.policy is not None:
+            key = label.response_id, label.policy
+            if key not in under:
+                make = EventIds(label.response_id, label.policy.name, label.policy.version)
+                under[key] = {make.claim(each.index, each.span, each.text): each.claim_id for each in claims}
+            if (name := under[key].get(label.claim_id)) is not None:
+                found[id(label)] = name
+    return found
+
+
+def claim_named(claims: Sequence[Claimed], label: Label) -> str | None:
+    """The ``claim_id`` that the claim has here which ``label`` names by its own, None if there is none."""
+    return _named(claims, [label]).get(id(label))
+
+
 def _is_about(label: Label, claim: Claimed, errors: frozenset[Verdict]) -> bool:
-    if label.claim_id is not None:
-        return label.claim_id == claim.claim_id
     if label.span is None:
         return False
     shared = min(label.span[1], claim.span[1]) - max(label.span[0], claim.span[0])

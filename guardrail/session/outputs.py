@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from hashlib import blake2b
 
 from guardrail.claims.citations import Citation
 from guardrail.claims.model import Claim, Segment
+from guardrail.event_ids import EventIds
 from guardrail.events import (
     MAX_CITED_CONTEXTS,
     ChallengerDecision,
@@ -111,32 +111,25 @@ def _told(citation: Citation, claim_start: int) -> ClaimCitation:
 class OutputEvents:
     """Makes the events of one response under one policy.
 
-    Each id is, or begins with, a 96-bit blake2b digest of response id, policy name and version, and the
-    event's subject, so the same input under the same policy gives the same ids in every run and on every
-    machine. Events that are numerous reuse the digest of what they belong to and append the rest in plain
-    text.
+    Their ids are those of ``EventIds``. Events that are numerous reuse the digest of what they belong to and
+    append the rest in plain text.
     """
 
-    __slots__ = ("_delivery_id", "_hash", "_policy", "_ref", "response_id")
+    __slots__ = ("_delivery_id", "_ids", "_policy", "_ref", "response_id")
 
     def __init__(self, response_id: str, policy: Policy) -> None:
         self.response_id = response_id
         self._policy = policy
         self._ref = policy.ref
-        self._hash = blake2b(
-            f"{response_id}\0{policy.name}\0{policy.version}\0".encode("utf-8", "surrogatepass"),
-            digest_size=12,
-        )
+        self._ids = EventIds(response_id, policy.name, policy.version)
         self._delivery_id = self.make_id("delivery")
 
     def make_id(self, about: str) -> str:
         """24 hex digits, the same for the same response, policy and ``about``."""
-        digest = self._hash.copy()
-        digest.update(about.encode("utf-8", "surrogatepass"))
-        return digest.hexdigest()
+        return self._ids.make(about)
 
     def claim_id(self, claim: Claim) -> str:
-        return self.make_id(f"claim\0{claim.index}\0{claim.start}\0{claim.end}\0{claim.text}")
+        return self._ids.claim(claim.index, (claim.start, claim.end), claim.text)
 
     def claim_verdict(
         self,

@@ -50,9 +50,19 @@ def test_an_error_in_one_run_changes_no_decision() -> None:
     assert compare([result("a")], [failed("no JSON")]).only_now == 1
 
 
+def test_claims_are_joined_whatever_their_ids_by_place_or_else_by_number() -> None:
+    before = [claim(ANSWER, "One."), claim(ANSWER, "Two.", index=1)]
+    other_ids = [each.model_copy(update={"claim_id": f"other-{each.index}"}) for each in before]
+    moved = [each.model_copy(update={"span": (each.span[0] + 9, each.span[1] + 9)}) for each in other_ids]
+    for now in (other_ids, moved):
+        found = compare([result("a", claims=before)], [result("a", claims=now)])
+        assert found.verdicts == {(Verdict.SUPPORTED, Verdict.SUPPORTED): 2}
+        assert found.claims_apart == 0
+
+
 def test_claims_are_joined_and_those_of_one_run_counted() -> None:
     before = [claim(ANSWER, "One."), claim(ANSWER, "Two.", index=1)]
-    now = [claim(ANSWER, "One.", Verdict.CONTRADICTED), claim(ANSWER, "Two.", index=7)]
+    now = [claim(ANSWER, "One.", Verdict.CONTRADICTED), claim(ANSWER, "wo.", index=1)]
     found = compare([result("a", claims=before)], [result("a", claims=now)])
     assert found.verdicts == {(Verdict.SUPPORTED, Verdict.CONTRADICTED): 1}
     assert found.changed_verdicts == 1

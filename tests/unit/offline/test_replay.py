@@ -161,6 +161,16 @@ def test_labels_are_joined_to_records_as_to_any_verdict(labels: list[Label], tru
     assert right == {RIGHT: True, WRONG: False, None: None}[truth]
 
 
+def test_labels_that_fit_nothing_or_several_answers_are_counted() -> None:
+    said = [label("r", Verdict.UNSUPPORTED, claim_id="lost"), label("gone", Verdict.SUPPORTED)]
+    replay = Replay(side(STRICT), labels=LabelsByResponse(said))
+    replay.add(batch(bad("r")))
+    assert (replay.stray, replay.unknown_claims, replay.ambiguous) == (1, 1, 0)
+    assert replay.told()["labels_left_out"] == {"of_no_answer": 1, "of_unknown_claims": 1}
+    replay.add(batch(bad("r")))
+    assert replay.ambiguous == 1
+
+
 def test_wrongful_blocks_and_misses_are_told_before_and_after() -> None:
     labels = LabelsByResponse(
         [label("r1", Verdict.SUPPORTED), label("r2", Verdict.UNSUPPORTED), label("r3", Verdict.SUPPORTED)]

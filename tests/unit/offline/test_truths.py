@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from guardrail.events import ClaimVerdict, Label, LabelSource, Severity, Verdict
+from guardrail.event_ids import EventIds
+from guardrail.events import ClaimVerdict, Label, LabelSource, PolicyRef, Severity, Verdict
 from guardrail.offline.truths import AnswerTruth, LabelsByResponse, answer_truth
 from tests.unit.offline.verdicts import WIDTH, of
 
@@ -53,8 +54,25 @@ def test_which_claims_a_span_is_about(span: tuple[int, int], verdict: Verdict, a
 
 
 def test_an_error_outside_of_all_claims_makes_the_answer_wrong_and_is_counted() -> None:
-    truth = answer_truth(ANSWER.claims, [marked(100, 110), label(U, claim_id="of another segmentation")])
-    assert (truth.claims, truth.right, truth.outside) == ((), False, 2)
+    truth = answer_truth(ANSWER.claims, [marked(100, 110)])
+    assert (truth.claims, truth.right, truth.outside) == ((), False, 1)
+
+
+def test_a_label_of_a_claim_that_the_answer_does_not_have_is_counted_and_left_out() -> None:
+    truth = answer_truth(ANSWER.claims, [label(U, claim_id="of another policy")])
+    assert (truth.claims, truth.right, truth.outside, truth.unknown) == ((), None, 0, 1)
+    right = [label(S, claim_id=claim.claim_id) for claim in ANSWER.claims]
+    assert answer_truth(ANSWER.claims, right).right is True
+    assert answer_truth(ANSWER.claims, [*right, label(U, claim_id="lost")]).right is None
+
+
+def test_a_label_of_another_policy_is_joined_by_the_id_that_the_claim_has_there_or_by_its_span() -> None:
+    claim = ANSWER.claims[1]
+    name = EventIds("r1", "strict", "7").claim(claim.index, claim.span, claim.text)
+    policy = PolicyRef(name="strict", version="7")
+    assert rights(answer_truth(ANSWER.claims, [label(U, claim_id=name, policy=policy)])) == {1: False}
+    assert rights(answer_truth(ANSWER.claims, [label(S, claim_id="else", span=claim.span)])) == {1: True}
+    assert answer_truth(ANSWER.claims, [label(U, claim_id=name)]).unknown == 1
 
 
 def test_an_answer_that_is_right_has_right_claims_only() -> None:
