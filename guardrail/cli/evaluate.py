@@ -53,7 +53,7 @@ guardrail evaluate kafka:rag.responses --since 2h -b localhost:9092
 zcat answers.jsonl.gz | guardrail evaluate - -o - -c my.yaml --policy strict | jq .verdict.score
 
 [bold]Status[/]: 0 all answers were judged; 1 some could not be read (they are named on stderr, and the others
-are judged), no claim could be judged, the mean is below --fail-under, or no answer has the id of --show;
+are judged), there is no answer, no claim could be judged, the mean is below --fail-under, or no answer has the id of --show;
 2 wrong usage or settings."""
 
 _WRITE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -319,6 +319,9 @@ def evaluate_command(
         else:
             after.tell(Evaluation(tuple(report.kept), settings=told), report)
     failed = report.totals.unreadable > 0
+    if not report.totals.responses and not report.totals.unreadable:
+        print_error(f"there is no answer in {', '.join(sources)}")
+        failed = True
     if report.totals.nothing_judged:
         print_error(f"no claim could be judged: {report.totals.first_unverified}")
         failed = True

@@ -214,7 +214,8 @@ def test_the_same_input_gives_the_same_events_whatever_the_concurrency(program: 
 
 def test_nothing_in_is_nothing_out(program: Program) -> None:
     done = program("evaluate", "-", "--verdicts", "-", stdin="\n\n")
-    assert (done.returncode, done.stdout) == (0, "")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "error: there is no answer in -" in done.stderr
 
 
 def test_a_policy_can_be_named_for_all_lines(program: Program, tmp_path: Path) -> None:
@@ -477,7 +478,10 @@ def test_a_run_is_resumed_only_with_what_it_was_begun_with(program: Program, tmp
     other = program("evaluate", "in.jsonl", "-o", "out.jsonl", "--resume", "-c", "my.yaml")
     assert other.returncode == 2
     assert "another policy settings" in " ".join(other.stderr.replace("│", " ").split())
-    replaced = program("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml")
+    kept = program("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml")
+    assert kept.returncode == 2
+    assert "a finished run" in " ".join(kept.stderr.replace("│", " ").split())
+    replaced = program("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml", "--overwrite")
     assert replaced.returncode == 0, replaced.stderr
 
 
