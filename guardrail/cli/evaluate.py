@@ -53,8 +53,8 @@ guardrail evaluate kafka:rag.responses --since 2h -b localhost:9092
 zcat answers.jsonl.gz | guardrail evaluate - -o - -c my.yaml --policy strict | jq .verdict.score
 
 [bold]Status[/]: 0 all answers were judged; 1 some could not be read (they are named on stderr, and the others
-are judged), there is no answer, no claim could be judged, the mean is below --fail-under, or no answer has the id of --show;
-2 wrong usage or settings."""
+are judged), there is no answer, no claim could be judged, the mean is below --fail-under, or no answer
+has the id of --show; 2 wrong usage or settings."""
 
 _WRITE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _OUTPUT: Final = "Output"

@@ -216,7 +216,7 @@ class TuneRun:
         body = yaml.safe_dump(
             calibrations.model_dump(mode="json", exclude_none=True), sort_keys=False, default_flow_style=None
         )
-        self._calibration.write_text("".join(f"# {line}\n" for line in lines) + body, encoding="utf-8")
+        _write(self._calibration, "".join(f"# {line}\n" for line in lines) + body)
         err().print(f"wrote {safe(str(self._calibration))}", soft_wrap=True)
         return True
 
@@ -244,7 +244,7 @@ class TuneRun:
                 if not each.problem
             },
         )
-        self._out.write_text(text, encoding="utf-8")
+        _write(self._out, text)
         err().print(f"wrote {safe(str(self._out))}", soft_wrap=True)
 
     def _provenance(self) -> list[str]:
@@ -258,3 +258,11 @@ class TuneRun:
             claims=self._found.claims(),
             labels=sum(len(each.labels) for each in responses),
         )
+
+
+def _write(path: Path, text: str) -> None:
+    """Raises OSError that names the file, also where the system does not say which it was."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
