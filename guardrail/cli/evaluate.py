@@ -53,8 +53,8 @@ guardrail evaluate kafka:rag.responses --since 2h -b localhost:9092
 zcat answers.jsonl.gz | guardrail evaluate - -o - -c my.yaml --policy strict | jq .verdict.score
 
 [bold]Status[/]: 0 all answers were judged; 1 some could not be read (they are named on stderr, and the others
-are judged), no claim could be judged, the mean is below --fail-under, or no answer has the id of --show;
-2 wrong usage or settings."""
+are judged), there is no answer, claims could not be judged, the mean is below --fail-under, or no answer
+has the id of --show; 2 wrong usage or settings."""
 
 _WRITE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _OUTPUT: Final = "Output"
@@ -275,6 +275,7 @@ def evaluate_command(
     """
     from guardrail.cli.evaluate_report import SHOW_WORDS, Report
     from guardrail.cli.evaluate_sources import Sources
+    from guardrail.events import Verdict
     from guardrail.offline.results import Evaluation, StoredResults
 
     outputs = _Outputs(out, verdicts, resume, overwrite)
@@ -319,8 +320,13 @@ def evaluate_command(
         else:
             after.tell(Evaluation(tuple(report.kept), settings=told), report)
     failed = report.totals.unreadable > 0
-    if report.totals.nothing_judged:
-        print_error(f"no claim could be judged: {report.totals.first_unverified}")
+    if not report.totals.responses and not report.totals.unreadable:
+        print_error(f"there is no answer in {', '.join(sources)}")
+        failed = True
+    if unverified := report.totals.verdicts[Verdict.UNVERIFIED]:
+        how_many = "no claim" if report.totals.nothing_judged else f"{unverified:,} of the claims"
+        could = "could" if report.totals.nothing_judged else "could not"
+        print_error(f"{how_many} {could} be judged: {report.totals.first_unverified}")
         failed = True
     if show is not None and show not in SHOW_WORDS and not report.cards:
         print_error(f"no answer has the id {show!r}; give one of the ids, or {', '.join(SHOW_WORDS)}")

@@ -86,7 +86,12 @@ def report_command(
     with err().status("reading", spinner="dots"):
         run = StoredResults(results, labels=said)
         before = None if other is None else StoredResults(other)
-        figures = write_report(run, target, before, title=title, worst=worst)
+        try:
+            figures = write_report(run, target, before, title=title, worst=worst)
+        except OSError as error:
+            if error.filename is None:  # only writing fails so, and the system does not say where
+                raise OSError(error.errno, error.strerror, str(target)) from error
+            raise
     if as_json:
         typer.echo(json.dumps(figures, indent=2))
     told = _told(figures, counted)

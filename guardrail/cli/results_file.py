@@ -92,7 +92,7 @@ def open_results(
 ) -> ResultsFile:
     """The file for this run. With ``resume``, what it has of the same run is handed to ``take`` and kept.
 
-    A run that was interrupted, and a file that is none of results, are replaced only with ``overwrite``.
+    What has anything in it is replaced only with ``overwrite``.
     Raises typer.BadParameter.
     """
     if name == STDOUT:
@@ -131,7 +131,9 @@ def _continued(
                 f"{path} holds a run that was interrupted; give --resume to go on with it, or --overwrite",
                 param_hint=_HINT,
             )
-        return _begun(stack.enter_context(opened_for_writing(path, _HINT)), settings)
+        raise typer.BadParameter(
+            f"{path} holds the results of a finished run; give another name, or --overwrite", param_hint=_HINT
+        )
     if run.started is None:  # interrupted before its first line was whole
         return _begun(stack.enter_context(opened_for_writing(path, _HINT)), settings)
     differing = [name for name, value in settings.items() if run.started.settings.get(name) != value]

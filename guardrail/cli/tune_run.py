@@ -51,18 +51,27 @@ class TuneRun:
 
     def suggest(self, share: float, by: By) -> None:
         """A threshold from the distribution of scores alone."""
-        chosen, before, after = for_share(self._found.responses, self._base, share, by)
+        found = for_share(self._found.responses, self._base, share, by)
         setting = "flag_below" if by == "flag" else "block_below"
-        then, now = (getattr(policy, setting) for policy in (self._base, chosen))
+        then, now = (getattr(policy, setting) for policy in (self._base, found.policy))
         lines = [
             "WITHOUT LABELS: it says how many answers are acted on, and nothing of right and wrong.",
             f"Aim: {by} {share:.2%} of all answers.",
             f"  {setting} {number(then)} -> {number(now)}",
-            f"  acted on: {rate(after)}, before {rate(before)}",
+            f"  acted on: {rate(found.after)}, before {rate(found.before)}",
         ]
+        useless = found.policy == self._base or not found.after.count
+        if found.policy == self._base:
+            lines.append("No threshold comes closer than the policy as it is: keep it.")
+        elif useless:
+            more = "" if found.next is None else f"; the next one acts on {rate(found.next)}"
+            lines.append(f"Below {share:.2%} there is only a threshold that acts on nothing{more}.")
         for line in lines:
             out().print(line, soft_wrap=True, markup=False)
-        self._write_policy(chosen, lines)
+        if useless and not self._force and self._out is not None:
+            self._tell_unwritten()
+        else:
+            self._write_policy(found.policy, lines)
 
     def calibrate(self, seed: int) -> list[Fitted]:
         """Calibrations, and what is said of them."""
@@ -135,7 +144,7 @@ class TuneRun:
         useless = bool(tuned.problems) or tuned.verdict == "keep"
         wanted = self._out is not None or self._calibration is not None
         if wanted and useless and not self._force:
-            err().print("nothing is written; --force writes it all the same", soft_wrap=True)
+            self._tell_unwritten()
         elif wanted:
             calibrated = self._write_calibration(fitted)
             self._write_policy(tuned.policy, figures(tuned), calibrated=calibrated, bands=bands)
@@ -144,16 +153,24 @@ class TuneRun:
 
     def write_calibration_alone(self, fitted: Sequence[Fitted]) -> None:
         """Without an aim: the calibrations, with a word on thresholds."""
-        if self._calibration is not None and self._write_calibration(fitted):
+        if self._calibration is None:
+            return
+        if self._write_calibration(fitted):
             err().print(
                 "thresholds mean something else on calibrated probabilities: give an aim to tune them along",
                 soft_wrap=True,
             )
+        elif not any(each.losses for each in fitted):
+            print_error("no judge has the labels for a calibration")
+            raise typer.Exit(1)
 
     def write_bands_alone(self, bands: Sequence[FittedBand]) -> None:
         """Without an aim: the policy as it is, with the bands."""
         if bands:
             self._write_policy(self._base, ["The policy as it was, with the cascade's bands."], bands=bands)
+
+    def _tell_unwritten(self) -> None:
+        err().print("nothing is written; --force writes it all the same", soft_wrap=True)
 
     def _tell(self, tuned: Tuned) -> None:
         aim = tuned.aim
@@ -166,7 +183,8 @@ class TuneRun:
         out().print(table)
         gains = Table("difference", "tuned − now", box=None)
         for name, gain in tuned.gains.items():
-            gains.add_row(name, difference(gain, name))
+            if name != "cost" or aim.cost_miss is not None:  # nobody gave a cost otherwise
+                gains.add_row(name, difference(gain, name))
         out().print(gains)
         settings = Table("setting", "now", "tuned", "in the folds", box=None)
         for each in tuned.settings:
@@ -187,7 +205,8 @@ class TuneRun:
         if self._calibration is None:
             return False
         if not calibrations.judges:
-            print_error("no judge needs a calibration, or has the labels for one: none is written")
+            told = "no judge needs a calibration, or has the labels for one: none is written"
+            err().print(f"[yellow]note:[/] {told}", soft_wrap=True)
             return False
         lines = self._provenance()
         for each in fitted:
@@ -197,7 +216,7 @@ class TuneRun:
         body = yaml.safe_dump(
             calibrations.model_dump(mode="json", exclude_none=True), sort_keys=False, default_flow_style=None
         )
-        self._calibration.write_text("".join(f"# {line}\n" for line in lines) + body, encoding="utf-8")
+        _write(self._calibration, "".join(f"# {line}\n" for line in lines) + body)
         err().print(f"wrote {safe(str(self._calibration))}", soft_wrap=True)
         return True
 
@@ -225,7 +244,7 @@ class TuneRun:
                 if not each.problem
             },
         )
-        self._out.write_text(text, encoding="utf-8")
+        _write(self._out, text)
         err().print(f"wrote {safe(str(self._out))}", soft_wrap=True)
 
     def _provenance(self) -> list[str]:
@@ -239,3 +258,11 @@ class TuneRun:
             claims=self._found.claims(),
             labels=sum(len(each.labels) for each in responses),
         )
+
+
+def _write(path: Path, text: str) -> None:
+    """Raises OSError that names the file, also where the system does not say which it was."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error

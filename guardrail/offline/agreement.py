@@ -194,6 +194,8 @@ class Agreement:
 
     def lines(self) -> list[str]:
         """For a terminal, with all names escaped; in percent, with 95 % intervals."""
+        if not self.coverage.labelled:
+            return [*_coverage_lines(self.coverage), *(f"! {warning}" for warning in self.warnings)]
         return [
             *_coverage_lines(self.coverage),
             *(f"! {warning}" for warning in self.warnings),
@@ -470,7 +472,8 @@ def _coverage_lines(coverage: LabelCoverage) -> Iterable[str]:
     told = [f"{what} {count:,}" for what, count in left_out.items() if count]
     if told:
         yield f"Left out: {', '.join(told)}"
-    yield "In percent, with 95 % intervals; kappa from -1 to 1."
+    if coverage.labelled:
+        yield "In percent, with 95 % intervals; kappa from -1 to 1."
 
 
 def _level_lines(level: AgreementLevel, passing: str) -> Iterable[str]:

@@ -119,7 +119,7 @@ def four_verdicts(verdict: ResponseVerdict, explanation: str | None = None) -> F
         hallucinated_claims=tuple(
             claim.text for claim in claims if claim.verdict in {Verdict.UNSUPPORTED, Verdict.CONTRADICTED}
         ),
-        overall_assessment=explain(verdict) if explanation is None else explanation,
+        overall_assessment=_assessment(verdict, claims, explanation),
         unverified_claims=_unverified(verdict),
     )
 
@@ -142,7 +142,7 @@ def binary_verdicts(verdict: ResponseVerdict, explanation: str | None = None) ->
         ),
         faithfulness_score=strict_score([claim.verdict for claim in claims]),
         hallucinated_claims=tuple(claim.text for claim in claims if not MEANING[claim.verdict].binary),
-        overall_assessment=explain(verdict) if explanation is None else explanation,
+        overall_assessment=_assessment(verdict, claims, explanation),
         unverified_claims=_unverified(verdict),
     )
 
@@ -193,6 +193,14 @@ def _checked(verdict: ResponseVerdict) -> Sequence[ClaimVerdict]:
             f"verdict of {verdict.response_id!r}: it was stored without its claims; evaluate the answer again"
         )
     return [claim for claim in verdict.claims if claim.verdict is not Verdict.UNVERIFIED]
+
+
+def _assessment(verdict: ResponseVerdict, claims: Sequence[ClaimVerdict], explanation: str | None) -> str:
+    """It speaks of the ``faithfulness_score`` beside it, where the template would of the policy's score."""
+    if explanation is not None and explanation != explain(verdict):
+        return explanation
+    strict = strict_score([claim.verdict for claim in claims])
+    return explain(verdict.model_copy(update={"score": strict}))
 
 
 def _unverified(verdict: ResponseVerdict) -> tuple[str, ...]:

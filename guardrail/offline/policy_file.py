@@ -82,7 +82,11 @@ def figures(tuned: Tuned) -> list[str]:
     lines += [f"Too few labels: {problem}." for problem in tuned.problems]
     before, after = (counts.rates(aim.by) for counts in (tuned.baseline_counts, tuned.held_out))
     lines += [f"  {name}: {rate(after[name])}, before {rate(before[name])}" for name in after]
-    lines += [f"  difference, {name}: {difference(each, name)}" for name, each in tuned.gains.items()]
+    lines += [
+        f"  difference, {name}: {difference(each, name)}"
+        for name, each in tuned.gains.items()
+        if name != "cost" or aim.cost_miss is not None
+    ]
     changed = [each for each in tuned.settings if each.before != each.after]
     lines.append("Changed:" if changed else "Nothing changed.")
     for each in changed:

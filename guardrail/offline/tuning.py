@@ -247,11 +247,25 @@ def _estimate(value: float, drawn: Array) -> Estimate:
     return Estimate(value, float(low), float(high))
 
 
-def for_share(responses: Sequence[Judged], policy: Policy, share: float, by: By) -> tuple[Policy, Rate, Rate]:
-    """Without labels: the policy whose threshold on the score acts on that share of the responses, and the
-    rates before and after.
+@dataclass(frozen=True, slots=True)
+class ForShare:
+    """A policy that acts on at most a share of the responses, and on how many each policy acts.
 
-    By ``flag`` it is ``flag_below``, by the others ``block_below``. It says nothing of right and wrong.
+    ``policy`` is the one that was given if no threshold comes closer to the share. ``next`` is what the next
+    higher threshold acts on, None if there is none; it is more than the share.
+    """
+
+    policy: Policy
+    before: Rate
+    after: Rate
+    next: Rate | None
+
+
+def for_share(responses: Sequence[Judged], policy: Policy, share: float, by: By) -> ForShare:
+    """Without labels: the policy whose threshold on the score acts on that share of the responses.
+
+    By ``flag`` it is ``flag_below``, by the others ``block_below``. It says nothing of right and wrong. Ties
+    of scores may leave less than the share, or nothing.
     Raises InputError where rules alone act on more.
     """
     if not responses:
@@ -275,12 +289,17 @@ def for_share(responses: Sequence[Judged], policy: Policy, share: float, by: By)
         return (cut, policy.block_below) if flags else (max(cut, policy.flag_below), cut)
 
     now = Rate(acted(policy.flag_below, policy.block_below), len(responses))
+    above = None
     for cut in tried:
-        count = acted(*with_cut(cut))
-        if count <= allowed:
-            flag, block = with_cut(cut)
-            chosen = policy.model_copy(update={"flag_below": flag, "block_below": block})
-            return chosen, now, Rate(count, len(responses))
+        acts_on = Rate(acted(*with_cut(cut)), len(responses))
+        if acts_on.count > allowed:
+            above = acts_on
+            continue
+        if acts_on.count <= now.count <= allowed:
+            return ForShare(policy, now, now, above)
+        flag, block = with_cut(cut)
+        chosen = policy.model_copy(update={"flag_below": flag, "block_below": block})
+        return ForShare(chosen, now, acts_on, above)
     least_share = acted(*with_cut(low)) / len(responses)
     raise InputError(
         "share_out_of_reach",

@@ -214,7 +214,8 @@ def test_the_same_input_gives_the_same_events_whatever_the_concurrency(program: 
 
 def test_nothing_in_is_nothing_out(program: Program) -> None:
     done = program("evaluate", "-", "--verdicts", "-", stdin="\n\n")
-    assert (done.returncode, done.stdout) == (0, "")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "error: there is no answer in -" in done.stderr
 
 
 def test_a_policy_can_be_named_for_all_lines(program: Program, tmp_path: Path) -> None:
@@ -477,7 +478,10 @@ def test_a_run_is_resumed_only_with_what_it_was_begun_with(program: Program, tmp
     other = program("evaluate", "in.jsonl", "-o", "out.jsonl", "--resume", "-c", "my.yaml")
     assert other.returncode == 2
     assert "another policy settings" in " ".join(other.stderr.replace("│", " ").split())
-    replaced = program("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml")
+    kept = program("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml")
+    assert kept.returncode == 2
+    assert "a finished run" in " ".join(kept.stderr.replace("│", " ").split())
+    replaced = program("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml", "--overwrite")
     assert replaced.returncode == 0, replaced.stderr
 
 
@@ -609,3 +613,14 @@ def test_verdicts_are_written_as_the_four_verdict_prompt_replies(
     assert wrong["evaluation"]["faithfulness_score"] == 0.5
     assert unreadable["evaluation"] is None
     assert unreadable["error"]
+
+
+def test_some_claims_that_nobody_judged_are_a_failure_too(program: Program, tmp_path: Path) -> None:
+    """A claim without documents needs no model, so not all claims fail where the model can't be reached."""
+    (tmp_path / "my.yaml").write_text(
+        "judge: {kind: llm, llm: {model: m, base_url: 'http://127.0.0.1:1/v1', max_retries: 0}}\n"
+    )
+    bare = json.dumps({"question": "q", "contexts": [], "answer": "The plan costs $49."})
+    done = program("evaluate", "-", "-c", "my.yaml", stdin=f"{answer()}\n{bare}")
+    assert done.returncode == 1
+    assert "of the claims could not be judged: JudgeUnavailable" in done.stderr

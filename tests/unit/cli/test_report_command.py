@@ -39,6 +39,13 @@ def test_it_writes_a_page_and_says_what_is_in_it(
     assert '<h1 dir="auto">Nightly &lt;run&gt;</h1>' in target.read_text("utf-8")
 
 
+def test_a_full_disk_names_the_file(program: Program, files: tuple[str, str]) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    done = program("report", files[0], "--out", "/dev/full")
+    assert (done.returncode, "/dev/full: No space left" in done.stderr) == (1, True)
+
+
 def test_json_alone_is_on_stdout(runner: CliRunner, files: tuple[str, str], tmp_path: Path) -> None:
     target = tmp_path / "page.html"
     done = runner.invoke(app, ["report", *files, "-o", str(target), "--json"])

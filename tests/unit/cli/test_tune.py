@@ -132,6 +132,31 @@ def test_a_share_without_labels_is_marked_as_such(tune: Tune, tmp_path: Path) ->
     load_settings(tmp_path / "suggested.yaml")
 
 
+def test_a_share_that_ties_leave_out_of_reach_is_written_only_with_force(tune: Tune, tmp_path: Path) -> None:
+    tied = [judged(f"r{n}", [claim(f"r{n}", 0, S, 0.5)]) for n in range(20)]
+    verdicts, _ = records(tmp_path, tied)
+    arguments = (verdicts, "--share", "0.1", "--out", "suggested.yaml")
+    result = tune(*arguments)
+    assert result.exit_code == 0, result.stderr
+    assert "acts on nothing; the next one acts on 100.0" in result.stdout
+    assert "nothing is written" in result.stderr
+    assert not (tmp_path / "suggested.yaml").exists()
+    assert tune(*arguments, "--force").exit_code == 0
+    assert (tmp_path / "suggested.yaml").exists()
+
+
+def test_a_calibration_without_the_labels_for_it_is_an_error_alone_and_a_note_beside_a_policy(
+    tune: Tune, tmp_path: Path
+) -> None:
+    verdicts, labels = records(tmp_path, answers(60))
+    alone = tune(verdicts, "-l", labels, "--calibration", "c.yaml")
+    assert (alone.exit_code, "error: no judge has the labels" in alone.stderr) == (1, True)
+    beside = tune(verdicts, "-l", labels, "--catch", "0.9", "--calibration", "c.yaml", "--force")
+    assert (beside.exit_code, "note: no judge needs" in beside.stderr) == (0, True)
+    assert "cost" not in beside.stdout
+    assert not (tmp_path / "c.yaml").exists()
+
+
 def test_calibrations_are_written_beside_the_policy_and_named_by_it(
     tune: Tune, runner: CliRunner, tmp_path: Path
 ) -> None:

@@ -221,12 +221,30 @@ def test_labels_needed_is_the_least_number_with_so_narrow_an_interval() -> None:
 @pytest.mark.parametrize(("by", "setting"), [("flag", "flag_below"), ("block", "block_below")])
 def test_without_labels_a_share_of_the_traffic_is_acted_on(by: Any, setting: str) -> None:
     responses = [judged(f"r{n}", [claim(f"r{n}", 0, S, round(n / 200, 4))]) for n in range(200)]
-    policy, _, after = for_share(responses, Policy(**ALONE, mode="hold"), 0.1, by)
+    found = for_share(responses, Policy(**ALONE, mode="hold"), 0.1, by)
+    policy, after = found.policy, found.after
     assert (after.count, after.total) == (20, 200)
     assert getattr(policy, setting) == pytest.approx(0.1, abs=0.001)
     decisions = [redecide(policy, by_segment(each.claims)).decision for each in responses]
     assert sum(decision is not Decision.RELEASE for decision in decisions) >= 20
     Policy.model_validate(policy.model_dump())
+
+
+def test_a_policy_that_acts_on_the_share_already_is_kept() -> None:
+    responses = [judged(f"r{n}", [claim(f"r{n}", 0, S, round(n / 200, 4))]) for n in range(200)]
+    own = Policy(**ALONE | {"flag_below": 0.0999}, mode="hold")
+    found = for_share(responses, own, 0.1, "flag")
+    assert found.policy is own
+    assert found.before == found.after
+    assert found.after.count == 20
+
+
+def test_ties_that_leave_nothing_tell_what_the_next_threshold_acts_on() -> None:
+    responses = [judged(f"r{n}", [claim(f"r{n}", 0, S, 0.5)]) for n in range(20)]
+    found = for_share(responses, Policy(**ALONE | {"flag_below": 0.55}, mode="hold"), 0.1, "flag")
+    assert (found.before.count, found.after.count) == (20, 0)
+    assert found.next is not None
+    assert found.next.count == 20
 
 
 def test_a_share_below_what_rules_act_on_is_out_of_reach() -> None:
