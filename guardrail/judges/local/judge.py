@@ -173,7 +173,10 @@ class LocalJudge:
                 if not loop.is_closed():
                     loop.call_soon_threadsafe(turns.close)
         self._pool.shutdown(wait=False, cancel_futures=True)
-        await asyncio.to_thread(self._checker.close)
+        try:
+            await asyncio.to_thread(self._checker.close)
+        except RuntimeError:  # the interpreter is ending, and gives threads no more work
+            self._checker.close()
 
     def _judge(
         self,
