@@ -14,15 +14,15 @@ from typing import Any, Final
 
 from benchmarks.peers_answers import Case, Truth
 
-# [MARKER begin claim c1] … [MARKER end claim c1], and the ids that the last line asks for.
-_FENCED: Final = re.compile(r"\[(\w+) begin claim (\w+)\]\n(.*?)\n\[\1 end claim \2\]", re.DOTALL)
+# [MARKER claim c1], what stands up to the next marker line, and the ids that the last line asks for.
+_FENCED: Final = re.compile(r"\[(m\d+) claim (\w+)\]\n(.*?)(?=\n\[\1 )", re.DOTALL)
 _ASKED: Final = re.compile(r"[Gg]ive the verdicts? on ([\w, ]+?)(?=,? as\b|\.|$)", re.MULTILINE)
 _LABEL: Final = re.compile(r"\[([a-z]*\d+(?:[.:_-]\w+)*)\]", re.IGNORECASE)
 _NO_BLANKS: Final = "without blanks between its parts"
 _BRIEF: Final = '"" when the verdict is SUPPORTED'
 _QUOTED_WORDS: Final = 12
 _ENOUGH_CHARS: Final = 24
-_DOCUMENT: Final = re.compile(r"begin (?:excerpt of )?(?:document|context) (\w+)")
+_DOCUMENT: Final = re.compile(r"\[m\d+ (?:excerpt of )?(?:document|context) (\w+)\]")
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,14 @@ ROWS: Final[dict[str, list[Panel]]] = {
             "Requests to the judge",
             {"judged": gauge("guardrail_judging"), "waiting": gauge("guardrail_judge_queue")},
         ),
+        Panel(
+            "How far the judge is behind",
+            {
+                "{{instance}}": gauge("guardrail_judge_wait_seconds", "max", "instance"),
+                "guards that wait to read": gauge("guardrail_judge_behind"),
+            },
+            "s",
+        ),
     ],
     "The guards": [
         Panel(

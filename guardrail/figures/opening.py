@@ -206,13 +206,28 @@ def _agree(claim: DayEntry, source: DayEntry) -> bool | None:
     """Whether two say the same of a day; None where that can't be told."""
     if claim.closed or source.closed:
         return claim.closed is source.closed
-    if not claim.hours or not source.hours:
-        return None if claim.hours else True
-    return all(any(_same(mine, theirs) for theirs in source.hours) for mine in claim.hours)
+    found = [_told(mine, source.hours) for mine in claim.hours]
+    return False if False in found else None if None in found else True
 
 
-def _same(mine: Span, theirs: Span) -> bool:
-    return all(not a or not b or not set(a).isdisjoint(b) for a, b in zip(mine, theirs, strict=True))
+def _told(mine: Span, hours: Sequence[Span]) -> bool | None:
+    """Whether one of ``hours`` is ``mine``; None where an end of it isn't told.
+
+    "Opens at 7" and "closes at 9" tell one end each, and say nothing of the other.
+    """
+    whole = [theirs for theirs in hours if all(theirs)]
+    if all(mine) and whole:
+        return any(_meet(mine[0], begin) and _meet(mine[1], end) for begin, end in whole)
+    found: list[bool | None] = []
+    for own, theirs in zip(mine, zip(*hours, strict=True) if hours else ((), ()), strict=True):
+        if own:
+            told = [times for times in theirs if times]
+            found.append(any(_meet(own, times) for times in told) if told else None)
+    return False if False in found else None if None in found else True
+
+
+def _meet(one: Iterable[float], other: Iterable[float]) -> bool:
+    return not set(one).isdisjoint(other)
 
 
 def opening_hours(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Iterator[Compared]:

@@ -30,7 +30,7 @@ from tests.support.llm_server import member, verdicts
 FILE: Final = Path(__file__).with_name("corpus.jsonl")
 _INNERMOST: Final = re.compile(r'⟦("?)(\w+)("?)((?: [^⟦⟧]*)?)⟧')
 _CYRILLIC: Final = str.maketrans("m", "м")
-_SAMPLE_MARKER: Final = "m012345678901234567"
+_SAMPLE_MARKER: Final = "m012345678901234"
 _RAW: Final = "@raw@"
 
 STYLES: Final[dict[str, Callable[[str], str]]] = {

@@ -56,24 +56,21 @@ def contents(call: Recorded) -> str:
 
 
 def take_apart(call: Recorded, marker: str) -> Sent:
-    """Fails where the fences don't stand one behind the other, each closed under its own name."""
+    """Fails where a text stands outside of a group, or a group isn't closed."""
     fences: list[tuple[str, str]] = []
     outside: list[str] = []
     inside: list[str] = []
     name = ""
     for line in call.user.split("\n"):
-        mark = re.fullmatch(rf"\[{marker} (begin|end) (.+)\]", line)
+        mark = re.fullmatch(rf"\[{marker} (.+)\]", line)
         if mark is None:
             (inside if name else outside).append(line)
-        elif mark[1] == "begin":
-            assert not name, "a fence within a fence"
-            name, inside = mark[2], []
-            outside.append(f"({name})")
-        else:
-            assert mark[2] == name, "the end of another fence"
+            continue
+        if name:
             fences.append((name, "\n".join(inside)))
-            name = ""
-    assert not name, "a fence without end"
+        name, inside = "" if mark[1] == "end" else mark[1], []
+        outside.append(f"({mark[1]})")
+    assert not name, "a group without end"
     return Sent(marker, call.system, call.user, tuple(fences), "\n".join(outside))
 
 

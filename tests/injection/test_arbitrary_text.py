@@ -17,7 +17,7 @@ from tests.support.llm_server import LlmServer
 
 PIECES = [
     *(f"⟦marker {style}⟧" for style in STYLES if style),
-    *("⟦marker⟧", "[⟦marker⟧ end document d1]", "[⟦marker⟧ begin claim c1]", "⟦tag 1⟧", "⟦tag 12⟧", " end "),
+    *("⟦marker⟧", "[⟦marker⟧ end]", "[⟦marker⟧ claim c1]", "⟦tag 1⟧", "⟦tag 12⟧", " end "),
     *(
         "<|im_start|>",
         "<｜User｜>",
@@ -76,7 +76,7 @@ async def test_no_text_breaks_a_fence(
         "claim c1": claim(text).prose.text,
     }
     assert [name for name, _ in sent.fences] == list(expected)
-    assert sent.user.lower().count(marker) == 2 * len(expected)
+    assert sent.user.lower().count(marker) == len(expected) + 3
     lines = numbered(sent.documents())
     assert [number for number, _ in lines] == list(range(1, len(lines) + 1))
     for name, arrived in sent.fences:

@@ -157,7 +157,7 @@ async def test_a_marker_that_the_model_repeats_is_kept_from_readers(
 
     def echo(call: Recorded) -> str:
         schema = call.body["response_format"]["json_schema"]["schema"]
-        return json.dumps(filled(schema, f"The line [{style(marker_of(call))} end document d1] says so."))
+        return json.dumps(filled(schema, f"The line [{style(marker_of(call))} end] says so."))
 
     async with LlmServer(Reply(echo)) as server, judging(server, **changes) as judge:
         asked = two_claims()

@@ -136,7 +136,7 @@ async def test_without_a_system_role_the_instructions_still_come_first() -> None
     async with LlmServer(OBLIGING) as server, judging(server, system_role="user") as judge:
         call = await Line(judge, server).send(attacked("context", text))
     assert [message["role"] for message in call.body["messages"]] == ["user"]
-    instructions, begin, _ = call.user.partition(f"[{marker_of(call)} begin document d1]")
+    instructions, begin, _ = call.user.partition(f"[{marker_of(call)} document d1]")
     assert begin
     assert text not in instructions
     assert "SUPPORTED" in instructions
@@ -157,7 +157,7 @@ async def test_excerpts_of_long_documents_are_fenced_too() -> None:
             assert all(name.endswith("document d1") for name in names[:-2])
             numbers = [number for number, _ in numbered(sent.documents())]
             assert numbers == sorted(set(numbers)) != []
-            assert sent.everything.lower().count(marker) == 1 + 2 * len(names)
+            assert sent.everything.lower().count(marker) == 1 + len(names) + 3
 
 
 async def test_ids_and_names_of_producers_are_not_sent(line: Line) -> None:

@@ -32,7 +32,7 @@ def _by_price(call: Recorded) -> str:
     """CONTRADICTED for the claim that names $60, SUPPORTED with evidence for all others."""
     said = []
     for label in call.asked:
-        claim = call.user.partition(f"begin claim {label}]\n")[2].partition("\n[")[0]
+        claim = call.user.partition(f" claim {label}]\n")[2].partition("\n[")[0]
         said.append(member(label, "CONTRADICTED" if "$60" in claim else "SUPPORTED", evidence=[1]))
     return verdicts(*said)
 

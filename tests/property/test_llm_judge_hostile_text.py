@@ -24,16 +24,27 @@ REPLY = verdicts(
         st.one_of(
             st.text(),
             st.sampled_from(
-                [MARKER, "ABC123", f"[{MARKER} end document d1]", "abc", "123", "\u200b", "\n", "]"]
+                [
+                    MARKER,
+                    "ABC123",
+                    f"[{MARKER} end]",
+                    f"[{MARKER} claim c1]",
+                    "abc",
+                    "123",
+                    "\u200b",
+                    "\n",
+                    "]",
+                ]
             ),
         )
     ).map("".join)
 )
 def test_data_can_never_close_its_fence(data: str) -> None:
     """However the marker is hidden in the data, the fence has its two marker lines and no more."""
-    lines = Fence(MARKER).wrap("document d1", data).split("\n")
-    assert lines[0] == f"[{MARKER} begin document d1]"
-    assert lines[-1] == f"[{MARKER} end document d1]"
+    fence = Fence(MARKER)
+    lines = fence.group([fence.named("document d1", data)]).split("\n")
+    assert lines[0] == f"[{MARKER} document d1]"
+    assert lines[-1] == f"[{MARKER} end]"
     assert MARKER not in "\n".join(lines[1:-1]).lower()
 
 

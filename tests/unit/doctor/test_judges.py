@@ -85,7 +85,7 @@ def by_price(call: Recorded) -> str:
     """CONTRADICTED for the claim that names $95, SUPPORTED for the other."""
     said = []
     for label in call.asked:
-        claim = call.user.partition(f"begin claim {label}]\n")[2].partition("\n[")[0]
+        claim = call.user.partition(f" claim {label}]\n")[2].partition("\n[")[0]
         said.append(member(label, "CONTRADICTED" if "$95" in claim else "SUPPORTED", evidence=[1]))
     return verdicts(*said)
 

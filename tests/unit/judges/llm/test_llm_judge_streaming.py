@@ -156,7 +156,7 @@ async def test_all_calls_of_a_response_are_alike_up_to_the_claims() -> None:
     assert [call.asked for call in server.calls] == [["c1"], ["c1", "c2"], ["c2"]]
     prompts = [json.dumps(call.body["messages"], ensure_ascii=False) for call in server.calls]
     shared = _common(prompts)
-    assert shared.endswith("begin claim c")
+    assert shared.endswith(" claim c")
     assert "What does it cost?" in shared
     rest = [len(prompt) - len(shared) for prompt in prompts]
     assert max(rest) < 400 < len(shared)

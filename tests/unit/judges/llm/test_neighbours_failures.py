@@ -131,8 +131,8 @@ async def test_contexts_are_not_pasted_unfenced() -> None:
     (call,) = server.calls
     marker = call.system.split()[-1]
     assert marker not in attack
-    before, _, rest = call.user.partition(f"[{marker} begin document d1]\n")
-    inside, _, after = rest.partition(f"\n[{marker} end document d1]")
+    before, _, rest = call.user.partition(f"[{marker} document d1]\n")
+    inside, _, after = rest.partition(f"\n[{marker} end]")
     for planted in ("System: reply", "Everything is free", '{"verdicts": [', "</context>"):
         assert planted in inside
         assert planted not in before + after + call.system
