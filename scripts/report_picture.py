@@ -1,11 +1,12 @@
-"""Draws docs/report.png and report-answers.png, and writes examples/results.jsonl.
+"""Draws docs/report.png, report-answers.png and tuning-report.png, and writes examples/results.jsonl.
 
 .venv/bin/python -m scripts.report_picture
 .venv/bin/python -m scripts.report_picture --keep FOLDER  # also the two results files and the report
 
 For the pictures the local judge judges the answers of ``tests/chat_answers/development``, and two policies
 decide on its verdicts. Routes and names of models are made up; which of two twins is wrong is their label.
-For the example it judges the answers of the demo under the demo's policies.
+For the example it judges the answers of the demo under the demo's policies. The report of tuning is that of
+``docs/tune.md``: the answers of ``examples/tuning``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
@@ -48,6 +51,7 @@ MODELS: Final = ("small-model", "large-model")
 SHOWN_SCORES: Final = ("severity_weighted", "strict", "ragas", "llama_index")
 PICTURES: Final = (("report", ".top", "#scores svg.chart"), ("report-answers", "#worst", "#r2"))
 """Their names, and the first and the last thing on them."""
+TUNING_PICTURES: Final = (("tuning-report", ".top", "#scores svg.chart"),)
 CAREFUL: Final = Policy.model_validate(
     {
         "name": "careful",
@@ -191,15 +195,15 @@ def write(path: Path, results: list[EvaluationResult]) -> None:
     path.write_bytes(b"".join(each.to_json() + b"\n" for each in results))
 
 
-async def draw(page_file: Path) -> None:
-    """The top of the report, and its worst answers."""
+async def draw(page_file: Path, pictures: Iterable[tuple[str, str, str]]) -> None:
+    """Parts of a page, each from the first to the last thing that is named."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
         page = await browser.new_page(viewport={"width": 1120, "height": 900}, device_scale_factor=1.2)
         await page.goto(page_file.as_uri())
-        for name, first, last in PICTURES:
+        for name, first, last in pictures:
             start = await page.locator(first).first.bounding_box()
             end = await page.locator(last).first.bounding_box()
             assert start is not None  # noqa: S101 - the page has both
@@ -211,6 +215,20 @@ async def draw(page_file: Path) -> None:
                 clip={"x": 0, "y": max(0, top), "width": 1120, "height": bottom - max(0, top)},
             )
         await browser.close()
+
+
+def tuned(folder: Path) -> Path:
+    """The report of the second example of ``docs/tune.md``, by its commands."""
+    guardrail = Path(sys.executable).with_name("guardrail")
+    for arguments in (
+        "evaluate answers.jsonl --out results.jsonl --overwrite",
+        "tune results.jsonl -l labels.jsonl --catch 0.9 --by withhold --report tuning.html",
+    ):
+        for name in ("answers.jsonl", "labels.jsonl"):
+            shutil.copy(ROOT / "examples" / "tuning" / name, folder)
+        command = [guardrail, *arguments.split()]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)  # noqa: S603 - our own
+    return folder / "tuning.html"
 
 
 async def main() -> None:
@@ -234,7 +252,8 @@ async def main() -> None:
             {"judge": "local", "policy": "strict", "source": "tests/chat_answers/development"},
         )
         write_report(run, folder / "report.html", title="Faithfulness of our assistant")
-        await draw(folder / "report.html")
+        await draw(folder / "report.html", PICTURES)
+        await draw(tuned(folder), TUNING_PICTURES)
 
 
 if __name__ == "__main__":

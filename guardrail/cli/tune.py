@@ -21,7 +21,7 @@ EPILOG = """[bold]Examples[/]
 
 guardrail tune results.jsonl --labels labels.jsonl --catch 0.95 --of critical --by withhold --out tuned.yaml
 
-guardrail tune results.jsonl --cost-miss 50 --cost-false 1 --plots plots
+guardrail tune results.jsonl --cost-miss 50 --cost-false 1 --report tuning.html
 
 guardrail tune verdicts.jsonl --share 0.02 --out suggested.yaml
 
@@ -181,6 +181,15 @@ def tune_command(
             help="Draw scores, precision and recall, and costs as PNG there (extra tune).",
         ),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.html",
+            rich_help_panel=_OUTPUT,
+            show_default=False,
+            help="Write what was found, with these pictures, as one page there (extra report).",
+        ),
+    ] = None,
     force: Annotated[
         bool,
         typer.Option(
@@ -210,18 +219,20 @@ def tune_command(
             f"judge.calibration: {settings.judge.calibration} is applied already, and --calibration would be "
             "fitted on top of it; take the setting out, and judge the answers again"
         )
-    _check_places(config, out, calibration)
+    _check_places(config, out, calibration, report)
     if plots is not None:
         from guardrail.offline.plots import require_matplotlib
 
         require_matplotlib()
-    files = [*records, *(labels or [])]
+    if report is not None:
+        import guardrail.offline.tuning_report  # noqa: F401 - says now if the extra is missing
+    files = list(dict.fromkeys([*records, *(labels or [])]))
     found = read_labelled(records, labels or [])
     _tell_left_out(found)
     if not found.responses:
         print_error("there is no answer in the records that was judged to its end; nothing to tune")
         raise typer.Exit(EXIT_FAILED)
-    run = TuneRun(base, files, found, out, name, calibration, force)
+    run = TuneRun(base, files, found, out, name, calibration, report, force)
     if share is not None:
         run.suggest(share, by)
         return
@@ -234,6 +245,8 @@ def tune_command(
     fitted_bands = [] if bands is None else run.fit_bands(bands, settings.judge.cascade.first)
     fitted = [] if calibration is None else run.calibrate(seed)
     if aim is None:
+        if report is not None:
+            raise typer.BadParameter("--report needs an aim, or --share", param_hint="--report")
         run.write_calibration_alone(fitted)
         run.write_bands_alone(fitted_bands)
         return
@@ -243,7 +256,7 @@ def tune_command(
     tuned = run.tune(aim, varied, mildest, folds, seed)
     if plots is not None:
         run.draw(plots, tuned, mildest, fitted)
-    run.write(tuned, fitted, fitted_bands)
+    run.write(tuned, mildest, fitted, fitted_bands)
 
 
 def _policy(settings: Settings, name: str | None) -> Policy:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 import yaml
@@ -19,13 +20,17 @@ from guardrail.events import Verdict
 from guardrail.offline.aims import Aim, By
 from guardrail.offline.bands import FittedBand, fit_bands
 from guardrail.offline.calibration import Fitted, calibrated, calibrating, calibrations_of, fit_calibrations
-from guardrail.offline.labelled import Judged, LabelledAnswers
+from guardrail.offline.curves import TuningCurves, tuning_curves
+from guardrail.offline.labelled import LabelledAnswers
 from guardrail.offline.plots import draw, draw_calibration
 from guardrail.offline.policy_file import difference, figures, number, provenance, rate, written
 from guardrail.offline.search import Vary
 from guardrail.offline.tuning import Tuned, for_share, tune
 from guardrail.policy import Policy
 from guardrail.printable import escape_controls
+
+if TYPE_CHECKING:
+    from guardrail.offline.tuning_report import TuningPage
 
 
 class TuneRun:
@@ -39,6 +44,7 @@ class TuneRun:
         out: Path | None,
         name: str | None,
         calibration: Path | None,
+        report: Path | None,
         force: bool,
     ) -> None:
         self._base = base
@@ -47,6 +53,7 @@ class TuneRun:
         self._out = out
         self._name = name
         self._calibration = calibration
+        self._report = report
         self._force = force
 
     def suggest(self, share: float, by: By) -> None:
@@ -72,6 +79,12 @@ class TuneRun:
             self._tell_unwritten()
         else:
             self._write_policy(found.policy, lines)
+        if self._report is not None:
+            from guardrail.offline.tuning_report import write_suggestion_report
+
+            page = self._page(found.policy, lines, lines[4:], lines[:1], written=not useless or self._force)
+            write_suggestion_report(self._report, page, found, self._base, by, share, self._found.responses)
+            err().print(f"wrote {safe(str(self._report))}", soft_wrap=True)
 
     def calibrate(self, seed: int) -> list[Fitted]:
         """Calibrations, and what is said of them."""
@@ -128,28 +141,94 @@ class TuneRun:
 
     def draw(self, folder: Path, tuned: Tuned, mildest: Verdict, fitted: Sequence[Fitted]) -> None:
         """The pictures."""
-        calibrations = calibrations_of(fitted)
-        responses: list[Judged] = [calibrated(each, calibrations) for each in self._found.responses]
-        drawn = draw(folder, tuned, responses, mildest)
+        drawn = draw(folder, self._curves(tuned, mildest, fitted), tuned.aim)
         for place, each in enumerate(fitted, 1):
             if each.after:
                 drawn.append(draw_calibration(folder / f"calibration-{place}-{each.probability}.png", each))
         for path in drawn:
             err().print(f"drew {safe(str(path))}", soft_wrap=True)
 
-    def write(self, tuned: Tuned, fitted: Sequence[Fitted], bands: Sequence[FittedBand]) -> None:
+    def write(
+        self, tuned: Tuned, mildest: Verdict, fitted: Sequence[Fitted], bands: Sequence[FittedBand]
+    ) -> None:
         """The files, unless there is a reason not to. Raises typer.Exit with the status."""
         for problem in tuned.problems:
             print_error(f"too few labels: {problem}")
         useless = bool(tuned.problems) or tuned.verdict == "keep"
         wanted = self._out is not None or self._calibration is not None
-        if wanted and useless and not self._force:
+        writes = wanted and (not useless or self._force)
+        if wanted and not writes:
             self._tell_unwritten()
-        elif wanted:
-            calibrated = self._write_calibration(fitted)
+        calibrated = writes and self._write_calibration(fitted)
+        if writes:
             self._write_policy(tuned.policy, figures(tuned), calibrated=calibrated, bands=bands)
+        if self._report is not None:
+            self._write_report(self._report, tuned, mildest, fitted, bands, written=writes)
         if tuned.problems and not self._force:
             raise typer.Exit(1)
+
+    def _curves(self, tuned: Tuned, mildest: Verdict, fitted: Sequence[Fitted]) -> TuningCurves:
+        calibrations = calibrations_of(fitted)
+        return tuning_curves(
+            tuned, [calibrated(each, calibrations) for each in self._found.responses], mildest
+        )
+
+    def _write_report(
+        self,
+        path: Path,
+        tuned: Tuned,
+        mildest: Verdict,
+        fitted: Sequence[Fitted],
+        bands: Sequence[FittedBand],
+        *,
+        written: bool,
+    ) -> None:
+        from guardrail.offline.tuning_report import write_tuning_report
+
+        findings = [f"{tuned.why[0].upper()}{tuned.why[1:]}."]
+        if tuned.shortfall:
+            findings.append(f"The aim is not reached on answers held out: {tuned.shortfall}.")
+        findings += _left_out(tuned)
+        warnings = [f"Too few labels: {problem}." for problem in tuned.problems]
+        page = self._page(tuned.policy, figures(tuned), findings, warnings, fitted, bands, written=written)
+        write_tuning_report(path, page, tuned, self._curves(tuned, mildest, fitted))
+        err().print(f"wrote {safe(str(path))}", soft_wrap=True)
+
+    def _page(
+        self,
+        policy: Policy,
+        lines: Sequence[str],
+        findings: Sequence[str],
+        warnings: Sequence[str],
+        fitted: Sequence[Fitted] = (),
+        bands: Sequence[FittedBand] = (),
+        *,
+        written: bool,
+    ) -> TuningPage:
+        from guardrail.offline.tuning_report import TuningPage
+
+        if written and self._out is not None:
+            where = f"Written to {self._out}."
+        elif self._out is not None:
+            where = "Not written to a file: see the summary."
+        else:
+            where = "Not written to a file: --out FILE.yaml would."
+        calibrates = self._calibration is not None and bool(calibrations_of(fitted).judges)
+        return TuningPage(
+            name=f"policy {self._base.name}",
+            settings={
+                "answers": f"{len(self._found.responses):,}",
+                "claims": f"{self._found.claims():,}",
+                "labels": f"{self._labels():,}",
+                "files": ", ".join(str(path) for path in self._files),
+            },
+            findings=findings,
+            warnings=warnings,
+            policy_text=self._policy_text(policy, lines, calibrated=calibrates, bands=bands),
+            where=where,
+            fitted=fitted,
+            bands=bands,
+        )
 
     def write_calibration_alone(self, fitted: Sequence[Fitted]) -> None:
         """Without an aim: the calibrations, with a word on thresholds."""
@@ -191,10 +270,8 @@ class TuneRun:
             spread = " ".join(number(value) for value in each.folds)
             settings.add_row(each.name, number(each.before), number(each.after), spread)
         out().print(settings)
-        left = [f"{tuned.unknown:,} answers without a label that tells"] if tuned.unknown else []
-        left += [f"{tuned.others:,} answers with lesser errors only"] if tuned.others else []
-        if left:
-            out().print(f"Left out: {' and '.join(left)}.", soft_wrap=True)
+        for told in _left_out(tuned):
+            out().print(told, soft_wrap=True)
         if tuned.shortfall:
             told = f"The aim is not reached on answers held out: {tuned.shortfall}."
             out().print(told, soft_wrap=True, style="bold")
@@ -230,11 +307,18 @@ class TuneRun:
     ) -> None:
         if self._out is None:
             return
+        _write(self._out, self._policy_text(policy, lines, calibrated=calibrated, bands=bands))
+        err().print(f"wrote {safe(str(self._out))}", soft_wrap=True)
+
+    def _policy_text(
+        self, policy: Policy, lines: Sequence[str], *, calibrated: bool, bands: Sequence[FittedBand]
+    ) -> str:
         beside = None
         if calibrated and self._calibration is not None:
-            beside = os.path.relpath(self._calibration, self._out.parent or ".")
+            place = "." if self._out is None else self._out.parent or "."
+            beside = os.path.relpath(self._calibration, place)
         update = {"version": f"tuned-{policy.ref.digest}", "name": self._name or policy.name}
-        text = written(
+        return written(
             policy.model_copy(update=update),
             [*self._provenance(), *(escape_controls(line) for line in lines)],
             calibration=beside,
@@ -244,8 +328,6 @@ class TuneRun:
                 if not each.problem
             },
         )
-        _write(self._out, text)
-        err().print(f"wrote {safe(str(self._out))}", soft_wrap=True)
 
     def _provenance(self) -> list[str]:
         responses = self._found.responses
@@ -256,8 +338,17 @@ class TuneRun:
             date=datetime.now(UTC).date().isoformat(),
             responses=len(responses),
             claims=self._found.claims(),
-            labels=sum(len(each.labels) for each in responses),
+            labels=self._labels(),
         )
+
+    def _labels(self) -> int:
+        return sum(len(each.labels) for each in self._found.responses)
+
+
+def _left_out(tuned: Tuned) -> list[str]:
+    left = [f"{tuned.unknown:,} answers without a label that tells"] if tuned.unknown else []
+    left += [f"{tuned.others:,} answers with lesser errors only"] if tuned.others else []
+    return [f"Left out: {' and '.join(left)}."] if left else []
 
 
 def _write(path: Path, text: str) -> None:

@@ -13,11 +13,14 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from guardrail.events import ClaimVerdict, Decision, Label, ResponseVerdict, Severity, Verdict
 from guardrail.offline import statistics
+from guardrail.offline.curves import Line, costs_by_threshold, precision_recall
 from guardrail.offline.results import EvaluationResult
 from guardrail.offline.scores import score_value
 from guardrail.offline.statistics import Bin, Estimate, Rate, bootstrap, percent, reliability, without_nan
@@ -28,6 +31,8 @@ FEW: Final = 10
 """Below so many right or wrong ones a figure says nothing."""
 ROUGH: Final = 50
 """Below so many it says little: its interval is wide."""
+MISS_COSTS: Final = (1, 5, 20)
+"""What a wrong answer that passes may cost, in false alarms: the curves of a report."""
 SLICES: Final = ("route", "generator_model", "tenant", "severity", "category")
 _MOST_VALUES: Final = 20
 _MANY: Final = 20_000
@@ -83,6 +88,10 @@ class AgreementLevel:
     """The same of the right ones."""
     figures: Mapping[str, Estimate]
     bins: tuple[Bin, ...] = ()
+    precision_recall: Line = ()
+    """Of answers, by the score: recall and precision of the wrong ones as the threshold rises."""
+    costs: Mapping[int, Line] = field(default_factory=dict)
+    """Of answers, by what a miss costs in false alarms: the mean cost of acting below a score."""
 
     def data(self) -> dict[str, Any]:
         """As JSON, with null for what can't be given."""
@@ -306,6 +315,9 @@ class _Measure:
         ]
         right = [answer for answer, truth in known if truth]
         wrong = [answer for answer, truth in known if not truth]
+        pairs = [pair for group in scored for pair in group]
+        errors = np.array([not truth for truth, _ in pairs], dtype=bool)
+        values = np.array([value for _, value in pairs], dtype=float)
         return AgreementLevel(
             "answers",
             len(right),
@@ -313,6 +325,8 @@ class _Measure:
             Rate(sum(not _is_released(answer) for answer in wrong), len(wrong)),
             Rate(sum(not _is_released(answer) for answer in right), len(right)),
             self._figures(said, scored, calibrated=False),
+            precision_recall=precision_recall(errors, values),
+            costs={miss: costs_by_threshold(errors, values, miss) for miss in MISS_COSTS},
         )
 
     def slices(self, name: str, answers: Sequence[_JudgedAnswer]) -> dict[str, SliceAgreement]:

@@ -37,6 +37,31 @@ class Stack(NamedTuple):
     counts: Sequence[int]
 
 
+class Upright(NamedTuple):
+    """A line from top to bottom at ``x``, 0 to 1, with what it stands for written at its head."""
+
+    style: str
+    name: str
+    x: float
+
+
+class Curve(NamedTuple):
+    """A line through points (x from 0 to 1, y from 0 on), and the class of its colour."""
+
+    style: str
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+class Spot(NamedTuple):
+    """A point that stands for something of its own."""
+
+    style: str
+    name: str
+    x: float
+    y: float
+
+
 def bar(parts: Sequence[Part]) -> Markup:
     """Shares of a whole, side by side over the width that there is."""
     whole = sum(part.number for part in parts)
@@ -59,8 +84,8 @@ def bar(parts: Sequence[Part]) -> Markup:
     )
 
 
-def histogram(stacks: Sequence[Stack], mean: float, label: str) -> Markup:
-    """Stacked columns over 0 to 1, with the mean as a line; ``nan`` for none."""
+def histogram(stacks: Sequence[Stack], lines: Sequence[Upright], label: str) -> Markup:
+    """Stacked columns over 0 to 1, with named lines; those at ``nan`` are left out."""
     bins = len(stacks[0].counts)
     highest = max((sum(stack.counts[at] for stack in stacks) for at in range(bins)), default=0)
     top, ticks = _ticks(highest)
@@ -76,19 +101,51 @@ def histogram(stacks: Sequence[Stack], mean: float, label: str) -> Markup:
             y -= height
             title = f"{at / bins:.2f} to {(at + 1) / bins:.2f}, {stack.name}: {count:,}"
             pieces += _column(stack.style, _LEFT + at * step + 1.5, y, step - 3, height, title)
-    for tenth in range(11):
-        x = _LEFT + (_WIDTH - _LEFT - _RIGHT) * tenth / 10
-        pieces.append(_text(x, _HEIGHT - _BOTTOM + 18, f"{tenth / 10:.1f}", "middle"))
-    if not math.isnan(mean):
-        x = _LEFT + (_WIDTH - _LEFT - _RIGHT) * mean
+    pieces += _tenths()
+    pieces += _uprights(lines)
+    return _chart(pieces, label)
+
+
+def curve(
+    drawn: Sequence[Curve],
+    label: str,
+    *,
+    points: Sequence[Spot] = (),
+    lines: Sequence[Upright] = (),
+    top: float | None = None,
+) -> Markup:
+    """Curves over 0 to 1, up to ``top`` (by default the highest drawn), with named points and lines."""
+    highest = max((point[1] for each in drawn for point in each.points), default=0.0)
+    high = top if top is not None else _round_up(highest)
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return _across(x), _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * min(1.0, y / high)
+
+    pieces = []
+    for quarter in range(5):
+        y = place(0.0, high * quarter / 4)[1]
         pieces.append(
-            Markup('<line class="mean" x1="{0:.1f}" x2="{0:.1f}" y1="{1}" y2="{2}"/>').format(
-                x, _TOP - 6, _HEIGHT - _BOTTOM
+            Markup('<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(
+                _LEFT, _WIDTH - _RIGHT, y, y
             )
         )
-        anchor = "end" if mean > 0.9 else "start"
+        pieces.append(_text(_LEFT - 8, y + 4, f"{high * quarter / 4:.3g}", "end"))
+    pieces += _tenths()
+    for each in drawn:
+        path = " ".join("{:.1f},{:.1f}".format(*place(x, y)) for x, y in each.points)
         pieces.append(
-            _text(x + (-6 if anchor == "end" else 6), _TOP - 8, f"mean {mean:.2f}", anchor, "strong")
+            Markup('<polyline class="{}" points="{}"><title>{}</title></polyline>').format(
+                f"curve {each.style}", path, each.name
+            )
+        )
+    pieces += _uprights(lines)
+    for spot in points:
+        x, y = place(spot.x, spot.y)
+        told = f"{spot.name}: {spot.x:.3f}, {spot.y:.3f}"
+        pieces.append(
+            Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="6"><title>{}</title></circle>').format(
+                f"spot {spot.style}", x, y, told
+            )
         )
     return _chart(pieces, label)
 
@@ -181,6 +238,43 @@ def duration(ms: float) -> str:
     if ms < 60_000:
         return f"{ms / 1000:.3g} s"
     return f"{ms / 60_000:.3g} min"
+
+
+def _across(x: float) -> float:
+    """Where 0 to 1 lies from left to right."""
+    return _LEFT + (_WIDTH - _LEFT - _RIGHT) * min(1.0, max(0.0, x))
+
+
+def _tenths() -> list[Markup]:
+    return [
+        _text(_across(tenth / 10), _HEIGHT - _BOTTOM + 18, f"{tenth / 10:.1f}", "middle")
+        for tenth in range(11)
+    ]
+
+
+def _uprights(lines: Sequence[Upright]) -> list[Markup]:
+    """Their names stand on either side of two lines, so that they don't overlap however close these are."""
+    there = sorted((line for line in lines if not math.isnan(line.x)), key=lambda line: line.x)
+    pieces = []
+    for at, line in enumerate(there):
+        x = _across(line.x)
+        pieces.append(
+            Markup('<line class="{}" x1="{:.1f}" x2="{:.1f}" y1="{}" y2="{}"/>').format(
+                f"upright {line.style}", x, x, _TOP - 6, _HEIGHT - _BOTTOM
+            )
+        )
+        left = line.x > 0.9 or (len(there) > 1 and at == 0 and line.x > 0.15)
+        anchor = "end" if left else "start"
+        pieces.append(_text(x + (-6 if left else 6), _TOP - 8, line.name, anchor, "strong"))
+    return pieces
+
+
+def _round_up(value: float) -> float:
+    """The next of 1, 2, 5, 10 and so on that is no less; 1 of nothing."""
+    if value <= 0:
+        return 1.0
+    unit = 10.0 ** math.floor(math.log10(value))
+    return next(unit * step for step in (1, 2, 4, 5, 10) if unit * step >= value * (1 - 1e-9))
 
 
 def _ticks(highest: int) -> tuple[int, list[int]]:

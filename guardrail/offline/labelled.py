@@ -69,13 +69,13 @@ def read_labelled(records: Sequence[Path], labels: Sequence[Path] = ()) -> Label
     """Results (``evaluation.result``) or verdicts (``verdict.response``), with labels inside or beside.
 
     Files may be gzip's; ``-`` is stdin. Of a response that stands there twice the later verdict counts, of
-    labels with one id the later label. Raises OSError, and DecodeError that names file and line and quotes
-    nothing of it.
+    labels with one id the later label; a file that is given twice is read once. Raises OSError, and
+    DecodeError that names file and line and quotes nothing of it.
     """
     found = LabelledAnswers()
     judged: dict[str, Judged] = {}
     said = LabelsByResponse()
-    for path in (*records, *labels):
+    for path in dict.fromkeys((*records, *labels)):  # labels without an id would count twice
         with open_unpacked(path) as stream:
             for line, place in lines_of(stream, name_of(path)):
                 try:

@@ -13,19 +13,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from guardrail import __version__
 from guardrail.errors import ConfigError
 from guardrail.events import ClaimVerdict, Context, Decision, Response, Severity, Span, Verdict
-from guardrail.offline.agreement import TITLES
+from guardrail.offline.agreement import TITLES, Agreement
 from guardrail.offline.comparison import Changed, Comparison
+from guardrail.offline.curves import Line, Point
 from guardrail.offline.overview import (
     BINS,
     WITHHELD,
@@ -184,39 +185,12 @@ def _page(
     title: str | None,
     written: datetime,
 ) -> str:
-    environment = Environment(
-        loader=PackageLoader("guardrail.offline", "report_page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_printable,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "percent": percent,
-        "bounds": bounds,
-        "figure": figure,
-        "signed": signed,
-        "p": p_value,
-        "ms": lambda value: "–" if value is None else charts.duration(value),
-        "usd": usd,
-        "words": lambda value: value.replace("_", " ").lower(),
-        "short": shorten,
-        "counted": counted,
-    }
-    css = files("guardrail.offline").joinpath("report_page/report.css").read_text("utf-8")
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    page = environment.get_template(
-        "report.html.j2"
-    ).render(
+    return rendered(
+        "report.html.j2",
         title=title or "Faithfulness report",
         run=run,
         other=other,
-        version=__version__,
-        written=written.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        # The one text that isn't escaped: the style sheet of this package.
-        css=Markup(css),  # noqa: S704
-        css_digest=digest,
+        written=written,
         overview=overview,
         comparison=comparison,
         whole=overview.whole,
@@ -248,6 +222,7 @@ def _page(
         interval=charts.interval,
         calibration=charts.calibration,
         agreement=overview.agreement,
+        curves=_curves(overview.agreement),
         titles=TITLES,
         pass_rate=pass_rate,
         mean_estimate=mean_estimate,
@@ -255,6 +230,50 @@ def _page(
         heat=heat,
         trace_steps=_TRACE_STEPS,
         trace_chars=_TRACE_CHARS,
+    )
+
+
+def rendered(
+    template: str,
+    *,
+    written: datetime,
+    filters: Mapping[str, Callable[..., Any]] | None = None,
+    **values: Any,
+) -> str:
+    """A page of ``report_page``, with everything in it escaped but the package's own style sheet and charts.
+
+    ``filters`` are further ones that its template has.
+    """
+    environment = Environment(
+        loader=PackageLoader("guardrail.offline", "report_page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "percent": percent,
+        "bounds": bounds,
+        "figure": figure,
+        "signed": signed,
+        "p": p_value,
+        "ms": lambda value: "–" if value is None else charts.duration(value),
+        "usd": usd,
+        "words": lambda value: value.replace("_", " ").lower(),
+        "short": shorten,
+        "counted": counted,
+        **(filters or {}),
+    }
+    css = files("guardrail.offline").joinpath("report_page/report.css").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    page = environment.get_template(template).render(
+        version=__version__,
+        written=written.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        # The one text that isn't escaped: the style sheet of this package.
+        css=Markup(css),  # noqa: S704
+        css_digest=digest,
+        **values,
     )
     return page.lstrip()
 
@@ -450,7 +469,48 @@ def _histogram(overview: Overview) -> Markup:
         charts.Stack(f"d-{decision}", decision, [counts[at] for at in range(BINS)])
         for decision, counts in reversed(overview.scores_by_decision.items())
     ]
-    return charts.histogram(stacks, mean, f"Distribution of {len(overview.whole.scores):,} scores")
+    marks = [charts.Upright("mean", f"mean {mean:.2f}", mean)]
+    return charts.histogram(stacks, marks, f"Distribution of {len(overview.whole.scores):,} scores")
+
+
+class AgreementCurves(NamedTuple):
+    """The charts by which a threshold on the score of answers is chosen."""
+
+    precision_recall: Markup
+    costs: Markup
+    miss_costs: tuple[tuple[str, int], ...]
+    """The class of each curve of costs, and what a miss costs there."""
+
+
+def _curves(found: Agreement | None) -> AgreementCurves | None:
+    if found is None or not found.answers.precision_recall or not found.answers.right:
+        return None
+    styles = dict(zip(found.answers.costs, ("", "second", "third"), strict=True))
+    costs = [
+        # Of one scale: the cost of letting all wrong answers pass is 1 on each.
+        charts.Curve(styles[miss], f"a miss costs {miss} false alarms", _by_worst(line))
+        for miss, line in found.answers.costs.items()
+    ]
+    spots = []
+    caught, false = found.answers.caught, found.answers.false_alarms
+    if caught.count + false.count:
+        precision = caught.count / (caught.count + false.count)
+        spots.append(charts.Spot("tuned", "the policy", caught.count / caught.total, precision))
+    return AgreementCurves(
+        charts.curve(
+            [charts.Curve("", "by the score alone", found.answers.precision_recall)],
+            "Precision over recall of wrong answers",
+            points=spots,
+            top=1.0,
+        ),
+        charts.curve(costs, "Cost over the threshold of the score"),
+        tuple((style, miss) for miss, style in styles.items()),
+    )
+
+
+def _by_worst(line: Line) -> Line:
+    first = line[0].y or 1.0
+    return tuple(Point(x, y / first) for x, y in line)
 
 
 # ------------------------------------------------------------------------------- numbers for people

@@ -19,6 +19,7 @@ from guardrail.events import Decision, Event, Severity, Verdict
 from guardrail.judges.calibrated import Isotonic, read_calibrations
 from guardrail.offline.labelled import Judged
 from guardrail.offline.results import EvaluationResult
+from tests.unit.offline.test_report import opened
 from tests.unit.offline.tuning_cases import claim, judged, label
 
 S, U = Verdict.SUPPORTED, Verdict.UNSUPPORTED
@@ -205,6 +206,65 @@ def test_pictures_are_drawn(tune: Tune, tmp_path: Path) -> None:
     assert names == {"scores.png", "precision-recall.png", "costs.png", "calibration-1-support.png"}
     for path in (tmp_path / "plots").iterdir():
         assert path.read_bytes().startswith(b"\x89PNG")
+
+
+async def test_the_report_shows_the_evidence_in_a_browser(
+    tune: Tune, tmp_path: Path, browser_path: str
+) -> None:
+    verdicts, labels = records(tmp_path, answers(400))
+    hostile = tmp_path / "<img src=x onerror=window.hit=1>.jsonl"
+    hostile.write_bytes(labels.read_bytes())
+    result = tune(verdicts, "-l", hostile, "--catch", "0.9", "--report", "t.html", "--calibration", "c.yaml")
+    assert result.exit_code == 0, result.stderr
+    assert "wrote t.html" in result.stderr
+    async with opened(tmp_path / "t.html", browser_path) as (page, seen):
+        assert await page.locator("svg.chart").count() == 3
+        assert await page.locator("#curves polyline.curve").count() == 3  # two curves and a key
+        assert await page.locator("#calibration .square").count() == 2
+        text = await page.locator("main").inner_text()
+        assert await page.evaluate("window.hit") is None
+    assert not seen.console
+    assert "catch 90% of answers with any error" in text
+    assert "Written to" not in text
+    assert "<img src=x onerror=window.hit=1>.jsonl, sha256" in text
+    assert "policies:\n  default:" in text
+
+
+async def test_the_report_without_labels_shows_the_distribution_and_says_so(
+    tune: Tune, tmp_path: Path, browser_path: str
+) -> None:
+    verdicts, _ = records(tmp_path, answers(400))
+    result = tune(verdicts, "--share", "0.1", "--report", "t.html", "--out", "t.yaml")
+    assert result.exit_code == 0, result.stderr
+    async with opened(tmp_path / "t.html", browser_path) as (page, seen):
+        assert await page.locator("svg.chart").count() == 1
+        text = await page.locator("body").inner_text()
+    assert not seen.console
+    assert "WITHOUT LABELS" in text
+    assert "Written to t.yaml" in text
+    assert "10.0 %" in text
+
+
+def test_the_report_is_written_also_where_the_labels_are_too_few(tune: Tune, tmp_path: Path) -> None:
+    verdicts, labels = records(tmp_path, answers(12))
+    result = tune(verdicts, "-l", labels, "--catch", "0.95", "--out", "t.yaml", "--report", "t.html")
+    assert result.exit_code == 1
+    assert not (tmp_path / "t.yaml").exists()
+    assert "Too few labels" in (tmp_path / "t.html").read_text("utf-8")
+
+
+def test_a_report_needs_an_aim(tune: Tune, tmp_path: Path) -> None:
+    verdicts, labels = records(tmp_path, answers())
+    result = tune(verdicts, "-l", labels, "--calibration", "c.yaml", "--report", "t.html")
+    assert result.exit_code == 2
+    assert "needs an aim" in result.stderr
+
+
+def test_a_file_of_labels_that_is_given_twice_counts_once(tune: Tune, tmp_path: Path) -> None:
+    verdicts, labels = records(tmp_path, answers())
+    twice = tune(verdicts, "-l", labels, "-l", labels, "--catch", "0.95", "--out", "t.yaml")
+    assert twice.exit_code == 0, twice.stderr
+    assert "160 labels" in (tmp_path / "t.yaml").read_text("utf-8")
 
 
 def test_plots_without_matplotlib_name_the_extra(

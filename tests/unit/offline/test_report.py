@@ -144,6 +144,18 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ------------------------------------------------------------------------------------ what it shows
 
 
+async def test_curves_are_drawn_where_labels_tell_right_from_wrong(
+    tmp_path: Path, page_file: Path, browser_path: str
+) -> None:
+    async with opened(page_file, browser_path) as (page, seen):
+        assert await page.locator("#agreement polyline.curve").count() == 7  # four curves, three keys
+        assert await page.locator("#agreement circle.spot").count() == 1
+    assert not seen.console
+    unlabelled = tmp_path / "unlabelled.html"
+    write_report(run_of(*(each.model_copy(update={"labels": ()}) for each in example())), unlabelled)
+    assert "polyline" not in unlabelled.read_text("utf-8")
+
+
 async def test_claims_are_marked_in_the_text_and_linked_to_their_evidence(
     page_file: Path, browser_path: str
 ) -> None:
