@@ -17,8 +17,6 @@ from pathlib import Path
 from benchmarks.instant_judge import InstantJudge
 from guardrail.cli import main as guardrail
 from guardrail.judges import Judge, Judgement, JudgeRequest, factory
-from guardrail.judges.settings import JudgeSettings
-from guardrail.judges.spending import UsageLedger
 
 
 class TimedJudge(InstantJudge):
@@ -38,14 +36,20 @@ class TimedJudge(InstantJudge):
 
 
 def main() -> None:
-    """Command line."""
+    """Command line. Exits with an error if the guard judged with a judge of its own."""
     path = sys.argv.pop(1)
+    built = []
 
-    def build(settings: JudgeSettings, *, ledger: UsageLedger | None = None) -> Judge:  # noqa: ARG001
+    def build(_builder: object, kind: str) -> Judge:
+        built.append(kind)
         return InstantJudge() if path == "-" else TimedJudge(Path(path))
 
-    factory.build_judge = build
-    guardrail()
+    factory._Builder.build = build  # type: ignore[method-assign, assignment]
+    try:
+        guardrail()
+    finally:
+        if not built:
+            sys.exit("guard_process: the instant judge was not asked for; has the factory changed?")
 
 
 if __name__ == "__main__":

@@ -226,7 +226,7 @@ def tuned(folder: Path) -> Path:
     ):
         for name in ("answers.jsonl", "labels.jsonl"):
             shutil.copy(ROOT / "examples" / "tuning" / name, folder)
-        command = [guardrail, *arguments.split()]
+        command = [str(guardrail), *arguments.split()]
         subprocess.run(command, cwd=folder, check=True, capture_output=True)  # noqa: S603 - our own
     return folder / "tuning.html"
 

@@ -7,11 +7,10 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 from urllib.parse import unquote
 
-import yaml
+from guardrail.shipped import shipped_yaml
 
 MAX_NAME_CHARS: Final = 512
 """As long as an id can be; what is longer names nothing."""
@@ -35,8 +34,7 @@ Named = tuple[str, str | None]
 @cache
 def words() -> dict[str, tuple[str, ...]]:
     """The tables of ``citation_words.yaml``."""
-    text = files("guardrail.claims").joinpath("data", "citation_words.yaml").read_text("utf-8")
-    loaded: dict[str, Any] = yaml.safe_load(text)
+    loaded: dict[str, Any] = shipped_yaml("guardrail.claims", "data", "citation_words.yaml")
     return {name: tuple(listed) for name, listed in loaded.items()}
 
 

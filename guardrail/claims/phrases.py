@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 from typing import Any, Final
 
-import yaml
+from guardrail.shipped import shipped_yaml
 
-_data: Final[dict[str, Any]] = yaml.safe_load(
-    (files("guardrail.claims") / "data" / "phrases.yaml").read_text(encoding="utf-8")
-)
+_data: Final[dict[str, Any]] = shipped_yaml("guardrail.claims", "data", "phrases.yaml")
 _MACRO: Final = re.compile("«([a-z_]+)»")
 
 

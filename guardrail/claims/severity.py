@@ -19,12 +19,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from importlib.resources import files
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
-
-import yaml
 
 from guardrail.claims.patterns import SeverityPattern, SeverityRules, compile_quietly
 from guardrail.events import SegmentKind, Severity
@@ -39,6 +36,7 @@ from guardrail.figures.tables import (
     UNITS,
 )
 from guardrail.figures.tokens import Tok, tokenize
+from guardrail.shipped import shipped_yaml
 
 #: Lists of words whose mark is the list's name.
 _CONTRIBUTING: Final = tuple(
@@ -80,7 +78,7 @@ def words_of(text: str) -> list[str]:
 @lru_cache(maxsize=1)
 def lexicon() -> Lexicon:
     """The built-in lexicon."""
-    data = yaml.safe_load((files(__package__) / "severity.yaml").read_text(encoding="utf-8"))
+    data = shipped_yaml("guardrail.claims", "severity.yaml")
     words: dict[str, set[str]] = {}
     phrases: dict[str, list[tuple[str, str]]] = {}
     for mark, entry in _marked(data):

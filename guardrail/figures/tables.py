@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
-import yaml
-
 from guardrail.figures.model import Bound
+from guardrail.shipped import shipped_yaml
 
-_TABLES: Final[dict[str, Any]] = yaml.safe_load(
-    files("guardrail.figures").joinpath("tables.yaml").read_text(encoding="utf-8")
-)
+_TABLES: Final[dict[str, Any]] = shipped_yaml("guardrail.figures", "tables.yaml")
 
 
 def _words(text: str) -> frozenset[str]:

@@ -9,7 +9,6 @@ import asyncio
 import json
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
 from string import Template
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from guardrail.judges.llm.prompt import Fence, fences
 from guardrail.judges.llm.reply import MAX_REASONING_CHARS, Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.printable import shorten
+from guardrail.shipped import shipped_text
 
 _MEMBER: Final = "explanation"
 _SCHEMA: Final[dict[str, Any]] = {
@@ -136,7 +136,7 @@ def _explanation(reply: str) -> str:
 
 @cache
 def _instructions() -> Template:
-    text = (files("guardrail.judges.llm") / "prompts" / "explain.md").read_text(encoding="utf-8")
+    text = shipped_text("guardrail.judges.llm", "prompts", "explain.md")
     return Template(text.strip())
 
 

@@ -17,12 +17,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from itertools import zip_longest
 from string import Template
 from typing import Any, Final
 
-import yaml
 from pydantic import TypeAdapter
 
 from guardrail.claims.model import Claim
@@ -41,6 +39,7 @@ from guardrail.judges.llm.settings import (
     read_examples,
     read_prompt,
 )
+from guardrail.shipped import shipped_text, shipped_yaml
 
 MAX_SENTENCE_CHARS: Final = 600
 """Longer ones (a text without punctuation) are cut at a blank where there is one."""
@@ -393,21 +392,18 @@ def _search(index: EvidenceIndex, claim: Claim, k: int) -> Sequence[Passage]:
 
 
 @cache
-def _shipped(file: str) -> str:
-    return (files("guardrail.judges.llm") / "prompts" / file).read_text(encoding="utf-8")
-
-
-@cache
 def _rules() -> dict[str, Any]:
     """The rules that the settings select, by name."""
-    loaded: dict[str, Any] = yaml.safe_load(_shipped("rules.yaml"))
+    loaded: dict[str, Any] = shipped_yaml("guardrail.judges.llm", "prompts", "rules.yaml")
     return loaded
 
 
 @cache
 def default_examples() -> tuple[Example, ...]:
     """The package's examples."""
-    return TypeAdapter(tuple[Example, ...]).validate_python(yaml.safe_load(_shipped("examples.yaml")))
+    return TypeAdapter(tuple[Example, ...]).validate_python(
+        shipped_yaml("guardrail.judges.llm", "prompts", "examples.yaml")
+    )
 
 
 def examples_of(chosen: PromptFiles) -> tuple[Example, ...]:
@@ -426,7 +422,7 @@ def template(name: PromptName, chosen: PromptFiles) -> Template:
     """
     path = chosen.system if name == "system" else chosen.user
     if path is None:
-        return Template(_shipped(f"{name}.md").strip())
+        return Template(shipped_text("guardrail.judges.llm", "prompts", f"{name}.md").strip())
     try:
         return read_prompt(name, path)
     except ValueError as error:
