@@ -170,7 +170,11 @@ async def test_a_claim_outlives_an_outage_longer_than_its_deadline(
             await task
         while time.monotonic() < sent_at + 7.0:  # noqa: ASYNC110 - what is waited for is the time
             await asyncio.sleep(0.05)
-        async with kafka_guard(settings, WordJudge(), router):
+        second = GatedJudge()
+        async with kafka_guard(settings, second, router):
+            await second.asked.wait()
+            await side.read_raw(settings.topics.verdicts)  # time enough for a deadline that has passed
+            second.gate.set()
             events = await finished(side, ["r"])
     [claim] = [event for event in events if isinstance(event, ClaimVerdict)]
     assert claim.verdict is verdict
