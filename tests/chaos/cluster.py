@@ -2,7 +2,7 @@
 
     guard ──three proxies──> three brokers, each of which is a controller too
 
-Every broker keeps its data on a small file system of its own (tmpfs, which takes root), which a file can fill.
+Every broker keeps its data on a small file system of its own (tmpfs, which takes root) that a file can fill.
 Where none may be mounted, ``fill_disk`` raises.
 """
 
