@@ -460,9 +460,9 @@ class KafkaSettings(BaseModel):
         default=20_000,
         ge=0,
         le=600_000,
-        description="exactly_once: the longest time in which no guard held an answer, after a crash or during "
-        "a rebalance, that is not counted against its deadline_ms. It is measured from the last step that "
-        "was committed on its partition. Claims without a verdict have their whole claim_timeout_ms again.",
+        description="exactly_once: the longest time without a guard on an answer, after a crash or in a "
+        "rebalance, that is not counted against its deadline_ms. It is measured from the last step "
+        "committed on its partition. Claims without a verdict have their whole claim_timeout_ms again.",
     )
     transactional_id_prefix: str = Field(
         default="guardrail",
