@@ -441,8 +441,8 @@ async def restore(
 
     A session whose start is unreadable ends blocked, just as the engine ends one whose progress is
     unreadable; the others continue. Time since the partition's last step, up to ``grace_s`` seconds, is not
-    counted against their deadlines: nobody held them. Raises StateError if a newer version of the program stored them. Other
-    tasks run in between.
+    counted against their deadlines: nobody held them. Raises StateError if a newer version of the program
+    stored them. Other tasks run in between.
     """
     if restored.commit is None:
         if restored.state:

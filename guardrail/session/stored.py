@@ -252,7 +252,8 @@ class StoredSession(Session):
 
         ``started_at`` is when it began, on the clock of ``now``; ``reading`` converts Unix milliseconds to
         readings of that clock. ``excused_s``: how long nobody held the session, which its deadline doesn't
-        count; what was excused before is in ``progress``. Raises UnreadableSession, and StateError for state of a newer version.
+        count; what was excused before is in ``progress``. Raises UnreadableSession, and StateError for state
+        of a newer version.
         """
         state = read_state(head, policy, progress)
         return cls._of(
