@@ -60,7 +60,7 @@ kafka: ## Run a Kafka on localhost:9092 (or make kafka PORT=…) until Ctrl-C, f
 
 chaos-cluster: install ## Let three Kafka brokers, guards and the network fail, and check that no reader noticed; minutes, as root for a full disk
 	@scripts/test-requirements.sh kafka
-	$(BIN)/python -m benchmarks.chaos --brokers 3 --responses 1500 --faults 32 --rate 6
+	$(BIN)/python -m benchmarks.chaos --brokers 3 --responses 1000 --faults 30 --at-once 40 --rate 20
 
 bench: install ## List the benchmarks
 	@for script in $$(grep -l '__main__' benchmarks/*.py); do \
