@@ -170,7 +170,7 @@ async def run(plan: Plan, folder: Path, tell: Callable[[str], None] = lambda _: 
 
 async def _broker(
     plan: Plan, folder: Path, stack: AsyncExitStack
-) -> tuple[Sequence[FaultProxy], BrokerControl]:
+) -> tuple[Sequence[FaultProxy | ProxyGroup], BrokerControl]:
     """One broker, and a proxy to it for each guard."""
     proxies = [await stack.enter_async_context(FaultProxy(("127.0.0.1", 0))) for _ in range(plan.guards + 1)]
     broker = ChaosBroker([proxy.port for proxy in proxies])
@@ -184,7 +184,7 @@ async def _broker(
 
 async def _cluster(
     plan: Plan, folder: Path, stack: AsyncExitStack
-) -> tuple[Sequence[ProxyGroup], ClusterControl]:
+) -> tuple[Sequence[FaultProxy | ProxyGroup], ClusterControl]:
     """Three brokers, and a proxy to each of them for each guard."""
     groups = [
         ProxyGroup([await stack.enter_async_context(FaultProxy(("127.0.0.1", 0))) for _ in range(BROKERS)])

@@ -176,10 +176,14 @@ async def test_bootstrap_servers_that_say_nothing_leave_time_for_the_one_that_an
     kafka_bootstrap: str,
 ) -> None:
     """As behind a firewall: connections to two of three brokers open, and nothing comes."""
+
+    async def listen(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await reader.read()
+
     async with contextlib.AsyncExitStack() as stack:
         silent = []
         for _ in range(2):
-            server = await asyncio.start_server(lambda reader, _: reader.read(), "127.0.0.1", 0)
+            server = await asyncio.start_server(listen, "127.0.0.1", 0)
             stack.callback(server.close)
             silent.append(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
         admin = await connect_admin(KafkaSettings(bootstrap_servers=",".join([*silent, kafka_bootstrap])))
