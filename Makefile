@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything happens in .venv, which is made on first use.
 .DEFAULT_GOAL := help
-.PHONY: help demo install test lint format types unit kafka-test kafka llm-test mastra-test training-test bench lock docs docs-serve helm-docs helm-record image-root clean
+.PHONY: help demo install test lint format types unit kafka-test kafka chaos-cluster llm-test mastra-test training-test bench lock docs docs-serve helm-docs helm-record image-root clean
 
 BIN := .venv/bin
 # Each process starts a Kafka of its own; a file's tests stay together.
@@ -57,6 +57,10 @@ kafka: ## Run a Kafka on localhost:9092 (or make kafka PORT=…) until Ctrl-C, f
 	@scripts/bootstrap.sh
 	@scripts/test-requirements.sh kafka
 	$(BIN)/python -m tests.support.kafka_broker --port $(or $(PORT),9092)
+
+chaos-cluster: install ## Let three Kafka brokers, guards and the network fail, and check that no reader noticed; minutes, as root for a full disk
+	@scripts/test-requirements.sh kafka
+	$(BIN)/python -m benchmarks.chaos --brokers 3 --responses 1000 --faults 30 --at-once 40 --rate 20
 
 bench: install ## List the benchmarks
 	@for script in $$(grep -l '__main__' benchmarks/*.py); do \

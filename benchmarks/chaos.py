@@ -40,6 +40,7 @@ def figures(result: Result, command: str) -> dict[str, Any]:
         "seed": plan.seed,
         "guards": plan.guards,
         "partitions": plan.partitions,
+        "brokers": plan.brokers,
         "responses": plan.responses,
         "records": dict(findings.records),
         "aborted_output_records": findings.aborted,
@@ -71,6 +72,7 @@ def markdown(told: dict[str, Any]) -> str:
         f"{told['date']}, {told['machine']}. Seed {told['seed']}. {verdict}",
         "",
         f"- {told['responses']:,} responses over {told['partitions']} partitions, {told['guards']} guards, "
+        f"{told['brokers']} brokers, "
         f"{told['faults']} faults in {told['seconds']:,} s",
         f"- committed records: {records}",
         f"- output records that were written and aborted, and that no reader saw: "
@@ -110,6 +112,9 @@ def main() -> int:
     parser.add_argument("--faults", type=int, default=500)
     parser.add_argument("--guards", type=int, default=3, help="a further one comes and goes")
     parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument(
+        "--brokers", type=int, choices=(1, 3), default=1, help="3: replicated, with faults of their own"
+    )
     parser.add_argument("--rate", type=float, default=60.0, help="responses a second; 0: as fast as it goes")
     parser.add_argument("--at-once", type=int, default=200, help="responses that stream side by side")
     parser.add_argument("--bug", default="", help="a deliberate bug of the guards: see tests/chaos/producers")
@@ -127,6 +132,7 @@ def main() -> int:
         faults=given.faults,
         guards=given.guards,
         partitions=given.partitions,
+        brokers=given.brokers,
         rate=given.rate,
         at_once=given.at_once,
         bug=given.bug,

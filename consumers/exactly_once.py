@@ -241,8 +241,11 @@ class ExactlyOnce:
         commit_gap_ms: int,
         commit_interval_ms: int,
         revoke_timeout_ms: int,
+        recovery_grace_ms: int,
     ) -> None:
-        """``take`` makes the guard take a record that had to wait in its lane."""
+        """``take`` makes the guard take a record that had to wait in its lane. ``recovery_grace_ms`` is the
+        longest time without a holder that is not counted against the deadlines of restored sessions.
+        """
         self._transport = transport
         self._engine = engine
         self._take = take
@@ -251,6 +254,7 @@ class ExactlyOnce:
         self._gap_s = commit_gap_ms / 1000
         self._interval_s = commit_interval_ms / 1000
         self._revoke_timeout_s = revoke_timeout_ms / 1000
+        self._grace_s = recovery_grace_ms / 1000
         self._lanes: dict[Partition, Lane] = {}
         self._tasks: dict[Partition, asyncio.Task[None]] = {}
         self._group = asyncio.TaskGroup()
@@ -445,7 +449,7 @@ class ExactlyOnce:
         lane = self._lanes[partition] = Lane(
             partition, restored.commit, store, gap_s=self._gap_s, interval_s=self._interval_s
         )
-        sessions = await restore(self._engine, partition, store, restored)
+        sessions = await restore(self._engine, partition, store, restored, grace_s=self._grace_s)
         lane.ready = True
         telemetry.RESTORED.inc(sessions)
         log.info(

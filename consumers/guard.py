@@ -246,6 +246,7 @@ class GuardConsumer:
         commit_gap_ms: int = 5,
         commit_interval_ms: int = 500,
         revoke_timeout_ms: int = 2_000,
+        recovery_grace_ms: int = 20_000,
         drain_timeout_ms: int = 10_000,
         leave_timeout_ms: int = 8_000,
         max_record_bytes: int = 8 * 1024 * 1024,
@@ -299,6 +300,7 @@ class GuardConsumer:
                 commit_gap_ms=commit_gap_ms,
                 commit_interval_ms=commit_interval_ms,
                 revoke_timeout_ms=revoke_timeout_ms,
+                recovery_grace_ms=recovery_grace_ms,
             )
         else:
             self._guarantee = AtLeastOnce(transport, self._engine, commit_interval_ms=commit_interval_ms)

@@ -177,6 +177,8 @@ class SessionStore:
         self._stored_policies: set[str] = set()
         self._digests: dict[int, tuple[Policy, str]] = {}
         self._left_over: list[StateRecord] = []  # deletions for the next step
+        self.written_at_s: float | None = None
+        """When the latest of the records that were loaded was written, in Unix seconds; None if unknown."""
 
     @property
     def sessions(self) -> int:
@@ -199,6 +201,7 @@ class SessionStore:
         since.
         """
         changes, self._left_over = self._left_over, []
+        at_ms = int(self._wall() * 1000)
         progress: dict[str, dict[str, Any]] = {}
         for response_id, captured in captures:
             session = self._sessions.get(captured.born)
@@ -208,14 +211,14 @@ class SessionStore:
                 )
             if captured.head is not None:
                 policy = self._policy(captured.policy, changes)
-                self._put(changes, session.key, {"policy": policy, "head": captured.head})
+                self._put(changes, session.key, {"policy": policy, "head": captured.head, "at_ms": at_ms})
             if captured.progress is not None:
                 progress[str(captured.born)] = captured.progress
                 if stands_alone(captured.progress):
                     self._release(changes, session)
                 session.records.append(self._next_progress)
         if progress:
-            self._put(changes, f"progress/{self._next_progress}", {"sessions": progress})
+            self._put(changes, f"progress/{self._next_progress}", {"sessions": progress, "at_ms": at_ms})
             self._sharing[self._next_progress] = len(progress)
             self._next_progress += 1
         self._close(changes, closed)
@@ -352,6 +355,7 @@ class SessionStore:
         try:
             value = self._value(state, key)
             session.head, session.policy = dict(value["head"]), policies.get(value["policy"])
+            self._written(value.get("at_ms"))
         except _NONSENSE:
             session.head = None
         return session
@@ -366,12 +370,14 @@ class SessionStore:
         for number, key in names:
             self._next_progress = number + 1
             try:
-                entries = self._value(state, key)["sessions"]
+                value = self._value(state, key)
+                entries = value["sessions"]
                 found = {int(born): dict(increment) for born, increment in entries.items()}
             except _NONSENSE:
                 unreadable.append(number)
                 self._delete(self._left_over, key)
                 continue
+            self._written(value.get("at_ms"))
             self._sharing[number] = len(found.keys() & stored.keys())
             for born in found.keys() & stored.keys():
                 if stands_alone(found[born]):
@@ -404,8 +410,14 @@ class SessionStore:
                 continue
             self._finished.append((number, len(entries), max(entry.at_s for entry in entries)))
             self._finished_count += len(entries)
+            self._written(int(self._finished[-1][2] * 1000))
             found += entries
         return found
+
+    def _written(self, at_ms: object) -> None:
+        """Note when a loaded record was written, if it says so: earlier versions don't."""
+        if isinstance(at_ms, int) and 0 < at_ms < 2**53:
+            self.written_at_s = max(self.written_at_s or 0.0, at_ms / 1000)
 
 
 def _finished(stored: Iterable[Any]) -> ClosedEarlier:
@@ -422,12 +434,15 @@ SLICE: Final = 50
 log = structlog.get_logger(__name__)
 
 
-async def restore(engine: Engine, partition: Partition, store: SessionStore, restored: Restored) -> int:
+async def restore(
+    engine: Engine, partition: Partition, store: SessionStore, restored: Restored, *, grace_s: float = 0.0
+) -> int:
     """Resume the stored sessions of a partition; returns how many were in flight.
 
     A session whose start is unreadable ends blocked, just as the engine ends one whose progress is
-    unreadable; the others continue. Raises StateError if a newer version of the program stored them. Other
-    tasks run in between.
+    unreadable; the others continue. Time since the partition's last step, up to ``grace_s`` seconds, is not
+    counted against their deadlines: nobody held them. Raises StateError if a newer version of the program
+    stored them. Other tasks run in between.
     """
     if restored.commit is None:
         if restored.state:
@@ -440,8 +455,10 @@ async def restore(engine: Engine, partition: Partition, store: SessionStore, res
     for response in finished:
         age_s = max(0.0, now - response.at_s)
         engine.remember(partition, response.response_id, response.digest, response.next_seq, age_s)
+    unheld_s = 0.0 if store.written_at_s is None else now - store.written_at_s
+    excused_s = min(grace_s, max(0.0, unheld_s))
     for number, session in enumerate(sessions, 1):
-        if not _resumed(engine, partition, session):
+        if not _resumed(engine, partition, session, excused_s):
             log.error("guard.session_unreadable", response_id=session.response_id, born=session.born)
             engine.reject(session.response_id, UNREADABLE, lane=partition, born=session.born)
         if number % SLICE == 0:
@@ -449,7 +466,7 @@ async def restore(engine: Engine, partition: Partition, store: SessionStore, res
     return len(sessions)
 
 
-def _resumed(engine: Engine, partition: Partition, session: SavedSession) -> bool:
+def _resumed(engine: Engine, partition: Partition, session: SavedSession, excused_s: float) -> bool:
     if session.head is None:
         return False
     try:
@@ -460,6 +477,7 @@ def _resumed(engine: Engine, partition: Partition, session: SavedSession) -> boo
             session.policy,
             lane=partition,
             born=session.born,
+            excused_s=excused_s,
         )
     except StateError:
         raise

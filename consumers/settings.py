@@ -456,6 +456,14 @@ class KafkaSettings(BaseModel):
         "restart, answers in flight start over and their outputs are written twice, with "
         "the same ids.",
     )
+    recovery_grace_ms: int = Field(
+        default=20_000,
+        ge=0,
+        le=600_000,
+        description="exactly_once: the longest time without a guard on an answer, after a crash or in a "
+        "rebalance, that is not counted against its deadline_ms. It is measured from the last step "
+        "committed on its partition. Claims without a verdict have their whole claim_timeout_ms again.",
+    )
     transactional_id_prefix: str = Field(
         default="guardrail",
         min_length=1,

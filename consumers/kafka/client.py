@@ -143,8 +143,9 @@ async def connect_admin(settings: KafkaSettings) -> AIOKafkaAdminClient:
     ConfigError. The caller closes it.
     """
     quiet_client_log()
-    await _reach_any(settings)
-    admin = AIOKafkaAdminClient(**client_options(settings))
+    reached = await _reach_any(settings)
+    # The client would try the others for request_timeout_ms each, and in any order.
+    admin = AIOKafkaAdminClient(**client_options(settings) | {"bootstrap_servers": reached})
     try:
         async with asyncio.timeout(settings.connect_timeout_ms / 1000):
             await admin.start()
@@ -156,8 +157,8 @@ async def connect_admin(settings: KafkaSettings) -> AIOKafkaAdminClient:
     return admin
 
 
-async def _reach_any(settings: KafkaSettings) -> None:
-    """Log in to the first bootstrap server that answers, and disconnect."""
+async def _reach_any(settings: KafkaSettings) -> str:
+    """Log in to the first bootstrap server that answers, and disconnect. Returns it, as HOST:PORT."""
     servers = [server.strip().rpartition(":") for server in settings.bootstrap_servers.split(",")]
     check_client_library()
     security = security_options(settings)
@@ -167,8 +168,10 @@ async def _reach_any(settings: KafkaSettings) -> None:
     waiting = False
     last: BaseException = TimeoutError("no answer")
     while True:
-        for host, _, port in servers:
-            left_ms = max(100, int((deadline - loop.time()) * 1000))
+        for number, (host, _, port) in enumerate(servers):
+            # One that is away and refuses nothing leaves the others their share of the time.
+            share_s = (deadline - loop.time()) / (len(servers) - number)
+            left_ms = max(100, int(share_s * 1000))
             attempt = connection(
                 host.strip("[]"),
                 int(port),
@@ -189,7 +192,7 @@ async def _reach_any(settings: KafkaSettings) -> None:
                 if not isinstance(error, TimeoutError) or isinstance(last, TimeoutError):
                     last = error
             else:
-                return
+                return f"{host}:{port}"
             finally:
                 # With TLS, closing takes a moment, which a loop that ends at once would not allow.
                 await asyncio.wait([attempt.close()], timeout=_CLOSE_S)

@@ -373,10 +373,13 @@ class Engine:
         *,
         lane: Hashable,
         born: int,
+        excused_s: float = 0.0,
     ) -> None:
         """Resume a response from its increments, in order, under the policy it began with.
 
-        Emits nothing, and asks the judge only about claims without a verdict. If ``progress`` is unreadable,
+        Emits nothing, and asks the judge only about claims without a verdict. These have their whole
+        ``claim_timeout_ms`` again, and ``deadline_ms`` is put off by ``excused_s``, in which nobody held the
+        response. If ``progress`` is unreadable,
         or ``policy`` is None because it is unreadable, the response ends blocked by the rule
         session_state_unreadable. Raises UnreadableSession if ``head`` is unreadable or belongs to another
         response, and StateError if a newer version wrote any of it.
@@ -402,12 +405,15 @@ class Engine:
             now=now,
             epoch=self._epoch(),
             max_answer_chars=self._limits.max_answer_chars,
+            excused_s=excused_s,
         )
         judge = self._judge_of(session.policy)
         run = self._table.add(session, judge, stored.headers, stored.digest, self._table.lane(lane), born)
         run.head_captured, run.silence_captured = True, stored.silent
         run.behind_s = self._backlog.behind_s()
         effects = session.resume(now) if readable else session.end_early(UNREADABLE, now, force_block=True)
+        if excused_s and stored.event.deadline_ms is not None:
+            self._changed(run)  # or the next one to take it up would not know of it
         self._carry_out(run, effects)
 
     def remember(self, lane: Hashable, response_id: str, digest: str, next_seq: int, age_s: float) -> None:

@@ -433,6 +433,7 @@ def restored_session(
     now: float,
     epoch: float,
     max_answer_chars: int,
+    excused_s: float = 0.0,
 ) -> tuple[StoredSession, bool]:
     """The captured session, or what can be salvaged of it; and whether it and its policy were readable.
 
@@ -464,6 +465,7 @@ def restored_session(
             reading=reading,
             max_answer_chars=max_answer_chars,
             challenger=router.challenger(used, event.response_id),
+            excused_s=excused_s,
         )
     except UnreadableSession:
         session = StoredSession.salvaged(

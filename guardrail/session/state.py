@@ -125,6 +125,7 @@ class _ProgressRecord(_Stored):
     ended: bool | None = None
     text_ended_ms: int | None = None
     first_verdict_ms: int | None = None
+    excused_ms: _Count | None = None
     usage: Usage | None = None
 
 
@@ -145,6 +146,7 @@ _STANDING: Final = (
     "ended",
     "text_ended_ms",
     "first_verdict_ms",
+    "excused_ms",
     "usage",
 )
 
@@ -164,6 +166,7 @@ class SessionState:
 
     For the verdict's record and a challenger: ``kinds`` of the segments stored so far, and the segment (its
     number, and whether it was forced) at which the response ended early or its judging stopped.
+    ``excused_ms``: the time that its deadline was put off by, because nobody held it.
     """
 
     records: int = 0
@@ -188,6 +191,7 @@ class SessionState:
     input_ended: bool = False
     text_ended_ms: int | None = None
     first_verdict_ms: int | None = None
+    excused_ms: int = 0
     usage: Usage = field(default_factory=Usage)
 
 
@@ -317,6 +321,7 @@ class _RecordReader:
         state.input_ended = standing.get("ended", False)
         state.text_ended_ms = standing.get("text_ended_ms")
         state.first_verdict_ms = standing.get("first_verdict_ms")
+        state.excused_ms = standing.get("excused_ms", 0)
         state.usage = standing.get("usage", state.usage)
         return state
 

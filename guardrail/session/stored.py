@@ -17,7 +17,7 @@ from guardrail.policy import Policy
 from guardrail.session.effects import AskJudge, Effect
 from guardrail.session.machine import HeldSegment, Pending, Session
 from guardrail.session.outputs import Deliveries
-from guardrail.session.state import STATE_VERSION, SessionState, read_state, salvage
+from guardrail.session.state import MOST, STATE_VERSION, SessionState, read_state, salvage
 from guardrail.verdicts import Judgement
 
 Facts = dict[str, Any]
@@ -40,6 +40,7 @@ _AT_FIRST: Final[Facts] = {
     "ended": False,
     "text_ended_ms": None,
     "first_verdict_ms": None,
+    "excused_ms": 0,
     "usage": {},
 }
 
@@ -214,7 +215,7 @@ class StoredSession(Session):
     apart.
     """
 
-    __slots__ = ("_journal",)
+    __slots__ = ("_excused_ms", "_journal")
 
     def __init__(
         self,
@@ -230,6 +231,7 @@ class StoredSession(Session):
             head, policy, cutter, now=now, max_answer_chars=max_answer_chars, challenger=challenger
         )
         self._journal = Journal()
+        self._excused_ms = 0  # how far the deadline has been put off
 
     @classmethod
     def restored(
@@ -244,11 +246,14 @@ class StoredSession(Session):
         reading: Callable[[int], float],
         max_answer_chars: int,
         challenger: Policy | None = None,
+        excused_s: float = 0.0,
     ) -> Self:
         """The session whose captures, in order, are ``progress``.
 
         ``started_at`` is when it began, on the clock of ``now``; ``reading`` converts Unix milliseconds to
-        readings of that clock. Raises UnreadableSession, and StateError for state of a newer version.
+        readings of that clock. ``excused_s``: how long nobody held the session, which its deadline doesn't
+        count; what was excused before is in ``progress``. Raises UnreadableSession, and StateError for state
+        of a newer version.
         """
         state = read_state(head, policy, progress)
         return cls._of(
@@ -261,6 +266,7 @@ class StoredSession(Session):
             reading,
             max_answer_chars=max_answer_chars,
             challenger=challenger,
+            excused_s=excused_s,
         )
 
     @classmethod
@@ -319,6 +325,7 @@ class StoredSession(Session):
             "ended": self.input_ended,
             "text_ended_ms": None if ended_at is None else unix_ms(ended_at),
             "first_verdict_ms": None if self._first_verdict_at is None else unix_ms(self._first_verdict_at),
+            "excused_ms": self._excused_ms,
             "usage": self.usage.model_dump(exclude_defaults=True),
         }
         whole = isinstance(self.head, Response)  # whose text is in the head
@@ -362,11 +369,15 @@ class StoredSession(Session):
         *,
         max_answer_chars: int,
         challenger: Policy | None = None,
+        excused_s: float = 0.0,
     ) -> Self:
         cutter = ResumingCutter(new_cutter, state.text, state.cut)
         session = cls(
             head, policy, cutter, now=started_at, max_answer_chars=max_answer_chars, challenger=challenger
         )
+        if head.deadline_ms is not None:
+            session._excused_ms = min(MOST, state.excused_ms + round(excused_s * 1000))
+            session._due += session._excused_ms / 1000
         session._stand_at(state, now, reading)
         if not state.decided:
             session._take_up(state, now)

@@ -15,7 +15,7 @@ import platform
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,8 @@ from typing import Any, Final
 
 from consumers.settings import KafkaSettings, Topics
 from consumers.topics import create_topics
-from tests.chaos.nemesis import Fault, Happened, Nemesis, schedule
+from tests.chaos.cluster import BROKERS, ClusterControl, ProxyGroup
+from tests.chaos.nemesis import CLUSTER_WEIGHTS, WEIGHTS, Fault, Happened, Nemesis, schedule
 from tests.chaos.processes import BrokerControl, ChaosBroker, GuardSlot
 from tests.chaos.proxy import FaultProxy
 from tests.chaos.readers import OUTPUTS, LiveReader
@@ -44,6 +45,8 @@ class Plan:
     faults: int
     guards: int = 2
     partitions: int = 4
+    brokers: int = 1
+    """1, or 3 with replication factor 3 and min.insync.replicas 2."""
     rate: float = 0.0
     """Responses a second; 0: as fast as they go."""
     at_once: int = 100
@@ -59,7 +62,8 @@ class Plan:
     """How long nothing may finish before the run is given up and checked as it is."""
 
     def schedule(self) -> list[Fault]:
-        faults = schedule(self.seed, self.faults, self.guards)
+        weights = WEIGHTS if self.brokers == 1 else CLUSTER_WEIGHTS
+        faults = schedule(self.seed, self.faults, self.guards, weights)
         if not self.kinds:
             return faults
         return [f._replace(kind=self.kinds[n % len(self.kinds)]) for n, f in enumerate(faults)]
@@ -130,7 +134,7 @@ class Result:
             f"{self.seconds:.0f} s, evidence in {self.folder}",
             f"again: python -m benchmarks.chaos --seed {plan.seed} --responses {plan.responses} "
             f"--faults {plan.faults} --guards {plan.guards} --partitions {plan.partitions} "
-            f"--rate {plan.rate:g} --at-once {plan.at_once}",
+            f"--rate {plan.rate:g} --at-once {plan.at_once} --brokers {plan.brokers}",
             f"anomalies: {dict(self.findings.counts) or 'none'}",
         ]
         if not self.finished:
@@ -145,26 +149,48 @@ class Result:
 async def run(plan: Plan, folder: Path, tell: Callable[[str], None] = lambda _: None) -> Result:
     """Carry out a plan. ``folder``, which exists, gets logs and, for the check, all that was read."""
     async with AsyncExitStack() as stack:
-        proxies = [
-            await stack.enter_async_context(FaultProxy(("127.0.0.1", 0))) for _ in range(plan.guards + 1)
-        ]
-        broker = ChaosBroker([proxy.port for proxy in proxies])
-        control = BrokerControl(broker)
-        stack.callback(_keep_log, control, folder)
-        await control.start()
-        for proxy, port in zip(proxies, broker.listener_ports, strict=True):
-            proxy.target = ("127.0.0.1", port)
+        proxies: Sequence[FaultProxy | ProxyGroup]
+        control: BrokerControl | ClusterControl
+        if plan.brokers == 1:
+            proxies, control = await _broker(plan, folder, stack)
+        else:
+            proxies, control = await _cluster(plan, folder, stack)
         topics = Topics()
         await create_topics(
-            KafkaSettings(bootstrap_servers=broker.bootstrap_servers, topics=topics),
+            KafkaSettings(bootstrap_servers=control.bootstrap_servers, topics=topics),
             partitions=plan.partitions,
-            replication_factor=1,
+            replication_factor=plan.brokers,
         )
         slots = [
             await stack.enter_async_context(GuardSlot(n, proxy, plan.kafka(), plan.pace(), plan.bug, folder))
             for n, proxy in enumerate(proxies)
         ]
         return await _Run(plan, folder, control, slots, topics, tell).go()
+
+
+async def _broker(
+    plan: Plan, folder: Path, stack: AsyncExitStack
+) -> tuple[Sequence[FaultProxy | ProxyGroup], BrokerControl]:
+    """One broker, and a proxy to it for each guard."""
+    proxies = [await stack.enter_async_context(FaultProxy(("127.0.0.1", 0))) for _ in range(plan.guards + 1)]
+    broker = ChaosBroker([proxy.port for proxy in proxies])
+    control = BrokerControl(broker)
+    stack.callback(_keep_log, control, folder)
+    await control.start()
+    for proxy, port in zip(proxies, broker.listener_ports, strict=True):
+        proxy.target = ("127.0.0.1", port)
+    return proxies, control
+
+
+async def _cluster(
+    plan: Plan, folder: Path, stack: AsyncExitStack
+) -> tuple[Sequence[FaultProxy | ProxyGroup], ClusterControl]:
+    """Three brokers, and a proxy to each of them for each guard."""
+    groups = [
+        ProxyGroup([await stack.enter_async_context(FaultProxy(("127.0.0.1", 0))) for _ in range(BROKERS)])
+        for _ in range(plan.guards + 1)
+    ]
+    return groups, await stack.enter_async_context(ClusterControl(groups, folder))
 
 
 def _keep_log(control: BrokerControl, folder: Path) -> None:
@@ -179,7 +205,7 @@ class _Run:
         self,
         plan: Plan,
         folder: Path,
-        broker: BrokerControl,
+        broker: BrokerControl | ClusterControl,
         slots: list[GuardSlot],
         topics: Topics,
         tell: Callable[[str], None],
@@ -200,13 +226,15 @@ class _Run:
             slots[plan.guards],
             broker,
             plan.session_timeout_ms / 1000,
+            GROUP,
+            topics.responses,
             plan.broker_anytime,
         )
         self.begun = 0
         self.began = time.monotonic()
 
     async def go(self) -> Result:
-        bootstrap = self.broker.broker.bootstrap_servers
+        bootstrap = self.broker.bootstrap_servers
         outputs = {role: getattr(self.topics, role) for role in OUTPUTS}
         verifier = Verifier(
             bootstrap,

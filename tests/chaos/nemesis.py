@@ -10,7 +10,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from aiokafka.errors import KafkaError
 
+from tests.chaos.cluster import ClusterControl, NodeControl, ProxyGroup
 from tests.chaos.processes import BrokerControl, GuardSlot
 from tests.chaos.producers import STEP_PARTS
 from tests.chaos.transactions import settled
@@ -30,6 +31,8 @@ ON_ITS_WAY_S: Final = 0.5
 """How long what a frozen guard has sent may be held up by the slowest connection (``latency``)."""
 SETTLED_S: Final = 10.0
 """How long the broker may take to complete what it has decided."""
+FULL_S: Final = 20.0
+"""How long a broker may run on with a full disk before it is killed."""
 
 WEIGHTS: Final[dict[str, float]] = {
     "kill": 12,
@@ -51,6 +54,17 @@ WEIGHTS: Final[dict[str, float]] = {
     "judge fails": 4,
     "sends fail": 5,
 }
+
+CLUSTER_WEIGHTS: Final[dict[str, float]] = {
+    "cluster: a broker killed": 5,
+    "cluster: brokers restarted in turn": 3,
+    "cluster: the group's coordinator killed": 4,
+    "cluster: a transaction coordinator killed": 4,
+    "cluster: a full disk": 4,
+    "cluster: one broker cut off from a guard": 5,
+    **{kind: weight / 2 for kind, weight in WEIGHTS.items() if not kind.startswith("broker")},
+}
+"""Of three brokers, in place of WEIGHTS."""
 
 
 class Fault(NamedTuple):
@@ -79,11 +93,11 @@ class Happened:
         return {"at": self.at, **self.fault._asdict(), "lasted_s": lasted_s, "note": self.note}
 
 
-def schedule(seed: int, faults: int, guards: int) -> list[Fault]:
+def schedule(seed: int, faults: int, guards: int, weights: Mapping[str, float] = WEIGHTS) -> list[Fault]:
     """``faults`` faults spread over the workload; where there are enough, each kind at least once."""
     rng = random.Random(f"faults of {seed}")
-    kinds = list(WEIGHTS)[:faults]
-    kinds += rng.choices(list(WEIGHTS), list(WEIGHTS.values()), k=faults - len(kinds))
+    kinds = list(weights)[:faults]
+    kinds += rng.choices(list(weights), list(weights.values()), k=faults - len(kinds))
     rng.shuffle(kinds)
     times = sorted(rng.uniform(0.02, 0.98) for _ in kinds)
     return [
@@ -99,8 +113,10 @@ class Nemesis:
     faults: Sequence[Fault]
     guards: Sequence[GuardSlot]
     extra: GuardSlot
-    broker: BrokerControl
+    broker: BrokerControl | ClusterControl
     session_timeout_s: float
+    group: str = ""
+    input_topic: str = ""
     broker_anytime: bool = False
     """May the broker end between the decision over a transaction and its markers? Kafka 4.3.0 loses them."""
     happened: list[Happened] = field(default_factory=list)
@@ -161,6 +177,9 @@ class Nemesis:
         yield "freeze ", self._freeze_at
         yield "pause", self._pause
         yield "broker", self._broker
+        yield "cluster: one broker cut", self._cut_one
+        yield "cluster: brokers", self._brokers_in_turn
+        yield "cluster: ", self._node
         yield "guard joins", self._join
         yield "guard restarted", self._restart
         yield "rolling", self._rolling
@@ -227,6 +246,7 @@ class Nemesis:
             note = ""
             if not self.broker_anytime:
                 note = await self._between_transactions(frozen)
+            assert isinstance(self.broker, BrokerControl)
             if fault.kind == "broker killed":
                 await self.broker.kill()
                 await frozen.aclose()
@@ -236,6 +256,65 @@ class Nemesis:
                 await frozen.aclose()
             await self.broker.start()
         return note
+
+    async def _node(self, fault: Fault, slot: GuardSlot) -> str:
+        """One of three brokers dies, which one being the point, and comes back."""
+        cluster = self.broker
+        assert isinstance(cluster, ClusterControl)
+        async with cluster.lock:
+            node, note = cluster.nodes[int(fault.force * len(cluster.nodes))], ""
+            if "coordinator" in fault.kind:
+                try:
+                    node = await cluster.coordinator(*self._coordinated(fault))
+                except KafkaError as error:
+                    note = f"the coordinator is not known, so any was killed: {type(error).__name__}"
+            if fault.kind.endswith("full disk"):
+                note = await self._fill(node)
+            else:
+                await node.do(node.broker.kill)
+                # Longer than the controller takes to notice, or as long as it takes to start.
+                await asyncio.sleep(8.0 * fault.force)
+            await cluster.start()
+            return note if await cluster.in_sync() else f"{note}; not in sync in time"
+
+    def _coordinated(self, fault: Fault) -> tuple[str, int]:
+        """Whose coordinator, and of what kind."""
+        if "group" in fault.kind:
+            return self.group, 0
+        return f"guardrail-{self.group}-{self.input_topic}-{int(fault.force * 4)}", 1
+
+    async def _fill(self, node: NodeControl) -> str:
+        """Until the broker ends by itself, as it does when it can't write; it is started with room again."""
+        await node.do(node.broker.fill_disk)
+        try:
+            async with asyncio.timeout(FULL_S):
+                while not node.broker.ended:  # noqa: ASYNC110 - a process has no event to wait for
+                    await asyncio.sleep(0.1)
+        except TimeoutError:
+            await node.do(node.broker.kill)
+            return "it had not ended by itself"
+        return ""
+
+    async def _brokers_in_turn(self, fault: Fault, slot: GuardSlot) -> str:
+        """As an operator restarts them: in order, the next one when all replicas are in sync."""
+        cluster = self.broker
+        assert isinstance(cluster, ClusterControl)
+        async with cluster.lock:
+            for node in cluster.nodes:
+                await node.do(node.broker.stop)
+                await cluster.start()
+                if not await cluster.in_sync():
+                    return "not in sync in time"
+        return ""
+
+    async def _cut_one(self, fault: Fault, slot: GuardSlot) -> None:
+        """The guard reaches the others, and the broker all other guards."""
+        assert isinstance(slot.proxy, ProxyGroup)
+        proxy = slot.proxy.proxies[int(fault.force * len(slot.proxy.proxies))]
+        async with slot.lock:
+            proxy.silence()
+            await asyncio.sleep(self.session_timeout_s * (0.5 + 2.5 * fault.force))
+            proxy.heal()
 
     async def _between_transactions(self, frozen: AsyncExitStack) -> str:
         """Freeze all guards, wherever they are in a step, and let the broker complete what it has decided.
@@ -253,7 +332,7 @@ class Nemesis:
                     await asyncio.sleep(0.02)
         await asyncio.sleep(ON_ITS_WAY_S)
         try:
-            if await settled(self.broker.broker.bootstrap_servers, SETTLED_S):
+            if await settled(self.broker.bootstrap_servers, SETTLED_S):
                 return ""
         except (KafkaError, OSError, TimeoutError) as error:
             return f"transactions were not looked at: {type(error).__name__}"

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
+from tests.chaos.cluster import ProxyGroup
 from tests.chaos.proxy import FaultProxy
 from tests.support.kafka_broker import KafkaBroker, free_ports
 
@@ -75,6 +76,11 @@ class BrokerControl:
         self.lock = asyncio.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="broker")
 
+    @property
+    def bootstrap_servers(self) -> str:
+        """For those who are to see no fault of the network."""
+        return self.broker.bootstrap_servers
+
     async def start(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self.broker.start)
 
@@ -98,7 +104,7 @@ class GuardSlot:
     def __init__(
         self,
         number: int,
-        proxy: FaultProxy,
+        proxy: FaultProxy | ProxyGroup,
         kafka: dict[str, Any],
         pace: dict[str, int],
         bug: str,
@@ -112,8 +118,7 @@ class GuardSlot:
         self.up = asyncio.Event()
         self.ends: Counter[int] = Counter()
         """Exit statuses."""
-        servers = f"127.0.0.1:{proxy.port}"
-        own = {**kafka, "bootstrap_servers": servers}
+        own = {**kafka, "bootstrap_servers": proxy.address}
         self._order = json.dumps({"kafka": own, "pace": pace, "bug": bug})
         self._log = folder / f"guard-{number}.log"
         self._process: asyncio.subprocess.Process | None = None

@@ -61,6 +61,11 @@ class FaultProxy:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     @property
+    def address(self) -> str:
+        """Where clients connect."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
     def connections(self) -> int:
         """How many are open."""
         return len(self._connections)

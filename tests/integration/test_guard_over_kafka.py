@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from guardrail.demo import load_demo_settings, load_examples
 from guardrail.events import (
     AnyOutputEvent,
+    ClaimVerdict,
     DeliveryBlocked,
     DeliveryCompleted,
     DeliverySegment,
@@ -21,11 +23,12 @@ from guardrail.events import (
     ResponseStarted,
     ResponseVerdict,
 )
+from guardrail.judges import Verdict
 from guardrail.judges.local import LocalJudge
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from tests.support.guards import TOPICS, Reader, events_of, new_broker, running_guard, send, until
-from tests.support.judges import WordJudge
+from tests.support.judges import GatedJudge, WordJudge
 from tests.support.kafka_guards import KafkaSide, kafka_guard, kafka_side
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
@@ -139,6 +142,42 @@ async def test_a_guard_that_dies_in_the_middle_loses_nothing(kafka_bootstrap: st
     for event in events:  # what was written twice is recognised by its id
         if isinstance(event, DeliverySegment):
             assert by_id.setdefault(event.id, event) == event
+
+
+@pytest.mark.parametrize(("grace_ms", "verdict"), [(20_000, Verdict.SUPPORTED), (0, Verdict.UNVERIFIED)])
+async def test_a_claim_outlives_an_outage_longer_than_its_deadline(
+    kafka_bootstrap: str, grace_ms: int, verdict: Verdict
+) -> None:
+    """A guard dies while its judge has the claim, and the next one comes after the deadline, by the clock."""
+    router = PolicyRouter.single(Policy())
+    async with kafka_side(kafka_bootstrap) as side:
+        settings = side.settings.model_copy(update={"recovery_grace_ms": grace_ms})
+        started, *rest = events_of("r", "Paris is in France. ")
+        slow = GatedJudge()
+
+        async def doomed() -> None:
+            async with kafka_guard(settings, slow, router):
+                await asyncio.Event().wait()
+
+        task = asyncio.ensure_future(doomed())
+        await side.send([started.model_copy(update={"deadline_ms": 6_000}), *rest])
+        sent_at = time.monotonic()
+        await slow.asked.wait()
+        while not await side.read_raw(settings.topics.sessions):  # noqa: ASYNC110 - it looks from outside
+            await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while time.monotonic() < sent_at + 7.0:  # noqa: ASYNC110 - what is waited for is the time
+            await asyncio.sleep(0.05)
+        second = GatedJudge()
+        async with kafka_guard(settings, second, router):
+            await second.asked.wait()
+            await side.read_raw(settings.topics.verdicts)  # time enough for a deadline that has passed
+            second.gate.set()
+            events = await finished(side, ["r"])
+    [claim] = [event for event in events if isinstance(event, ClaimVerdict)]
+    assert claim.verdict is verdict
 
 
 async def test_guards_that_come_and_go_share_the_work_and_lose_nothing(kafka_bootstrap: str) -> None:

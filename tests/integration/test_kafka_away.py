@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import subprocess
 import uuid
@@ -16,6 +17,8 @@ import yaml
 from aiokafka import AIOKafkaProducer
 
 from consumers.cases import CaseFilter, open_store
+from consumers.kafka import connect_admin
+from consumers.settings import KafkaSettings
 from tests.conftest import own_broker
 from tests.integration.test_run_process import call, command, environment
 from tests.integration.test_shutdown import EVENTS, answered_once, chat, configuration
@@ -167,3 +170,22 @@ async def test_the_successor_of_a_guard_that_was_killed_says_what_it_waits_for(
             assert "session_timeout_ms, 6000 ms" in waiting["hint"]
             assert "kafka.group_instance_id" in waiting["hint"]
             await second.logs("guard.ready")
+
+
+async def test_bootstrap_servers_that_say_nothing_leave_time_for_the_one_that_answers(
+    kafka_bootstrap: str,
+) -> None:
+    """As behind a firewall: connections to two of three brokers open, and nothing comes."""
+
+    async def listen(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async with contextlib.AsyncExitStack() as stack:
+        silent = []
+        for _ in range(2):
+            server = await asyncio.start_server(listen, "127.0.0.1", 0)
+            stack.callback(server.close)
+            silent.append(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        admin = await connect_admin(KafkaSettings(bootstrap_servers=",".join([*silent, kafka_bootstrap])))
+        stack.push_async_callback(admin.close)
+        assert (await admin.describe_cluster())["brokers"]

@@ -107,6 +107,7 @@ async def kafka_guard(
         router,
         topics=settings.topics,
         delivery_guarantee=settings.delivery_guarantee,
+        recovery_grace_ms=settings.recovery_grace_ms,
         poll_timeout_ms=20,
         drain_timeout_ms=5_000,
     )

@@ -286,3 +286,40 @@ def test_state_of_version_1_is_read() -> None:
         ]
         emitted = [effect.event for effect in effects if isinstance(effect, Emit)]
         assert [event.id for event in emitted] == expected["ids"]
+
+
+DEADLINE = HEAD.model_copy(update={"deadline_ms": 10_000})
+
+
+def taken_up(progress: list[Any], excused_s: float, now: float) -> StoredSession:
+    """A session with a deadline, begun at 0 and taken up at ``now``."""
+    session = StoredSession.restored(
+        DEADLINE,
+        Policy(claim_timeout_ms=60_000),
+        progress,
+        new_cutter=lambda: ClaimCutter(PlainRater()),
+        started_at=0.0,
+        now=now,
+        reading=lambda unix_ms: unix_ms / 1000,
+        max_answer_chars=1_000,
+        excused_s=excused_s,
+    )
+    session.resume(now)
+    return session
+
+
+def test_time_in_which_nobody_held_it_is_not_counted_against_its_deadline() -> None:
+    progress = captured("feed", "feed")
+    assert taken_up(progress, 0.0, now=15.0).next_deadline == 10.0
+    session = taken_up(progress, 7.0, now=15.0)
+    assert session.next_deadline == 17.0
+    assert session.tick(16.9) == []
+    assert session.tick(17.0) != []
+
+
+def test_what_was_excused_before_stays_excused() -> None:
+    progress = captured("feed", "feed")
+    written = taken_up(progress, 7.0, now=15.0).capture(lambda reading: round(reading * 1000))
+    assert written is not None
+    assert written["excused_ms"] == 7_000
+    assert taken_up([*progress, written], 2.5, now=18.0).next_deadline == 19.5

@@ -206,3 +206,23 @@ def test_a_value_that_makes_no_sense_is_of_its_session_only(kind: str, value: by
     assert (session.head is None) == (kind == "head")
     assert (session.policy is None) == (kind in {"head", "policy"})
     assert session.progress == ([{}] if kind == "progress" else [increment(0)])
+
+
+def test_what_is_loaded_tells_when_the_partition_last_stepped() -> None:
+    topic = Topic()
+    topic.step((1, HEAD, increment(0)))
+    topic.restart()
+    assert topic.store.written_at_s == 1_000.0
+    topic.step(closed=[1])
+    topic.restart()
+    assert topic.store.written_at_s == 1_000.0, "finished responses tell it too"
+
+
+@pytest.mark.parametrize("at_ms", [None, "soon", -1, 10**30, []])
+def test_a_time_that_is_none_says_nothing(at_ms: object) -> None:
+    topic = Topic()
+    topic.step((1, None, increment(0)))
+    key = b"progress/0"
+    topic.state[key] = json.dumps(json.loads(topic.state[key]) | {"at_ms": at_ms}).encode()
+    topic.restart()
+    assert topic.store.written_at_s is None
