@@ -308,6 +308,7 @@ class _Builder:
         ``alone``: not in a cascade, where the first judge's verdict already exists.
         """
         from guardrail.judges.llm.judge import LlmJudge
+        from guardrail.judges.llm.profiles import ProfileJudge
         from guardrail.judges.llm.settings import LlmJudgeSettings
         from guardrail.judges.self_judging import SelfJudgingGuard
         from guardrail.judges.spending import Budget, MeteredJudge, PriceTable
@@ -328,7 +329,7 @@ class _Builder:
             if settings.budgets.needs_prices and unpriced:
                 raise _unpriced(unpriced[0])
             judge: Judge = MeteredJudge(
-                LlmJudge(llm, prices=prices),
+                ProfileJudge(llm, prices=prices) if llm.profile else LlmJudge(llm, prices=prices),
                 llm.model,
                 budget=budget,
                 ledger=ledger,

@@ -30,10 +30,6 @@ from tests.support.code_blocks import ROOT, Block, code_blocks, shell_lines
 
 ELSEWHERE: Final = {
     "docs/litellm.md:yaml:0": ("is LiteLLM's configuration", "tests/integration/test_litellm.py"),
-    "README.md:python:1": (
-        "needs a Kafka; run below on a broker in memory",
-        "tests/unit/test_code_blocks.py",
-    ),
     "docs/python.md:python:2": ("asks a model, whose place a server takes", "tests/unit/test_docs.py"),
     "docs/cascade.md:python:0": (
         "asks a model, whose place a server takes",
@@ -157,19 +153,6 @@ def test_python_runs(block: Block, tmp_path: Path) -> None:
     run(block.text, tmp_path)  # what the pages say that it prints, the tests of the pages compare
 
 
-def test_the_readmes_client_runs_on_a_broker_in_memory(tmp_path: Path) -> None:
-    first, second = (b.text for b in BLOCKS if (b.page, b.language) == ("README.md", "python"))
-    known = first.replace("asyncio.run(main())\n", "")  # CONTEXTS and model, as the README says
-    there = 'async with GuardClient("localhost:9092") as client:'
-    assert there in second
-    here = "async with MemoryGuard() as guard, GuardClient(transport=guard.transport()) as client:"
-    code = f"from guardrail.testing import MemoryGuard\n{known}\n{second.replace(there, here)}"
-    assert [line.strip() for line in run(code, tmp_path).splitlines()] == [
-        "The basic plan costs $49 a month.",
-        "[removed: not backed by the sources]",
-    ]
-
-
 # ------------------------------------------------------------------------------------ data
 
 
@@ -180,12 +163,15 @@ def test_json_is_json(block: Block) -> None:
 
 @pytest.fixture
 def files_that_settings_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the prompts of docs/llm-judge.md are read from."""
+    """What the prompts of docs/llm-judge.md and docs/judge-profiles.md are read from."""
     monkeypatch.chdir(tmp_path)
     system = ROOT / "guardrail" / "judges" / "llm" / "prompts" / "system.md"
     Path("judge-system.md").write_text(system.read_text("utf-8"), "utf-8")
     [examples] = (block.text for block in BLOCKS if block.name == "docs/llm-judge.md:yaml:7")
     Path("judge-examples.yaml").write_text(examples, "utf-8")
+    [user] = (block.text for block in BLOCKS if block.name == "docs/judge-profiles.md:text:0")
+    Path("minicheck-user.txt").write_text(user, "utf-8")
+    Path("minicheck-system.txt").write_text("Words of the model's card.", "utf-8")
 
 
 @pytest.mark.usefixtures("files_that_settings_name")

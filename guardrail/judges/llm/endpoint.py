@@ -17,6 +17,7 @@ import openai
 
 from guardrail import telemetry
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
+from guardrail.events import Usage
 from guardrail.judges.llm.exchange import (
     Exchange,
     Failure,
@@ -110,6 +111,17 @@ class Spent:
             self.changed()
 
 
+def usage_of(spent: Spent) -> Usage:
+    """What all calls for one question took so far, as far as the servers have reported it."""
+    return Usage(
+        judge_calls=spent.calls,
+        input_tokens=spent.input_tokens,
+        cached_input_tokens=spent.cached_input_tokens,
+        output_tokens=spent.output_tokens,
+        cost_usd=spent.cost_usd,
+    )
+
+
 def _count(value: object) -> int:
     """A number of tokens from a server's report, or 0 if it is not one."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
@@ -125,7 +137,8 @@ class Question:
     """
 
     messages: Sequence[dict[str, str]]
-    schema: dict[str, Any]
+    schema: dict[str, Any] | None
+    """That of the reply; None if the server is to enforce no form."""
     reader: Callable[[], AnswerReader]
     heard: Callable[[Sequence[Answer]], None]
     spent: Spent
@@ -133,6 +146,8 @@ class Question:
     admit: Callable[[], None] | None = None
     claim_ids: tuple[str, ...] = ()
     """Those that it is about, for records."""
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    """Members of this request's body, beside those of the settings."""
 
 
 # -------------------------------------------------------------------------------------- what the server takes
@@ -175,8 +190,10 @@ class Dialect:
         self._swapped = False
         self._patterns = True
 
-    def arguments(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of a call. In text mode only the prompt describes the form."""
+    def arguments(self, schema: dict[str, Any] | None) -> dict[str, Any]:
+        """The arguments of a call. In text mode, and without a schema, only the prompt describes the form."""
+        if schema is None:
+            return dict(self._options)
         shown = schema if self._patterns else _without_patterns(schema)
         formats: dict[OutputMode, dict[str, Any]] = {
             OutputMode.JSON_SCHEMA: {
@@ -413,7 +430,7 @@ class ModelEndpoint:
                     "model": self.settings.model,
                     "messages": list(attempt.question.messages),
                     "extra_headers": self._headers,
-                    "extra_body": self.settings.extra_body or None,
+                    "extra_body": {**self.settings.extra_body, **attempt.question.extra_body} or None,
                 }
                 | arguments
             )

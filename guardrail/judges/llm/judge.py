@@ -14,7 +14,7 @@ from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage, Verdict
 from guardrail.judges.base import JudgeRequest, Meter
 from guardrail.judges.llm.chat import Chat
-from guardrail.judges.llm.endpoint import ModelEndpoint, Prices, Question, Spent
+from guardrail.judges.llm.endpoint import ModelEndpoint, Prices, Question, Spent, usage_of
 from guardrail.judges.llm.prompt import Prompt, Prompts, fences
 from guardrail.judges.llm.reply import Answer, ReplyReader
 from guardrail.judges.llm.settings import LlmJudgeSettings
@@ -269,7 +269,7 @@ class _Case:
 
         def changed() -> None:
             nonlocal counted
-            before, counted = counted, _usage(spent)
+            before, counted = counted, usage_of(spent)
             self._meter.add(less(counted, before), self._endpoint().settings.model)
 
         def heard(answers: Sequence[Answer]) -> None:
@@ -314,17 +314,6 @@ class _Case:
             )
             for claim_id in self._hearing.missing()
         ]
-
-
-def _usage(spent: Spent) -> Usage:
-    """What all calls for one question took so far, as far as the servers have reported it."""
-    return Usage(
-        judge_calls=spent.calls,
-        input_tokens=spent.input_tokens,
-        cached_input_tokens=spent.cached_input_tokens,
-        output_tokens=spent.output_tokens,
-        cost_usd=spent.cost_usd,
-    )
 
 
 def _to(answers: Sequence[Answer], asked: frozenset[str]) -> list[Answer]:

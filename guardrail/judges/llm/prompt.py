@@ -330,7 +330,7 @@ def _closest(
     """The best passage of every claim, then the second best, and so on, as long as they fit."""
     # If contexts share an id, the first one counts.
     positions = {context.id: at for at, context in reversed(list(enumerate(index.contexts)))}
-    ranked = {claim_id: _search(index, claim, per_claim) for claim_id, claim in claims.items()}
+    ranked = {claim_id: closest_passages(index, claim, per_claim) for claim_id, claim in claims.items()}
     chosen: dict[int, str] = {}
     told: set[str] = set()  # texts of passages, each of which is shown once
     left = max_chars
@@ -369,7 +369,7 @@ def _closest(
     )
 
 
-def _search(index: EvidenceIndex, claim: Claim, k: int) -> Sequence[Passage]:
+def closest_passages(index: EvidenceIndex, claim: Claim, k: int) -> Sequence[Passage]:
     """The passages closest to the claim, and to the claim with its lead-in, which may say what "it" is.
 
     Those in contexts that the claim cites come first.

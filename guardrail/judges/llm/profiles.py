@@ -1,0 +1,424 @@
+"""Open models that were trained to judge: what each is sent, and what its reply says.
+
+Such a model knows one prompt, word for word, and answers in its own form; the instructions of ``prompts/``
+would only confuse it. A profile is that form. The words themselves come from the model's card, in files that
+``judge.llm.profile`` names, except for Granite Guardian, whose chat template has them.
+
+Texts stand in these prompts without fences, since the models know none. Only the tokens by which chat
+templates separate roles are defused. A reply that can't be read is an error, never a verdict.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from string import Template
+from typing import Any, Final
+
+import openai
+
+from guardrail.claims.model import Claim
+from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
+from guardrail.events import Evidence, Span, Usage, Verdict
+from guardrail.judges.base import JudgeRequest, Meter
+from guardrail.judges.llm.chat import Chat
+from guardrail.judges.llm.endpoint import Prices, Question, Spent, usage_of
+from guardrail.judges.llm.prompt import Fence, Sentences, closest_passages, fences, select
+from guardrail.judges.llm.reply import Answer
+from guardrail.judges.llm.settings import LlmJudgeSettings, ProfileName, ProfileSettings, read_profile_prompt
+from guardrail.judges.llm.verdicts import support_of
+from guardrail.judges.streams import closing, told
+from guardrail.printable import shorten
+from guardrail.verdicts import Judgement, less, unverified
+
+CONFIDENCE: Final = 0.8
+"""Of verdicts of models that don't say how sure they are; ``tune --calibration`` fits it to labels."""
+_MOST_REPLY_CHARS: Final = 60_000
+_REASON_CHARS: Final = 1_000
+_MOST_SPANS: Final = 200
+_NUMBER: Final = re.compile(r"^\[\d+\] ", re.MULTILINE)
+_THOUGHTS: Final = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_SCORE: Final = re.compile(r"<score>\s*(yes|no)\s*</score>", re.IGNORECASE)
+_WORD: Final = re.compile(r"\A\W*(yes|no)\b", re.IGNORECASE)
+_PASS: Final = re.compile(r'"SCORE"\s*:\s*"?\s*(PASS|FAIL)\b', re.IGNORECASE)
+_ADDITIONS: Final = frozenset({"fabricated_reference", "unsupported_addition"})
+
+
+@dataclass(frozen=True, slots=True)
+class SpanAnswer(Answer):
+    """An answer that names words of the claim: code points of its prose."""
+
+    spans: tuple[Span, ...] = ()
+
+
+Read = Callable[[str, Mapping[str, str]], list[SpanAnswer]]
+"""Reads a whole reply, given the claims' texts by their short ids. Raises JudgeReplyError if it can't."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How a model is asked. ``whole``: one call for all claims that are ready, as the text of an answer; else
+    one call a claim."""
+
+    read: Read
+    whole: bool = False
+
+
+# ------------------------------------------------------------------------------------------ what replies say
+
+
+def _one(texts: Mapping[str, str], supported: bool, reason: str = "") -> list[SpanAnswer]:
+    (label,) = texts
+    verdict = Verdict.SUPPORTED if supported else Verdict.UNSUPPORTED
+    return [
+        SpanAnswer(label, verdict, CONFIDENCE, reasoning=shorten(" ".join(reason.split()), _REASON_CHARS))
+    ]
+
+
+def _read_word(reply: str, texts: Mapping[str, str]) -> list[SpanAnswer]:
+    """MiniCheck: Yes if the document has all of it, or No."""
+    found = _WORD.match(reply)
+    if found is None:
+        raise JudgeReplyError("the reply doesn't begin with Yes or No")
+    return _one(texts, found[1].lower() == "yes")
+
+
+def _read_score(reply: str, texts: Mapping[str, str]) -> list[SpanAnswer]:
+    """Granite Guardian: whether there is a risk, yes or no, between tags; its thoughts come before."""
+    told = _THOUGHTS.sub("", reply, count=1)
+    said = {each.lower() for each in _SCORE.findall(told)}
+    if len(said) != 1 or "<think>" in told:  # what stands in thoughts is no verdict
+        raise JudgeReplyError("the reply has no <score> of yes or no, or more than one")
+    return _one(texts, said == {"no"})
+
+
+def _read_pass(reply: str, texts: Mapping[str, str]) -> list[SpanAnswer]:
+    """Lynx: PASS or FAIL as SCORE of an object, with its REASONING."""
+    said = {each.upper() for each in _PASS.findall(reply)}
+    if len(said) != 1:
+        raise JudgeReplyError('the reply has no "SCORE" of PASS or FAIL, or more than one')
+    reasoning = _object(reply).get("REASONING", "")
+    reason = " ".join(map(str, reasoning)) if isinstance(reasoning, list) else str(reasoning)
+    return _one(texts, said == {"PASS"}, "" if said == {"PASS"} else reason)
+
+
+def _read_spans(reply: str, texts: Mapping[str, str]) -> list[SpanAnswer]:
+    """LettuceDetect v2: the words of the answer without support, each with its category.
+
+    A claim with words of the category contradiction is CONTRADICTED; with others, it is UNSUPPORTED if they
+    are at least half of it, else PARTIALLY_SUPPORTED. If words stand in no claim, nobody knows which they
+    are, and claims without words of their own get no verdict.
+    """
+    spans = _object(reply).get("hallucinated_spans")
+    if not isinstance(spans, list) or len(spans) > _MOST_SPANS:
+        raise JudgeReplyError("the reply has no list hallucinated_spans, or one that is too long")
+    found: dict[str, list[tuple[Span, str, str]]] = {label: [] for label in texts}
+    lost = False
+    for each in spans:
+        words = each.get("text") if isinstance(each, dict) else None
+        category = each.get("category") if isinstance(each, dict) else None
+        if not isinstance(words, str) or not words.strip():
+            raise JudgeReplyError("the reply has a span without text")
+        places = [(label, at) for label, text in texts.items() if (at := text.find(words)) >= 0]
+        lost |= not places
+        known = category if category == "contradiction" or category in _ADDITIONS else "unsupported"
+        for label, at in places:
+            said = each.get("explanation")
+            found[label].append(((at, at + len(words)), str(known), said if isinstance(said, str) else ""))
+    return [_of_spans(label, texts[label], named, lost=lost) for label, named in found.items()]
+
+
+def _of_spans(label: str, text: str, named: Sequence[tuple[Span, str, str]], *, lost: bool) -> SpanAnswer:
+    if not named:
+        if lost:
+            return SpanAnswer(label, problem="the reply names words that stand in no claim")
+        return SpanAnswer(label, Verdict.SUPPORTED, CONFIDENCE)
+    spans = _merged([span for span, _, _ in named])
+    covered = sum(end - start for start, end in spans)
+    if any(category == "contradiction" for _, category, _ in named):
+        verdict = Verdict.CONTRADICTED
+    else:
+        verdict = Verdict.UNSUPPORTED if 2 * covered >= len(text) else Verdict.PARTIALLY_SUPPORTED
+    kinds = ", ".join(dict.fromkeys(category.replace("_", " ") for _, category, _ in named))
+    reasons = " ".join(dict.fromkeys(reason for *_, reason in named if reason))
+    told = shorten(" ".join(f"{kinds}. {reasons}".split()), _REASON_CHARS)
+    return SpanAnswer(label, verdict, CONFIDENCE, reasoning=told, spans=spans)
+
+
+def _merged(spans: Sequence[Span]) -> tuple[Span, ...]:
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return tuple(found)
+
+
+def _object(reply: str) -> dict[str, Any]:
+    """The first JSON object of a reply, whatever stands around it; empty if there is none."""
+    at = reply.find("{")
+    if at >= 0:
+        try:
+            found, _ = json.JSONDecoder().raw_decode(reply, at)
+        except (ValueError, RecursionError):
+            return {}
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+PROFILES: Final[Mapping[ProfileName, Profile]] = {
+    "granite-guardian": Profile(_read_score),
+    "minicheck": Profile(_read_word),
+    "lynx": Profile(_read_pass),
+    "lettucedetect": Profile(_read_spans, whole=True),
+}
+
+
+class _ReplyText:
+    """A reply that can be read when it has ended only."""
+
+    def __init__(self, read: Read, texts: Mapping[str, str]) -> None:
+        self._read = read
+        self._texts = texts
+        self._pieces: list[str] = []
+        self._size = 0
+
+    def feed(self, text: str) -> list[Answer]:
+        self._size += len(text)
+        if self._size > _MOST_REPLY_CHARS:
+            raise JudgeReplyError(f"the reply has more than {_MOST_REPLY_CHARS:,} characters")
+        self._pieces.append(text)
+        return []
+
+    def finish(self) -> list[Answer]:
+        return list(self._read("".join(self._pieces), self._texts))
+
+
+# ------------------------------------------------------------------------------------------------- the judge
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """What one call asks: claims by short ids, their texts, and the request."""
+
+    claims: Mapping[str, Claim]
+    texts: Mapping[str, str]
+    messages: tuple[dict[str, str], ...]
+    extra_body: Mapping[str, Any]
+    evidence: Mapping[str, tuple[Evidence, ...]]
+
+
+class ProfileJudge:
+    """Asks a model that was trained to judge, in the form that it knows.
+
+    These models say nothing of evidence: a verdict's is the closest passage, so that people can look there.
+    """
+
+    def __init__(
+        self,
+        settings: LlmJudgeSettings,
+        client: openai.AsyncOpenAI | None = None,
+        prices: Prices | None = None,
+    ) -> None:
+        """``settings.profile`` says which. The caller closes a given ``client``.
+
+        Raises ConfigError if there is no key, or a prompt can't be read any more.
+        """
+        if settings.profile is None:
+            raise ConfigError("judge.llm.profile: name the profile of the model; there is none")
+        self._settings = settings
+        self._kind: ProfileName = settings.profile.kind
+        self._profile = PROFILES[self._kind]
+        self._prompts = _templates(settings.profile)
+        self._chat = Chat(settings, client, prices)
+        self._fence = fences()
+
+    @property
+    def name(self) -> str:
+        return f"{self._kind}:{self._settings.model}"
+
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        """A judgement on each claim as its call ends. Raises JudgeError if no call gave any."""
+        if not request.claims:
+            return
+        request.meter.add(Usage())
+        if not any(context.text.strip() for context in request.evidence.contexts):
+            for claim_id in request.claims:
+                yield Judgement(
+                    claim_id,
+                    Verdict.UNSUPPORTED,
+                    1.0,
+                    0.0,
+                    self.name,
+                    reasoning="There are no contexts to support it.",
+                    attempts=0,
+                )
+            return
+        deadline = asyncio.get_running_loop().time() + request.deadline - time.monotonic()
+        calls = await asyncio.to_thread(self._calls, request)
+        async with closing(told(partial(self._ask_all, request, calls, deadline))) as judgements:
+            async for judgement in judgements:
+                yield judgement
+
+    async def aclose(self) -> None:
+        await self._chat.aclose()
+
+    async def _ask_all(
+        self,
+        request: JudgeRequest,
+        calls: Sequence[_Call],
+        deadline: float,
+        tell: Callable[[Judgement], None],
+    ) -> None:
+        failed: list[tuple[_Call, JudgeError]] = []
+
+        async def ask(call: _Call) -> None:
+            try:
+                await self._ask(request, call, deadline, tell)
+            except JudgeError as error:
+                failed.append((call, error))
+
+        async with asyncio.TaskGroup() as group:
+            for call in calls:
+                group.create_task(ask(call))
+        if len(failed) == len(calls):
+            raise failed[0][1]
+        for call, error in failed:
+            for claim in call.claims:
+                tell(unverified(claim, self.name, f"{type(error).__name__}: {error}"))
+
+    async def _ask(
+        self, request: JudgeRequest, call: _Call, deadline: float, tell: Callable[[Judgement], None]
+    ) -> None:
+        if asyncio.get_running_loop().time() >= deadline:
+            raise JudgeUnavailable("the deadline has passed before the first call")
+        meter, spent, counted = Meter(request.meter), Spent(), Usage()
+
+        def changed() -> None:
+            nonlocal counted
+            before, counted = counted, usage_of(spent)
+            meter.add(less(counted, before), self._settings.model)
+
+        spent.changed = changed
+        labels = {f"c{number}": claim_id for number, claim_id in enumerate(call.claims, 1)}
+        answers = await self._chat.ask(
+            Question(
+                call.messages,
+                None,
+                lambda: _ReplyText(self._profile.read, call.texts),
+                lambda _: None,
+                spent,
+                request.response_id,
+                meter.admit,
+                tuple(call.claims),
+                call.extra_body,
+            ),
+            deadline,
+        )
+        speaker = spent.answered_by or self.name
+        for number, answer in enumerate(answers):
+            judgement = self._settled(labels[answer.label], answer, call, speaker)
+            # The call's usage is booked with its first claim: calls have no shares.
+            used = meter.usage if number == 0 else Usage()
+            tell(
+                replace(
+                    judgement, attempts=max(1, meter.attempts), degraded_from=tuple(spent.models), usage=used
+                )
+            )
+
+    def _settled(self, claim_id: str, answer: Answer, call: _Call, speaker: str) -> Judgement:
+        name = self.name if speaker.startswith("llm:") else speaker
+        if answer.problem:
+            return unverified(claim_id, name, answer.problem)
+        return Judgement(
+            claim_id,
+            answer.verdict,
+            answer.confidence,
+            support_of(answer.verdict, answer.confidence),
+            name,
+            call.evidence[claim_id],
+            reasoning=answer.reasoning.encode("utf-8", "replace").decode(),
+            unsupported_spans=answer.spans if isinstance(answer, SpanAnswer) else (),
+        )
+
+    def _calls(self, request: JudgeRequest) -> list[_Call]:
+        """CPU work: which passages are sent where contexts are too long, and the texts."""
+        groups = [request.claims] if self._profile.whole else [{k: v} for k, v in request.claims.items()]
+        fence = self._fence(request.response_id)
+        sentences = Sentences(request.evidence.contexts)
+        return [self._call(request, dict(claims), sentences, fence) for claims in groups]
+
+    def _call(
+        self, request: JudgeRequest, claims: dict[str, Claim], sentences: Sentences, fence: Fence
+    ) -> _Call:
+        limit = self._settings.max_context_chars
+        whole = sum(len(context.text) for context in request.evidence.contexts) <= limit
+        contexts = [context.text for context in request.evidence.contexts if context.text.strip()]
+        if not whole:
+            chosen = select(request.evidence, sentences, claims, limit)
+            contexts = [_NUMBER.sub("", each.text) for each in chosen.shown]
+        documents = [fence.defuse(text) for text in contexts]
+        texts = {f"c{number}": each.prose.text for number, each in enumerate(claims.values(), 1)}
+        said = [_with_lead_in(claim) for claim in claims.values()]
+        # A span is looked for in what was sent, less the lead-in, which is not judged.
+        values = {
+            "document": "\n\n".join(documents),
+            "question": fence.defuse(request.question),
+            "claim": fence.defuse(" ".join(said)),
+        }
+        evidence = {
+            claim_id: tuple(
+                Evidence(context_id=p.context_id, quote=p.text, span=(p.start, p.end))
+                for p in closest_passages(request.evidence, claim, 1)
+            )
+            for claim_id, claim in claims.items()
+        }
+        if self._prompts is None:
+            messages, extra = _for_granite(values, documents)
+        else:
+            messages, extra = _filled(self._prompts, values), {}
+        return _Call(claims, texts, messages, extra, evidence)
+
+
+def _with_lead_in(claim: Claim) -> str:
+    return f"{claim.lead_in} {claim.prose.text}" if claim.lead_in else claim.prose.text
+
+
+def _templates(settings: ProfileSettings) -> tuple[Template | None, Template] | None:
+    if settings.user is None:
+        return None
+    try:
+        system = None if settings.system is None else read_profile_prompt(settings.system, is_user=False)
+        return system, read_profile_prompt(settings.user, is_user=True)
+    except ValueError as error:
+        raise ConfigError(f"judge.llm.profile: {error}") from None
+
+
+def _filled(
+    prompts: tuple[Template | None, Template], values: Mapping[str, str]
+) -> tuple[dict[str, str], ...]:
+    system, user = prompts
+    asked = {"role": "user", "content": user.substitute(values)}
+    if system is None:
+        return (asked,)
+    return {"role": "system", "content": system.substitute(values)}, asked
+
+
+def _for_granite(
+    values: Mapping[str, str], documents: Sequence[str]
+) -> tuple[tuple[dict[str, str], ...], dict[str, Any]]:
+    """Its chat template has the words: it gets documents, and the criterion that the answer is held to."""
+    body = {
+        "documents": [{"doc_id": str(number), "text": text} for number, text in enumerate(documents)],
+        "chat_template_kwargs": {"guardian_config": {"criteria_id": "groundedness"}, "think": False},
+    }
+    asked = {"role": "user", "content": values["question"]}
+    said = {"role": "assistant", "content": values["claim"]}
+    return ((asked, said) if values["question"] else (said,)), body
