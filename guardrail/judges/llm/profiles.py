@@ -352,19 +352,22 @@ class ProfileJudge:
         """CPU work: which passages are sent where contexts are too long, and the texts."""
         groups = [request.claims] if self._profile.whole else [{k: v} for k, v in request.claims.items()]
         fence = self._fence(request.response_id)
+        limit = self._settings.max_context_chars
+        contexts = [context.text for context in request.evidence.contexts if context.text.strip()]
+        if sum(map(len, contexts)) <= limit:
+            documents = [fence.defuse(text) for text in contexts]
+            return [self._call(request, dict(claims), documents, fence) for claims in groups]
         sentences = Sentences(request.evidence.contexts)
-        return [self._call(request, dict(claims), sentences, fence) for claims in groups]
+        calls = []
+        for claims in groups:
+            chosen = select(request.evidence, sentences, dict(claims), limit)
+            documents = [fence.defuse(_NUMBER.sub("", each.text)) for each in chosen.shown]
+            calls.append(self._call(request, dict(claims), documents, fence))
+        return calls
 
     def _call(
-        self, request: JudgeRequest, claims: dict[str, Claim], sentences: Sentences, fence: Fence
+        self, request: JudgeRequest, claims: dict[str, Claim], documents: Sequence[str], fence: Fence
     ) -> _Call:
-        limit = self._settings.max_context_chars
-        whole = sum(len(context.text) for context in request.evidence.contexts) <= limit
-        contexts = [context.text for context in request.evidence.contexts if context.text.strip()]
-        if not whole:
-            chosen = select(request.evidence, sentences, claims, limit)
-            contexts = [_NUMBER.sub("", each.text) for each in chosen.shown]
-        documents = [fence.defuse(text) for text in contexts]
         texts = {f"c{number}": each.prose.text for number, each in enumerate(claims.values(), 1)}
         said = [_with_lead_in(claim) for claim in claims.values()]
         # A span is looked for in what was sent, less the lead-in, which is not judged.

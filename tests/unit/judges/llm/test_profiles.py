@@ -13,17 +13,20 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from guardrail.errors import JudgeError
+from guardrail.errors import ConfigError, JudgeError
 from guardrail.events import Verdict
 from guardrail.judges.factory import build_judge
-from guardrail.judges.llm import LlmJudgeSettings
+from guardrail.judges.fingerprint import fingerprint
+from guardrail.judges.llm import LlmExplainer, LlmJudgeSettings
 from guardrail.judges.settings import JudgeSettings
+from tests.support.constants import made
 from tests.support.judges import Reply as Judged
 from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer, Recorded, Reply
 from tests.unit.judges.llm.asking import claim, request
 
 S, P, U, C, X = Verdict
+GRANITE = {"kind": "granite-guardian"}
 USER = "Source:\n$document\n\nStatement: $claim"
 SPANS = '{"hallucinated_spans": [%s]}'
 
@@ -239,3 +242,16 @@ def test_wrong_settings_are_told(
     Path("bad.txt").write_text("Statement: $claim")
     with pytest.raises(ValidationError, match=told):
         LlmJudgeSettings.model_validate({"model": "m", "base_url": "http://127.0.0.1:1/v1"} | values)
+
+
+def test_a_model_that_only_judges_explains_nothing() -> None:
+    with pytest.raises(ConfigError, match="can't explain"):
+        LlmExplainer(made(LlmJudgeSettings, model="m", base_url="http://127.0.0.1:1/v1", profile=GRANITE))
+
+
+def test_another_prompt_in_the_file_is_another_judge_for_the_cache(words: dict[str, str]) -> None:
+    settings = made(LlmJudgeSettings, model="m", profile={"kind": "minicheck", **words})
+    before = fingerprint("llm", settings)
+    assert fingerprint("llm", settings) == before
+    Path(words["user"]).write_text(f"{USER} Well?")
+    assert fingerprint("llm", settings) != before
