@@ -4,9 +4,10 @@
 
 This is the floor of what exactly once adds. Four transactional producers, one a partition as in the guard,
 each commit a small step (a delivery, a verdict, a piece of session state and the input position) every
-``--gap-ms``. Told are the time of a step, and the time from its beginning to the moment a read_committed
-reader has its delivery. A broker's first minute is slow (its code is compiled as it runs), so ``--warm-up``
-seconds of steps without a gap go before; they are not counted.
+``--gap-ms``. Told are the time of a step, the time from its beginning to the moment a read_committed reader
+has its delivery, and the round trips to the broker of which it consists: from the moment that the client sends
+a request until it has the answer. A broker's first minute is slow (its code is compiled as it runs), so
+``--warm-up`` seconds of steps without a gap go before; they are not counted.
 """
 
 from __future__ import annotations
@@ -15,9 +16,14 @@ import argparse
 import asyncio
 import time
 import uuid
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import uvloop
 from aiokafka import AIOKafkaConsumer
+from aiokafka.client import AIOKafkaClient
 
 from benchmarks.bare_kafka_loop import create_topic, kafka_for_benchmark
 from benchmarks.exactly_once import PARTITIONS, percentiles
@@ -26,6 +32,29 @@ from consumers.kafka.client import quiet_client_log
 from consumers.settings import KafkaSettings, Topics
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
 from guardrail.partitioning import partition_of
+
+Trips = dict[str, list[float]]
+"""Seconds of round trips by the name of the request."""
+
+
+@contextmanager
+def timed_requests() -> Iterator[Trips]:
+    """The round trips of every client of this process, the readers' fetches aside."""
+    found: Trips = defaultdict(list)
+    send: Any = AIOKafkaClient.send
+
+    async def timed(self: AIOKafkaClient, node_id: Any, request: Any, **options: Any) -> Any:
+        begun = time.perf_counter()
+        answer = await send(self, node_id, request, **options)
+        found[type(request).__name__.removesuffix("Request")].append(time.perf_counter() - begun)
+        return answer
+
+    AIOKafkaClient.send = timed  # type: ignore[method-assign]
+    try:
+        yield found
+    finally:
+        AIOKafkaClient.send = send  # type: ignore[method-assign]
+        found.pop("Fetch", None)
 
 
 class _Steps:
@@ -104,11 +133,19 @@ async def measure(bootstrap: str, warm_up_s: float, seconds: float, gap_s: float
     settings = KafkaSettings(bootstrap_servers=bootstrap, group_id=f"bench-{run}", topics=topics)
     await _Steps(settings).run(warm_up_s, 0.002)
     steps = _Steps(settings)
-    await steps.run(seconds, gap_s)
+    with timed_requests() as trips:
+        await steps.run(seconds, gap_s)
     print(f"{PARTITIONS} producers, a step every {gap_s * 1000:g} ms each, {len(steps.step):,} steps")
     for name, values in (("step", steps.step), ("begun to read", steps.seen)):
         found = percentiles(values)
-        print(f"{name:<14} p50 {found['p50']:>6.1f} ms  p99 {found['p99']:>6.1f} ms")
+        print(f"{name:<24} p50 {found['p50']:>6.1f} ms  p99 {found['p99']:>6.1f} ms")
+    for name, values in sorted(trips.items(), key=lambda each: -sum(each[1])):
+        often = len(values) / len(steps.step)
+        if often >= 0.1:
+            found = percentiles(values)
+            print(
+                f"  {name:<22} p50 {found['p50']:>6.1f} ms  p99 {found['p99']:>6.1f} ms  {often:.1f} a step"
+            )
 
 
 def main() -> None:
