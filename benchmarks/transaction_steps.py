@@ -5,9 +5,9 @@
 This is the floor of what exactly once adds. Four transactional producers, one a partition as in the guard,
 each commit a small step (a delivery, a verdict, a piece of session state and the input position) every
 ``--gap-ms``. Told are the time of a step, the time from its beginning to the moment a read_committed reader
-has its delivery, and the round trips to the broker of which it consists: from the moment that the client sends
-a request until it has the answer. A broker's first minute is slow (its code is compiled as it runs), so
-``--warm-up`` seconds of steps without a gap go before; they are not counted.
+has its delivery, and the round trips to the broker of which it consists: from the moment that the client
+sends a request until it has the answer. A broker's first minute is slow (its code is compiled as it runs),
+so ``--warm-up`` seconds of steps without a gap go before; they are not counted.
 """
 
 from __future__ import annotations
