@@ -43,6 +43,7 @@ from aiokafka.errors import (
 
 from guardrail.errors import ConfigError, PartitionLost, TransportError, TransportUnavailable
 from guardrail.log_events import EventLog
+from guardrail.shipped import shipped_yaml
 
 try:
     from aiokafka.client import AIOKafkaClient, CoordinationType
@@ -167,244 +168,22 @@ class Workaround:
     parts: tuple[Takes | Uses | Has, ...]
 
 
-WORKAROUNDS: Final = (
-    Workaround(
-        "closed transports",
-        "A write to a connection whose transport is closed already ends in a RuntimeError under uvloop. "
-        "aiokafka expects an OSError, so the error comes out of a poll and would end the guard because a "
-        "broker hung up.",
-        "https://github.com/aio-libs/aiokafka/issues/1038",
-        ("tests/unit/consumers/test_kafka_connection.py::test_a_closed_transport_is_a_broken_connection",),
-        (
-            Takes("conn:AIOKafkaConnection.send", ("request",)),
-            Takes("conn:AIOKafkaConnection._send_sasl_token", ("payload",)),
-            Takes("conn:AIOKafkaConnection.close", ("reason", "exc")),
-            Has("conn:CloseReason", ("CONNECTION_BROKEN",)),
-        ),
-    ),
-    Workaround(
-        "header names",
-        "Kafka takes header names that are not UTF-8; aiokafka's decoder raises out of every poll on such "
-        "a record, for ever. Here the batch is read again with escapes such as \\xff in its names. Nothing "
-        "else of a record is text, and what aiokafka can read stays with its own decoder.",
-        "Not filed. Write a record whose header name is the byte ff with a Java producer, and poll.",
-        (
-            "tests/unit/consumers/test_kafka_headers.py::test_a_name_that_is_not_utf8_is_escaped_and_all_else_is_kept",
-            "tests/integration/test_odd_headers.py::test_a_guard_uses_what_it_can_and_the_rest_becomes_a_dead_letter",
-        ),
-        (
-            Uses("consumer.fetcher:Fetcher._proc_fetch_request", ("MemoryRecords",)),
-            Uses(
-                "consumer.fetcher:PartitionRecords._unpack_records",
-                ("has_next", "next_batch", "next_fetch_offset", "offset"),
-            ),
-            Has("record.memory_records:MemoryRecords", ("has_next", "next_batch", "size_in_bytes")),
-            Takes("record.default_records:_DefaultRecordBatchPy._maybe_uncompress"),
-            Uses(
-                "record.default_records:_DefaultRecordBatchPy.__init__", ("_buffer", "_pos", "_num_records")
-            ),
-            Has(
-                "record.default_records:_DefaultRecordBatchPy",
-                ("LOG_APPEND_TIME", "base_offset", "first_timestamp", "max_timestamp", "timestamp_type"),
-            ),
-            Takes("record.util:decode_varint", ("buffer",)),
-        ),
-    ),
-    Workaround(
-        "reasons of a failed start",
-        "A client that can't start says 'Unable to bootstrap', whether the port, the password or the "
-        "certificate is wrong, so one connection is made first, whose errors tell; and a broker's refusal "
-        "of a token is taken for a login.",
-        "Not filed. Start a producer with a wrong password, or with an OAUTHBEARER token that has expired.",
-        (
-            "tests/integration/test_kafka_failures.py::test_login",
-            "tests/integration/test_kafka_security.py::TestTokenFile::test_a_token_that_the_broker_does_not_take",
-        ),
-        (
-            Takes("conn:AIOKafkaConnection.connect"),
-            Takes("conn:AIOKafkaConnection.__init__", ("host", "port")),
-            Uses(
-                "conn:AIOKafkaConnection.__init__",
-                (
-                    "client_id",
-                    "request_timeout_ms",
-                    "ssl_context",
-                    "security_protocol",
-                    "sasl_mechanism",
-                    "sasl_plain_username",
-                    "sasl_plain_password",
-                    "sasl_oauth_token_provider",
-                ),
-            ),
-            Takes("protocol.admin:ApiVersionRequest"),
-        ),
-    ),
-    Workaround(
-        "replaced static members",
-        "A second member with the same group_instance_id replaces the first, which the broker then no "
-        "longer knows. aiokafka joins again and replaces the second, for ever; the broker's code for it "
-        "(82) is not in its tables.",
-        "https://github.com/aio-libs/aiokafka/issues/1186",
-        (
-            "tests/integration/test_rebalances.py::test_of_two_guards_with_one_instance_id_the_first_ends_and_says_why",
-        ),
-        (
-            Takes("consumer.group_coordinator:GroupCoordinator._send_req", ("request",)),
-            Uses("consumer.group_coordinator:GroupCoordinator._do_heartbeat", ("_send_req",)),
-            Uses("consumer.group_coordinator:CoordinatorGroupRebalance.perform_group_join", ("_send_req",)),
-            Uses("consumer.consumer:AIOKafkaConsumer.start", ("_coordinator",)),
-            Has("protocol.group", ("HeartbeatRequest", "JoinGroupRequest")),
-        ),
-    ),
-    Workaround(
-        "closing while a group rebalances",
-        "Told to close while a rebalance is under way, aiokafka joins first: everybody waits for a member "
-        "that leaves.",
-        "Not filed. Stop one of two consumers while the other's on_partitions_revoked is still running.",
-        ("tests/unit/consumers/test_kafka_closing.py::test_a_member_that_leaves_joins_no_more",),
-        (Uses("consumer.group_coordinator:CoordinatorGroupRebalance.perform_group_join", ("_send_req",)),),
-    ),
-    Workaround(
-        "no heartbeats in on_partitions_assigned",
-        "No heartbeat is sent while the listener runs, so restoring long state there costs the membership, "
-        "and nothing tells it that the next rebalance is due.",
-        "Not filed. Sleep for longer than session_timeout_ms in on_partitions_assigned.",
-        (
-            "tests/integration/test_kafka_step_membership.py::test_long_state_is_restored_while_the_membership_is_kept",
-            "tests/integration/test_kafka_step_membership.py::test_a_rebalance_ends_a_restoring_that_is_under_way",
-        ),
-        (
-            Takes("consumer.group_coordinator:GroupCoordinator._start_heartbeat_task"),
-            Uses("consumer.group_coordinator:GroupCoordinator._start_heartbeat_task", ("_heartbeat_task",)),
-            Uses("consumer.group_coordinator:GroupCoordinator.__init__", ("_rejoin_needed_fut",)),
-        ),
-    ),
-    Workaround(
-        "no way to ask whether one is still a member",
-        "A transactional commit carries no generation (KIP-447 is missing), so a member that was frozen "
-        "and has lost its partition must learn it before it fences its successor.",
-        "Not filed. Freeze a consumer for longer than session_timeout_ms, and ask it whether it holds a "
-        "partition.",
-        (
-            "tests/integration/test_kafka_steps.py::test_a_frozen_member_does_not_fence_its_successor_when_it_recovers",
-        ),
-        (
-            Takes("consumer.group_coordinator:GroupCoordinator.ensure_coordinator_known"),
-            Takes("consumer.group_coordinator:GroupCoordinator._do_heartbeat"),
-            Uses("consumer.group_coordinator:GroupCoordinator.__init__", ("_rejoin_needed_fut",)),
-        ),
-    ),
-    Workaround(
-        "closing without a broker",
-        "stop() of a producer waits for its pending records for as long as no broker answers; interrupted, "
-        "it leaves connections open and tasks running. A consumer that is interrupted leaves connections "
-        "open.",
-        "https://github.com/aio-libs/aiokafka/issues/1101, https://github.com/aio-libs/aiokafka/issues/1039",
-        (
-            "tests/unit/consumers/test_kafka_closing.py::test_a_producer_ends_its_requests",
-            "tests/integration/test_kafka_failures.py::test_writing_to_a_dead_broker_says_that_the_outcome_is_unknown",
-        ),
-        (
-            Uses(
-                "producer.producer:AIOKafkaProducer.__init__",
-                ("_message_accumulator", "_sender", "_txn_manager", "client"),
-            ),
-            Uses("consumer.consumer:AIOKafkaConsumer.__init__", ("_client",)),
-            Takes("client:AIOKafkaClient.close"),
-            Has("producer.sender:Sender", ("sender_task",)),
-            Takes("producer.sender:Sender._send_produce_req", ("node_id", "batches")),
-            Takes("producer.sender:Sender._maybe_do_transactional_request"),
-            Uses(
-                "producer.sender:Sender._sender_routine",
-                ("_maybe_do_transactional_request", "_send_produce_req"),
-            ),
-            Takes("producer.message_accumulator:MessageAccumulator.fail_all", ("exception",)),
-            Uses("producer.message_accumulator:MessageAccumulator.__init__", ("_batches",)),
-            Uses("producer.message_accumulator:MessageBatch.__init__", ("future", "_drain_waiter")),
-            Uses("producer.transaction_manager:TransactionManager.__init__", ("_transaction_waiter",)),
-        ),
-    ),
-    Workaround(
-        "topics that come late",
-        "A topic that is deleted, and made again, is noticed when the metadata expire, after five minutes; "
-        "and no broker's answering is told in lines of which each is of one request.",
-        "Not filed. Delete the topic of a subscribed consumer, make it again, and wait for its partitions.",
-        ("tests/integration/test_kafka_away.py::test_a_broker_that_comes_back_without_topics",),
-        (
-            Uses("consumer.consumer:AIOKafkaConsumer.__init__", ("_client",)),
-            Takes("client:AIOKafkaClient.force_metadata_update"),
-        ),
-    ),
-    Workaround(
-        "metadata asked for without a pause",
-        "Where a partition has no leader, such as one of a topic that is gone, producer and consumer ask for "
-        "metadata again at once, hundreds of times a second, and each answer is logged. GuardClient has "
-        "pauses between them, in guardrail/client/presence.py: it can't import this module.",
-        "Not filed. Delete the topic that a producer is writing to.",
-        (
-            "tests/integration/test_client_over_kafka.py::test_a_broker_that_comes_back_without_topics_is_told_in_one_line",
-        ),
-        (
-            Uses("producer.producer:AIOKafkaProducer.__init__", ("client",)),
-            Uses("consumer.consumer:AIOKafkaConsumer.__init__", ("_client",)),
-            Takes("client:AIOKafkaClient._metadata_update", ("cluster_metadata", "topics")),
-            Uses("client:AIOKafkaClient._md_synchronizer", ("_metadata_update", "cluster")),
-        ),
-    ),
-    Workaround(
-        "errors of a transaction",
-        "A fatal error before the first transaction trips over a future that is not there "
-        "(AttributeError). After one, every call ends in an AssertionError; what went wrong is known to "
-        "the sender's task alone. A transaction's end that nobody awaits is logged as an exception never "
-        "retrieved.",
-        "Not filed. Start a second producer with the same transactional id, then begin on the first.",
-        (
-            "tests/unit/consumers/test_kafka_sender.py::test_a_fatal_error_before_the_first_transaction_is_told",
-        ),
-        (
-            Uses("producer.transaction_manager:TransactionManager.fatal_error", ("_transaction_waiter",)),
-            Takes("producer.transaction_manager:TransactionManager.wait_for_transaction_end"),
-            Uses("producer.transaction_manager:TransactionManager.__init__", ("state",)),
-            Has("producer.transaction_manager:TransactionState", ("IN_TRANSACTION", "ABORTABLE_ERROR")),
-            Has("producer.sender:Sender", ("sender_task",)),
-        ),
-    ),
-    Workaround(
-        "no way to ask what one may do",
-        "The admin client has no requests that show, without leaving a record, whether a user may read a "
-        "topic, join a group or write in a transaction; makes topics that it is asked for by name where the "
-        "broker does; and asks for no answer that tells the broker's release.",
-        "Not filed. Look for them among the methods of AIOKafkaAdminClient.",
-        ("tests/integration/test_doctor.py::test_what_the_doctor_says_is_missing_is_all_that_a_guard_needs",),
-        (
-            Takes("client:AIOKafkaClient.send", ("node_id", "request")),
-            Takes("client:AIOKafkaClient.coordinator_lookup", ("coordinator_type", "coordinator_key")),
-            Takes("client:AIOKafkaClient.bootstrap"),
-            Takes("client:AIOKafkaClient.get_random_node"),
-            Has("client:CoordinationType", ("GROUP", "TRANSACTION")),
-            Takes(
-                "protocol.fetch:FetchRequest.__init__",
-                ("max_wait_time", "min_bytes", "max_bytes", "isolation_level", "topics"),
-            ),
-            Takes("protocol.group:HeartbeatRequest.__init__", ("group", "generation_id", "member_id")),
-            Takes("protocol.metadata:MetadataRequest.__init__", ("topics", "allow_auto_topic_creation")),
-            Takes(
-                "protocol.transaction:InitProducerIdRequest.__init__",
-                ("transactional_id", "transaction_timeout_ms"),
-            ),
-            Takes(
-                "protocol.transaction:AddPartitionsToTxnRequest.__init__",
-                ("transactional_id", "producer_id", "producer_epoch", "topics"),
-            ),
-            Takes(
-                "protocol.transaction:EndTxnRequest.__init__",
-                ("transactional_id", "producer_id", "producer_epoch", "transaction_result"),
-            ),
-            Takes("protocol.api:RequestStruct.parse_response_header", ("read_buffer",)),
-            Has("protocol.api:RequestStruct", ("FLEXIBLE_VERSION",)),
-        ),
-    ),
-)
+_KINDS: Final = {"takes": Takes, "uses": Uses, "has": Has}
+
+
+def _listed() -> Iterator[Workaround]:
+    for each in shipped_yaml("consumers.kafka", "workarounds.yaml"):
+        parts = [{name: _fixed(value) for name, value in part.items()} for part in each["parts"]]
+        made = [of(part.pop(kind), **part) for part in parts for kind, of in _KINDS.items() if kind in part]
+        yield Workaround(**each | {"tests": tuple(each["tests"]), "parts": tuple(made)})
+
+
+def _fixed(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+WORKAROUNDS: Final = tuple(_listed())
+"""All of them, as ``workarounds.yaml`` lists them."""
 
 
 def missing_parts() -> list[str]:
