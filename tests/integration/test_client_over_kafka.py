@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -17,7 +16,7 @@ import pytest
 import yaml
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 
-from consumers.settings import KafkaSettings, Topics
+from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
 from guardrail.client import AnswerBlocked, GuardClient, Piece
 from guardrail.errors import TransportError, TransportUnavailable
@@ -91,25 +90,6 @@ async def test_right_answers_come_back_and_wrong_ones_are_blocked(kafka_bootstra
         assert (await client.check("?", CONTEXTS, RIGHT)).text == RIGHT
         written = await side.read_raw(side.settings.topics.responses)
         assert check_events(written) == []
-
-
-async def test_the_example_of_the_readme_shows_what_it_should(kafka_bootstrap: str) -> None:
-    """Its definitions come from the first example of the README, as it says."""
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    in_process, over_kafka = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    settings = own_settings(kafka_bootstrap).model_copy(update={"topics": Topics()})
-    await create_topics(settings, partitions=2, replication_factor=1)
-    code = in_process.partition("async def main")[0] + over_kafka.replace("localhost:9092", kafka_bootstrap)
-    async with kafka_guard(settings, ScriptedJudge({"30 days": "CONTRADICTED"}), BLOCKING):
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
-        )
-        out, _ = await process.communicate()
-    lines = [line.strip() for line in out.decode().splitlines()]
-    assert lines == [
-        "The basic plan costs $49 a month.",
-        f"BLOCKED: {BLOCKING.choose(None, None).fallback_message}",
-    ]
 
 
 async def test_two_processes_get_their_own_replies_on_the_same_partitions(kafka_bootstrap: str) -> None:

@@ -36,7 +36,7 @@ def test_the_examples_follow_from_the_formulas(column: int) -> None:
 def test_the_example_with_an_llm_judge_follows_too() -> None:
     calls = 50 * (12 + 1.5)
     assert f"= {calls:.0f} calls at once, for {math.ceil(calls / 64)} guards and a spare" in TEXT
-    assert f"= {round(50 * 8 * (1890 + 57), -4):,} tokens a second" in TEXT
+    assert f"= {round(50 * 8 * (1730 + 26), -4):,} tokens a second" in TEXT
 
 
 def test_its_limits_are_the_defaults() -> None:
