@@ -44,8 +44,10 @@ _MOST_SPANS: Final = 200
 _NUMBER: Final = re.compile(r"^\[\d+\] ", re.MULTILINE)
 _THOUGHTS: Final = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _SCORE: Final = re.compile(r"<score>\s*(yes|no)\s*</score>", re.IGNORECASE)
-_WORD: Final = re.compile(r"\A\W*(yes|no)\b", re.IGNORECASE)
+_WORD: Final = re.compile(r"\W*(yes|no)\W*", re.IGNORECASE)
 _PASS: Final = re.compile(r'"SCORE"\s*:\s*"?\s*(PASS|FAIL)\b', re.IGNORECASE)
+_LAST_PASS: Final = re.compile(_PASS.pattern + r'"?\s*\}\s*(?:```)?\s*\Z', re.IGNORECASE)
+_SPANS: Final = "hallucinated_spans"
 _ADDITIONS: Final = frozenset({"fabricated_reference", "unsupported_addition"})
 
 
@@ -82,9 +84,9 @@ def _one(texts: Mapping[str, str], supported: bool, reason: str = "") -> list[Sp
 
 def _read_word(reply: str, texts: Mapping[str, str]) -> list[SpanAnswer]:
     """MiniCheck: Yes if the document has all of it, or No."""
-    found = _WORD.match(reply)
+    found = _WORD.fullmatch(reply)
     if found is None:
-        raise JudgeReplyError("the reply doesn't begin with Yes or No")
+        raise JudgeReplyError("the reply is neither Yes nor No")
     return _one(texts, found[1].lower() == "yes")
 
 
@@ -92,7 +94,8 @@ def _read_score(reply: str, texts: Mapping[str, str]) -> list[SpanAnswer]:
     """Granite Guardian: whether there is a risk, yes or no, between tags; its thoughts come before."""
     told = _THOUGHTS.sub("", reply, count=1)
     said = {each.lower() for each in _SCORE.findall(told)}
-    if len(said) != 1 or "<think>" in told:  # what stands in thoughts is no verdict
+    # What stands in thoughts, or is quoted in what else it says, is no verdict.
+    if len(said) != 1 or "<think>" in told or not _SCORE.match(told.lstrip()):
         raise JudgeReplyError("the reply has no <score> of yes or no, or more than one")
     return _one(texts, said == {"no"})
 
@@ -100,8 +103,8 @@ def _read_score(reply: str, texts: Mapping[str, str]) -> list[SpanAnswer]:
 def _read_pass(reply: str, texts: Mapping[str, str]) -> list[SpanAnswer]:
     """Lynx: PASS or FAIL as SCORE of an object, with its REASONING."""
     said = {each.upper() for each in _PASS.findall(reply)}
-    if len(said) != 1:
-        raise JudgeReplyError('the reply has no "SCORE" of PASS or FAIL, or more than one')
+    if len(said) != 1 or not _LAST_PASS.search(reply):  # it may quote one, and be cut before its own
+        raise JudgeReplyError('the reply doesn\'t end with one "SCORE" of PASS or FAIL')
     reasoning = _object(reply).get("REASONING", "")
     reason = " ".join(map(str, reasoning)) if isinstance(reasoning, list) else str(reasoning)
     return _one(texts, said == {"PASS"}, "" if said == {"PASS"} else reason)
@@ -114,7 +117,9 @@ def _read_spans(reply: str, texts: Mapping[str, str]) -> list[SpanAnswer]:
     are at least half of it, else PARTIALLY_SUPPORTED. If words stand in no claim, nobody knows which they
     are, and claims without words of their own get no verdict.
     """
-    spans = _object(reply).get("hallucinated_spans")
+    spans = _object(reply).get(_SPANS)
+    if reply.count(_SPANS) != 1:
+        raise JudgeReplyError("the reply has hallucinated_spans more than once, or not at all")
     if not isinstance(spans, list) or len(spans) > _MOST_SPANS:
         raise JudgeReplyError("the reply has no list hallucinated_spans, or one that is too long")
     found: dict[str, list[tuple[Span, str, str]]] = {label: [] for label in texts}
