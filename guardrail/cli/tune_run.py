@@ -67,12 +67,14 @@ class TuneRun:
             f"  {setting} {number(then)} -> {number(now)}",
             f"  acted on: {rate(found.after)}, before {rate(found.before)}",
         ]
+        findings = []
         useless = found.policy == self._base or not found.after.count
         if found.policy == self._base:
-            lines.append("No threshold comes closer than the policy as it is: keep it.")
+            findings.append("No threshold comes closer than the policy as it is: keep it.")
         elif useless:
             more = "" if found.next is None else f"; the next one acts on {rate(found.next)}"
-            lines.append(f"Below {share:.2%} there is only a threshold that acts on nothing{more}.")
+            findings.append(f"Below {share:.2%} there is only a threshold that acts on nothing{more}.")
+        lines += findings
         for line in lines:
             out().print(line, soft_wrap=True, markup=False)
         if useless and not self._force and self._out is not None:
@@ -82,7 +84,7 @@ class TuneRun:
         if self._report is not None:
             from guardrail.offline.tuning_report import write_suggestion_report
 
-            page = self._page(found.policy, lines, lines[4:], lines[:1], written=not useless or self._force)
+            page = self._page(found.policy, lines, findings, lines[:1], written=not useless or self._force)
             write_suggestion_report(self._report, page, found, self._base, by, share, self._found.responses)
             err().print(f"wrote {safe(str(self._report))}", soft_wrap=True)
 

@@ -148,6 +148,8 @@ class Question:
     """Those that it is about, for records."""
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     """Members of this request's body, beside those of the settings."""
+    whole_only: bool = False
+    """Whether a reply that was cut says nothing, since its end may say otherwise."""
 
 
 # -------------------------------------------------------------------------------------- what the server takes
@@ -497,6 +499,8 @@ class _Attempt:
             self._say(answers)
 
     def finish(self) -> list[Answer]:
+        if self.question.whole_only and self.progress.finish_reason == "length":
+            raise JudgeReplyError("the reply was cut; raise judge.llm.max_output_tokens")
         return [*self._answers, *self._reader.finish()]
 
     def record(self, judge: str, begun_at: float) -> None:
@@ -517,7 +521,7 @@ class _Attempt:
     def broke_off(self, failure: Failure) -> Outcome:
         """The answers that were complete when the call failed, or the failure if there are none."""
         self.failure = failure
-        if self.progress.empty:
+        if self.progress.empty or self.question.whole_only:
             return failure
         try:
             return self.finish()

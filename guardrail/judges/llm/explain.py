@@ -19,7 +19,7 @@ from guardrail.events import ClaimVerdict, Usage
 from guardrail.judges.llm.chat import Chat
 from guardrail.judges.llm.endpoint import Prices, Question, Spent, usage_of
 from guardrail.judges.llm.prompt import Fence, fences
-from guardrail.judges.llm.reply import MAX_REASONING_CHARS, Answer
+from guardrail.judges.llm.reply import MAX_REASONING_CHARS, Answer, WholeReply
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.printable import shorten
 from guardrail.shipped import shipped_text
@@ -33,7 +33,6 @@ _SCHEMA: Final[dict[str, Any]] = {
 }
 _MOST_CHARS: Final = 2_000
 """Of any one text in the prompt."""
-_MOST_REPLY_CHARS: Final = 100_000
 _MOST_STARTS: Final = 50
 """Braces of a reply that may begin the object: a hostile one has many, each of which takes long to read."""
 _TIMEOUT_S: Final = 60.0
@@ -79,7 +78,7 @@ class LlmExplainer:
         asked = Question(
             _messages(self._settings.system_role, fence, question, result, claims),
             _SCHEMA,
-            _TextReader,
+            lambda: WholeReply(_read),
             lambda _: None,
             spent,
             response_id,
@@ -93,25 +92,11 @@ class LlmExplainer:
         await self._chat.aclose()
 
 
-class _TextReader:
-    """Reads the one text of a reply, once it is whole."""
-
-    def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._size = 0
-
-    def feed(self, text: str) -> list[Answer]:
-        self._size += len(text)
-        if self._size > _MOST_REPLY_CHARS:
-            raise JudgeReplyError(f"the reply has more than {_MOST_REPLY_CHARS:,} characters")
-        self._pieces.append(text)
-        return []
-
-    def finish(self) -> list[Answer]:
-        text = _explanation("".join(self._pieces))
-        if not text:
-            raise JudgeReplyError("the reply has no explanation")
-        return [Answer(_MEMBER, reasoning=text)]
+def _read(reply: str) -> list[Answer]:
+    text = _explanation(reply)
+    if not text:
+        raise JudgeReplyError("the reply has no explanation")
+    return [Answer(_MEMBER, reasoning=text)]
 
 
 def _explanation(reply: str) -> str:

@@ -11,14 +11,14 @@ from functools import partial
 import openai
 
 from guardrail.errors import JudgeError, JudgeUnavailable
-from guardrail.events import Usage, Verdict
+from guardrail.events import Usage
 from guardrail.judges.base import JudgeRequest, Meter
 from guardrail.judges.llm.chat import Chat
 from guardrail.judges.llm.endpoint import ModelEndpoint, Prices, Question, Spent, usage_of
 from guardrail.judges.llm.prompt import Prompt, Prompts, fences
 from guardrail.judges.llm.reply import Answer, ReplyReader
 from guardrail.judges.llm.settings import LlmJudgeSettings
-from guardrail.judges.llm.verdicts import dropped_quotes, settle, uncovered
+from guardrail.judges.llm.verdicts import dropped_quotes, settle, uncovered, without_contexts
 from guardrail.judges.spending import BudgetExhausted
 from guardrail.judges.streams import closing, told
 from guardrail.verdicts import TWO_VERDICTS, Judgement, less, unverified
@@ -143,7 +143,6 @@ def split(usage: Usage, ways: int) -> list[Usage]:
     ]
 
 
-_NO_CONTEXTS = "There are no contexts to support it."
 # The share of the time that a second question leaves: known verdicts must get through as well.
 _RESERVE = 0.05
 
@@ -186,7 +185,7 @@ class LlmJudge:
         request.meter.add(Usage())  # counted here, so that zero calls are known to be zero
         if not any(context.text.strip() for context in request.evidence.contexts):
             for claim_id in request.claims:
-                yield self._nothing_supports(claim_id)
+                yield without_contexts(claim_id, self.name)
             return
         left = request.deadline - time.monotonic()
         deadline = asyncio.get_running_loop().time() + left
@@ -198,11 +197,6 @@ class LlmJudge:
 
     async def aclose(self) -> None:
         await self._chat.aclose()
-
-    def _nothing_supports(self, claim_id: str) -> Judgement:
-        return Judgement(
-            claim_id, Verdict.UNSUPPORTED, 1.0, 0.0, self.name, reasoning=_NO_CONTEXTS, attempts=0
-        )
 
 
 class _Case:

@@ -29,16 +29,16 @@ from guardrail.judges.base import JudgeRequest, Meter
 from guardrail.judges.llm.chat import Chat
 from guardrail.judges.llm.endpoint import Prices, Question, Spent, usage_of
 from guardrail.judges.llm.prompt import Fence, Sentences, closest_passages, fences, select
-from guardrail.judges.llm.reply import Answer
+from guardrail.judges.llm.reply import Answer, WholeReply
 from guardrail.judges.llm.settings import LlmJudgeSettings, ProfileName, ProfileSettings, read_profile_prompt
-from guardrail.judges.llm.verdicts import support_of
+from guardrail.judges.llm.verdicts import support_of, without_contexts
+from guardrail.judges.spending import BudgetExhausted
 from guardrail.judges.streams import closing, told
 from guardrail.printable import shorten
 from guardrail.verdicts import Judgement, less, unverified
 
 CONFIDENCE: Final = 0.8
 """Of verdicts of models that don't say how sure they are; ``tune --calibration`` fits it to labels."""
-_MOST_REPLY_CHARS: Final = 60_000
 _REASON_CHARS: Final = 1_000
 _MOST_SPANS: Final = 200
 _NUMBER: Final = re.compile(r"^\[\d+\] ", re.MULTILINE)
@@ -186,26 +186,6 @@ PROFILES: Final[Mapping[ProfileName, Profile]] = {
 }
 
 
-class _ReplyText:
-    """A reply that can be read when it has ended only."""
-
-    def __init__(self, read: Read, texts: Mapping[str, str]) -> None:
-        self._read = read
-        self._texts = texts
-        self._pieces: list[str] = []
-        self._size = 0
-
-    def feed(self, text: str) -> list[Answer]:
-        self._size += len(text)
-        if self._size > _MOST_REPLY_CHARS:
-            raise JudgeReplyError(f"the reply has more than {_MOST_REPLY_CHARS:,} characters")
-        self._pieces.append(text)
-        return []
-
-    def finish(self) -> list[Answer]:
-        return list(self._read("".join(self._pieces), self._texts))
-
-
 # ------------------------------------------------------------------------------------------------- the judge
 
 
@@ -256,15 +236,7 @@ class ProfileJudge:
         request.meter.add(Usage())
         if not any(context.text.strip() for context in request.evidence.contexts):
             for claim_id in request.claims:
-                yield Judgement(
-                    claim_id,
-                    Verdict.UNSUPPORTED,
-                    1.0,
-                    0.0,
-                    self.name,
-                    reasoning="There are no contexts to support it.",
-                    attempts=0,
-                )
+                yield without_contexts(claim_id, self.name)
             return
         deadline = asyncio.get_running_loop().time() + request.deadline - time.monotonic()
         calls = await asyncio.to_thread(self._calls, request)
@@ -295,6 +267,9 @@ class ProfileJudge:
                 group.create_task(ask(call))
         if len(failed) == len(calls):
             raise failed[0][1]
+        for _, error in failed:
+            if isinstance(error, BudgetExhausted):
+                raise error  # another judge may answer for what is left
         for call, error in failed:
             for claim in call.claims:
                 tell(unverified(claim, self.name, f"{type(error).__name__}: {error}"))
@@ -317,13 +292,14 @@ class ProfileJudge:
             Question(
                 call.messages,
                 None,
-                lambda: _ReplyText(self._profile.read, call.texts),
+                lambda: WholeReply(lambda reply: list(self._profile.read(reply, call.texts))),
                 lambda _: None,
                 spent,
                 request.response_id,
                 meter.admit,
                 tuple(call.claims),
                 call.extra_body,
+                whole_only=True,
             ),
             deadline,
         )

@@ -13,7 +13,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from io import IncrementalNewlineDecoder
@@ -25,6 +25,7 @@ from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
 from guardrail.printable import shorten
 
 MAX_REPLY_CHARS: Final = 1_000_000
+MAX_WHOLE_CHARS: Final = 100_000
 MAX_EVENT_CHARS: Final = 1_000_000
 MAX_REASONING_CHARS: Final = 2_000
 MOST_NUMBERS: Final = 10
@@ -684,3 +685,24 @@ class EventStream:
     def _check(self) -> None:
         if len(self._line) + self._size > MAX_EVENT_CHARS:
             raise JudgeReplyError(f"an event of the stream has more than {MAX_EVENT_CHARS} characters")
+
+
+class WholeReply:
+    """Collects a reply that can only be read when it has ended. ``read`` may raise JudgeReplyError."""
+
+    def __init__(self, read: Callable[[str], list[Answer]]) -> None:
+        self._read = read
+        self._pieces: list[str] = []
+        self._size = 0
+
+    def feed(self, text: str) -> list[Answer]:
+        """Nothing yet. Raises JudgeReplyError if the reply is longer than ``MAX_WHOLE_CHARS``."""
+        self._size += len(text)
+        if self._size > MAX_WHOLE_CHARS:
+            raise JudgeReplyError(f"the reply has more than {MAX_WHOLE_CHARS:,} characters")
+        self._pieces.append(text)
+        return []
+
+    def finish(self) -> list[Answer]:
+        """What the reply says."""
+        return self._read("".join(self._pieces))

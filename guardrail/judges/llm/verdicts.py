@@ -43,6 +43,19 @@ def support_of(verdict: Verdict, confidence: float) -> float | None:
     return None if swing is None else round(0.5 + swing * confidence, 6)
 
 
+def without_contexts(claim_id: str, judge: str) -> Judgement:
+    """The judgement where there are no contexts, and nobody is asked."""
+    return Judgement(
+        claim_id,
+        Verdict.UNSUPPORTED,
+        1.0,
+        0.0,
+        judge,
+        reasoning="There are no contexts to support it.",
+        attempts=0,
+    )
+
+
 def uncovered(prompt: Prompt, judge: str) -> list[Judgement]:
     """The judgements on claims that could not be asked for."""
     return [

@@ -22,7 +22,7 @@ from guardrail.judges.settings import JudgeSettings
 from tests.support.constants import made
 from tests.support.judges import Reply as Judged
 from tests.support.judges import reply_of
-from tests.support.llm_server import LlmServer, Recorded, Reply
+from tests.support.llm_server import Cut, LlmServer, Recorded, Reply, Wire
 from tests.unit.judges.llm.asking import claim, request
 
 S, P, U, C, X = Verdict
@@ -264,3 +264,36 @@ def test_another_prompt_in_the_file_is_another_judge_for_the_cache(words: dict[s
     assert fingerprint("llm", settings) == before
     Path(words["user"]).write_text(f"{USER} Well?")
     assert fingerprint("llm", settings) != before
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        Reply("Yes", finish_reason="length"),
+        Cut(chunks=2, reply=Reply("Yes, but no", wire=Wire(chunk_chars=3))),
+        Cut(chunks=1, reply=Reply("Yes, but no", wire=Wire(chunk_chars=3))),
+    ],
+    ids=["bound", "two chunks", "one chunk"],
+)
+async def test_a_reply_that_was_cut_is_no_verdict(words: dict[str, str], cut: Reply | Cut) -> None:
+    async with LlmServer(cut) as server:
+        with pytest.raises(JudgeError):
+            await asked(server, {"kind": "minicheck", **words}, "It costs $50.")
+
+
+async def test_what_the_budget_leaves_open_goes_to_the_local_judge(words: dict[str, str]) -> None:
+    async with LlmServer(Reply("Yes")) as server:
+        settings = JudgeSettings.model_validate(
+            {
+                "kind": "llm",
+                "llm": {"model": "m", "base_url": server.url, "profile": {"kind": "minicheck", **words}},
+                "budgets": {"per_response": {"tokens": 1_000}},
+            }
+        )
+        judge = build_judge(settings)
+        try:
+            found = await reply_of(judge, request("The basic plan costs $50 a month.", "It costs $70."))
+        finally:
+            await judge.aclose()
+    assert len(server.calls) == 1
+    assert sorted(each.judge for each in found.judgements) == ["local", "minicheck:m"]
