@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -60,6 +62,22 @@ CREATE INDEX IF NOT EXISTS guardrail_cases_due ON guardrail_cases (next_at_ms) W
 """
 
 
+def _keep_a_log(connection: sqlite3.Connection) -> None:
+    """Set the file to WAL. SQLite refuses at once, whatever its timeout, while another process does the same:
+    either would wait for the other's shared lock. Raises sqlite3.Error.
+    """
+    until = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(random.uniform(0.005, 0.02))
+        else:
+            return
+
+
 class SqliteCases:
     """``CaseStore`` in a file. Made by ``open``."""
 
@@ -105,7 +123,7 @@ class SqliteCases:
             if version > SCHEMA_VERSION:
                 raise too_new(setting, version)
             if create:
-                connection.execute("PRAGMA journal_mode = WAL")
+                _keep_a_log(connection)
                 # Kafka's position is committed after the case: it has to be on the disk by then.
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.executescript(_SCHEMA)

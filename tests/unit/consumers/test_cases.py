@@ -81,6 +81,23 @@ async def test_two_processes_that_start_at_once_store_each_case_once(url: str) -
     assert sum(await asyncio.gather(one(), one(), one())) == 20
 
 
+async def test_a_file_that_another_process_is_making_is_waited_for(tmp_path: Path) -> None:
+    file = tmp_path / "cases.db"
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    async def make() -> int:
+        async with opened(f"sqlite:///{file}") as store:
+            return await store.add([new_case(1)], notify=False)
+
+    making = asyncio.ensure_future(make())
+    done, _ = await asyncio.wait([making], timeout=0.2)
+    other.execute("COMMIT")
+    other.close()
+    assert not done
+    assert await making == 1
+
+
 async def test_the_event_comes_back_byte_for_byte_by_either_id(url: str) -> None:
     case = new_case(1)
     odd = case._replace(body=case.body.replace(b'"schema":1', b'"schema":1,"of_a_later_version":"\xc3\xa9"'))
