@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import typer
@@ -162,15 +163,8 @@ async def serve(
     With ``source`` the policies follow what the file says. Raises ConfigError and TransportError.
     """
     import structlog
-    from prometheus_client import disable_created_metrics
 
-    from consumers.guard import GuardConsumer
-    from consumers.kafka.transport import KafkaTransport
-    from consumers.ops import Health, OpsServer
-    from consumers.reloading import Reloader
-    from guardrail import telemetry
     from guardrail.judges.factory import JudgeSet, check_time
-    from guardrail.tracing import Traces
 
     log = structlog.stdlib.get_logger("guardrail.run")
     stop = asyncio.Event()
@@ -184,10 +178,24 @@ async def serve(
     topics = settings.kafka.topics
     for short in check_time(settings.judge, settings.policies):
         log.warning("judge.second_never_asked", why=short)
-    traces = Traces.from_environment() if settings.ops.traces else None
     router = settings.router()
-    judges = JudgeSet(settings.judge, router.policies)
+    # A model takes as long to load as the rest of the guard to import.
+    judges, _ = await asyncio.gather(
+        asyncio.to_thread(JudgeSet, settings.judge, router.policies),
+        asyncio.to_thread(import_module, "consumers.kafka.transport"),
+    )
+    from prometheus_client import disable_created_metrics
+
+    from consumers.guard import GuardConsumer
+    from consumers.kafka.transport import KafkaTransport
+    from consumers.ops import Health, OpsServer
+    from consumers.reloading import Reloader
+    from guardrail import telemetry
+    from guardrail.tracing import Traces
+
+    traces: Traces | None = None
     try:
+        traces = Traces.from_environment() if settings.ops.traces else None
         guard = GuardConsumer(
             KafkaTransport(settings.kafka, [topics.responses]),
             judges.default,
