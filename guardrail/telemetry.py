@@ -111,6 +111,11 @@ JUDGE_TOKENS: Final = _counter(
     "model",
     "kind",
 )
+LLM_CONTEXTS: Final = _counter(
+    "llm_contexts",
+    "What the LLM judge's questions carried of the contexts. sent: whole, passages, more (a second look).",
+    "sent",
+)
 JUDGE_COST: Final = _counter("judge_cost_usd", "Cost of the calls in US dollars, by judge.prices.", "model")
 CIRCUIT_STATE: Final = _gauge(
     "judge_circuit_state", "Circuit breaker of a model: 0 closed, 1 half open, 2 open.", "model"

@@ -83,6 +83,8 @@ class Spent:
     input_tokens: int = 0
     cached_input_tokens: int = 0
     output_tokens: int = 0
+    tells_cached: bool = False
+    """Whether a server has said how many input tokens came from its cache, 0 included."""
     cost_usd: float = 0.0
     models: list[str] = field(default_factory=list)
     answered_by: str = ""
@@ -101,7 +103,9 @@ class Spent:
             return
         details = usage.get("prompt_tokens_details")
         read, written = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-        cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else 0
+        told = details.get("cached_tokens") if isinstance(details, Mapping) else None
+        self.tells_cached |= told is not None
+        cached = _count(told)
         self.input_tokens += read
         self.cached_input_tokens += cached
         self.output_tokens += written

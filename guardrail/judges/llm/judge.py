@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final, TypeVar
 
 import openai
 
+from guardrail import telemetry
 from guardrail.errors import JudgeError, JudgeUnavailable
-from guardrail.events import Usage
+from guardrail.events import Usage, Verdict
 from guardrail.judges.base import JudgeRequest, Meter
 from guardrail.judges.llm.chat import Chat
 from guardrail.judges.llm.endpoint import ModelEndpoint, Prices, Question, Spent, usage_of
@@ -22,6 +25,8 @@ from guardrail.judges.llm.verdicts import dropped_quotes, settle, uncovered, wit
 from guardrail.judges.spending import BudgetExhausted
 from guardrail.judges.streams import closing, told
 from guardrail.verdicts import TWO_VERDICTS, Judgement, less, unverified
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +45,17 @@ class Hearing:
 
     A judgement that was yielded is final, whatever is said about its claim later. If a claim got two
     different verdicts before either was yielded, neither counts. A claim has one judgement or none.
+
+    What excerpts lack may stand elsewhere in the contexts: until the second look is over, only a SUPPORTED
+    that names its sentences is yielded.
     """
 
-    __slots__ = ("_dropped", "_final", "_found", "_prompt", "_settings")
+    __slots__ = ("_asked", "_dropped", "_final", "_found", "_holding", "_prompt", "_settings")
 
     def __init__(self, prompt: Prompt, settings: LlmJudgeSettings) -> None:
         self._prompt = prompt
+        self._asked = tuple(prompt.claim_ids.values())
+        self._holding = prompt.partial
         self._settings = settings
         self._final: set[str] = set()
         self._found: dict[str, Judgement] = {}
@@ -54,8 +64,7 @@ class Hearing:
     def hear(self, answers: Sequence[Answer], speaker: Speaker, tell: Callable[[Judgement], None]) -> None:
         """Take in answers of a reply that is still being written, and yield those that are reliable."""
         for judgement in self._judgements(answers, speaker).values():
-            # Leave unusable answers to the end: asking again may fix them.
-            if judgement.claim_id not in self._final and judgement.support is not None:
+            if judgement.claim_id not in self._final and self._firm(judgement):
                 self._keep(judgement, answers)
                 self._final.add(judgement.claim_id)
                 tell(judgement)
@@ -69,13 +78,27 @@ class Hearing:
     def settle(self, tell: Callable[[Judgement], None]) -> None:
         """Yield everything that was taken in, because the next step may take long."""
         for claim_id, judgement in self._found.items():
-            if claim_id not in self._final and judgement.support is not None:
+            if claim_id not in self._final and self._firm(judgement):
                 self._final.add(claim_id)
                 tell(judgement)
 
     def missing(self) -> list[str]:
         """Ids of claims that were asked for and have no judgement."""
-        return [claim_id for claim_id in self._prompt.claim_ids.values() if claim_id not in self._found]
+        return [claim_id for claim_id in self._asked if claim_id not in self._found]
+
+    def held(self) -> list[str]:
+        """Ids of claims whose judgement a second look may change."""
+        return [
+            claim_id
+            for claim_id, judgement in self._found.items()
+            if claim_id not in self._final and not self._firm(judgement)
+        ]
+
+    def look_again(self, prompt: Prompt) -> None:
+        """From now on ``prompt`` is what is answered, and takes the place of what was held."""
+        self._asked += tuple(id_ for id_ in prompt.claim_ids.values() if id_ not in self._asked)
+        self._prompt = prompt
+        self._holding = False
 
     @property
     def dropped_quotes(self) -> int:
@@ -87,7 +110,7 @@ class Hearing:
 
         The shares of all claims with a judgement add up to the whole.
         """
-        found = [id_ for id_ in self._prompt.claim_ids.values() if id_ in self._found]
+        found = [id_ for id_ in self._asked if id_ in self._found]
         return [
             replace(
                 self._found[claim_id],
@@ -119,8 +142,16 @@ class Hearing:
                 )
         return made
 
+    def _firm(self, judgement: Judgement) -> bool:
+        """Whether no later answer can change it. Asking again may fix unusable answers."""
+        if self._holding:
+            return judgement.verdict is Verdict.SUPPORTED and bool(judgement.evidence)
+        return judgement.support is not None
+
     def _keep(self, judgement: Judgement, answers: Collection[Answer]) -> None:
         claim_id = judgement.claim_id
+        if judgement.support is None and claim_id in self._found:
+            return  # what a first look found stands
         self._found[claim_id] = judgement
         first = next(answer for answer in answers if self._prompt.claim_ids.get(answer.label) == claim_id)
         self._dropped[claim_id] = dropped_quotes(first, self._prompt)
@@ -143,8 +174,111 @@ def split(usage: Usage, ways: int) -> list[Usage]:
     ]
 
 
+# ------------------------------------------------------------------------------- whole contexts, or passages
+
+
+_SHORT_CHARS: Final = 8_000  # about 2,000 tokens: always sent whole
+_MARGIN: Final = 0.8  # of the cost of whole contexts; only what is clearly cheaper is worth seeing less
+_CACHED_PRICE: Final = 0.25  # of a token's, where no price is known
+_EXPLORED: Final = 16  # one response of so many is sent whole to see whether the server caches now
+_MOST_RESPONSES: Final = 4_096
+_FORGET_AT: Final = 200.0
+
+
+class _Average:
+    """A mean of recent values, which begins at a guess that counts as ``weight`` of them."""
+
+    __slots__ = ("_weight", "value")
+
+    def __init__(self, guess: float, weight: float) -> None:
+        self.value = guess
+        self._weight = weight
+
+    def add(self, value: float) -> None:
+        self._weight = min(self._weight + 1.0, _FORGET_AT)
+        self.value += (value - self.value) / self._weight
+
+
+class ContextChoice:
+    """Whether the contexts of a response are sent whole or as passages: what is cheaper by the calls so far.
+
+    With C characters of contexts, k calls a response, a share h of repeated contexts that the server read
+    from its cache, and r, what a cached token costs of another, whole contexts cost
+    ``C * (1 + (k - 1) * (1 - h * (1 - r)))``. Passages of P characters cost ``k * (P + q * C)``, if a share q
+    of the questions takes a second look at all of them. Whoever reports no cached tokens is taken to cache.
+    """
+
+    def __init__(self, settings: LlmJudgeSettings, prices: Prices | None = None) -> None:
+        self._mode = settings.contexts
+        self._most = settings.max_context_chars
+        self._cached_price = _CACHED_PRICE
+        if prices is not None and (full := prices.cost_usd(settings.model, 1_000_000, 0, 0)) > 0:
+            self._cached_price = prices.cost_usd(settings.model, 1_000_000, 1_000_000, 0) / full
+        self._excerpts: OrderedDict[str, bool] = OrderedDict()  # by response, for its later calls
+        self._whole: OrderedDict[str, None] = OrderedDict()  # responses with a call that was answered
+        self._explored = 0
+        self._calls, self._responses = 25.0, 10.0
+        self._cached = _Average(1.0, 2.0)
+        self._passages = _Average(6_000.0, 5.0)
+        self._looks = _Average(0.3, 10.0)
+
+    def excerpts(self, request: JudgeRequest) -> bool:
+        """Whether to send passages. The same for all calls of a response: only what repeats is cached."""
+        if self._mode != "auto":
+            return self._mode == "passages"
+        chosen = self._excerpts.get(request.response_id)
+        if chosen is None:
+            chosen = self._cheaper(sum(len(context.text) for context in request.evidence.contexts))
+            _remember(self._excerpts, request.response_id, chosen)
+            self._responses += 1.0
+            if self._responses > _FORGET_AT:
+                self._responses, self._calls = self._responses / 2, self._calls / 2
+        self._calls += 1.0
+        return chosen
+
+    def _cheaper(self, chars: int) -> bool:
+        """Whether passages are cheaper than ``chars`` characters of contexts."""
+        if chars <= _SHORT_CHARS or chars > self._most:
+            return False  # contexts that don't fit are sent as passages anyway
+        calls = self._calls / self._responses
+        passages = calls * (self._passages.value + self._looks.value * chars)
+
+        def whole(cached: float) -> float:
+            return chars * (1.0 + max(0.0, calls - 1.0) * (1.0 - cached * (1.0 - self._cached_price)))
+
+        if passages >= _MARGIN * whole(self._cached.value):
+            return False
+        if passages >= _MARGIN * whole(1.0):
+            self._explored += 1
+            return self._explored % _EXPLORED != 0
+        return True
+
+    def learn_look(self, *, taken: bool) -> None:
+        """Take in whether a question with passages was followed by a second look."""
+        self._looks.add(float(taken))
+
+    def learn(self, response_id: str, prompt: Prompt, spent: Spent) -> None:
+        """Take in what a first question that was answered has cost."""
+        parts = prompt.parts
+        if prompt.partial:
+            self._passages.add(parts.documents)
+            return
+        repeated = response_id in self._whole
+        _remember(self._whole, response_id, None)
+        if repeated and spent.calls == 1 and spent.tells_cached and spent.input_tokens:
+            tokens_a_char = spent.input_tokens / sum(parts)
+            cached = spent.cached_input_tokens / tokens_a_char - parts.instructions
+            self._cached.add(min(1.0, max(0.0, cached / parts.documents)))
+
+
 # The share of the time that a second question leaves: known verdicts must get through as well.
-_RESERVE = 0.05
+_RESERVE: Final = 0.05
+
+
+def _remember(kept: OrderedDict[str, _T], response_id: str, value: _T) -> None:
+    kept[response_id] = value
+    if len(kept) > _MOST_RESPONSES:
+        kept.popitem(last=False)
 
 
 class LlmJudge:
@@ -166,6 +300,7 @@ class LlmJudge:
         self._settings = settings
         self._prompts = Prompts(settings)
         self._chat = Chat(settings, client, prices)
+        self._choice = ContextChoice(settings, prices)
         self._fence = fences()
         self._schema = self._prompts.form.schema()
 
@@ -189,8 +324,13 @@ class LlmJudge:
             return
         left = request.deadline - time.monotonic()
         deadline = asyncio.get_running_loop().time() + left
-        prompt = await asyncio.to_thread(self._prompts.build, request, self._fence(request.response_id))
-        case = _Case(self._chat, self._prompts, self._schema, request, prompt, self._settings)
+        prompt = await asyncio.to_thread(
+            self._prompts.build,
+            request,
+            self._fence(request.response_id),
+            excerpts=self._choice.excerpts(request),
+        )
+        case = _Case(self._chat, self._prompts, self._schema, request, prompt, self._settings, self._choice)
         async with closing(told(partial(case.decide, deadline))) as judgements:
             async for judgement in judgements:
                 yield judgement
@@ -210,12 +350,15 @@ class _Case:
         request: JudgeRequest,
         prompt: Prompt,
         settings: LlmJudgeSettings,
+        choice: ContextChoice,
     ) -> None:
         self._chat = chat
+        self._choice = choice
         self._prompts = prompts
         self._schema = schema
         self._request = request
         self._prompt = prompt
+        self._uncovered = prompt.uncovered
         self._again = settings.ask_again
         self._hearing = Hearing(prompt, settings)
         self._meter = Meter(request.meter)
@@ -235,28 +378,58 @@ class _Case:
             # For a reply that broke off, what it said in time stands.
             failed = self._failed(f"{type(error).__name__}: {error}")
         else:
-            if self._again and self._hearing.missing():
-                failed = await self._ask_again(deadline, tell)
+            failed = await self._ask_further(deadline, tell)
         self._meter.add(Usage(dropped_quotes=self._hearing.dropped_quotes))
-        not_asked = uncovered(self._prompt, self._chat.endpoints[0].name)
+        not_asked = uncovered(self._uncovered, self._chat.endpoints[0].name)
         for judgement in (*self._hearing.rest(self._meter.usage), *failed, *not_asked):
             tell(judgement)
 
-    async def _ask_again(self, deadline: float, tell: Callable[[Judgement], None]) -> list[Judgement]:
-        """Ask once more about claims without a verdict; returns those that still have none."""
-        now = asyncio.get_running_loop().time()
+    async def _ask_further(self, deadline: float, tell: Callable[[Judgement], None]) -> list[Judgement]:
+        """Ask once more about claims without a verdict, and with more of the contexts about those that their
+        passages don't support; returns those that still have none.
+        """
+        hearing = self._hearing
+        missing = hearing.missing() if self._again else []
+        unsupported = [*hearing.held(), *self._uncovered] if self._prompt.partial else []
+        if self._prompt.partial:
+            self._choice.learn_look(taken=bool(unsupported))
+        if not missing and not unsupported:
+            return []
         # This may take long, so yield what is known first.
-        self._hearing.settle(tell)
-        only = frozenset(self._hearing.missing())
-        prompt = await asyncio.to_thread(self._prompts.build, self._request, self._prompt.fence, only)
+        hearing.settle(tell)
+        prompt = await asyncio.to_thread(
+            self._prompts.build,
+            self._request,
+            self._prompt.fence,
+            frozenset([*missing, *unsupported]),
+            excerpts=self._prompt.partial and not unsupported,
+            second_look=bool(unsupported),
+        )
+        now = asyncio.get_running_loop().time()
+        if not missing:
+            if self._prompt.partial and all(number in self._prompt.shown for number in prompt.shown):
+                return []  # it has seen all that fits
+            if deadline - now < (self._endpoint().typical_s() or 0.0):
+                return []
+        self._uncovered = self._uncovered.difference(prompt.claim_ids.values())
+        hearing.look_again(prompt)
         try:
-            await self._ask(prompt, deadline - (deadline - now) * _RESERVE, tell)
+            await self._ask(
+                prompt, deadline - (deadline - now) * _RESERVE, tell, second_look=bool(unsupported)
+            )
         except JudgeError as error:
             asked = "not asked" if isinstance(error, BudgetExhausted) else "asked"
             return self._failed(f"left out of the first reply, and {asked} again: {error}")
         return []
 
-    async def _ask(self, prompt: Prompt, deadline: float, tell: Callable[[Judgement], None]) -> None:
+    async def _ask(
+        self,
+        prompt: Prompt,
+        deadline: float,
+        tell: Callable[[Judgement], None],
+        *,
+        second_look: bool = False,
+    ) -> None:
         asked = frozenset(prompt.claim_ids)
         spent = self._spent = Spent()
         counted = Usage()
@@ -272,6 +445,8 @@ class _Case:
         spent.changed = changed
         if asyncio.get_running_loop().time() >= deadline:
             raise JudgeUnavailable("the deadline has passed before the first call")
+        sent = "more" if second_look else "passages" if prompt.partial else "whole"
+        telemetry.LLM_CONTEXTS.labels(sent).inc()
         answers = await self._chat.ask(
             Question(
                 prompt.messages,
@@ -285,6 +460,8 @@ class _Case:
             ),
             deadline,
         )
+        if not second_look and spent.answered_by == self._chat.endpoints[0].name:
+            self._choice.learn(self._request.response_id, prompt, spent)
         self._hearing.take(_to(answers, asked), self._speaker())
 
     def _endpoint(self) -> ModelEndpoint:

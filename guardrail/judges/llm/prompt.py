@@ -14,12 +14,12 @@ import re
 import secrets
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
 from string import Template
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -168,7 +168,9 @@ def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-_PASSAGES_PER_CLAIM: Final = 6  # at most, where the contexts don't fit
+PASSAGES_PER_CLAIM: Final = 6
+"""Of the contexts, at most, where they are not sent whole."""
+_PASSAGES_OF_A_SECOND_LOOK: Final = 24  # a claim, where they don't fit
 
 # -------------------------------------------------------------------------------------------------- the fence
 
@@ -283,7 +285,7 @@ class ShownSentences:
     """
 
     shown: tuple[Shown, ...]
-    numbers: Container[int]
+    numbers: Collection[int]
     partial: bool = False
     uncovered: frozenset[str] = frozenset()
 
@@ -293,13 +295,16 @@ def select(
     sentences: Sentences,
     claims: dict[str, Claim],
     max_chars: int,
-    per_claim: int = _PASSAGES_PER_CLAIM,
+    per_claim: int = PASSAGES_PER_CLAIM,
+    *,
+    excerpts: bool = False,
 ) -> ShownSentences:
-    """All sentences, or those of the best passages if the text with its numbers exceeds ``max_chars``.
+    """All sentences, or those of the best passages if the text with its numbers exceeds ``max_chars``, or if
+    ``excerpts`` are asked for.
 
     All sentences are the same text in every call of a response, which a provider's prefix cache can serve.
     """
-    if sum(len(context.text) for context in index.contexts) <= max_chars:
+    if not excerpts and sum(len(context.text) for context in index.contexts) <= max_chars:
         lines = {number: _line(sentences, number) for number in range(1, len(sentences) + 1)}
         if sum(len(line) + 1 for line in lines.values()) <= max_chars:
             return ShownSentences(tuple(_pieces(sentences, lines)), range(1, len(sentences) + 1))
@@ -364,7 +369,7 @@ def _closest(
     return ShownSentences(
         tuple(_pieces(sentences, chosen)),
         frozenset(chosen),
-        partial=True,
+        partial=len(chosen) < len(sentences),
         uncovered=frozenset(claims.keys() - covered),
     )
 
@@ -477,10 +482,19 @@ class Prompt:
     messages: tuple[dict[str, str], ...]
     claim_ids: dict[str, str]
     sentences: Sentences
-    shown: Container[int]
+    shown: Collection[int]
     fence: Fence
     partial: bool
     uncovered: frozenset[str]
+    parts: PromptChars
+
+
+class PromptChars(NamedTuple):
+    """The lengths of a prompt's parts, in characters, in the order in which they are sent."""
+
+    instructions: int
+    documents: int
+    rest: int
 
 
 class Prompts:
@@ -502,8 +516,19 @@ class Prompts:
         self._instructions = template("system", settings.prompts)
         self._data = template("user", settings.prompts)
 
-    def build(self, request: JudgeRequest, fence: Fence, only: Container[str] | None = None) -> Prompt:
+    def build(
+        self,
+        request: JudgeRequest,
+        fence: Fence,
+        only: Container[str] | None = None,
+        *,
+        excerpts: bool = False,
+        second_look: bool = False,
+    ) -> Prompt:
         """The messages for ``request``, or for those of its claims with an id in ``only``.
+
+        ``excerpts``: with the passages closest to the claims, even if the contexts fit. ``second_look``: with
+        more of them than others get, if the contexts don't fit.
 
         This is CPU work (search, passes over everything sent), so call it off the event loop. What changes
         least comes first: instructions and examples, marker, documents, question, claims. Calls for the same
@@ -512,16 +537,27 @@ class Prompts:
         """
         settings = self._settings
         sentences = Sentences(request.evidence.contexts)
-        selection = select(request.evidence, sentences, request.claims, settings.max_context_chars)
+        claims = request.claims
+        if second_look and only is not None:
+            claims = {claim_id: claim for claim_id, claim in claims.items() if claim_id in only}
+        selection = select(
+            request.evidence,
+            sentences,
+            claims,
+            settings.max_context_chars,
+            _PASSAGES_OF_A_SECOND_LOOK if second_look else PASSAGES_PER_CLAIM,
+            excerpts=excerpts,
+        )
         claim_ids = {
             f"c{number}": claim_id
             for number, claim_id in enumerate(request.claims, 1)
             if claim_id not in selection.uncovered and (only is None or claim_id in only)
         }
         instructions = self._instructions.substitute(self._fixed, marker=fence.marker)
+        documents = _documents(selection, fence)
         data = self._data.substitute(
             notice=f"{_rules()['notice']}\n\n" if selection.partial else "",
-            documents=_documents(selection, fence),
+            documents=documents,
             question=fence.group([_named(fence, "question", request.question)]),
             claims=_claims(request, claim_ids, fence),
             asked=", ".join(claim_ids),
@@ -534,6 +570,7 @@ class Prompts:
             fence,
             selection.partial,
             selection.uncovered,
+            PromptChars(len(instructions), len(documents), len(data) - len(documents)),
         )
 
 

@@ -460,6 +460,12 @@ class LlmJudgeSettings(_Settings):
         description="Most characters of contexts in one call. If there are more, the judge sends the "
         "passages closest to each claim instead, and the reasoning says so.",
     )
+    contexts: Literal["auto", "whole", "passages"] = Field(
+        default="auto",
+        description="What of contexts that fit is sent: all, the passages closest to each claim, or, with "
+        "auto, the passages where they cost less by the usage that the server has reported. Claims that "
+        "passages don't support are judged once more by all that fits.",
+    )
 
     stall_timeout_ms: Milliseconds | None = Field(
         default=10_000,

@@ -4,7 +4,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from guardrail.events import ClaimPart, Verdict
@@ -28,7 +28,7 @@ It is worth less, but models are right more often than not: half keeps support a
 can catch it.
 """
 _UNQUOTED: Final = "No sentence that was named for it stands in the contexts."
-_PARTIAL: Final = "Judged by excerpts: the contexts are longer than max_context_chars."
+_PARTIAL: Final = "Judged by excerpts of the contexts."
 _SUPPORTING: Final = frozenset({Verdict.SUPPORTED, Verdict.PARTIALLY_SUPPORTED})
 
 
@@ -56,11 +56,11 @@ def without_contexts(claim_id: str, judge: str) -> Judgement:
     )
 
 
-def uncovered(prompt: Prompt, judge: str) -> list[Judgement]:
+def uncovered(claim_ids: Iterable[str], judge: str) -> list[Judgement]:
     """The judgements on claims that could not be asked for."""
     return [
         unverified(claim_id, judge, "no passage for this claim fits into max_context_chars; raise it")
-        for claim_id in sorted(prompt.uncovered)
+        for claim_id in sorted(claim_ids)
     ]
 
 

@@ -132,7 +132,7 @@ async def test_the_model_and_the_reader_are_told_that_it_was_not_all() -> None:
     assert judgement.evidence[0].span == (len(FILLER), len(FILLER) + len(PRICE))
     assert "Judged by excerpts" in judgement.reasoning
     user = server.calls[0].user
-    assert user.startswith("The documents are too long to be shown whole")
+    assert user.startswith("The documents are not shown whole")
     assert " excerpt of document d1]" in user
     assert len(user) < 5_000
 
