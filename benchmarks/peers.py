@@ -104,14 +104,24 @@ async def judge_all(
 
 
 async def measure(
-    name: str, at_once: int, model: Model, python: Path | None, args: argparse.Namespace, run: str = ""
+    name: str,
+    at_once: int,
+    model: Model,
+    python: Path | None,
+    args: argparse.Namespace,
+    run: str = "",
+    answers: Sequence[Case] | None = None,
+    warm_up: int = WARM_UP,
 ) -> Result:
-    """One system at one concurrency. Raises Skipped. ``run`` tells apart what is measured several times."""
+    """One system at one concurrency. Raises Skipped. ``run`` tells apart what is measured several times.
+
+    Without ``answers`` they are those of the file. So many as ``warm_up`` come before what is measured.
+    """
     label = f"{name}-{at_once}{run}"
-    cases = numbered(load())
+    cases = numbered(answers or load())
     async with opened(name, model.base_url(label), python, args.judge, args.slow_motion) as system:
-        warm_up = list(itertools.islice(cases, WARM_UP))
-        await judge_all(system, warm_up, WARM_UP, random.Random(0))
+        ahead = list(itertools.islice(cases, warm_up))
+        await judge_all(system, ahead, max(WARM_UP, at_once), random.Random(0))
         before, began = await model.usage(label), system.processor_s()
         measured = list(itertools.islice(cases, max(args.answers, at_once)))
         outcomes = await judge_all(system, measured, at_once, random.Random(at_once), args.slow_motion)

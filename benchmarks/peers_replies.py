@@ -110,6 +110,8 @@ class Replies:
             if truth is None:
                 unknown += 1
                 truth = Truth(claims[label], "UNSUPPORTED", "")
+            elif not _shown(truth, prompt):
+                truth = Truth(truth.text, "UNSUPPORTED", "")
             if compact is not None:
                 members.append(_text_of(compact, label, truth, prompt))
                 continue
@@ -119,6 +121,11 @@ class Replies:
             members.append(made)
         value = {_list_name(schema): members}
         return Reply(_compact(value) if _NO_BLANKS in system else json.dumps(value), unknown=unknown)
+
+
+def _shown(truth: Truth, prompt: str) -> bool:
+    """Whether the prompt has the sentence that tells: a model can't know the rest of the documents."""
+    return truth.evidence[:_ENOUGH_CHARS] in prompt
 
 
 def _text(message: dict[str, Any]) -> str:

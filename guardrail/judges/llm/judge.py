@@ -178,7 +178,7 @@ def split(usage: Usage, ways: int) -> list[Usage]:
 
 
 _SHORT_CHARS: Final = 8_000  # about 2,000 tokens: always sent whole
-_MARGIN: Final = 0.8  # of the cost of whole contexts; only what is clearly cheaper is worth seeing less
+_MARGIN: Final = 2 / 3  # of the cost of whole contexts: only what saves a third is worth seeing less
 _CACHED_PRICE: Final = 0.25  # of a token's, where no price is known
 _EXPLORED: Final = 16  # one response of so many is sent whole to see whether the server caches now
 _MOST_RESPONSES: Final = 4_096
@@ -204,8 +204,8 @@ class ContextChoice:
 
     With C characters of contexts, k calls a response, a share h of repeated contexts that the server read
     from its cache, and r, what a cached token costs of another, whole contexts cost
-    ``C * (1 + (k - 1) * (1 - h * (1 - r)))``. Passages of P characters cost ``k * (P + q * C)``, if a share q
-    of the questions takes a second look at all of them. Whoever reports no cached tokens is taken to cache.
+    ``C * (1 + (k - 1) * (1 - h * (1 - r)))``. Passages of P characters cost ``k * (P + q * M)``, if a share q
+    of the questions takes a second look, at M characters. Whoever reports no cached tokens is taken to cache.
     """
 
     def __init__(self, settings: LlmJudgeSettings, prices: Prices | None = None) -> None:
@@ -221,6 +221,7 @@ class ContextChoice:
         self._cached = _Average(1.0, 2.0)
         self._passages = _Average(6_000.0, 5.0)
         self._looks = _Average(0.3, 10.0)
+        self._more = _Average(12_000.0, 5.0)
 
     def excerpts(self, request: JudgeRequest) -> bool:
         """Whether to send passages. The same for all calls of a response: only what repeats is cached."""
@@ -241,7 +242,7 @@ class ContextChoice:
         if chars <= _SHORT_CHARS or chars > self._most:
             return False  # contexts that don't fit are sent as passages anyway
         calls = self._calls / self._responses
-        passages = calls * (self._passages.value + self._looks.value * chars)
+        passages = calls * (self._passages.value + self._looks.value * self._more.value)
 
         def whole(cached: float) -> float:
             return chars * (1.0 + max(0.0, calls - 1.0) * (1.0 - cached * (1.0 - self._cached_price)))
@@ -257,15 +258,16 @@ class ContextChoice:
         """Take in whether a question with passages was followed by a second look."""
         self._looks.add(float(taken))
 
-    def learn(self, response_id: str, prompt: Prompt, spent: Spent) -> None:
-        """Take in what a first question that was answered has cost."""
+    def learn(self, response_id: str, prompt: Prompt, spent: Spent, *, second_look: bool) -> None:
+        """Take in what a question that was answered has cost."""
         parts = prompt.parts
-        if prompt.partial:
+        if second_look:
+            self._more.add(parts.documents)
+        elif prompt.partial:
             self._passages.add(parts.documents)
-            return
-        repeated = response_id in self._whole
-        _remember(self._whole, response_id, None)
-        if repeated and spent.calls == 1 and spent.tells_cached and spent.input_tokens:
+        elif response_id not in self._whole:
+            _remember(self._whole, response_id, None)
+        elif spent.calls == 1 and spent.tells_cached and spent.input_tokens:
             tokens_a_char = spent.input_tokens / sum(parts)
             cached = spent.cached_input_tokens / tokens_a_char - parts.instructions
             self._cached.add(min(1.0, max(0.0, cached / parts.documents)))
@@ -402,7 +404,7 @@ class _Case:
             self._request,
             self._prompt.fence,
             frozenset([*missing, *unsupported]),
-            excerpts=self._prompt.partial and not unsupported,
+            excerpts=self._prompt.partial,
             second_look=bool(unsupported),
         )
         now = asyncio.get_running_loop().time()
@@ -460,8 +462,8 @@ class _Case:
             ),
             deadline,
         )
-        if not second_look and spent.answered_by == self._chat.endpoints[0].name:
-            self._choice.learn(self._request.response_id, prompt, spent)
+        if spent.answered_by == self._chat.endpoints[0].name:
+            self._choice.learn(self._request.response_id, prompt, spent, second_look=second_look)
         self._hearing.take(_to(answers, asked), self._speaker())
 
     def _endpoint(self) -> ModelEndpoint:

@@ -170,7 +170,7 @@ def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 PASSAGES_PER_CLAIM: Final = 6
 """Of the contexts, at most, where they are not sent whole."""
-_PASSAGES_OF_A_SECOND_LOOK: Final = 24  # a claim, where they don't fit
+_PASSAGES_OF_A_SECOND_LOOK: Final = 24  # a claim
 
 # -------------------------------------------------------------------------------------------------- the fence
 
@@ -527,8 +527,8 @@ class Prompts:
     ) -> Prompt:
         """The messages for ``request``, or for those of its claims with an id in ``only``.
 
-        ``excerpts``: with the passages closest to the claims, even if the contexts fit. ``second_look``: with
-        more of them than others get, if the contexts don't fit.
+        ``excerpts``: with the passages closest to the claims, even if the contexts fit; for a
+        ``second_look`` with more of them.
 
         This is CPU work (search, passes over everything sent), so call it off the event loop. What changes
         least comes first: instructions and examples, marker, documents, question, claims. Calls for the same
@@ -536,7 +536,7 @@ class Prompts:
         and without ``only``.
         """
         settings = self._settings
-        sentences = Sentences(request.evidence.contexts)
+        sentences = request.evidence.kept(Sentences, lambda: Sentences(request.evidence.contexts))
         claims = request.claims
         if second_look and only is not None:
             claims = {claim_id: claim for claim_id, claim in claims.items() if claim_id in only}

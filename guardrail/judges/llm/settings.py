@@ -464,7 +464,7 @@ class LlmJudgeSettings(_Settings):
         default="auto",
         description="What of contexts that fit is sent: all, the passages closest to each claim, or, with "
         "auto, the passages where they cost less by the usage that the server has reported. Claims that "
-        "passages don't support are judged once more by all that fits.",
+        "passages don't support are judged once more, by more of them.",
     )
 
     stall_timeout_ms: Milliseconds | None = Field(

@@ -16,10 +16,13 @@ from tests.unit.judges.llm.asking import judge, request, settings
 
 FILLER = " ".join(f"Item {number} of the minutes was read and nothing came of it." for number in range(400))
 FACT = "The premium tariff costs 73 euros."
-ELSEWHERE = "Quarantine lasts nine weeks for every kind of ferret."
-LONG = f"{FILLER} {FACT} {FILLER} {ELSEWHERE}"
+DECOYS = [f"The tariff for clubs of {number} members costs euros too." for number in range(8)]
+ELSEWHERE = "Ninety a head is what associations owe from May on, in euros."
+BETWEEN = ". ".join(FILLER.split(". ")[:20]) + "."
+LONG = " ".join([f"{FILLER} {FACT}", *(f"{BETWEEN} {decoy}" for decoy in DECOYS), BETWEEN, ELSEWHERE, FILLER])
 CLAIM = "Premium is 73 euros."
-OTHER_WORDS = "Item 7 is a pet that stays away for 63 days."
+OTHER_WORDS = "The tariff for clubs costs 90 euros."
+"""What ``ELSEWHERE`` says; the decoys have more of its words."""
 
 
 def by_what_is_shown(call: Recorded) -> str:
@@ -43,9 +46,9 @@ def chars(call: Recorded) -> int:
 
 async def test_contexts_that_fit_are_sent_whole_while_nothing_says_that_passages_are_cheaper() -> None:
     async with LlmServer(Reply(by_what_is_shown)) as server:
-        reply = await judge(server, request(CLAIM, contexts=[LONG[:30_000]]))
+        reply = await judge(server, request(CLAIM, contexts=[LONG[:20_000]]))
     assert len(server.calls) == 1
-    assert chars(server.calls[0]) > 30_000
+    assert chars(server.calls[0]) > 20_000
     assert "excerpts" not in reply.judgements[0].reasoning
 
 
@@ -58,7 +61,7 @@ async def test_a_claim_that_its_passages_support_is_judged_by_them() -> None:
     assert "excerpts" in reply.judgements[0].reasoning
 
 
-async def test_a_claim_that_its_passages_lack_is_judged_again_by_all() -> None:
+async def test_a_claim_that_its_passages_lack_is_judged_again_by_more() -> None:
     early: list[tuple[str, Verdict, int]] = []
     asked = request(CLAIM, OTHER_WORDS, contexts=[LONG])
     async with LlmServer(Reply(by_what_is_shown)) as server:
@@ -76,9 +79,9 @@ async def test_a_claim_that_its_passages_lack_is_judged_again_by_all() -> None:
     assert first.asked == ["c1", "c2"]
     assert second.asked == ["c2"]
     assert ELSEWHERE not in first.user
-    assert chars(second) > len(LONG)
+    assert ELSEWHERE in second.user
+    assert chars(second) < len(LONG) / 2
     assert early[0] == ("k0", Verdict.SUPPORTED, 1)  # not held back by the other's second look
-    assert "excerpts" not in reply.judgements[-1].reasoning
     assert asked.meter.usage.judge_calls == 2
 
 
