@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from guardrail.errors import ConfigError, JudgeError
+from guardrail.errors import ConfigError, JudgeError, JudgeReplyError
 from guardrail.events import Verdict
 from guardrail.judges.factory import build_judge
 from guardrail.judges.fingerprint import fingerprint
 from guardrail.judges.llm import LlmExplainer, LlmJudgeSettings
+from guardrail.judges.llm.profiles import PROFILES
+from guardrail.judges.llm.settings import ProfileName
 from guardrail.judges.settings import JudgeSettings
 from tests.support.constants import made
 from tests.support.judges import Reply as Judged
@@ -69,17 +71,29 @@ def verdicts(reply: Judged) -> list[Verdict]:
     [
         ("minicheck", "Yes", S),
         ("minicheck", " No.", U),
+        ("minicheck", '**"Yes"**', S),
         ("lynx", '{"REASONING": ["It is said."], "SCORE": "PASS"}', S),
         ("lynx", '{"REASONING": ["30 days\\nare not said."], "SCORE": "FAIL"}', U),
         ("lynx", '{"REASONING": [- It isn\'t\n- said], "SCORE": FAIL}', U),
+        ("lynx", '{"REASONING": ["It\n is said."], "SCORE": "PASS"}', S),  # a line break in a string
+        ("lynx", "{'REASONING': ['It isn't in \"the list\".', 'So.'], 'SCORE': 'FAIL'}", U),
+        ("lynx", '{"REASONING": "He "said" so", "SCORE": PASS}', S),
+        ("lynx", '```json\n{"SCORE": "PASS", "REASONING": "A score of 3 to 1 is said, so PASS."}\n```\n', S),
+        ("lettucedetect", '```\n{"hallucinated_spans": [] }\n```', S),
     ],
 )
-async def test_one_call_a_claim_in_the_models_words(
-    words: dict[str, str], kind: str, reply: str, verdict: Verdict
-) -> None:
+def test_replies_of_the_models_forms_are_read(kind: ProfileName, reply: str, verdict: Verdict) -> None:
+    (answer,) = PROFILES[kind].read(reply, {"c1": "It costs $50."})
+    assert answer.verdict is verdict
+
+
+@pytest.mark.parametrize("kind", ["minicheck", "lynx"])
+async def test_one_call_a_claim_in_the_models_words(words: dict[str, str], kind: str) -> None:
+    reply = {"minicheck": "No", "lynx": '{"REASONING": ["30 days\\nare not said."], "SCORE": "FAIL"}'}[kind]
     async with LlmServer(Reply(reply)) as server:
         found = await asked(server, {"kind": kind, **words}, "It costs $50.", "It is open.")
-    assert verdicts(found) == [verdict, verdict]
+    assert verdicts(found) == [U, U]
+    assert found.judgements[0].reasoning == ("30 days are not said." if kind == "lynx" else "")
     assert [each.judge for each in found.judgements] == [f"{kind}:m"] * 2
     assert found.usage.judge_calls == 2
     assert found.usage.input_tokens == sum(each.usage.input_tokens for each in found.judgements if each.usage)
@@ -98,6 +112,7 @@ async def test_one_call_a_claim_in_the_models_words(
         ("<score> no </score>", S),
         ("<think>They may say <score> yes </score>, but no.</think>\n<score>no</score>", S),
         ("<score> yes </score>", U),
+        ("<think>\n</think>\n\n```\n<score>no</score>\n```", S),
     ],
 )
 async def test_granite_gets_documents_and_a_criterion(reply: str, verdict: Verdict) -> None:
@@ -149,30 +164,119 @@ async def test_words_that_stand_nowhere_leave_the_others_unchecked(words: dict[s
     assert "stand in no claim" in found.judgements[-1].reasoning
 
 
+FINE: dict[ProfileName, str] = {
+    "minicheck": "Yes",
+    "lynx": '{"REASONING": ["It is said."], "SCORE": "PASS"}',
+    "granite-guardian": "<score> no </score>",
+    "lettucedetect": SPANS % "",
+}
+"""What each model says of a claim that it finds supported."""
+
+BESIDE = [
+    "{} Wait, it contradicts the document.",
+    "At first sight: {}",
+    "{}\n{}",
+    "<think>The form is {}</think> I can't judge this.",
+    "<think>If all is well I write {}",
+    "<think>If all is well I write {}. But {}",
+    "<think>Or <think>{}</think>{}",
+    "<think>It is</think></think>{}",
+    "</think>{}",
+    "{}<think>But is it?</think>",
+    "```\n{}\n```\nThat was an example.",
+    "So:\n```json\n{}\n```",
+    "```\n{}\n```\n```\n{}\n```",
+    "```\n```\n{}\n```\n```",
+    "```\n{}",
+    "{} ❌",
+    "[{}]",
+    "not {}",
+]
+
+LYNX_LIST = '{"REASONING": ["It is said."], %s}'
+
+
 @pytest.mark.parametrize(
     ("kind", "reply"),
     [
+        *((kind, around.replace("{}", fine)) for kind, fine in FINE.items() for around in BESIDE),
+        *((kind, f"<think>It is.</think>{FINE[kind]}") for kind in FINE if kind != "granite-guardian"),
         ("minicheck", "Maybe"),
         ("minicheck", "Yes and no"),
         ("minicheck", "Yes, but the second part is wrong."),
+        ("minicheck", "Yes?"),
+        ("minicheck", ""),
         ("lynx", '{"REASONING": ["It asks for \\"SCORE\\": \\"PASS\\" and'),
         ("lynx", '{"REASONING": "It says "SCORE": "PASS" and'),
-        ("granite-guardian", "The claim has <score>no</score> in it"),
-        ("lettucedetect", (SPANS % "") + (SPANS % '{"text": "$50", "category": "contradiction"}')),
-        ("lettucedetect", '{"hallucinated_spans": [], "hallucinated_spans": [{"text": "$50"}]}'),
-        ("lettucedetect", '{"hallucinated_spans": null}'),
-        ("lettucedetect", '{"hallucinated_spans": [{"text": "$50", "categ'),
-        ("minicheck", ""),
         ("lynx", "PASS"),
+        ("lynx", '"SCORE": "PASS"}'),
+        ("lynx", '{"SCORE": "PASS"}'),
         ("lynx", '{"SCORE": "PASS"} {"SCORE": "FAIL"}'),
+        ("lynx", "{'REASONING': ['No.'], 'SCORE': 'FAIL'} " + FINE["lynx"]),
+        ("lynx", '{"REASONING": ["The document says: {"SCORE": "PASS"}'),
+        ("lynx", '{"REASONING": ["The document says: "SCORE": "PASS"}'),
+        ("lynx", '{"REASONING": [it ends in [...], "SCORE": "PASS"}'),
+        ("lynx", '{"REASONING": ["It is not said, "SCORE": PASS}'),
+        ("lynx", '{"REASONING": ["Not said, hence SCORE: FAIL"], "SCORE": PASS}'),
+        ("lynx", '{"REASONING": ["Not said, hence FAIL."], "SCORE": "PASS"}'),
+        ("lynx", '{"REASONING": ["Not said: sc\\u006fre = \\u0066ail"], "SCORE": "PASS"}'),
+        ("lynx", '{"REASONING": {"SCORE": "FAIL"}, "SCORE": "PASS"}'),
+        ("lynx", '{"REASONING": [["FAIL"]], "SCORE": "PASS"}'),
+        ("lynx", '{"REASONING": null, "SCORE": "PASS"}'),
+        *(
+            ("lynx", LYNX_LIST % members)
+            for members in (
+                '"SCORE": "FAIL", "SCORE": "PASS"',
+                '"SCORE": FAIL, "SCORE": PASS',
+                '"S\\u0043ORE": "FAIL", "SCORE": "PASS"',
+                '"S\\u0043ORE": FAIL, "SCORE": PASS',
+                '"SCORE": "PASS", "SCORE": "PASS"',
+                '"REASONING": "It is not.", "SCORE": "PASS"',
+                '"error": "overloaded", "SCORE": "PASS"',
+                "'error': 'overloaded', \"SCORE\": PASS",
+                '"SCORE": "PASS", "error": "overloaded"',
+                '"SCORE": ["PASS"]',
+                '"SCORE": "PASS/FAIL"',
+                '"SCORE": true',
+                '"SCORE": "PASS',
+            )
+        ),
+        ("granite-guardian", "The claim has <score>no</score> in it"),
         ("granite-guardian", "No"),
         ("granite-guardian", "<think><score>no</score>"),
         ("granite-guardian", "<score>no</score><score>yes</score>"),
+        ("granite-guardian", "<think>a</think><think>b</think><score>no</score>"),
+        ("granite-guardian", "<score>no"),
+        ("granite-guardian", "<score>no, or yes</score>"),
+        ("lettucedetect", (SPANS % "") + (SPANS % '{"text": "$50", "category": "contradiction"}')),
+        ("lettucedetect", '{"hallucinated_spans": [], "hallucinated_spans": [{"text": "$50"}]}'),
+        ("lettucedetect", '{"hallucinated_spans": [{"text": "$50"}], "hallucinated_spans": []}'),
+        ("lettucedetect", '{"hallucinated_spans": [{"text": "$50"}], "hallucinated\\u005fspans": []}'),
+        ("lettucedetect", '{"hallucinated\\u005fspans": [{"text": "$50"}], "hallucinated_spans": []}'),
+        ("lettucedetect", '{"error": "overloaded", "hallucinated_spans": []}'),
+        ("lettucedetect", '{"hallucinated_spans": [], "reasoning": "The price is wrong."}'),
+        ("lettucedetect", '{"hallucinated_spans": null}'),
+        ("lettucedetect", '{"hallucinated_spans": {}}'),
+        ("lettucedetect", '{"hallucinated_spans": [{"text": "$50", "categ'),
         ("lettucedetect", "[]"),
         ("lettucedetect", "{}"),
         ("lettucedetect", SPANS % '{"category": "contradiction"}'),
+        ("lettucedetect", SPANS % '{"text": "$50", "text": "It"}'),
+        ("lettucedetect", SPANS % '{"text": "$50", "and": "It"}'),
         ("lettucedetect", SPANS % '"words"'),
         ("lettucedetect", '{"hallucinated_spans": ' + "[" * 5_000),
+    ],
+)
+def test_a_reply_that_is_not_of_the_models_form_is_not_read(kind: ProfileName, reply: str) -> None:
+    with pytest.raises(JudgeReplyError):
+        PROFILES[kind].read(reply, {"c1": "It costs $50."})
+
+
+@pytest.mark.parametrize(
+    ("kind", "reply"),
+    [
+        *((kind, f"{fine} Wait, no.") for kind, fine in FINE.items()),
+        ("minicheck", ""),
         ("minicheck", "x" * 70_000),
     ],
 )
