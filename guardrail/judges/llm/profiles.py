@@ -32,7 +32,7 @@ from guardrail.judges.llm.endpoint import Prices, Question, Spent, usage_of
 from guardrail.judges.llm.prompt import Fence, Sentences, closest_passages, fences, select
 from guardrail.judges.llm.reply import Answer, WholeReply
 from guardrail.judges.llm.settings import LlmJudgeSettings, ProfileName, ProfileSettings, read_profile_prompt
-from guardrail.judges.llm.verdicts import support_of, without_contexts
+from guardrail.judges.llm.verdicts import PARTIAL, support_of, uncovered, without_contexts
 from guardrail.judges.spending import BudgetExhausted
 from guardrail.judges.streams import closing, told
 from guardrail.printable import shorten
@@ -233,6 +233,8 @@ class _Call:
     messages: tuple[dict[str, str], ...]
     extra_body: Mapping[str, Any]
     evidence: Mapping[str, tuple[Evidence, ...]]
+    partial: bool
+    """Whether the documents are not all of the contexts."""
 
 
 class ProfileJudge:
@@ -274,10 +276,12 @@ class ProfileJudge:
                 yield without_contexts(claim_id, self.name)
             return
         deadline = asyncio.get_running_loop().time() + request.deadline - time.monotonic()
-        calls = await asyncio.to_thread(self._calls, request)
+        calls, not_asked = await asyncio.to_thread(self._calls, request)
         async with closing(told(partial(self._ask_all, request, calls, deadline))) as judgements:
             async for judgement in judgements:
                 yield judgement
+        for judgement in uncovered(not_asked, self.name):
+            yield judgement
 
     async def aclose(self) -> None:
         await self._chat.aclose()
@@ -300,7 +304,7 @@ class ProfileJudge:
         async with asyncio.TaskGroup() as group:
             for call in calls:
                 group.create_task(ask(call))
-        if len(failed) == len(calls):
+        if failed and len(failed) == len(calls):
             raise failed[0][1]
         for _, error in failed:
             if isinstance(error, BudgetExhausted):
@@ -353,6 +357,9 @@ class ProfileJudge:
         name = self.name if speaker.startswith("llm:") else speaker
         if answer.problem:
             return unverified(claim_id, name, answer.problem)
+        notes = [answer.reasoning.encode("utf-8", "replace").decode()] if answer.reasoning else []
+        if call.partial:
+            notes.append(PARTIAL)
         return Judgement(
             claim_id,
             answer.verdict,
@@ -360,29 +367,40 @@ class ProfileJudge:
             support_of(answer.verdict, answer.confidence),
             name,
             call.evidence[claim_id],
-            reasoning=answer.reasoning.encode("utf-8", "replace").decode(),
+            reasoning=" ".join(notes),
             unsupported_spans=answer.spans if isinstance(answer, SpanAnswer) else (),
         )
 
-    def _calls(self, request: JudgeRequest) -> list[_Call]:
-        """CPU work: which passages are sent where contexts are too long, and the texts."""
+    def _calls(self, request: JudgeRequest) -> tuple[list[_Call], set[str]]:
+        """CPU work: which passages are sent where contexts are too long, and the texts; and the claims for
+        which no passage fits, so that nobody is asked about them.
+        """
         groups = [request.claims] if self._profile.whole else [{k: v} for k, v in request.claims.items()]
         fence = self._fence(request.response_id)
         limit = self._settings.max_context_chars
         contexts = [context.text for context in request.evidence.contexts if context.text.strip()]
         if sum(map(len, contexts)) <= limit:
             documents = [fence.defuse(text) for text in contexts]
-            return [self._call(request, dict(claims), documents, fence) for claims in groups]
+            return [self._call(request, dict(claims), documents, fence) for claims in groups], set()
         sentences = Sentences(request.evidence.contexts)
-        calls = []
+        calls, not_asked = [], set[str]()
         for claims in groups:
             chosen = select(request.evidence, sentences, dict(claims), limit)
             documents = [fence.defuse(_NUMBER.sub("", each.text)) for each in chosen.shown]
-            calls.append(self._call(request, dict(claims), documents, fence))
-        return calls
+            not_asked |= chosen.uncovered
+            asked = {name: claim for name, claim in claims.items() if name not in chosen.uncovered}
+            if asked:
+                calls.append(self._call(request, asked, documents, fence, partial=chosen.partial))
+        return calls, not_asked
 
     def _call(
-        self, request: JudgeRequest, claims: dict[str, Claim], documents: Sequence[str], fence: Fence
+        self,
+        request: JudgeRequest,
+        claims: dict[str, Claim],
+        documents: Sequence[str],
+        fence: Fence,
+        *,
+        partial: bool = False,
     ) -> _Call:
         texts = {f"c{number}": each.prose.text for number, each in enumerate(claims.values(), 1)}
         said = [_with_lead_in(claim) for claim in claims.values()]
@@ -403,7 +421,7 @@ class ProfileJudge:
             messages, extra = _for_granite(values, documents)
         else:
             messages, extra = _filled(self._prompts, values), {}
-        return _Call(claims, texts, messages, extra, evidence)
+        return _Call(claims, texts, messages, extra, evidence, partial)
 
 
 def _with_lead_in(claim: Claim) -> str:

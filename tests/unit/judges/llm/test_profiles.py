@@ -334,6 +334,61 @@ async def test_of_long_contexts_the_closest_passages_are_sent(words: dict[str, s
     assert "[401]" not in sent
     assert len(sent) < 2_200
     assert "The plan costs $50." in found.judgements[0].evidence[0].quote
+    assert found.judgements[0].reasoning == EXCERPTS
+
+
+EXCERPTS = "Judged by excerpts of the contexts."
+TOPICS = ("alder", "birch", "cedar", "dogwood", "elm", "fir")
+APART = [" ".join(f"{topic}{a}{b}" for a in "abcdefgh" for b in "abcdefghij") + "." for topic in TOPICS]
+"""Contexts without common words, of which three fit into 2,000 characters."""
+
+
+async def test_claims_without_a_passage_that_fits_are_not_asked_about(words: dict[str, str]) -> None:
+    claims = [f"The {topic}ac is {topic}bd." for topic in TOPICS]
+    said = {"text": "birchbd", "category": "unsupported_addition", "explanation": "It is not."}
+    async with LlmServer(Reply(SPANS % json.dumps(said))) as server:
+        found = await asked(
+            server,
+            {"kind": "lettucedetect", **words},
+            *claims,
+            contexts=APART,
+            max_context_chars=2_000,
+        )
+    (call,) = server.calls
+    sent = call.body["messages"][1]["content"]
+    assert sent.endswith(f"Statement: {' '.join(claims[:3])}")
+    assert all((f"{topic}hj" in sent) is (topic in TOPICS[:3]) for topic in TOPICS)
+    assert verdicts(found) == [S, P, S, X, X, X]
+    reasons = [each.reasoning for each in sorted(found.judgements, key=lambda each: each.claim_id)]
+    assert reasons[:3] == [EXCERPTS, f"unsupported addition. It is not. {EXCERPTS}", EXCERPTS]
+    assert set(reasons[3:]) == {"no passage for this claim fits into max_context_chars; raise it"}
+
+
+@pytest.mark.parametrize("kind", list(PROFILES))
+@pytest.mark.parametrize("context", ["y" * 9_000, f"price {'z' * 3_000}"], ids=["all", "a word"])
+async def test_nothing_is_asked_if_no_passage_fits(
+    words: dict[str, str], kind: ProfileName, context: str
+) -> None:
+    profile = {"kind": kind, **({} if kind == "granite-guardian" else words)}
+    async with LlmServer(Reply(FINE[kind])) as server:
+        found = await asked(
+            server, profile, "The price is $50.", "It is.", contexts=[context], max_context_chars=2_000
+        )
+    assert server.calls == []
+    assert verdicts(found) == [X, X]
+    assert "max_context_chars" in found.judgements[0].reasoning
+
+
+async def test_if_every_call_fails_the_claims_are_left_to_another_judge(words: dict[str, str]) -> None:
+    async with LlmServer(Reply("No idea.")) as server:
+        with pytest.raises(JudgeError):
+            await asked(
+                server,
+                {"kind": "lettucedetect", **words},
+                *(f"The {topic}ac is {topic}bd." for topic in TOPICS),
+                contexts=APART,
+                max_context_chars=2_000,
+            )
 
 
 @pytest.mark.parametrize(
