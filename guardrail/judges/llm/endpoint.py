@@ -478,6 +478,11 @@ class ModelEndpoint:
             self._paused_until = max(self._paused_until, until)
 
 
+# What servers say of a reply that its model ended: all, older text-generation-inference, and Together. Any
+# other word may mean that the reply was cut.
+_ENDED: Final = ("stop", "eos_token", "stop_sequence", "eos")
+
+
 class _Attempt:
     """One call, and its reply as far as it has arrived."""
 
@@ -503,8 +508,13 @@ class _Attempt:
             self._say(answers)
 
     def finish(self) -> list[Answer]:
-        if self.question.whole_only and self.progress.finish_reason == "length":
-            raise JudgeReplyError("the reply was cut; raise judge.llm.max_output_tokens")
+        reason = self.progress.finish_reason
+        if self.question.whole_only and reason not in _ENDED:
+            raise JudgeReplyError(
+                "the reply was cut; raise judge.llm.max_output_tokens"
+                if reason == "length"
+                else "the model did not end the reply itself, by the server's finish_reason"
+            )
         return [*self._answers, *self._reader.finish()]
 
     def record(self, judge: str, begun_at: float) -> None:

@@ -428,16 +428,26 @@ def test_another_prompt_in_the_file_is_another_judge_for_the_cache(words: dict[s
 @pytest.mark.parametrize(
     "cut",
     [
-        Reply("Yes", finish_reason="length"),
+        *(
+            Reply("Yes", finish_reason=reason, wire=Wire(ignore_stream=whole))
+            for reason in ("length", "abort", "content_filter", "error", "tool_calls", "cancelled", "recitation")
+            for whole in (False, True)
+        ),
         Cut(chunks=2, reply=Reply("Yes, but no", wire=Wire(chunk_chars=3))),
         Cut(chunks=1, reply=Reply("Yes, but no", wire=Wire(chunk_chars=3))),
     ],
-    ids=["bound", "two chunks", "one chunk"],
 )
 async def test_a_reply_that_was_cut_is_no_verdict(words: dict[str, str], cut: Reply | Cut) -> None:
     async with LlmServer(cut) as server:
         with pytest.raises(JudgeError):
             await asked(server, {"kind": "minicheck", **words}, "It costs $50.")
+
+
+@pytest.mark.parametrize("reason", ["stop", "eos_token", "stop_sequence", "eos"])
+async def test_a_reply_that_its_model_ended_is_a_verdict(words: dict[str, str], reason: str) -> None:
+    async with LlmServer(Reply("Yes", finish_reason=reason)) as server:
+        found = await asked(server, {"kind": "minicheck", **words}, "It costs $50.")
+    assert verdicts(found) == [S]
 
 
 async def test_what_the_budget_leaves_open_goes_to_the_local_judge(words: dict[str, str]) -> None:
