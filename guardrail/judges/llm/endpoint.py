@@ -436,7 +436,7 @@ class ModelEndpoint:
                     "model": self.settings.model,
                     "messages": list(attempt.question.messages),
                     "extra_headers": self._headers,
-                    "extra_body": {**self.settings.extra_body, **attempt.question.extra_body} or None,
+                    "extra_body": _merged(self.settings.extra_body, attempt.question.extra_body) or None,
                 }
                 | arguments
             )
@@ -476,6 +476,18 @@ class ModelEndpoint:
         if failure is not None and failure.retry_after:
             until = self._clock() + min(failure.retry_after, _LONGEST_PAUSE_S)
             self._paused_until = max(self._paused_until, until)
+
+
+def _merged(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """``body`` with the members of ``extra``, which win; objects that both have are merged likewise."""
+    merged = dict(body)
+    for name, value in extra.items():
+        ours = body.get(name)
+        if isinstance(ours, Mapping) and isinstance(value, Mapping):
+            merged[name] = _merged(ours, value)
+        else:
+            merged[name] = value
+    return merged
 
 
 # What servers say of a reply that its model ended: all, older text-generation-inference, and Together. Any

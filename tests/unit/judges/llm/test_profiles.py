@@ -131,6 +131,21 @@ async def test_granite_gets_documents_and_a_criterion(reply: str, verdict: Verdi
     assert call.body["chat_template_kwargs"]["guardian_config"] == {"criteria_id": "groundedness"}
 
 
+async def test_granite_gets_the_users_arguments_of_the_template_too() -> None:
+    own = {"chat_template_kwargs": {"tone": {"a": 1}}, "seed": 7}
+    theirs = {"model": "n", "extra_body": {"chat_template_kwargs": {"bos": False}}}
+    reply = {"m": "What?", "n": "<score>no</score>"}
+    async with LlmServer(Reply(lambda call: reply[str(call.body["model"])])) as server:
+        found = await asked(server, GRANITE, "It costs $50.", extra_body=own, fallbacks=[theirs])
+    assert verdicts(found) == [S]
+    first, second = server.calls
+    always = {"guardian_config": {"criteria_id": "groundedness"}, "think": False}
+    assert first.body["chat_template_kwargs"] == {"tone": {"a": 1}, **always}
+    assert first.body["seed"] == 7
+    assert second.body["chat_template_kwargs"] == {"bos": False, **always}
+    assert "seed" not in second.body
+
+
 CLAIMS = (
     "The plan costs $79 a month.",
     "Support is open from 9 to 17 and on holidays.",
@@ -400,6 +415,30 @@ async def test_if_every_call_fails_the_claims_are_left_to_another_judge(words: d
         ({"profile": {"kind": "minicheck", "user": "bad.txt"}}, "missing variable"),
         ({"profile": {"kind": "granite-guardian"}, "decompose": True}, "decompose: a model with a profile"),
         ({"profile": {"kind": "other"}}, "granite-guardian"),
+        ({"profile": GRANITE, "system_role": "user"}, "system_role: 'user' is for other models.*leave"),
+        (
+            {"profile": {"kind": "minicheck", "user": "user.txt"}, "system_role": "developer"},
+            "system_role: 'developer' is for other models.*profile.user",
+        ),
+        ({"profile": GRANITE, "extra_body": {"documents": []}}, "extra_body: documents would override"),
+        *(
+            (
+                {"profile": GRANITE, "extra_body": {"chat_template_kwargs": {name: True, "a": 1}}},
+                rf"extra_body: chat_template_kwargs\.{name} would override.*take it out",
+            )
+            for name in ("think", "guardian_config", "documents")
+        ),
+        (
+            {
+                "profile": GRANITE,
+                "fallbacks": [{"model": "n"}, {"model": "o", "extra_body": {"documents": None}}],
+            },
+            r"fallbacks\.1\.extra_body: documents would override",
+        ),
+        (
+            {"profile": GRANITE, "extra_body": {"chat_template_kwargs": None}},
+            "extra_body: chat_template_kwargs would override",
+        ),
     ],
 )
 def test_wrong_settings_are_told(
@@ -430,7 +469,15 @@ def test_another_prompt_in_the_file_is_another_judge_for_the_cache(words: dict[s
     [
         *(
             Reply("Yes", finish_reason=reason, wire=Wire(ignore_stream=whole))
-            for reason in ("length", "abort", "content_filter", "error", "tool_calls", "cancelled", "recitation")
+            for reason in (
+                "length",
+                "abort",
+                "content_filter",
+                "error",
+                "tool_calls",
+                "cancelled",
+                "recitation",
+            )
             for whole in (False, True)
         ),
         Cut(chunks=2, reply=Reply("Yes, but no", wire=Wire(chunk_chars=3))),
