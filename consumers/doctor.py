@@ -28,6 +28,7 @@ from aiokafka.errors import (
     for_code,
 )
 
+from consumers.kafka.asking import Asker, ErrorKind
 from consumers.kafka.client import (
     client_options,
     close_consumer,
@@ -36,7 +37,6 @@ from consumers.kafka.client import (
     groupless_options,
     translated,
 )
-from consumers.kafka.workarounds import Asker, ErrorKind
 from consumers.settings import KafkaSettings
 from consumers.topics import plan_topics
 from guardrail.doctor import Check, State

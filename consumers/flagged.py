@@ -27,7 +27,7 @@ from consumers.kafka.client import (
     require_topics,
     translated,
 )
-from consumers.kafka.presence import Presence
+from consumers.kafka.watch import KafkaWatch
 from consumers.reading import open_topic
 from consumers.settings import KafkaSettings
 from consumers.webhook import Webhook
@@ -68,7 +68,7 @@ class FlaggedSubscriber:
         self._webhook = webhook
         self._retries_s = retries_s
         self._topic = settings.topics.flagged
-        self._presence: Presence | None = None
+        self._watch: KafkaWatch | None = None
         self._waits_for = "the subscriber starts"
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -90,12 +90,12 @@ class FlaggedSubscriber:
                 raise translated(error, f"reading topic {self._topic}") from error
             self._waits_for = ""
             _log.info("flagged.started", topic=self._topic, group=group_of(self._settings))
-            self._presence = Presence(
+            self._watch = KafkaWatch(
                 self._settings, consumer, admin, [self._topic], [self._topic], without="no case is stored"
             )
             leave = asyncio.Event()
             async with asyncio.TaskGroup() as group:
-                watching = group.create_task(self._presence.watch(), name="kafka-presence")
+                watching = group.create_task(self._watch.run(), name="kafka-watch")
                 if self._webhook is not None:
                     group.create_task(self._webhook.run(leave), name="webhook")
                 try:
@@ -109,9 +109,9 @@ class FlaggedSubscriber:
     @property
     def waits_for(self) -> str:
         """What keeps it from its work, for a readiness probe; empty: nothing."""
-        if self._presence is not None and self._presence.away:
+        if self._watch is not None and self._watch.away:
             return "Kafka"
-        if self._presence is not None and self._presence.missing:
+        if self._watch is not None and self._watch.missing:
             return f"topic {self._topic}"
         return self._waits_for
 

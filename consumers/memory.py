@@ -31,7 +31,7 @@ from consumers.transport import (
     check_commits,
 )
 from guardrail.errors import PartitionLost, StepFailed, TransportError, TransportUnavailable
-from guardrail.partitioning import partition_of
+from guardrail.partitioning import cached_partition_of
 
 
 class Log(Protocol):
@@ -350,7 +350,7 @@ class MemoryBroker:
         elif key is None:
             partition = log.next_without_key()
         else:
-            partition = partitions[partition_of(key, len(partitions))]
+            partition = partitions[cached_partition_of(key, len(partitions))]
         record = partition.append(key, value, headers, timestamp_ms or time.time_ns() // 1_000_000)
         if log.waiting:
             log.wake()

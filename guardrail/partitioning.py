@@ -32,11 +32,12 @@ def murmur2(data: bytes) -> int:
     return hashed ^ (hashed >> 15)
 
 
-@lru_cache(maxsize=65_536)
 def partition_of(key: bytes, partitions: int) -> int:
-    """Index of the partition for ``key`` among ``partitions``.
-
-    Cached: a response has hundreds of deltas with the same key, and the hash is the most expensive part of
-    sending a small record.
-    """
+    """Index of the partition for ``key`` among ``partitions``."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+cached_partition_of = lru_cache(maxsize=65_536)(partition_of)
+"""For whoever sends: a response has hundreds of deltas with the same key, and the hash is the most expensive
+part of sending a small record.
+"""

@@ -48,7 +48,7 @@ from consumers.sessions_topic import key_prefix
 from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
 from guardrail.errors import StepFailed, TransportError, TransportUnavailable
-from guardrail.partitioning import partition_of
+from guardrail.partitioning import cached_partition_of
 
 _RECORD_OVERHEAD_BYTES: Final = 128
 """More than the framing of a record and its batch."""
@@ -93,7 +93,7 @@ class Packer:
                 self._keyless_turn += 1
                 lane_id = (topic, self._keyless_turn % count)
             else:
-                lane_id = (topic, partition_of(key, count))
+                lane_id = (topic, cached_partition_of(key, count))
             self._put(lanes, lane_id, now_ms, key, value, list(headers))
         for changed in state:
             self._put(lanes, at, now_ms, changed.key, changed.value, [])

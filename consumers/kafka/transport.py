@@ -34,9 +34,9 @@ from consumers.kafka.client import (
     require_topics,
     translated,
 )
-from consumers.kafka.presence import Presence
 from consumers.kafka.producing import KafkaWriter, TransactionalProducer
 from consumers.kafka.recovery import Positions, Steps, Taken
+from consumers.kafka.watch import KafkaWatch
 from consumers.kafka.workarounds import Membership
 from consumers.settings import KafkaSettings
 from consumers.transport import (
@@ -103,7 +103,7 @@ class KafkaTransport:
         self._positions: Positions | None = None
         self._steps: Steps | None = None
         self._membership: Membership | None = None
-        self._presence: Presence | None = None
+        self._watch: KafkaWatch | None = None
         self._watching: asyncio.Task[None] | None = None
         self._listener: AssignmentListener | None = None
         self._held: dict[TopicPartition, Partition] = {}
@@ -163,8 +163,8 @@ class KafkaTransport:
                 self._fail,
             )
             self._consumer.subscribe(list(self._input_topics), listener=_Rebalance(self))
-            self._presence = Presence(settings, self._consumer, self._admin, self._input_topics, topics)
-            self._watching = asyncio.create_task(self._presence.watch(), name="kafka-presence")
+            self._watch = KafkaWatch(settings, self._consumer, self._admin, self._input_topics, topics)
+            self._watching = asyncio.create_task(self._watch.run(), name="kafka-watch")
         except BaseException as error:
             await self.stop(_GIVE_UP_START_S)
             if isinstance(error, (KafkaError, OSError, TimeoutError)):
@@ -192,7 +192,7 @@ class KafkaTransport:
             if not error.retriable:
                 raise translated(error, "reading from Kafka") from error
             # The library goes on trying by itself.
-            if self._presence is None or not self._presence.away:
+            if self._watch is None or not self._watch.away:
                 _log.warning("guard.read_failed", error=type(error).__name__, effect="it is tried again")
             await asyncio.sleep(min(_RETRY_S, timeout_ms / 1000))
             return []
@@ -224,7 +224,7 @@ class KafkaTransport:
     @property
     def joined(self) -> bool:
         """See ``Transport.joined``."""
-        missing = self._presence is not None and self._presence.missing
+        missing = self._watch is not None and self._watch.missing
         return self._ready.is_set() and not missing
 
     def unread(self, partition: Partition) -> int | None:

@@ -1,6 +1,6 @@
-"""The only module that touches private parts of aiokafka, and the reasons why.
+"""What touches private parts of aiokafka, but for ``consumers.kafka.asking``, and the reasons why.
 
-``WORKAROUNDS`` lists every defect that is worked around here: what goes wrong, the upstream issue, the test
+``WORKAROUNDS`` lists every defect that is worked around: what goes wrong, the upstream issue, the test
 that fails without the workaround, and the private parts it relies on. aiokafka may rename a private part in
 any release, so ``check_client_library`` looks for all of them before the first client is made. A release that
 lacks one stops the guard with an error that names it; a release that was not tested logs a warning.
@@ -20,7 +20,6 @@ import struct
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from io import BytesIO
 from operator import attrgetter
 from types import CodeType
 from typing import Any, Final
@@ -28,7 +27,6 @@ from typing import Any, Final
 import aiokafka
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import (
-    BrokerResponseError,
     CoordinatorLoadInProgressError,
     CorruptRecordException,
     IllegalSaslStateError,
@@ -38,39 +36,34 @@ from aiokafka.errors import (
     ProducerClosed,
     RebalanceInProgressError,
     UnknownMemberIdError,
-    for_code,
 )
 
 from guardrail.errors import ConfigError, PartitionLost, TransportError, TransportUnavailable
 from guardrail.log_events import EventLog
 from guardrail.shipped import shipped_yaml
 
+
+def lacking(error: ImportError) -> ConfigError:
+    """What to tell of an inner module of aiokafka that is not there."""
+    return ConfigError(
+        f"aiokafka {aiokafka.__version__} lacks what the guard relies on: {error}; "
+        "install the release that the package asks for: pip install --force-reinstall streaming-guardrail"
+    )
+
+
 try:
-    from aiokafka.client import AIOKafkaClient, CoordinationType
     from aiokafka.conn import AIOKafkaConnection, CloseReason
     from aiokafka.consumer import fetcher
     from aiokafka.producer.transaction_manager import TransactionState
     from aiokafka.protocol.admin import ApiVersionRequest
-    from aiokafka.protocol.api import Request, RequestStruct, Response, ResponseHeader_v0
-    from aiokafka.protocol.fetch import FetchRequest
     from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest
-    from aiokafka.protocol.metadata import MetadataRequest
-    from aiokafka.protocol.transaction import (
-        AddPartitionsToTxnRequest,
-        EndTxnRequest,
-        InitProducerIdRequest,
-    )
-    from aiokafka.protocol.types import CompactArray, CompactString, Int16, Int32, Schema, TaggedFields
     from aiokafka.record._protocols import DefaultRecordProtocol
     from aiokafka.record.default_records import DefaultRecord, _DefaultRecordBatchPy
     from aiokafka.record.memory_records import MemoryRecords
     from aiokafka.record.util import decode_varint
     from aiokafka.util import create_future
 except ImportError as error:
-    raise ConfigError(
-        f"aiokafka {aiokafka.__version__} lacks what the guard relies on: {error}; "
-        "install the release that the package asks for: pip install --force-reinstall streaming-guardrail"
-    ) from error
+    raise lacking(error) from error
 
 CHECKED_WITH: Final = ("0.14.0",)
 """The releases that the tests of all entries ran with."""
@@ -591,121 +584,4 @@ def fatal_error(producer: AIOKafkaProducer) -> BaseException | None:
     if sender is None or not sender.done() or sender.cancelled():
         return None
     error: BaseException | None = sender.exception()
-    return error
-
-
-# ------------------------------------------------------------------------- what the admin client can't ask
-
-_BEYOND_THE_END: Final = 2**62
-_SUPPORTED_FEATURES: Final = 0
-_NAME: Final[Any] = ("name", CompactString("utf-8"))
-_VERSIONS: Final[Any] = (("min", Int16), ("max", Int16), ("tags", TaggedFields))
-_FEATURES: Final[Any] = CompactArray(_NAME, *_VERSIONS)
-ErrorKind = type[BrokerResponseError | NoError]
-Producer = tuple[str, int, int]
-"""Transactional id, producer id and epoch."""
-
-
-class _FeaturesResponse(Response):
-    API_KEY = 18
-    API_VERSION = 3
-    SCHEMA = Schema(
-        ("error_code", Int16),
-        ("api_versions", CompactArray(("api_key", Int16), *_VERSIONS)),
-        ("throttle_time_ms", Int32),
-        ("tags", TaggedFields),
-    )
-
-
-class _FeaturesQuestion(RequestStruct):
-    API_KEY = 18
-    API_VERSION = 3
-    RESPONSE_TYPE = _FeaturesResponse
-    FLEXIBLE_VERSION = True
-    SCHEMA = Schema(_NAME, ("version", CompactString("utf-8")), ("tags", TaggedFields))
-
-    def parse_response_header(self, read_buffer: BytesIO | bytes) -> ResponseHeader_v0:
-        """Of this answer alone the header has no tags, so that any client can read it."""
-        header: ResponseHeader_v0 = ResponseHeader_v0.decode(read_buffer)
-        return header
-
-
-class _FeaturesRequest(Request[_FeaturesQuestion]):
-    API_KEY = 18
-
-    def build(self, request_struct_class: type[_FeaturesQuestion]) -> _FeaturesQuestion:
-        return request_struct_class("guardrail", "1", {})
-
-
-class Asker:
-    """Asks brokers what the admin client doesn't; changes nothing but the one transaction that it is told to
-    begin and to abort. Its calls raise KafkaError and TimeoutError."""
-
-    def __init__(self, options: dict[str, Any]) -> None:
-        """``options`` are those of an admin client."""
-        self._client = AIOKafkaClient(**options)
-
-    async def start(self) -> None:
-        """Connect."""
-        await self._client.bootstrap()
-
-    async def close(self) -> None:
-        """Hang up."""
-        await self._client.close()
-
-    async def _ask(self, request: Any, node: int | None = None) -> Any:
-        return await self._client.send(self._client.get_random_node() if node is None else node, request)
-
-    async def metadata(self, topics: list[str]) -> dict[str, Any]:
-        """Brokers, and these topics with their errors; none of them is made by that."""
-        answer = await self._ask(MetadataRequest(topics, allow_auto_topic_creation=False))
-        told: dict[str, Any] = answer.to_object()
-        return told
-
-    async def metadata_version(self) -> int | None:
-        """The highest that a broker can hold; None where it doesn't tell, as before Kafka 3.3."""
-        try:
-            answer = await self._ask(_FeaturesRequest())
-        except NotImplementedError:  # before 2.4
-            return None
-        features: Any = _FEATURES.decode(BytesIO(answer.tags.get(_SUPPORTED_FEATURES, b"\x01")))
-        return next((highest for name, _, highest, _ in features if name == "metadata.version"), None)
-
-    async def fetch_nothing(self, topic: str, leader: int | None) -> ErrorKind:
-        """What reading from beyond the end of the first partition is answered with: an error in any case."""
-        place = [(topic, [(0, _BEYOND_THE_END, 1)])]
-        answer = await self._ask(FetchRequest(0, 0, 1, 0, place), leader)
-        return _only_error(answer.topics)
-
-    async def group_coordinator(self, group: str) -> int:
-        """The node to ask about a group."""
-        node: int = await self._client.coordinator_lookup(CoordinationType.GROUP, group)
-        return node
-
-    async def transaction_coordinator(self, transactional_id: str) -> int:
-        """The node to ask about a transactional id."""
-        node: int = await self._client.coordinator_lookup(CoordinationType.TRANSACTION, transactional_id)
-        return node
-
-    async def heartbeat_of_nobody(self, group: str, node: int) -> ErrorKind:
-        """What a heartbeat of no member is answered with: an error in any case."""
-        return for_code((await self._ask(HeartbeatRequest(group, -1, ""), node)).error_code)
-
-    async def producer(self, transactional_id: str, timeout_ms: int, node: int) -> tuple[ErrorKind, Producer]:
-        """A producer for a transaction; it means something where the error is NoError."""
-        answer = await self._ask(InitProducerIdRequest(transactional_id, timeout_ms), node)
-        return for_code(answer.error_code), (transactional_id, answer.producer_id, answer.producer_epoch)
-
-    async def add_to_transaction(self, producer: Producer, topic: str, node: int) -> ErrorKind:
-        """Make the first partition of a topic part of the transaction."""
-        answer = await self._ask(AddPartitionsToTxnRequest(*producer, [(topic, [0])]), node)
-        return _only_error(answer.errors)
-
-    async def abort(self, producer: Producer, node: int) -> ErrorKind:
-        """End the transaction."""
-        return for_code((await self._ask(EndTxnRequest(*producer, False), node)).error_code)
-
-
-def _only_error(topics: Any) -> ErrorKind:
-    [error] = [for_code(partition[1]) for _topic, partitions in topics for partition in partitions]
     return error

@@ -16,8 +16,14 @@ from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
-from guardrail.cli.flagged import StoreOption
-from guardrail.cli.options import BootstrapOption, ConfigOption, Options, settings_from
+from guardrail.cli.options import (
+    BootstrapOption,
+    ConfigOption,
+    Options,
+    StoreOption,
+    settings_from,
+    since_option,
+)
 from guardrail.cli.sources import since_time_ms
 from guardrail.cli.tail import MAX_WIDTH
 from guardrail.cli.terminal import err, out, replace_unencodable
@@ -74,15 +80,7 @@ def list_command(
             metavar="NAME", rich_help_panel=_FILTERS, show_default=False, help="Only those of this route."
         ),
     ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            rich_help_panel=_FILTERS,
-            show_default=False,
-            help="Only those since: 30m, 2h, 7d, or an ISO time, UTC where it names no zone.",
-        ),
-    ] = None,
+    since: Annotated[str | None, since_option("Only those", panel=_FILTERS)] = None,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, rich_help_panel=_FILTERS, help="The newest N.")
     ] = 50,

@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from rich.text import Text
 
-from guardrail.cli.options import KAFKA_PANEL, BootstrapOption, ConfigOption, settings_from
+from guardrail.cli.options import (
+    BootstrapOption,
+    ConfigOption,
+    group_option,
+    settings_from,
+    since_option,
+)
 from guardrail.cli.sources import since_time_ms
 from guardrail.cli.terminal import err, out
 from guardrail.printable import escape_controls, shorten
@@ -85,26 +91,7 @@ KeyOption = Annotated[
         help="Only those with this key: the id of a response.",
     ),
 ]
-SinceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--since",
-        metavar="TIME",
-        rich_help_panel=_FILTERS,
-        show_default=False,
-        help="Only those refused since: 30m, 2h, 7d, or an ISO time, UTC where it names no zone.",
-    ),
-]
-GroupOption = Annotated[
-    str | None,
-    typer.Option(
-        "--group-id",
-        metavar="NAME",
-        show_default="kafka.group_id, guardrail",
-        rich_help_panel=KAFKA_PANEL,
-        help="The guards' group; a replay keeps its progress in NAME-dead-letters-replay.",
-    ),
-]
+RefusedSinceOption = Annotated[str | None, since_option("Only those refused", panel=_FILTERS)]
 
 
 @dead_letters_app.command("list", epilog=LIST_EPILOG)
@@ -113,7 +100,7 @@ def list_command(
     bootstrap_servers: BootstrapOption = None,
     reason: ReasonOption = None,
     key: KeyOption = None,
-    since: SinceOption = None,
+    since: RefusedSinceOption = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -162,10 +149,13 @@ async def _list(settings: KafkaSettings, selection: DeadLetterFilter, listing: L
 def replay_command(
     config: ConfigOption = None,
     bootstrap_servers: BootstrapOption = None,
-    group_id: GroupOption = None,
+    group_id: Annotated[
+        str | None,
+        group_option("The guards' group; a replay keeps its progress in NAME-dead-letters-replay."),
+    ] = None,
     reason: ReasonOption = None,
     key: KeyOption = None,
-    since: SinceOption = None,
+    since: RefusedSinceOption = None,
     limit: Annotated[
         int | None,
         typer.Option(

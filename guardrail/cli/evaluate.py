@@ -16,8 +16,15 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, Literal
 
 import typer
 
-from guardrail.cli.options import BootstrapOption, ConfigOption, naming_places, settings_from
-from guardrail.cli.sources import SinceOption, UntilOption, range_of
+from guardrail.cli.options import (
+    BootstrapOption,
+    ConfigOption,
+    SinceOption,
+    UntilOption,
+    naming_places,
+    settings_from,
+)
+from guardrail.cli.sources import range_of
 from guardrail.cli.terminal import (
     EXIT_FAILURE,
     EXIT_PIPE_CLOSED,

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from guardrail.cli.options import (
-    KAFKA_PANEL,
-    LOGS_PANEL,
     BootstrapOption,
     ConfigOption,
+    LogFormatOption,
+    LogLevelOption,
     Options,
+    StoreOption,
+    group_option,
     naming_places,
     once,
     settings_from,
@@ -34,29 +36,12 @@ leaves at once; nothing is lost by it. SIGHUP does nothing."""
 
 _SETTING: Final = "flagged.store"
 
-StoreOption = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        show_default="flagged.store",
-        help="sqlite:///FILE or postgresql://USER@HOST/DATABASE. Others on this machine can read options; a "
-        "password belongs in flagged.store as {env: …} or {file: …}, or in ~/.pgpass.",
-    ),
-]
-
 
 def flagged_command(
     config: ConfigOption = None,
     bootstrap_servers: BootstrapOption = None,
     group_id: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            show_default="kafka.group_id, guardrail",
-            rich_help_panel=KAFKA_PANEL,
-            help="The guards' group; the position is kept in NAME-flagged.",
-        ),
+        str | None, group_option("The guards' group; the position is kept in NAME-flagged.")
     ] = None,
     store: StoreOption = None,
     webhook_url: Annotated[
@@ -73,22 +58,8 @@ def flagged_command(
             metavar="FILE", show_default="flagged.webhook_secret", help="Holds whsec_ and base64, one line."
         ),
     ] = None,
-    log_format: Annotated[
-        Literal["auto", "json", "console"] | None,
-        typer.Option(
-            show_default="logging.format, auto",
-            rich_help_panel=LOGS_PANEL,
-            help="auto: console in a terminal, else one JSON object a line.",
-        ),
-    ] = None,
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error"] | None,
-        typer.Option(
-            show_default="logging.level, info",
-            rich_help_panel=LOGS_PANEL,
-            help="The least level that is logged.",
-        ),
-    ] = None,
+    log_format: LogFormatOption = None,
+    log_level: LogLevelOption = None,
 ) -> None:
     """Store the case of every flagged, redacted or blocked answer, and post it to a webhook.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -17,6 +17,29 @@ if TYPE_CHECKING:
 
 KAFKA_PANEL = "Kafka"
 LOGS_PANEL = "Logs"
+
+
+def group_option(help_text: str) -> Any:
+    """``--group-id``, whose help says what the group is to the command."""
+    return typer.Option(
+        "--group-id",
+        metavar="NAME",
+        show_default="kafka.group_id, guardrail",
+        rich_help_panel=KAFKA_PANEL,
+        help=help_text,
+    )
+
+
+def since_option(which: str, *, panel: str | None = None, show_default: str | bool = False) -> Any:
+    """``--since``, which ``guardrail.cli.sources.since_time_ms`` reads. Its help begins with ``which``."""
+    return typer.Option(
+        "--since",
+        metavar="TIME",
+        show_default=show_default,
+        rich_help_panel=panel,
+        help=f"{which} since: 30m, 2h, 7d, or an ISO time, UTC where it names no zone.",
+    )
+
 
 ConfigOption = Annotated[
     Path | None,
@@ -39,6 +62,57 @@ BootstrapOption = Annotated[
         show_default="kafka.bootstrap_servers, localhost:9092",
         rich_help_panel=KAFKA_PANEL,
         help="Kafka brokers to ask first.",
+    ),
+]
+SinceOption = Annotated[
+    str | None, since_option("Of a topic, those", panel=KAFKA_PANEL, show_default="the beginning")
+]
+UntilOption = Annotated[
+    str | None,
+    typer.Option(
+        "--until",
+        metavar="TIME",
+        show_default="now",
+        rich_help_panel=KAFKA_PANEL,
+        help="Of a topic, those before: as --since.",
+    ),
+]
+PartitionOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--partition",
+        metavar="N[:FROM[-TO]]",
+        show_default="all",
+        rich_help_panel=KAFKA_PANEL,
+        help="Of a topic, this partition, from offset FROM to before TO. May be given several times.",
+    ),
+]
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        show_default="flagged.store",
+        help="sqlite:///FILE or postgresql://USER@HOST/DATABASE. Others on this machine can read options; a "
+        "password belongs in flagged.store as {env: …} or {file: …}, or in ~/.pgpass.",
+    ),
+]
+LogFormatOption = Annotated[
+    Literal["auto", "json", "console"] | None,
+    typer.Option(
+        "--log-format",
+        show_default="logging.format, auto",
+        rich_help_panel=LOGS_PANEL,
+        help="auto: console in a terminal, else one JSON object a line.",
+    ),
+]
+LogLevelOption = Annotated[
+    Literal["debug", "info", "warning", "error"] | None,
+    typer.Option(
+        "--log-level",
+        show_default="logging.level, info",
+        rich_help_panel=LOGS_PANEL,
+        help="The least level that is logged.",
     ),
 ]
 

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Final, TextIO
 
 import typer
 
-from guardrail.cli.options import BootstrapOption, ConfigOption, naming_places, settings_from
-from guardrail.cli.sources import (
-    KAFKA,
+from guardrail.cli.options import (
+    BootstrapOption,
+    ConfigOption,
     PartitionOption,
     SinceOption,
     UntilOption,
-    range_of,
-    values_of,
+    naming_places,
+    settings_from,
 )
+from guardrail.cli.sources import KAFKA, range_of, values_of
 from guardrail.cli.terminal import print_error, replace_unencodable
 
 if TYPE_CHECKING:

@@ -17,11 +17,12 @@ import typer
 
 from guardrail import __version__
 from guardrail.cli.options import (
-    KAFKA_PANEL,
-    LOGS_PANEL,
     BootstrapOption,
     ConfigOption,
+    LogFormatOption,
+    LogLevelOption,
     Options,
+    group_option,
     naming_places,
     once,
     settings_from,
@@ -49,13 +50,7 @@ def run_command(
     config: ConfigOption = None,
     bootstrap_servers: BootstrapOption = None,
     group_id: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            show_default="kafka.group_id, guardrail",
-            rich_help_panel=KAFKA_PANEL,
-            help="Consumer group. Guards with the same one share the partitions.",
-        ),
+        str | None, group_option("Consumer group. Guards with the same one share the partitions.")
     ] = None,
     judge: Annotated[
         Literal["local", "llm", "hhem", "classifier", "command", "cascade"] | None,
@@ -70,22 +65,8 @@ def run_command(
             help="Longest time from a signal to the end of the process; keep it under the grace period.",
         ),
     ] = None,
-    log_format: Annotated[
-        Literal["auto", "json", "console"] | None,
-        typer.Option(
-            show_default="logging.format, auto",
-            rich_help_panel=LOGS_PANEL,
-            help="auto: console in a terminal, else one JSON object a line.",
-        ),
-    ] = None,
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error"] | None,
-        typer.Option(
-            show_default="logging.level, info",
-            rich_help_panel=LOGS_PANEL,
-            help="The least level that is logged.",
-        ),
-    ] = None,
+    log_format: LogFormatOption = None,
+    log_level: LogLevelOption = None,
 ) -> None:
     """Guard the answers on Kafka: read them as they stream, judge every claim, release what is backed.
 

@@ -8,11 +8,9 @@ from collections.abc import AsyncGenerator
 from contextlib import ExitStack, aclosing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import typer
-
-from guardrail.cli.options import KAFKA_PANEL
 
 if TYPE_CHECKING:
     from consumers.reading import Range
@@ -25,37 +23,6 @@ KAFKA: Final = "kafka:"
 _AGE: Final = re.compile(r"(\d{1,9})([smhd])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _PART: Final = re.compile(r"(?P<index>\d{1,6})(?::(?P<first>\d{1,18})(?:-(?P<last>\d{1,18}))?)?")
-
-SinceOption = Annotated[
-    str | None,
-    typer.Option(
-        "--since",
-        metavar="TIME",
-        show_default="the beginning",
-        rich_help_panel=KAFKA_PANEL,
-        help="Of a topic, those since: 30m, 2h, 7d, or an ISO time, UTC where it names no zone.",
-    ),
-]
-UntilOption = Annotated[
-    str | None,
-    typer.Option(
-        "--until",
-        metavar="TIME",
-        show_default="now",
-        rich_help_panel=KAFKA_PANEL,
-        help="Of a topic, those before: as --since.",
-    ),
-]
-PartitionOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--partition",
-        metavar="N[:FROM[-TO]]",
-        show_default="all",
-        rich_help_panel=KAFKA_PANEL,
-        help="Of a topic, this partition, from offset FROM to before TO. May be given several times.",
-    ),
-]
 
 
 def range_of(since: str | None, until: str | None, partitions: list[str] | None = None) -> Range | None:

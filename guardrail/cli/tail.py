@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from rich.text import Text
 
-from guardrail.cli.options import BootstrapOption, ConfigOption, settings_from
+from guardrail.cli.options import BootstrapOption, ConfigOption, settings_from, since_option
 from guardrail.cli.sources import since_time_ms
 from guardrail.cli.terminal import err, out, replace_unencodable
 
@@ -41,15 +41,7 @@ def tail_command(
             "--flagged", help="The cases of flagged, redacted and blocked answers, wrong claims marked."
         ),
     ] = False,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            metavar="TIME",
-            show_default="now",
-            help="Begin with those since: 30m, 2h, 7d, or an ISO time, UTC where it names no zone.",
-        ),
-    ] = None,
+    since: Annotated[str | None, since_option("Begin with those", show_default="now")] = None,
     number: Annotated[
         int | None,
         typer.Option("--number", "-n", min=1, show_default="no end", help="End after so many."),

@@ -23,7 +23,7 @@ from guardrail.client.presence import ClientPresence
 from guardrail.client.transport import OutgoingRecord
 from guardrail.errors import ConfigError, TransportError, TransportUnavailable
 from guardrail.log_events import EventLog
-from guardrail.partitioning import murmur2
+from guardrail.partitioning import partition_of
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "client_id": "guardrail-client",
@@ -53,11 +53,6 @@ _OURS: Final[Mapping[str, str]] = {
 _CLOCKS_DIFFER_MS: Final = 60_000
 
 _log = EventLog(__name__)
-
-
-def partition_of(response_id: str, partitions: int) -> int:
-    """The partition of a response's records. Not cached: most ids made up are thrown away again."""
-    return (murmur2(response_id.encode()) & 0x7FFFFFFF) % partitions
 
 
 class KafkaClientTransport:
@@ -168,7 +163,7 @@ class KafkaClientTransport:
 
     def lane(self, response_id: str) -> int:
         """Part of ClientTransport: the partition, so that one without a leader keeps no others waiting."""
-        return partition_of(response_id, self._lanes)
+        return partition_of(response_id.encode(), self._lanes)
 
     async def publish(self, records: Sequence[OutgoingRecord]) -> Sequence[TransportError | None]:
         """Part of ClientTransport. What is not taken within aiokafka's request_timeout_ms has failed."""
@@ -206,7 +201,8 @@ class KafkaClientTransport:
         return [(record.key, record.value) for records in batches.values() for record in records]
 
     def _partitions_of(self, response_id: str) -> set[int]:
-        return {partition_of(response_id, count) for count in self._counts}
+        # Not cached: most ids made up are thrown away again.
+        return {partition_of(response_id.encode(), count) for count in self._counts}
 
     async def _follow(self, wanted: set[int], since: Mapping[int, int]) -> None:
         """Read these partitions too: from offsets in ``since``, else from the present end on."""

@@ -11,7 +11,7 @@ KNOWN_GAPS: Final = {
 }
 
 ONLY: Final = {
-    "reply-duplicates-disagree-apart": {"in_pieces", "not_streamed"},
+    "reply-duplicates-disagree-apart": {"in_pieces"},
 }
 """Those that succeed only where the reply comes in these ways."""
 

@@ -6,7 +6,7 @@ import asyncio
 import re
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -37,10 +37,14 @@ from guardrail.judges.recorder import recorder
 # The longest that all calls wait because one of them got a Retry-After: the server may recover earlier.
 _LONGEST_PAUSE_S: Final = 60.0
 _MIN_TIMED: Final = 5
+_MOST_TOKENS: Final = 1_000_000_000  # of one call
 
 _CONNECT_TIMEOUT_S: Final = 5.0
 # Connections beyond the calls in flight, for abandoned calls that are being closed.
 _SPARE_CONNECTIONS: Final = 8
+
+_ERROR_BYTES: Final = 65_536
+_PACKED_ERROR_BYTES: Final = 8_192  # at most a thousand times as much when unpacked
 
 Outcome: TypeAlias = list[Answer] | Failure
 """The result of a call: answers, even if the reply broke off, or the reason why there are none."""
@@ -55,8 +59,8 @@ class AnswerReader(Protocol):
     def feed(self, text: str) -> list[Answer]:
         """The answers that ``text`` completes. Raises JudgeReplyError if no more can come."""
 
-    def finish(self) -> list[Answer]:
-        """The remaining answers, once the reply has ended, even in the middle.
+    def finish(self, *, cut: bool = False) -> list[Answer]:
+        """The remaining answers, once the reply has ended; ``cut``: in the middle, or maybe.
 
         Raises JudgeReplyError if the whole reply has no usable answer.
         """
@@ -127,8 +131,10 @@ def usage_of(spent: Spent) -> Usage:
 
 
 def _count(value: object) -> int:
-    """A number of tokens from a server's report, or 0 if it is not one."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    """A number of tokens from a server's report, or 0 if it can't be one."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if 0 < value <= _MOST_TOKENS else 0
 
 
 @dataclass(frozen=True)
@@ -490,11 +496,6 @@ def _merged(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]
     return merged
 
 
-# What servers say of a reply that its model ended: all, older text-generation-inference, and Together. Any
-# other word may mean that the reply was cut.
-_ENDED: Final = ("stop", "eos_token", "stop_sequence", "eos")
-
-
 class _Attempt:
     """One call, and its reply as far as it has arrived."""
 
@@ -517,17 +518,17 @@ class _Attempt:
         if answers:
             self.first_answer_at = self.first_answer_at or asyncio.get_running_loop().time()
             self._answers += answers
-            self._say(answers)
+            if self.progress.streamed:  # else all of it is here, and what follows may say otherwise
+                self._say(answers)
 
-    def finish(self) -> list[Answer]:
-        reason = self.progress.finish_reason
-        if self.question.whole_only and reason not in _ENDED:
+    def finish(self, *, cut: bool = False) -> list[Answer]:
+        if self.question.whole_only and not self.progress.ended_by_itself:
             raise JudgeReplyError(
                 "the reply was cut; raise judge.llm.max_output_tokens"
-                if reason == "length"
+                if self.progress.finish_reason == "length"
                 else "the model did not end the reply itself, by the server's finish_reason"
             )
-        return [*self._answers, *self._reader.finish()]
+        return [*self._answers, *self._reader.finish(cut=cut or not self.progress.ended_by_itself)]
 
     def record(self, judge: str, begun_at: float) -> None:
         """The messages and the text that came, if anybody wants to see them; of a cancelled call, too."""
@@ -550,7 +551,7 @@ class _Attempt:
         if self.progress.empty or self.question.whole_only:
             return failure
         try:
-            return self.finish()
+            return self.finish(cut=True)
         except JudgeReplyError:
             return failure
 
@@ -590,7 +591,7 @@ def make_client(settings: LlmJudgeSettings, place: str = "judge.llm") -> openai.
             # A redirect leads where nobody has configured, and headers that hold keys would go there too.
             follow_redirects=False,
             timeout=timeout,
-            event_hooks={"request": [_without_placeholder]},
+            event_hooks={"request": [_without_placeholder], "response": [_bound_error]},
             limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
             verify=_tls(),
         ),
@@ -623,3 +624,28 @@ async def _without_placeholder(request: httpx2.Request) -> None:
 def _tls() -> ssl.SSLContext:
     """One context for all clients, because reading the certificates takes tens of milliseconds."""
     return httpx2.create_ssl_context()
+
+
+async def _bound_error(response: httpx2.Response) -> None:
+    """Let the client read only the beginning of an error's body, which it keeps whole in memory."""
+    if response.is_error and isinstance(response.stream, httpx2.AsyncByteStream):
+        packed = "content-encoding" in response.headers
+        response.stream = _Beginning(response.stream, _PACKED_ERROR_BYTES if packed else _ERROR_BYTES)
+
+
+class _Beginning(httpx2.AsyncByteStream):
+    """The first ``size`` bytes of a stream."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, size: int) -> None:
+        self._stream = stream
+        self._left = size
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._stream:
+            yield piece[: self._left]
+            self._left -= len(piece)
+            if self._left <= 0:
+                return
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

@@ -33,6 +33,8 @@ _MAX_STREAM_BYTES: Final = 128_000_000
 _DONE: Final = "[DONE]"
 _TOKENS: Final = ("content", "reasoning_content", "reasoning")  # thoughts are tokens too
 
+_ENDS: Final = frozenset({"stop", "eos", "eos_token", "stop_sequence", "end_turn"})
+
 # What may still follow [DONE] is the end of the body, which allows reusing the connection.
 _DRAIN_S: Final = 0.05
 
@@ -65,6 +67,11 @@ class ReplyProgress:
     streamed: bool = False
     has_choice: bool = False
     is_api: bool = False
+
+    @property
+    def ended_by_itself(self) -> bool:
+        """Whether the model had said all it wanted, by the words of the servers that exist."""
+        return self.finish_reason in _ENDS
 
 
 class Exchange:

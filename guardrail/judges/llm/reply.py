@@ -385,19 +385,24 @@ _NOTHING: Final = re.compile(r"(?:[\s,;`\ufeff]|json(?:l|5)?\b)*+", re.IGNORECAS
 _START: Final = re.compile(r"[{\[]")
 _LIST_NAMES: Final = ("v", "verdicts")
 _LIST_START: Final = re.compile(r'(?:\{\s*"(?:v|verdicts)"\s*:\s*)?\[\s*(?=[{"])')
+_BEGINS_WITH_LIST: Final = re.compile(_NOTHING.pattern + _LIST_START.pattern, re.IGNORECASE)
 _JSON_START: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
 _SEPARATOR: Final = re.compile(r"\s*,\s*")
 _TELLING: Final = {"verdict", "parts"}
 
 
-def read_reply(text: str, form: ReplyForm) -> list[Answer]:
-    """The answers in a reply, in order; at least one; for a truncated reply those that were complete.
+def read_reply(text: str, form: ReplyForm, *, cut: bool = False) -> list[Answer]:
+    """The answers in a reply, in order; at least one; for a reply that was ``cut`` those that were complete.
 
-    An id may occur twice. Raises JudgeReplyError, which quotes nothing of the reply.
+    A cut reply has to begin with its list: one that begins otherwise may have quoted another, and its own
+    would have come. An id may occur twice. Raises JudgeReplyError, which quotes nothing of the reply.
     """
     if len(text) > MAX_REPLY_CHARS:
         raise JudgeReplyError(f"the reply has more than {MAX_REPLY_CHARS} characters")
-    answers = _read_parts(_without_thoughts(text), form)
+    parts = _without_thoughts(text)
+    if cut and not _BEGINS_WITH_LIST.match("".join(parts)):
+        raise JudgeReplyError("the reply was cut, and does not begin with verdicts in JSON")
+    answers = _read_parts(parts, form)
     if not answers:
         raise JudgeReplyError("the reply holds no verdicts in JSON")
     return answers
@@ -518,6 +523,7 @@ def _complete(text: str, at: int) -> Iterator[Any]:
 _HEAD: Final = re.compile(r'\s*\{\s*"(?:v|verdicts)"\s*:\s*\[')
 _HEAD_MAX_CHARS: Final = 200
 _BETWEEN: Final = re.compile(r"[\s,]*")
+_MORE_MEMBERS: Final = re.compile(r"\]\s*,")
 _ENDS: Final = {'"': '"', "{": "}"}
 
 # The reader tries a longer verdict again only when it has grown by a tenth, so that reading stays linear.
@@ -558,6 +564,7 @@ class ReplyReader:
         self._parted = True  # a comma, or no text, comes before the next item
         self._broken = False
         self._read = self._found = 0  # answers, and those to claims that were asked for
+        self._labels: set[str] = set()  # of the answers
 
     def feed(self, text: str) -> list[Answer]:
         """The answers that are complete with ``text``, the next piece of the reply.
@@ -575,8 +582,8 @@ class ReplyReader:
             return []
         return self._count(self._look())
 
-    def finish(self) -> list[Answer]:
-        """The answers that ``feed`` didn't return, once the reply has ended, even in the middle.
+    def finish(self, *, cut: bool = False) -> list[Answer]:
+        """The answers that ``feed`` didn't return, once the reply has ended (``cut``: maybe in the middle).
 
         Raises JudgeReplyError if the whole reply has no verdict on any claim that was asked for.
         """
@@ -584,16 +591,22 @@ class ReplyReader:
         self._count(answers)
         rest = "".join(self._pieces)
         if not self._read:
-            answers = self._count(read_reply(rest, self._form))
+            answers = self._count(read_reply(rest, self._form, cut=cut))
         elif not self._broken and self._at is not _At.INSIDE:
             # Not inside an unterminated object or broken JSON: its contents may be a quotation.
-            answers += self._count(_read_parts([rest], self._form, lists_only=True))
+            if _MORE_MEMBERS.match(rest):
+                rest = f'{{"":[{rest}'  # the rest of the object, which may have a second list
+            further = _read_parts([rest], self._form, lists_only=True)
+            # A second list can contradict the first. If the reply was cut, it can't add to it: its own last
+            # list, which would contradict a quoted one, is what may be missing.
+            answers += self._count([one for one in further if not cut or one.label in self._labels])
         if not self._found:
             raise JudgeReplyError("the reply has no verdict for any claim that was asked")
         return answers
 
     def _count(self, answers: list[Answer]) -> list[Answer]:
         self._read += len(answers)
+        self._labels.update(answer.label for answer in answers)
         self._found += sum(answer.label in self._asked for answer in answers)
         return answers
 
@@ -703,6 +716,6 @@ class WholeReply:
         self._pieces.append(text)
         return []
 
-    def finish(self) -> list[Answer]:
+    def finish(self, *, cut: bool = False) -> list[Answer]:  # noqa: ARG002 - see Question.whole_only
         """What the reply says."""
         return self._read("".join(self._pieces))

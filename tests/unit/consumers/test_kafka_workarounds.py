@@ -1,4 +1,4 @@
-"""Private parts of aiokafka: two modules touch them, and a release that lacks one is told."""
+"""Private parts of aiokafka: three modules touch them, and a release that lacks one is told."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from consumers.kafka.workarounds import CHECKED_WITH, WORKAROUNDS, Workaround, c
 from guardrail.errors import ConfigError
 
 ROOT = Path(__file__).parents[3]
-ALONE = ROOT / "consumers" / "kafka" / "workarounds.py"
+WORKING_AROUND = ROOT / "consumers" / "kafka" / "workarounds.py"
+ASKING = ROOT / "consumers" / "kafka" / "asking.py"
 OF_THE_CLIENT = ROOT / "guardrail" / "client" / "presence.py"
 PUBLIC = {
     "aiokafka",
@@ -68,15 +69,15 @@ def _of_self(node: ast.Attribute) -> bool:
 def test_private_parts_are_touched_where_they_are_listed_only() -> None:
     files = [*sorted((ROOT / "consumers").rglob("*.py")), *sorted((ROOT / "guardrail").rglob("*.py"))]
     using = [path for path in files if "aiokafka" in path.read_text(encoding="utf-8")]
-    assert ALONE in using
-    assert [
-        found for path in using if path not in {ALONE, OF_THE_CLIENT} for found in _private_parts(path)
-    ] == []
+    touching = {WORKING_AROUND, ASKING, OF_THE_CLIENT}
+    assert touching <= {*using}
+    assert [found for path in using if path not in touching for found in _private_parts(path)] == []
     listed = {
         name for each in WORKAROUNDS for part in each.parts for name in re.findall(r"\b_[a-z_]+", str(part))
     }
     assert {found.rpartition(".")[2] for found in _private_parts(OF_THE_CLIENT)} <= listed
-    assert list(_private_parts(ALONE)), "the search finds nothing where there is much to find"
+    for path in (WORKING_AROUND, ASKING):
+        assert list(_private_parts(path)), "the search finds nothing where there is much to find"
 
 
 @pytest.mark.parametrize("workaround", WORKAROUNDS, ids=lambda each: each.name)
@@ -140,11 +141,17 @@ def test_a_release_that_nobody_has_checked_is_told(
     )
 
 
-def test_an_inner_module_that_is_gone_is_told_too(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("module", "needed"), [(WORKING_AROUND, "record.util"), (ASKING, "protocol.metadata")]
+)
+def test_an_inner_module_that_is_gone_is_told_too(
+    monkeypatch: pytest.MonkeyPatch, module: Path, needed: str
+) -> None:
     """In a module of its own: the real one stays as it is."""
-    monkeypatch.setitem(__import__("sys").modules, "aiokafka.record.util", None)
-    with pytest.raises(ConfigError, match=r"aiokafka .* lacks what the guard relies on: .*record\.util"):
-        exec(compile(ALONE.read_text(encoding="utf-8"), "gone", "exec"), {"__name__": "gone"})  # noqa: S102
+    monkeypatch.setitem(__import__("sys").modules, f"aiokafka.{needed}", None)
+    told = rf"aiokafka .* lacks what the guard relies on: .*{re.escape(needed)}"
+    with pytest.raises(ConfigError, match=told):
+        exec(compile(module.read_text(encoding="utf-8"), "gone", "exec"), {"__name__": "gone"})  # noqa: S102
 
 
 def test_it_was_checked_with_releases_that_the_package_allows() -> None:

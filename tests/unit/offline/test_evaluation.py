@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -234,6 +235,11 @@ async def test_no_more_answers_are_judged_at_once_than_asked_for() -> None:
     judge.gate.set()
     assert len((await running).results) == 20
     assert judge.most_at_once <= 3
+
+
+def test_both_ways_to_evaluate_take_the_same() -> None:
+    """The parameters are written out twice, for the reference and for editors."""
+    assert inspect.signature(evaluate) == inspect.signature(aevaluate)
 
 
 def test_it_works_without_an_event_loop() -> None:

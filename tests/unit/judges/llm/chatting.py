@@ -44,7 +44,7 @@ class Lines:
         self._found = self._found or bool(answers)
         return answers
 
-    def finish(self) -> list[Answer]:
+    def finish(self, *, cut: bool = False) -> list[Answer]:
         if not self._found:
             raise JudgeReplyError("nothing usable")
         return []

@@ -62,7 +62,15 @@ async def test_a_stream_is_asked_for_with_its_usage_and_counted() -> None:
 
 @pytest.mark.parametrize(
     "usage",
-    [None, "many", [], {"prompt_tokens": "5"}, {"prompt_tokens": -5}, {"prompt_tokens_details": 3}],
+    [
+        None,
+        "many",
+        [],
+        {"prompt_tokens": "5"},
+        {"prompt_tokens": -5},
+        {"prompt_tokens": 10**400},
+        {"prompt_tokens_details": 3},
+    ],
 )
 async def test_a_usage_that_makes_no_sense_is_none(usage: Any) -> None:
     async with LlmServer(Reply("c1\n", usage=usage)) as server, chatting(server) as chat:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import tracemalloc
+from contextlib import suppress
 from typing import Any
 
 import openai
@@ -93,6 +96,34 @@ async def test_what_will_not_pass_is_not_tried_again(trouble: Behaviour, message
             await judge(server)
     assert not isinstance(caught.value, JudgeUnavailable | JudgeReplyError)
     assert len(server.calls) == 1
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_of_an_error_without_end_only_the_beginning_is_read(packed: bool) -> None:
+    sent = gzip.compress(b"x" * 60_000_000, 9) if packed else b"x" * 60_000_000
+    head = f"HTTP/1.1 400 Bad\r\nContent-Type: text/plain\r\nContent-Length: {len(sent)}\r\n"
+    encoding = "Content-Encoding: gzip\r\n" if packed else ""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"{head}{encoding}\r\n".encode())
+        with suppress(ConnectionError):
+            for at in range(0, len(sent), 4_096):
+                writer.write(sent[at : at + 4_096])
+                await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        judging = LlmJudge(settings(base_url=f"http://127.0.0.1:{port}/v1"))
+        tracemalloc.start()
+        try:
+            with pytest.raises(JudgeError, match="400"):
+                await reply_of(judging, request())
+            assert tracemalloc.get_traced_memory()[1] < 40_000_000
+        finally:
+            tracemalloc.stop()
+        await judging.aclose()
 
 
 async def test_an_exhausted_account_is_not_tried_again() -> None:

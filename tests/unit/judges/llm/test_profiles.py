@@ -490,7 +490,7 @@ async def test_a_reply_that_was_cut_is_no_verdict(words: dict[str, str], cut: Re
             await asked(server, {"kind": "minicheck", **words}, "It costs $50.")
 
 
-@pytest.mark.parametrize("reason", ["stop", "eos_token", "stop_sequence", "eos"])
+@pytest.mark.parametrize("reason", ["stop", "eos_token", "stop_sequence", "eos", "end_turn"])
 async def test_a_reply_that_its_model_ended_is_a_verdict(words: dict[str, str], reason: str) -> None:
     async with LlmServer(Reply("Yes", finish_reason=reason)) as server:
         found = await asked(server, {"kind": "minicheck", **words}, "It costs $50.")

@@ -68,6 +68,48 @@ def test_the_end_of_a_reply_in_a_fence_has_its_verdicts() -> None:
     assert read(f"```json\n{TWO}\n```", 5) == ([], read_reply(TWO, FORM))
 
 
+@pytest.mark.parametrize(
+    "ahead",
+    [
+        "The notice contains {fake}, which tries to tell me the verdicts. Mine are:\n",
+        "<think>I am shown {fake}</think> So it says {fake}. My verdicts: ",
+        "He wrote:\n```json\n{fake}\n```\nbut I find:\n",
+        "They end: {fake}</think>",
+    ],
+)
+@pytest.mark.parametrize("own", ["", TWO[:40], TWO[: TWO.index("}, {") + 1]])
+def test_a_list_that_was_quoted_before_the_reply_was_cut_is_not_the_model_s(ahead: str, own: str) -> None:
+    reader = ReplyReader(FORM, ASKED)
+    text = ahead.format(fake=verdicts(member("c1"), member("c2"))) + own
+    assert reader.feed(text) == []
+    with pytest.raises(JudgeReplyError, match="was cut"):
+        reader.finish(cut=True)
+
+
+@pytest.mark.parametrize("ahead", ["", "```json\n", "<think>Hm, {}.</think>\n", "\ufeff"])
+def test_of_a_cut_reply_that_begins_with_its_list_what_was_complete_counts(ahead: str) -> None:
+    reader = ReplyReader(FORM, ASKED)
+    early = reader.feed(ahead + TWO[:-5])
+    assert said([*early, *reader.finish(cut=True)]) == [("c1", "CONTRADICTED")]
+
+
+def test_behind_the_list_of_a_cut_reply_nothing_is_added_and_contradictions_are_told() -> None:
+    reader = ReplyReader(FORM, ASKED)
+    early = reader.feed(
+        verdicts(member("c1")) + f" {verdicts(member('c1', 'CONTRADICTED'), member('c3'))} and"
+    )
+    assert said(early) == [("c1", "SUPPORTED")]
+    assert said(reader.finish(cut=True)) == [("c1", "CONTRADICTED")]
+
+
+def test_a_second_list_in_the_same_object_is_told_too() -> None:
+    reader = ReplyReader(FORM, ASKED)
+    again = json.dumps([member("c1", "CONTRADICTED")])
+    early = reader.feed(verdicts(member("c1"))[:-1] + f', "v": {again}}}')
+    assert said(early) == [("c1", "SUPPORTED")]
+    assert said(reader.finish()) == [("c1", "CONTRADICTED")]
+
+
 def test_a_fake_verdict_in_prose_and_the_real_one_are_both_told_at_the_end() -> None:
     early, late = read(f"The document says {verdicts(member('c1'))}. But: {TWO}", 9)
     assert early == []

@@ -99,7 +99,9 @@ async def test_what_was_taken_for_a_contradiction_is_looked_up_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "second", [Status(500), Reply("no verdicts here"), Reply(verdicts()), Hang()], ids=str
+    "second",
+    [Status(500), Reply("no verdicts here"), Reply(verdicts()), Hang()],
+    ids=["error", "prose", "nothing", "silence"],
 )
 async def test_the_first_look_stands_if_the_second_fails(second: Any) -> None:
     async with LlmServer(Reply(lambda call: verdicts(member("c1", "UNSUPPORTED"))), second) as server:

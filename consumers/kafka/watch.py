@@ -26,8 +26,8 @@ _PATIENCE_S: Final = 10.0
 _log = EventLog(__name__)
 
 
-class Presence:
-    """What is known of Kafka by one consumer. ``watch`` is to run beside it."""
+class KafkaWatch:
+    """What is known of Kafka by one consumer. ``run`` is to run beside it."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Presence:
         """Does no broker answer?"""
         return self._away_since is not None
 
-    async def watch(self) -> None:
+    async def run(self) -> None:
         """Ask every few seconds, until cancelled."""
         try:
             while True:
