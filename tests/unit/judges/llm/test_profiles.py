@@ -490,6 +490,13 @@ async def test_a_reply_that_was_cut_is_no_verdict(words: dict[str, str], cut: Re
             await asked(server, {"kind": "minicheck", **words}, "It costs $50.")
 
 
+async def test_a_finish_reason_that_is_no_word_is_no_end(words: dict[str, str]) -> None:
+    said = {"message": {"content": "Yes"}, "finish_reason": {"type": "abort"}}
+    async with LlmServer(Reply("Yes", choices=[said], wire=Wire(ignore_stream=True))) as server:
+        with pytest.raises(JudgeError):
+            await asked(server, {"kind": "minicheck", **words}, "It costs $50.")
+
+
 @pytest.mark.parametrize("reason", ["stop", "eos_token", "stop_sequence", "eos", "end_turn"])
 async def test_a_reply_that_its_model_ended_is_a_verdict(words: dict[str, str], reason: str) -> None:
     async with LlmServer(Reply("Yes", finish_reason=reason)) as server:
