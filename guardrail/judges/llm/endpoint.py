@@ -442,7 +442,7 @@ class ModelEndpoint:
                     "model": self.settings.model,
                     "messages": list(attempt.question.messages),
                     "extra_headers": self._headers,
-                    "extra_body": {**self.settings.extra_body, **attempt.question.extra_body} or None,
+                    "extra_body": _merged(self.settings.extra_body, attempt.question.extra_body) or None,
                 }
                 | arguments
             )
@@ -484,6 +484,18 @@ class ModelEndpoint:
             self._paused_until = max(self._paused_until, until)
 
 
+def _merged(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """``body`` with the members of ``extra``, which win; objects that both have are merged likewise."""
+    merged = dict(body)
+    for name, value in extra.items():
+        ours = body.get(name)
+        if isinstance(ours, Mapping) and isinstance(value, Mapping):
+            merged[name] = _merged(ours, value)
+        else:
+            merged[name] = value
+    return merged
+
+
 class _Attempt:
     """One call, and its reply as far as it has arrived."""
 
@@ -510,8 +522,12 @@ class _Attempt:
                 self._say(answers)
 
     def finish(self, *, cut: bool = False) -> list[Answer]:
-        if self.question.whole_only and self.progress.finish_reason == "length":
-            raise JudgeReplyError("the reply was cut; raise judge.llm.max_output_tokens")
+        if self.question.whole_only and not self.progress.ended_by_itself:
+            raise JudgeReplyError(
+                "the reply was cut; raise judge.llm.max_output_tokens"
+                if self.progress.finish_reason == "length"
+                else "the model did not end the reply itself, by the server's finish_reason"
+            )
         return [*self._answers, *self._reader.finish(cut=cut or not self.progress.ended_by_itself)]
 
     def record(self, judge: str, begun_at: float) -> None:

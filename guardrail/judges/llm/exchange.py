@@ -71,7 +71,7 @@ class ReplyProgress:
     @property
     def ended_by_itself(self) -> bool:
         """Whether the model had said all it wanted, by the words of the servers that exist."""
-        return self.finish_reason in _ENDS
+        return isinstance(self.finish_reason, str) and self.finish_reason in _ENDS
 
 
 class Exchange:

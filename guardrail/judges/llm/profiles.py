@@ -5,7 +5,8 @@ would only confuse it. A profile is that form. The words themselves come from th
 ``judge.llm.profile`` names, except for Granite Guardian, whose chat template has them.
 
 Texts stand in these prompts without fences, since the models know none. Only the tokens by which chat
-templates separate roles are defused. A reply that can't be read is an error, never a verdict.
+templates separate roles are defused. A reply that can't be read, or has anything beside its form, is an
+error, never a verdict: what stands there may take the verdict back.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from guardrail.judges.llm.endpoint import Prices, Question, Spent, usage_of
 from guardrail.judges.llm.prompt import Fence, Sentences, closest_passages, fences, select
 from guardrail.judges.llm.reply import Answer, WholeReply
 from guardrail.judges.llm.settings import LlmJudgeSettings, ProfileName, ProfileSettings, read_profile_prompt
-from guardrail.judges.llm.verdicts import support_of, without_contexts
+from guardrail.judges.llm.verdicts import PARTIAL, support_of, uncovered, without_contexts
 from guardrail.judges.spending import BudgetExhausted
 from guardrail.judges.streams import closing, told
 from guardrail.printable import shorten
@@ -42,12 +43,21 @@ CONFIDENCE: Final = 0.8
 _REASON_CHARS: Final = 1_000
 _MOST_SPANS: Final = 200
 _NUMBER: Final = re.compile(r"^\[\d+\] ", re.MULTILINE)
-_THOUGHTS: Final = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_THOUGHTS: Final = re.compile(r"<think>(?:(?!</?think>).)*</think>\s*", re.DOTALL)
+_FENCED: Final = re.compile(r"```\w*\s(.*)```", re.DOTALL)
 _SCORE: Final = re.compile(r"<score>\s*(yes|no)\s*</score>", re.IGNORECASE)
-_WORD: Final = re.compile(r"\W*(yes|no)\W*", re.IGNORECASE)
-_PASS: Final = re.compile(r'"SCORE"\s*:\s*"?\s*(PASS|FAIL)\b', re.IGNORECASE)
-_LAST_PASS: Final = re.compile(_PASS.pattern + r'"?\s*\}\s*(?:```)?\s*\Z', re.IGNORECASE)
+_WORD: Final = re.compile(r"[\"'*]*(yes|no)[.!]?[\"'*]*", re.IGNORECASE)
+# Lynx writes lists of its own: in single quotes, or in none, with quotes and apostrophes in them. No brace,
+# bracket or further member can stand in what is read so.
+_LINES: Final = r"""(?:(?!["']\s*:)[^{}\[\]])*"""
+_LOOSE_PASS: Final = re.compile(
+    rf"""\{{\s*(["'])REASONING\1\s*:\s*(\[{_LINES}\]|"{_LINES}"|'{_LINES}')\s*,"""
+    r"""\s*(["'])SCORE\3\s*:\s*(["']?)(PASS|FAIL)\4\s*\}"""
+)
+_PASS: Final = frozenset({"REASONING", "SCORE"})
+_SCORE_TOLD: Final = r"\bSCORE\b|\b(?i:score\W{1,8}(?:pass|fail))\b"
 _SPANS: Final = "hallucinated_spans"
+_SPAN: Final = frozenset({"text", "category", "subcategory", "explanation"})
 _ADDITIONS: Final = frozenset({"fabricated_reference", "unsupported_addition"})
 
 
@@ -82,9 +92,39 @@ def _one(texts: Mapping[str, str], supported: bool, reason: str = "") -> list[Sp
     ]
 
 
+def _said(reply: str, *, thoughts: bool = False) -> str:
+    """What a reply says, without white space and one code fence around it and, where ``thoughts`` are of the
+    model's form, without one block of them ahead of it.
+    """
+    said = reply.strip()
+    block = _THOUGHTS.match(said) if thoughts else None
+    said = said[block.end() :] if block else said
+    fenced = _FENCED.fullmatch(said)
+    return fenced[1].strip() if fenced else said
+
+
+def _object(said: str, members: frozenset[str]) -> dict[str, Any]:
+    """The JSON object that ``said`` is, which has exactly ``members``."""
+    try:
+        found = json.loads(said, object_pairs_hook=_once, strict=False)
+    except (ValueError, RecursionError):
+        raise JudgeReplyError("the reply is not one JSON object") from None
+    if not isinstance(found, dict) or found.keys() != members:
+        raise JudgeReplyError(f"the reply is no object of {' and '.join(sorted(members))} alone")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose members have different names: of two, the last would count, whatever the first says."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise JudgeReplyError("the reply has a member twice")
+    return found
+
+
 def _read_word(reply: str, texts: Mapping[str, str]) -> list[SpanAnswer]:
     """MiniCheck: Yes if the document has all of it, or No."""
-    found = _WORD.fullmatch(reply)
+    found = _WORD.fullmatch(_said(reply))
     if found is None:
         raise JudgeReplyError("the reply is neither Yes nor No")
     return _one(texts, found[1].lower() == "yes")
@@ -92,22 +132,31 @@ def _read_word(reply: str, texts: Mapping[str, str]) -> list[SpanAnswer]:
 
 def _read_score(reply: str, texts: Mapping[str, str]) -> list[SpanAnswer]:
     """Granite Guardian: whether there is a risk, yes or no, between tags; its thoughts come before."""
-    told = _THOUGHTS.sub("", reply, count=1)
-    said = {each.lower() for each in _SCORE.findall(told)}
-    # What stands in thoughts, or is quoted in what else it says, is no verdict.
-    if len(said) != 1 or "<think>" in told or not _SCORE.match(told.lstrip()):
-        raise JudgeReplyError("the reply has no <score> of yes or no, or more than one")
-    return _one(texts, said == {"no"})
+    found = _SCORE.fullmatch(_said(reply, thoughts=True))
+    if found is None:
+        raise JudgeReplyError("the reply is not one <score> of yes or no")
+    return _one(texts, found[1].lower() == "no")
 
 
 def _read_pass(reply: str, texts: Mapping[str, str]) -> list[SpanAnswer]:
-    """Lynx: PASS or FAIL as SCORE of an object, with its REASONING."""
-    said = {each.upper() for each in _PASS.findall(reply)}
-    if len(said) != 1 or not _LAST_PASS.search(reply):  # it may quote one, and be cut before its own
-        raise JudgeReplyError('the reply doesn\'t end with one "SCORE" of PASS or FAIL')
-    reasoning = _object(reply).get("REASONING", "")
-    reason = " ".join(map(str, reasoning)) if isinstance(reasoning, list) else str(reasoning)
-    return _one(texts, said == {"PASS"}, "" if said == {"PASS"} else reason)
+    """Lynx: PASS or FAIL as SCORE of an object, with its REASONING, which need not be JSON."""
+    said = _said(reply)
+    loose = _LOOSE_PASS.fullmatch(said)
+    try:
+        found = _object(said, _PASS)
+    except JudgeReplyError:
+        if loose is None:
+            raise
+        found = {"REASONING": loose[2], "SCORE": loose[5]}
+    score, reasoning = found["SCORE"], found["REASONING"]
+    lines = reasoning if isinstance(reasoning, list) else [reasoning]
+    if score not in ("PASS", "FAIL") or not all(isinstance(line, str) for line in lines):
+        raise JudgeReplyError("the reply has no SCORE of PASS or FAIL, or no text as REASONING")
+    reason = " ".join(lines)
+    other = "FAIL" if score == "PASS" else "PASS"
+    if re.search(rf"{_SCORE_TOLD}|\b{other}\b", reason):
+        raise JudgeReplyError("the REASONING tells a score too")
+    return _one(texts, score == "PASS", "" if score == "PASS" else reason)
 
 
 def _read_spans(reply: str, texts: Mapping[str, str]) -> list[SpanAnswer]:
@@ -117,16 +166,15 @@ def _read_spans(reply: str, texts: Mapping[str, str]) -> list[SpanAnswer]:
     are at least half of it, else PARTIALLY_SUPPORTED. If words stand in no claim, nobody knows which they
     are, and claims without words of their own get no verdict.
     """
-    spans = _object(reply).get(_SPANS)
-    if reply.count(_SPANS) != 1:
-        raise JudgeReplyError("the reply has hallucinated_spans more than once, or not at all")
+    spans = _object(_said(reply), frozenset({_SPANS}))[_SPANS]
     if not isinstance(spans, list) or len(spans) > _MOST_SPANS:
         raise JudgeReplyError("the reply has no list hallucinated_spans, or one that is too long")
     found: dict[str, list[tuple[Span, str, str]]] = {label: [] for label in texts}
     lost = False
     for each in spans:
-        words = each.get("text") if isinstance(each, dict) else None
-        category = each.get("category") if isinstance(each, dict) else None
+        if not isinstance(each, dict) or not each.keys() <= _SPAN:
+            raise JudgeReplyError("the reply has a span that is not of its form")
+        words, category = each.get("text"), each.get("category")
         if not isinstance(words, str) or not words.strip():
             raise JudgeReplyError("the reply has a span without text")
         places = [(label, at) for label, text in texts.items() if (at := text.find(words)) >= 0]
@@ -165,19 +213,6 @@ def _merged(spans: Sequence[Span]) -> tuple[Span, ...]:
     return tuple(found)
 
 
-def _object(reply: str) -> dict[str, Any]:
-    """The first JSON object of a reply, whatever stands around it; empty if there is none."""
-    at = reply.find("{")
-    if at >= 0:
-        try:
-            found, _ = json.JSONDecoder().raw_decode(reply, at)
-        except (ValueError, RecursionError):
-            return {}
-        if isinstance(found, dict):
-            return found
-    return {}
-
-
 PROFILES: Final[Mapping[ProfileName, Profile]] = {
     "granite-guardian": Profile(_read_score),
     "minicheck": Profile(_read_word),
@@ -198,6 +233,8 @@ class _Call:
     messages: tuple[dict[str, str], ...]
     extra_body: Mapping[str, Any]
     evidence: Mapping[str, tuple[Evidence, ...]]
+    partial: bool
+    """Whether the documents are not all of the contexts."""
 
 
 class ProfileJudge:
@@ -239,10 +276,12 @@ class ProfileJudge:
                 yield without_contexts(claim_id, self.name)
             return
         deadline = asyncio.get_running_loop().time() + request.deadline - time.monotonic()
-        calls = await asyncio.to_thread(self._calls, request)
+        calls, not_asked = await asyncio.to_thread(self._calls, request)
         async with closing(told(partial(self._ask_all, request, calls, deadline))) as judgements:
             async for judgement in judgements:
                 yield judgement
+        for judgement in uncovered(not_asked, self.name):
+            yield judgement
 
     async def aclose(self) -> None:
         await self._chat.aclose()
@@ -265,7 +304,7 @@ class ProfileJudge:
         async with asyncio.TaskGroup() as group:
             for call in calls:
                 group.create_task(ask(call))
-        if len(failed) == len(calls):
+        if failed and len(failed) == len(calls):
             raise failed[0][1]
         for _, error in failed:
             if isinstance(error, BudgetExhausted):
@@ -318,6 +357,9 @@ class ProfileJudge:
         name = self.name if speaker.startswith("llm:") else speaker
         if answer.problem:
             return unverified(claim_id, name, answer.problem)
+        notes = [answer.reasoning.encode("utf-8", "replace").decode()] if answer.reasoning else []
+        if call.partial:
+            notes.append(PARTIAL)
         return Judgement(
             claim_id,
             answer.verdict,
@@ -325,29 +367,40 @@ class ProfileJudge:
             support_of(answer.verdict, answer.confidence),
             name,
             call.evidence[claim_id],
-            reasoning=answer.reasoning.encode("utf-8", "replace").decode(),
+            reasoning=" ".join(notes),
             unsupported_spans=answer.spans if isinstance(answer, SpanAnswer) else (),
         )
 
-    def _calls(self, request: JudgeRequest) -> list[_Call]:
-        """CPU work: which passages are sent where contexts are too long, and the texts."""
+    def _calls(self, request: JudgeRequest) -> tuple[list[_Call], set[str]]:
+        """CPU work: which passages are sent where contexts are too long, and the texts; and the claims for
+        which no passage fits, so that nobody is asked about them.
+        """
         groups = [request.claims] if self._profile.whole else [{k: v} for k, v in request.claims.items()]
         fence = self._fence(request.response_id)
         limit = self._settings.max_context_chars
         contexts = [context.text for context in request.evidence.contexts if context.text.strip()]
         if sum(map(len, contexts)) <= limit:
             documents = [fence.defuse(text) for text in contexts]
-            return [self._call(request, dict(claims), documents, fence) for claims in groups]
+            return [self._call(request, dict(claims), documents, fence) for claims in groups], set()
         sentences = Sentences(request.evidence.contexts)
-        calls = []
+        calls, not_asked = [], set[str]()
         for claims in groups:
             chosen = select(request.evidence, sentences, dict(claims), limit)
             documents = [fence.defuse(_NUMBER.sub("", each.text)) for each in chosen.shown]
-            calls.append(self._call(request, dict(claims), documents, fence))
-        return calls
+            not_asked |= chosen.uncovered
+            asked = {name: claim for name, claim in claims.items() if name not in chosen.uncovered}
+            if asked:
+                calls.append(self._call(request, asked, documents, fence, partial=chosen.partial))
+        return calls, not_asked
 
     def _call(
-        self, request: JudgeRequest, claims: dict[str, Claim], documents: Sequence[str], fence: Fence
+        self,
+        request: JudgeRequest,
+        claims: dict[str, Claim],
+        documents: Sequence[str],
+        fence: Fence,
+        *,
+        partial: bool = False,
     ) -> _Call:
         texts = {f"c{number}": each.prose.text for number, each in enumerate(claims.values(), 1)}
         said = [_with_lead_in(claim) for claim in claims.values()]
@@ -368,7 +421,7 @@ class ProfileJudge:
             messages, extra = _for_granite(values, documents)
         else:
             messages, extra = _filled(self._prompts, values), {}
-        return _Call(claims, texts, messages, extra, evidence)
+        return _Call(claims, texts, messages, extra, evidence, partial)
 
 
 def _with_lead_in(claim: Claim) -> str:

@@ -102,6 +102,25 @@ def _checked_body(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
+# What the profile granite-guardian sends: what is judged, and by which criterion. Documents, too: servers may
+# give the template those among its arguments rather than the body's.
+_ARGUMENTS_OF_GRANITE: Final = ("documents", "guardian_config", "think")
+
+
+def _check_granite_body(place: str, body: dict[str, Any]) -> None:
+    used = ["documents"] if "documents" in body else []
+    arguments = body.get("chat_template_kwargs", {})
+    if isinstance(arguments, dict):
+        used += [f"chat_template_kwargs.{name}" for name in _ARGUMENTS_OF_GRANITE if name in arguments]
+    else:
+        used.append("chat_template_kwargs")  # no mapping, to which others could be added
+    if used:
+        raise ValueError(
+            f"{place}: {' and '.join(used)} would override what the profile granite-guardian sends itself; "
+            "take it out"
+        )
+
+
 def shown_body(value: Any) -> Any:
     """The members by name. Numbers, true and false are shown; texts are masked, since any of them may be a
     key.
@@ -522,7 +541,7 @@ class LlmJudgeSettings(_Settings):
     profile: ProfileSettings | None = Field(
         default=None,
         description="The model is one that was trained to judge, and is asked as it knows. prompts, "
-        "reasoning and decompose are for other models.",
+        "reasoning, decompose, require_quotes and a system_role are for other models.",
     )
 
     @model_validator(mode="after")
@@ -531,6 +550,16 @@ class LlmJudgeSettings(_Settings):
             for name in ("prompts", "reasoning", "decompose", "require_quotes"):
                 if name in self.model_fields_set:
                     raise ValueError(f"{name}: a model with a profile knows its own prompt; leave {name} out")
+            if self.system_role != "system":
+                raise ValueError(
+                    f"system_role: {self.system_role!r} is for other models; a model with a profile gets the "
+                    "messages that its card has: leave system_role out, and write words that its card has in "
+                    "the user's message into the file of profile.user"
+                )
+            if self.profile.kind == "granite-guardian":
+                _check_granite_body("extra_body", self.extra_body)
+                for number, fallback in enumerate(self.fallbacks):
+                    _check_granite_body(f"fallbacks.{number}.extra_body", fallback.extra_body)
         return self
 
     def resolve_api_key(self, place: str = "judge.llm") -> str:

@@ -28,7 +28,7 @@ It is worth less, but models are right more often than not: half keeps support a
 can catch it.
 """
 _UNQUOTED: Final = "No sentence that was named for it stands in the contexts."
-_PARTIAL: Final = "Judged by excerpts of the contexts."
+PARTIAL: Final = "Judged by excerpts of the contexts."
 _SUPPORTING: Final = frozenset({Verdict.SUPPORTED, Verdict.PARTIALLY_SUPPORTED})
 
 
@@ -85,7 +85,7 @@ def settle(answer: Answer, prompt: Prompt, settings: LlmJudgeSettings, judge: st
         confidence *= UNQUOTED_FACTOR
         notes.append(_UNQUOTED)
     if prompt.partial:
-        notes.append(_PARTIAL)
+        notes.append(PARTIAL)
     return Judgement(
         claim_id,
         answer.verdict,
