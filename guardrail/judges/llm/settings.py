@@ -547,7 +547,7 @@ class LlmJudgeSettings(_Settings):
     @model_validator(mode="after")
     def _has_one_prompt(self) -> Self:
         if self.profile is not None:
-            for name in ("prompts", "reasoning", "decompose", "require_quotes"):
+            for name in ("prompts", "reasoning", "decompose", "require_quotes", "contexts"):
                 if name in self.model_fields_set:
                     raise ValueError(f"{name}: a model with a profile knows its own prompt; leave {name} out")
             if self.system_role != "system":
