@@ -62,6 +62,7 @@ class Guards:
             "GUARDRAIL_KAFKA__DELIVERY_GUARANTEE": self.guarantee,
             # What the case before wrote to the topics is not this one's.
             "GUARDRAIL_KAFKA__AUTO_OFFSET_RESET": "latest",
+            "PYTHONDONTWRITEBYTECODE": "",  # an installed guard has its byte code
         }
         if self.kind == "restarted":
             settings["GUARDRAIL_KAFKA__GROUP_INSTANCE_ID"] = f"guard-{number}"
