@@ -25,7 +25,10 @@ class BadRecords:
 
     def good(self) -> None:
         """A record was decoded, whatever happened to it afterwards."""
-        self._note(bad=False)
+        if self._bad:
+            self._note(bad=False)
+        else:
+            self._last.append(False)
 
     def bad(self) -> None:
         """A record could not be decoded. Raises TooManyBadRecords if this makes the share too large."""

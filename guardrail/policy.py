@@ -324,7 +324,7 @@ class Policy(BaseModel):
         default=None,
         description="What the LLM judge may consume for a response; null: judge.budgets.per_response.",
     )
-    max_wait_ms: Annotated[int, Field(ge=0)] | None = Field(
+    max_wait_ms: Annotated[int, Field(ge=0, le=600_000)] | None = Field(
         default=None,
         description="How long a claim may wait for others to share a call to a language model; null: "
         "judge.llm.max_wait_ms or judge.cascade.max_wait_ms, and so it is where those are 0.",

@@ -40,8 +40,8 @@ class Prose:
     """
 
     text: str
-    offsets: tuple[int, ...]
-    ends: tuple[int, ...]
+    offsets: Sequence[int]
+    ends: Sequence[int]
     links: tuple[Link, ...] = ()
     deceptive: tuple[Span, ...] = ()
 
@@ -77,14 +77,15 @@ def read_prose(raw: str, citations: Sequence[Span] = (), *, begins_line: bool = 
     ``begins_line``: a leading number with a full stop is an item's marker. Reading the result again changes
     nothing.
     """
-    starts: Sequence[int]
+    offsets: Sequence[int]
     ends: Sequence[int]
     if citations or may_be_marked(raw):
         text, starts, ends = _read(raw, citations, begins_line=begins_line)
+        offsets, ends = (*starts, len(raw)), tuple(ends)
     else:
-        text, starts, ends = raw, range(len(raw)), range(1, len(raw) + 1)
+        text, offsets, ends = raw, range(len(raw) + 1), range(1, len(raw) + 1)
     deceptive = _deceptive(raw)
-    prose = Prose(text, (*starts, len(raw)), tuple(ends), (), deceptive)
+    prose = Prose(text, offsets, ends, (), deceptive)
     links = _links(raw, prose, citations)
     return Prose(text, prose.offsets, prose.ends, links, deceptive) if links else prose
 
@@ -138,8 +139,8 @@ def _deceptive(raw: str) -> tuple[Span, ...]:
 def _may_link(text: str) -> bool:
     return (
         any(sign in text for sign in _LINK_SIGNS)
-        or _LINKING.search(text) is not None
-        or _DOMAIN.search(text) is not None
+        or (("<" in text or ":" in text) and _LINKING.search(text) is not None)
+        or (text.find(".", 0, -2) >= 0 and _DOMAIN.search(text) is not None)
     )
 
 

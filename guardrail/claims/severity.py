@@ -186,7 +186,7 @@ def figure_reasons(text: str, marks: set[str]) -> frozenset[str]:
     lows = [token if len(token) == 1 or token in _SHY else token.lower() for token in tokens]
     lows += [""] * 4  # so that looking ahead needs no check
     for i, low in enumerate(lows):
-        if low in _STARTS or low[:1].isdigit() or (low[-1:].isdigit() and low not in _MEASURES):
+        if low in _STARTS or (not low.isalpha() and _has_figure(low)):
             kind = _kind(tokens, lows, i)
             if kind in _TIMED and (due or not _DUE.isdisjoint(lows[max(0, i - _WORDS_BEFORE) : i + 1])):
                 reasons.add("deadline")
@@ -195,6 +195,10 @@ def figure_reasons(text: str, marks: set[str]) -> frozenset[str]:
     if "date" in reasons:
         reasons.discard("period")  # usually the year of the date
     return frozenset(reasons)
+
+
+def _has_figure(low: str) -> bool:
+    return low[:1].isdigit() or (low[-1:].isdigit() and low not in _MEASURES)
 
 
 def _kind(tokens: list[str], lows: list[str], i: int) -> str | None:

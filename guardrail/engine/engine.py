@@ -277,12 +277,14 @@ class Engine:
         """
         run = self._runs.get(event.response_id)
         if run is not None:
-            self._changed(run)
-        if run is not None and run.lane.key is not lane and run.lane.key != lane:
-            self._carry_out(run, run.session.end_early(WRONG_LANE, self._clock()))
-            raise ProtocolError(
-                WRONG_LANE, "this response is under way on another partition; key all its events by its id"
-            )
+            if run.stored:
+                self._changed(run)
+            if run.lane.key is not lane and run.lane.key != lane:
+                self._carry_out(run, run.session.end_early(WRONG_LANE, self._clock()))
+                raise ProtocolError(
+                    WRONG_LANE,
+                    "this response is under way on another partition; key all its events by its id",
+                )
         if isinstance(event, ResponseStarted | Response):
             self._start(event, headers, run, lane, born)
             return
@@ -291,7 +293,7 @@ class Engine:
             return
         session = run.session
         chars = session.answer_chars
-        run.behind_s = self._backlog.behind_s()
+        run.behind_s = self._backlog.behind_s
         try:
             effects = self._step(session, event)
         except ProtocolError as error:
@@ -410,7 +412,7 @@ class Engine:
         judge = self._judge_of(session.policy)
         run = self._table.add(session, judge, stored.headers, stored.digest, self._table.lane(lane), born)
         run.head_captured, run.silence_captured = True, stored.silent
-        run.behind_s = self._backlog.behind_s()
+        run.behind_s = self._backlog.behind_s
         effects = session.resume(now) if readable else session.end_early(UNREADABLE, now, force_block=True)
         if excused_s and stored.event.deadline_ms is not None:
             self._changed(run)  # or the next one to take it up would not know of it
@@ -501,7 +503,7 @@ class Engine:
             challenger=challenger,
         )
         run = self._table.add(session, self._judge_of(policy), headers, fingerprint, lane, born)
-        run.behind_s = self._backlog.behind_s()
+        run.behind_s = self._backlog.behind_s
         self._changed(run)
         self._arm(run)
         return run
@@ -629,7 +631,7 @@ class Engine:
     def _on_timer(self, run: Run) -> None:
         run.timer, run.timer_due = None, float("inf")
         now = self._clock()
-        behind_s = self._backlog.behind_s()
+        behind_s = self._backlog.behind_s
         if behind_s > run.behind_s:
             run.session.excuse(behind_s - run.behind_s, now)
             run.behind_s = behind_s

@@ -174,11 +174,11 @@ class Backlog:
     __slots__ = (
         "_at",
         "_at_once",
-        "_behind_s",
         "_busy",
         "_busy_s",
         "_clock",
         "_known",
+        "_past_s",
         "_resume_at",
         "_since",
         "_verdict_at",
@@ -206,7 +206,8 @@ class Backlog:
         self._at_once = at_once
         self._resume_at = resume_at
         self._clock = clock
-        self._since = self._behind_s = 0.0
+        self._since = 0.0
+        self._past_s = 0.0  # times behind that are over
         self._busy = False
         self._known = 0  # verdicts in busy times
         self._at = self._verdict_at = clock()
@@ -236,13 +237,14 @@ class Backlog:
             self.caught_up.clear()
             return True
         if was and not self.behind:
-            self._behind_s += now - self._since
+            self._past_s += now - self._since
             self.caught_up.set()
         return False
 
+    @property
     def behind_s(self) -> float:
         """Seconds in which the judge was behind, all together."""
-        return self._behind_s + (self._clock() - self._since if self.behind else 0.0)
+        return self._past_s + self._clock() - self._since if self.behind else self._past_s
 
     def _pace_s(self, limit: float) -> float:
         if self._known < self._at_once:

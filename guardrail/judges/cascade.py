@@ -103,7 +103,7 @@ class CascadeSettings(BaseModel):
         "with its own support, the default. unverified: UNVERIFIED, so that the policy's "
         "on_unverified decides. One word instead of a mapping applies to all severities.",
     )
-    max_wait_ms: Annotated[int, Field(ge=0)] = Field(
+    max_wait_ms: Annotated[int, Field(ge=0, le=600_000)] = Field(
         default=1500,
         description="How long, while the answer is being written, an unsettled claim may wait for "
         "others, so that they share a call to the second judge. At most a quarter of "

@@ -216,7 +216,7 @@ def read_prompt(name: PromptName, path: Path) -> Template:
     template = Template(text.strip())
     if not template.is_valid():
         raise ValueError("a $ is not followed by the name of a variable; write $$ for the character itself")
-    _check_variables(template, VARIABLES[name], f"{name} prompt")
+    _check_variables(template, VARIABLES[name], f"the {name} prompt")
     return template
 
 
@@ -231,7 +231,7 @@ def _check_variables(template: Template, known: Variables, what: str) -> None:
             if names
         ]
         there_are = ", ".join(f"${n}" for n in sorted(known.required | known.optional))
-        raise ValueError(f"{' and '.join(wrong)} in the {what}; there are {there_are}")
+        raise ValueError(f"{' and '.join(wrong)} in {what}; there are {there_are}")
 
 
 ProfileName = Literal["granite-guardian", "minicheck", "lynx", "lettucedetect"]
@@ -497,7 +497,7 @@ class LlmJudgeSettings(_Settings):
         description="Retries when the server is busy, fails or sends an unusable reply. The API "
         "client's own retries are off.",
     )
-    max_wait_ms: Annotated[int, Field(ge=0)] = Field(
+    max_wait_ms: Annotated[int, Field(ge=0, le=600_000)] = Field(
         default=1000,
         description="How long, while the answer is being written, a claim may wait for others, so that they "
         "share a call; four don't wait for more, and none waits once the answer has ended. It bounds what "
