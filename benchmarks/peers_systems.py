@@ -89,7 +89,7 @@ async def _ours(
         raise Skipped(f"guardrail-{kind}: there is no judge.kind {kind!r} yet")
     llm = {"model": MODEL, "max_concurrency": AT_ONCE, **given.get("llm", {}), "base_url": base_url}
     settings = {**given, "kind": kind, "llm": llm}
-    judge = build_judge(JudgeSettings.model_validate(settings))
+    judge = build_judge(_slowed(JudgeSettings.model_validate(settings), slow_motion))
     # Observed, since a block would end the judging and with it what is to be measured.
     policy = Policy(mode="observe", claim_timeout_ms=TIMEOUT_MS)
     try:
@@ -97,6 +97,17 @@ async def _ours(
             yield _Ours(guard, slow_motion)
     finally:
         await judge.aclose()
+
+
+def _slowed(settings: JudgeSettings, times: float) -> JudgeSettings:
+    """With waits that are as long beside an answer that takes so many times its time."""
+    llm, cascade = settings.llm, settings.cascade
+    return settings.model_copy(
+        update={
+            "llm": llm.model_copy(update={"max_wait_ms": round(llm.max_wait_ms * times)}),
+            "cascade": cascade.model_copy(update={"max_wait_ms": round(cascade.max_wait_ms * times)}),
+        }
+    )
 
 
 class _Ours:
