@@ -541,7 +541,7 @@ class LlmJudgeSettings(_Settings):
     profile: ProfileSettings | None = Field(
         default=None,
         description="The model is one that was trained to judge, and is asked as it knows. prompts, "
-        "reasoning, decompose, require_quotes and a system_role are for other models.",
+        "reasoning, decompose, require_quotes, contexts and a system_role are for other models.",
     )
 
     @model_validator(mode="after")
