@@ -36,7 +36,11 @@ def test_the_examples_follow_from_the_formulas(column: int) -> None:
 def test_the_example_with_an_llm_judge_follows_too() -> None:
     calls = 50 * (12 + 1.5)
     assert f"= {calls:.0f} calls at once, for {math.ceil(calls / 64)} guards and a spare" in TEXT
-    assert f"= {round(50 * 8 * (1730 + 26), -4):,} tokens a second" in TEXT
+    an_answer = round(12 / (LlmJudgeSettings().max_wait_ms / 1000 + 1.5) + 2)
+    assert f"= {an_answer} calls an answer" in TEXT
+    assert f"= {round(50 * an_answer * (1730 + 26), -3):,} tokens a second" in TEXT
+    assert round(12 / (2.5 + 1.5) + 2) == 5
+    assert "`max_wait_ms: 2500`, a quarter of a claim's time: 5 calls" in TEXT
 
 
 def test_its_limits_are_the_defaults() -> None:
