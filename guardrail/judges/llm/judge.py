@@ -409,7 +409,7 @@ class _Case:
         )
         now = asyncio.get_running_loop().time()
         if not missing:
-            if self._prompt.partial and all(number in self._prompt.shown for number in prompt.shown):
+            if all(number in self._prompt.shown for number in prompt.shown):
                 return []  # it has seen all that fits
             if deadline - now < (self._endpoint().typical_s() or 0.0):
                 return []

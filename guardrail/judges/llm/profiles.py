@@ -382,7 +382,7 @@ class ProfileJudge:
         if sum(map(len, contexts)) <= limit:
             documents = [fence.defuse(text) for text in contexts]
             return [self._call(request, dict(claims), documents, fence) for claims in groups], set()
-        sentences = Sentences(request.evidence.contexts)
+        sentences = request.evidence.kept(Sentences, lambda: Sentences(request.evidence.contexts))
         calls, not_asked = [], set[str]()
         for claims in groups:
             chosen = select(request.evidence, sentences, dict(claims), limit)

@@ -168,8 +168,7 @@ def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-PASSAGES_PER_CLAIM: Final = 6
-"""Of the contexts, at most, where they are not sent whole."""
+_PASSAGES_PER_CLAIM: Final = 6  # at most, where the contexts are not sent whole
 _PASSAGES_OF_A_SECOND_LOOK: Final = 24  # a claim
 
 # -------------------------------------------------------------------------------------------------- the fence
@@ -295,7 +294,7 @@ def select(
     sentences: Sentences,
     claims: dict[str, Claim],
     max_chars: int,
-    per_claim: int = PASSAGES_PER_CLAIM,
+    per_claim: int = _PASSAGES_PER_CLAIM,
     *,
     excerpts: bool = False,
 ) -> ShownSentences:
@@ -545,7 +544,7 @@ class Prompts:
             sentences,
             claims,
             settings.max_context_chars,
-            _PASSAGES_OF_A_SECOND_LOOK if second_look else PASSAGES_PER_CLAIM,
+            _PASSAGES_OF_A_SECOND_LOOK if second_look else _PASSAGES_PER_CLAIM,
             excerpts=excerpts,
         )
         claim_ids = {
