@@ -71,6 +71,19 @@ def outcomes(events: Sequence[AnyOutputEvent]) -> dict[str, dict[str, Any]]:
     return found
 
 
+def differences(one: Any, other: Any, where: str = "") -> list[str]:
+    """Where two outcomes differ. An assertion on the whole of them prints so much that nobody finds it."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        names = [*one, *(name for name in other if name not in one)]
+        return [
+            told for name in names for told in differences(one.get(name), other.get(name), f"{where}.{name}")
+        ]
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple) and len(one) == len(other):
+        pairs = enumerate(zip(one, other, strict=True))
+        return [told for n, (a, b) in pairs for told in differences(a, b, f"{where}[{n}]")]
+    return [] if one == other else [f"{where}: {one!r} and {other!r}"]
+
+
 def complete(found: Mapping[str, dict[str, Any]], ids: Iterable[str]) -> bool:
     return all({"final", "verdict"} <= found.get(name, {}).keys() for name in ids)
 
@@ -95,7 +108,12 @@ async def test_the_same_answers_have_the_same_outcome_in_process_and_over_kafka(
     """A dozen realistic answers under five policies, judged by the local judge, cut differently each time."""
     responses = [example.response for example in load_examples()]
     ids = [response.response_id for response in responses]
-    router = load_demo_settings().router()
+    # However busy the machine is, what the claims come to is not that there was no time to judge them.
+    patient = {
+        name: policy.model_copy(update={"claim_timeout_ms": 120_000})
+        for name, policy in load_demo_settings().policies.items()
+    }
+    router = load_demo_settings().model_copy(update={"policies": patient}).router()
     judge = LocalJudge()
 
     broker = new_broker()
@@ -109,7 +127,7 @@ async def test_the_same_answers_have_the_same_outcome_in_process_and_over_kafka(
         await side.send(interleaved([streamed(response, 3) for response in responses]))
         over_kafka = outcomes(await finished(side, ids))
     await judge.aclose()
-    assert over_kafka == in_process
+    assert differences(in_process, over_kafka) == []
 
 
 async def test_a_guard_that_dies_in_the_middle_loses_nothing(kafka_bootstrap: str) -> None:
