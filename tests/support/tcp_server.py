@@ -32,6 +32,11 @@ class TcpServer(ABC):
         await asyncio.gather(*self._tasks)
         await self._server.wait_closed()
 
+    def hang_up(self) -> None:
+        """Close the connections that are open."""
+        for writer in self._writers:
+            writer.close()
+
     @property
     def url(self) -> str:
         """Root of the API."""
@@ -49,6 +54,7 @@ class TcpServer(ABC):
             await self._serve(reader, writer)
         finally:
             self._writers.discard(writer)
+            writer.close()
 
     @abstractmethod
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import re
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -287,7 +287,7 @@ class ModelEndpoint:
 
     def __init__(
         self,
-        client: openai.AsyncOpenAI,
+        client: openai.AsyncOpenAI | OwnClient,
         settings: LlmJudgeSettings,
         prices: Prices | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -435,7 +435,8 @@ class ModelEndpoint:
         attempt.question.spent.sent()
         if self.hedging is not None:
             self.hedging.called()
-        exchange = Exchange(self._client, attempt.progress, attempt.read, self.settings.stall_timeout_ms)
+        client = await self._client.of_loop() if isinstance(self._client, OwnClient) else self._client
+        exchange = Exchange(client, attempt.progress, attempt.read, self.settings.stall_timeout_ms)
         try:
             await exchange.run(
                 {
@@ -452,7 +453,7 @@ class ModelEndpoint:
                 return None
             return attempt.broke_off(describe(error))
         except openai.APIError as error:
-            return attempt.broke_off(describe(error, server_of(str(self._client.base_url))))
+            return attempt.broke_off(describe(error, server_of(str(client.base_url))))
         except NotAnApi as error:
             return attempt.broke_off(Failure(error, retry=True, fault=True))
         except JudgeReplyError as error:
@@ -569,24 +570,52 @@ def _out_of_time(question: Question) -> Failure:
 # ------------------------------------------------------------------------------------------------- its client
 
 
-def make_client(settings: LlmJudgeSettings, place: str = "judge.llm") -> openai.AsyncOpenAI:
-    """A client without retries, with a bounded pool of connections. The caller closes it.
+class OwnClient:
+    """Clients without retries, each with a bounded pool of connections: one for each event loop that asks,
+    since connections belong to the loop in which they were made.
 
-    It uses the proxies and certificates that the environment names (``HTTP_PROXY``, ``HTTPS_PROXY``,
-    ``ALL_PROXY``, ``NO_PROXY``, ``SSL_CERT_FILE``, ``SSL_CERT_DIR``), and sends nothing from the environment.
-    Raises ConfigError, which names ``place``, if a key is missing.
+    They use the proxies and certificates that the environment names (``HTTP_PROXY``, ``HTTPS_PROXY``,
+    ``ALL_PROXY``, ``NO_PROXY``, ``SSL_CERT_FILE``, ``SSL_CERT_DIR``), and send nothing from the environment.
     """
+
+    def __init__(self, settings: LlmJudgeSettings, place: str = "judge.llm") -> None:
+        """Raises ConfigError, which names ``place``, if a key is missing."""
+        self._settings = settings
+        self._key = settings.resolve_api_key(place)
+        self._by_loop: dict[asyncio.AbstractEventLoop, openai.AsyncOpenAI] = {}
+
+    async def of_loop(self) -> openai.AsyncOpenAI:
+        """The client of the running loop."""
+        loop = asyncio.get_running_loop()
+        client = self._by_loop.get(loop)
+        if client is None:
+            client = self._by_loop[loop] = _make_client(self._settings, self._key)
+            await self._close(loop for loop in list(self._by_loop) if loop.is_closed())
+        return client
+
+    async def aclose(self) -> None:
+        """Close the clients of the running loop and of loops that have ended."""
+        running = asyncio.get_running_loop()
+        await self._close(loop for loop in list(self._by_loop) if loop is running or loop.is_closed())
+
+    async def _close(self, loops: Iterable[asyncio.AbstractEventLoop]) -> None:
+        for loop in loops:
+            await self._by_loop.pop(loop).close()
+
+
+def _make_client(settings: LlmJudgeSettings, key: str) -> openai.AsyncOpenAI:
     connections = settings.max_concurrency + _SPARE_CONNECTIONS
     # Every call ends by its deadline; the client's own timeout would only end replies that are still coming.
     timeout = openai.Timeout(None, connect=_CONNECT_TIMEOUT_S)
     base_url, query = split_base_url(settings.base_url)
     return _Client(
-        api_key=settings.resolve_api_key(place),
+        api_key=key,
         base_url=base_url,
         default_query=query,
         max_retries=0,
         timeout=timeout,
-        http_client=openai.DefaultAsyncHttpxClient(
+        # Takes a fifth less processor time an answer than the client's default, which is written in Python.
+        http_client=openai.DefaultAioHttpClient(
             base_url=base_url,
             # A redirect leads where nobody has configured, and headers that hold keys would go there too.
             follow_redirects=False,
