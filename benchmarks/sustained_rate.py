@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
-import json
 import multiprocessing
 import os
 import resource
@@ -23,7 +22,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import uvloop
 
@@ -58,7 +57,6 @@ class Part(NamedTuple):
     begin: float
     """On the monotonic clock, which the processes of a machine share."""
     slow_motion: float
-    judge: dict[str, Any] | None
 
 
 class Ended(NamedTuple):
@@ -89,11 +87,13 @@ def drive(part: Part) -> Report:
 async def _drive(part: Part) -> Report:
     cases = numbered(load())
     ended: list[Ended] = []
-    async with opened("guardrail-llm", part.base_url, None, part.judge, part.slow_motion) as system:
+    async with opened("guardrail-llm", part.base_url, None, None, part.slow_motion) as system:
         async with asyncio.TaskGroup() as group:
             for case in itertools.islice(cases, 3):
                 group.create_task(system.judge(case, time.monotonic()))
         used = system.processor_s()
+        if time.monotonic() > part.begin:
+            raise RuntimeError(f"a guard took more than {_START_S:g} s to start; is the machine busy?")
 
         async def answer(begin: float) -> None:
             case = next(cases)
@@ -133,13 +133,13 @@ async def measure(rate: float, args: argparse.Namespace) -> bool:
     """Print the line of one rate. Do the guards keep up?"""
     slow: float = args.slow_motion
     seconds = args.seconds * slow
-    python = args.peers_python or installed() or Path(sys.executable)
+    python = installed() or Path(sys.executable)  # the peers' has a better tokenizer
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     context = multiprocessing.get_context("spawn")
     async with simulated_model(python, args) as model:
         begin = time.monotonic() + _START_S
         parts = [
-            Part(n, args.guards, model.base_url(f"guard-{n}"), rate / slow, seconds, begin, slow, args.judge)
+            Part(n, args.guards, model.base_url(f"guard-{n}"), rate / slow, seconds, begin, slow)
             for n in range(args.guards)
         ]
         with ProcessPoolExecutor(args.guards, mp_context=context) as pool:
@@ -187,11 +187,6 @@ def main() -> None:
     parser.add_argument("--rates", nargs="+", type=float, default=[10, 20, 30, 60], help="answers a second")
     parser.add_argument("--guards", type=int, default=2, help="processes (default 2)")
     parser.add_argument("--seconds", type=float, default=30.0, help="how long answers begin (default 30)")
-    parser.add_argument("--ttft-ms", type=float, default=350.0, help="model's time to first token")
-    parser.add_argument("--token-ms", type=float, default=8.0, help="model's time per output token")
-    parser.add_argument("--cache-minimum", type=int, default=CACHE_MINIMUM, help="shortest cached prefix")
-    parser.add_argument("--cache-step", type=int, default=CACHE_STEP, help="tokens that prefix grows by")
-    parser.add_argument("--judge", type=json.loads, help="settings of the judge, as for benchmarks.peers")
     parser.add_argument(
         "--slow-motion",
         type=float,
@@ -199,7 +194,7 @@ def main() -> None:
         help="everything so many times slower, and told as if it were not: what a machine so many times as "
         "fast would do, if its processors were all that differed",
     )
-    parser.add_argument("--peers-python", type=Path, help="Python of an environment that has the peers")
+    parser.set_defaults(ttft_ms=350.0, token_ms=8.0, cache_minimum=CACHE_MINIMUM, cache_step=CACHE_STEP)
     uvloop.run(run(parser.parse_args()))
 
 
