@@ -33,7 +33,7 @@ from benchmarks.peers_report import machine, percentile
 from benchmarks.peers_systems import opened
 from benchmarks.peers_tokens import CACHE_MINIMUM, CACHE_STEP
 
-_GROWS: Final = 1.25
+_GROWS: Final = 1.1
 """A queue grows if so many times as many answers are under way in the last third as in the second."""
 _START_S: Final = 15.0
 """Processes start and warm up in this time; the schedule begins after it for all of them at once."""
