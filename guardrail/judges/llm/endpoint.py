@@ -6,7 +6,7 @@ import asyncio
 import re
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -435,7 +435,7 @@ class ModelEndpoint:
         attempt.question.spent.sent()
         if self.hedging is not None:
             self.hedging.called()
-        client = await self._client.of_loop() if isinstance(self._client, OwnClient) else self._client
+        client = self._client.of_loop() if isinstance(self._client, OwnClient) else self._client
         exchange = Exchange(client, attempt.progress, attempt.read, self.settings.stall_timeout_ms)
         try:
             await exchange.run(
@@ -584,23 +584,21 @@ class OwnClient:
         self._key = settings.resolve_api_key(place)
         self._by_loop: dict[asyncio.AbstractEventLoop, openai.AsyncOpenAI] = {}
 
-    async def of_loop(self) -> openai.AsyncOpenAI:
+    def of_loop(self) -> openai.AsyncOpenAI:
         """The client of the running loop."""
         loop = asyncio.get_running_loop()
         client = self._by_loop.get(loop)
         if client is None:
             client = self._by_loop[loop] = _make_client(self._settings, self._key)
-            await self._close(loop for loop in list(self._by_loop) if loop.is_closed())
+            for ended in [each for each in list(self._by_loop) if each.is_closed()]:
+                self._by_loop.pop(ended, None)
         return client
 
     async def aclose(self) -> None:
-        """Close the clients of the running loop and of loops that have ended."""
-        running = asyncio.get_running_loop()
-        await self._close(loop for loop in list(self._by_loop) if loop is running or loop.is_closed())
-
-    async def _close(self, loops: Iterable[asyncio.AbstractEventLoop]) -> None:
-        for loop in loops:
-            await self._by_loop.pop(loop).close()
+        """Close the running loop's client. Those of other loops end with their loops."""
+        client = self._by_loop.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()
 
 
 def _make_client(settings: LlmJudgeSettings, key: str) -> openai.AsyncOpenAI:
@@ -614,8 +612,7 @@ def _make_client(settings: LlmJudgeSettings, key: str) -> openai.AsyncOpenAI:
         default_query=query,
         max_retries=0,
         timeout=timeout,
-        # Takes a fifth less processor time an answer than the client's default, which is written in Python.
-        http_client=openai.DefaultAioHttpClient(
+        http_client=openai.DefaultAsyncHttpxClient(
             base_url=base_url,
             # A redirect leads where nobody has configured, and headers that hold keys would go there too.
             follow_redirects=False,

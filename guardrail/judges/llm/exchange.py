@@ -22,7 +22,6 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import aiohttp
 import httpx2
 import openai
 
@@ -111,9 +110,9 @@ class Exchange:
             if not silence.expired():
                 raise
             raise Stalled(f"the reply stalled for {self._stall_ms} ms") from None
+        except httpx2.TimeoutException:
+            raise Stalled("the call timed out") from None
         except (httpx2.HTTPError, httpx2.StreamError) as error:
-            if late(error):
-                raise Stalled("the call timed out") from None
             raise JudgeUnavailable(failed(self._server, error)) from None
         self._check_end()
 
@@ -244,22 +243,11 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _MOST_CAUSES: Final = 10
 _CHECK: Final = "check base_url"
 
-_CONNECTING: Final = (
-    httpx2.ConnectError,
-    httpx2.ConnectTimeout,
-    httpx2.ProxyError,
-    aiohttp.ClientConnectorError,
-    aiohttp.ConnectionTimeoutError,
-    aiohttp.ClientHttpProxyError,
-)
+_CONNECTING: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError)
 
 # The first that an error or one of its causes is an instance of.
-_Kinds = type[BaseException] | tuple[type[BaseException], ...]
-_WORDS: Final[tuple[tuple[_Kinds, str], ...]] = (
-    (
-        (httpx2.ProxyError, aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError),
-        "the proxy that the environment names refused it; check HTTPS_PROXY and NO_PROXY",
-    ),
+_WORDS: Final[tuple[tuple[type[BaseException], str], ...]] = (
+    (httpx2.ProxyError, "the proxy that the environment names refused it; check HTTPS_PROXY and NO_PROXY"),
     (socket.gaierror, f"the name of the host is not known; {_CHECK}"),
     (ConnectionRefusedError, f"it was refused, so nothing listens there; {_CHECK}"),
     (
@@ -267,8 +255,8 @@ _WORDS: Final[tuple[tuple[_Kinds, str], ...]] = (
         "its certificate is not trusted; name the authority's in SSL_CERT_FILE",
     ),
     (ssl.SSLError, f"no TLS came about, as where a server speaks http and not https; {_CHECK}"),
-    ((httpx2.ConnectTimeout, aiohttp.ConnectionTimeoutError), f"there was none in time; {_CHECK}"),
-    ((httpx2.ConnectError, aiohttp.ClientConnectorError), f"the network failed; {_CHECK}"),
+    (httpx2.ConnectTimeout, f"there was none in time; {_CHECK}"),
+    (httpx2.ConnectError, f"the network failed; {_CHECK}"),
 )
 
 _CODE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -316,27 +304,13 @@ def failed(server: str, error: BaseException | None = None) -> str:
     return f"no connection to {server}"
 
 
-def late(error: BaseException) -> bool:
-    """Whether it was time that ran out."""
-    causes = list(_causes(error))
-    if any(isinstance(each, aiohttp.ClientError) for each in causes):
-        return any(isinstance(each, aiohttp.ServerTimeoutError) for each in causes)
-    return any(isinstance(each, httpx2.TimeoutException | openai.APITimeoutError) for each in causes)
-
-
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and its causes, the latest first.
-
-    What the client makes of an error of aiohttp is left out: a connection that was refused, or was cut, is a
-    ``ConnectTimeout`` to it.
-    """
+    """The error and its causes, the latest first."""
     for _ in range(_MOST_CAUSES):
         if error is None:
             return
-        cause = error.__cause__ or error.__context__
-        if not (isinstance(error, httpx2.RequestError) and isinstance(cause, aiohttp.ClientError)):
-            yield error
-        error = cause
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,11 +333,12 @@ def describe(error: openai.APIError, server: str = "the server") -> Failure:
 
     ``server`` is the server's name in messages about connections.
     """
+    if isinstance(error, openai.APITimeoutError):
+        connecting = isinstance(error.__cause__, httpx2.ConnectTimeout)
+        text = failed(server, error) if connecting else "the call timed out"
+        return Failure(JudgeUnavailable(text), retry=True, fault=True, overload=True)
     if isinstance(error, openai.APIConnectionError):
-        connecting = any(isinstance(each, _CONNECTING) for each in _causes(error))
-        overload = late(error)
-        text = failed(server, error) if connecting or not overload else "the call timed out"
-        return Failure(JudgeUnavailable(text), retry=True, fault=True, overload=overload)
+        return Failure(JudgeUnavailable(failed(server, error)), retry=True, fault=True)
     if not isinstance(error, openai.APIStatusError):
         return Failure(JudgeUnavailable(f"the call failed ({type(error).__name__})"), retry=True, fault=True)
     status = error.status_code

@@ -91,7 +91,7 @@ class TestExample:
 
 def test_settings_need_no_extra() -> None:
     """A plain install has none of these, and reads its configuration all the same."""
-    absent = ("redis", "torch", "transformers", "httpx_sse")
+    absent = ("redis", "torch", "transformers", "aiohttp", "httpx_sse")
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({absent!r})); "
         "import guardrail.cli, consumers.guard; from consumers.settings import GuardSettings; GuardSettings()"
