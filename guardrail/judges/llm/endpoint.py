@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ import httpx2
 import openai
 
 from guardrail import telemetry
-from guardrail.errors import JudgeReplyError, JudgeUnavailable
+from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Usage
 from guardrail.judges.llm.exchange import (
     Exchange,
@@ -579,26 +580,41 @@ class OwnClient:
     """
 
     def __init__(self, settings: LlmJudgeSettings, place: str = "judge.llm") -> None:
-        """Raises ConfigError, which names ``place``, if a key is missing."""
+        """Raises ConfigError if a key is missing, which names ``place``, or if the environment names a SOCKS
+        proxy without the package that it takes.
+        """
         self._settings = settings
         self._key = settings.resolve_api_key(place)
         self._by_loop: dict[asyncio.AbstractEventLoop, openai.AsyncOpenAI] = {}
+        self._lock = threading.Lock()
+        try:
+            # The first loop's. What is wrong is told at the start and not with the first claim.
+            self._unused: openai.AsyncOpenAI | None = _make_client(settings, self._key)
+        except ImportError:
+            raise ConfigError(
+                "the environment names a SOCKS proxy (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY), which takes a "
+                "package of its own: pip install 'httpx2[socks]', or start the guard without that variable"
+            ) from None
 
     def of_loop(self) -> openai.AsyncOpenAI:
         """The client of the running loop."""
         loop = asyncio.get_running_loop()
         client = self._by_loop.get(loop)
         if client is None:
-            client = self._by_loop[loop] = _make_client(self._settings, self._key)
-            for ended in [each for each in list(self._by_loop) if each.is_closed()]:
-                self._by_loop.pop(ended, None)
+            with self._lock:  # loops of other threads
+                unused, self._unused = self._unused, None
+                client = self._by_loop[loop] = unused or _make_client(self._settings, self._key)
+                for ended in [each for each in self._by_loop if each.is_closed()]:
+                    del self._by_loop[ended]
         return client
 
     async def aclose(self) -> None:
         """Close the running loop's client. Those of other loops end with their loops."""
-        client = self._by_loop.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.close()
+        with self._lock:
+            clients = (self._unused, self._by_loop.pop(asyncio.get_running_loop(), None))
+        for client in clients:
+            if client is not None:
+                await client.close()
 
 
 def _make_client(settings: LlmJudgeSettings, key: str) -> openai.AsyncOpenAI:

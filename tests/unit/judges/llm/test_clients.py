@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
 
-from guardrail.errors import JudgeError
+from guardrail.errors import ConfigError, JudgeError
 from guardrail.judges import Verdict
 from guardrail.judges.llm import LlmJudge
 from tests.support.judges import reply_of
@@ -103,6 +104,13 @@ async def test_a_proxy_that_the_environment_names_is_used(monkeypatch: pytest.Mo
         with pytest.raises(JudgeError, match="answered 403"):
             await judge(None, request(), base_url="http://model.invalid/v1")
     assert proxy.asked == [b"POST http://model.invalid/v1/chat/completions HTTP/1.1\r\n"]
+
+
+def test_a_socks_proxy_that_cannot_be_used_is_told_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    with pytest.raises(ConfigError, match=r"SOCKS proxy \(ALL_PROXY.*httpx2\[socks\]"):
+        LlmJudge(settings(base_url="http://model.invalid/v1"))
 
 
 @pytest.mark.parametrize(
