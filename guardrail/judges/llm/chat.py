@@ -10,7 +10,7 @@ from typing import Any, Final
 import openai
 
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.llm.endpoint import ModelEndpoint, Outcome, OwnClient, Prices, Question
+from guardrail.judges.llm.endpoint import ModelEndpoint, Outcome, OwnClients, Prices, Question
 from guardrail.judges.llm.exchange import Failure, wait_s
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
@@ -40,16 +40,16 @@ class Chat:
         left that is reserved for the models after the current one.
         """
         self._reserve = reserve
-        self._owned: list[OwnClient] = []
+        self._owned: list[OwnClients] = []
         self.endpoints: list[ModelEndpoint] = []
         for number, model in enumerate(settings.models()):
             # Only the caller's client needs a copy, which reads the environment again.
             theirs = client.with_options(max_retries=0) if number == 0 and client is not None else None
             self.endpoints.append(ModelEndpoint(theirs or self._own(model, number), model, prices, clock))
 
-    def _own(self, settings: LlmJudgeSettings, number: int) -> OwnClient:
+    def _own(self, settings: LlmJudgeSettings, number: int) -> OwnClients:
         place = f"{_PLACE}.fallbacks[{number - 1}]" if number else _PLACE
-        client = OwnClient(settings, place)
+        client = OwnClients(settings, place)
         self._owned.append(client)
         return client
 

@@ -7,7 +7,8 @@ import re
 import ssl
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -41,8 +42,8 @@ _MIN_TIMED: Final = 5
 _MOST_TOKENS: Final = 1_000_000_000  # of one call
 
 _CONNECT_TIMEOUT_S: Final = 5.0
-# Connections beyond the calls in flight, for abandoned calls that are being closed.
-_SPARE_CONNECTIONS: Final = 8
+# Of each client: calls under way, and idle connections kept.
+_CONNECTIONS: Final = 16
 
 _ERROR_BYTES: Final = 65_536
 _PACKED_ERROR_BYTES: Final = 8_192  # at most a thousand times as much when unpacked
@@ -288,7 +289,7 @@ class ModelEndpoint:
 
     def __init__(
         self,
-        client: openai.AsyncOpenAI | OwnClient,
+        client: openai.AsyncOpenAI | OwnClients,
         settings: LlmJudgeSettings,
         prices: Prices | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -436,7 +437,13 @@ class ModelEndpoint:
         attempt.question.spent.sent()
         if self.hedging is not None:
             self.hedging.called()
-        client = self._client.of_loop() if isinstance(self._client, OwnClient) else self._client
+        mine = self._client
+        with mine.client() if isinstance(mine, OwnClients) else nullcontext(mine) as client:
+            return await self._exchange_with(client, attempt, arguments)
+
+    async def _exchange_with(
+        self, client: openai.AsyncOpenAI, attempt: _Attempt, arguments: dict[str, Any]
+    ) -> Outcome | None:
         exchange = Exchange(client, attempt.progress, attempt.read, self.settings.stall_timeout_ms)
         try:
             await exchange.run(
@@ -571,9 +578,13 @@ def _out_of_time(question: Question) -> Failure:
 # ------------------------------------------------------------------------------------------------- its client
 
 
-class OwnClient:
-    """Clients without retries, each with a bounded pool of connections: one for each event loop that asks,
-    since connections belong to the loop in which they were made.
+class OwnClients:
+    """Clients without retries: for each event loop that asks, since connections belong to the loop in which
+    they were made, as many as are needed for the calls under way.
+
+    A client looks at all of its connections whenever a call begins or ends. So each has a few, and the first
+    that has one to spare is taken: idle connections are used again, and a call costs the same however many
+    are under way.
 
     They use the proxies and certificates that the environment names (``HTTP_PROXY``, ``HTTPS_PROXY``,
     ``ALL_PROXY``, ``NO_PROXY``, ``SSL_CERT_FILE``, ``SSL_CERT_DIR``), and send nothing from the environment.
@@ -585,10 +596,10 @@ class OwnClient:
         """
         self._settings = settings
         self._key = settings.resolve_api_key(place)
-        self._by_loop: dict[asyncio.AbstractEventLoop, openai.AsyncOpenAI] = {}
+        self._by_loop: dict[asyncio.AbstractEventLoop, list[_Shared]] = {}
         self._lock = threading.Lock()
         try:
-            # The first loop's. What is wrong is told at the start and not with the first claim.
+            # The first to be used. What is wrong is told at the start and not with the first claim.
             self._unused: openai.AsyncOpenAI | None = _make_client(settings, self._key)
         except ImportError:
             raise ConfigError(
@@ -596,29 +607,47 @@ class OwnClient:
                 "package of its own: pip install 'httpx2[socks]', or start the guard without that variable"
             ) from None
 
-    def of_loop(self) -> openai.AsyncOpenAI:
-        """The client of the running loop."""
+    @contextmanager
+    def client(self) -> Iterator[openai.AsyncOpenAI]:
+        """A client of the running loop, for one call."""
         loop = asyncio.get_running_loop()
-        client = self._by_loop.get(loop)
-        if client is None:
+        clients = self._by_loop.get(loop)
+        if clients is None:
             with self._lock:  # loops of other threads
-                unused, self._unused = self._unused, None
-                client = self._by_loop[loop] = unused or _make_client(self._settings, self._key)
                 for ended in [each for each in self._by_loop if each.is_closed()]:
                     del self._by_loop[ended]
-        return client
+                clients = self._by_loop[loop] = []
+        shared = next((each for each in clients if each.calls < _CONNECTIONS), None)
+        if shared is None:
+            with self._lock:
+                unused, self._unused = self._unused, None
+            shared = _Shared(unused or _make_client(self._settings, self._key))
+            clients.append(shared)
+        shared.calls += 1
+        try:
+            yield shared.client
+        finally:
+            shared.calls -= 1
 
     async def aclose(self) -> None:
-        """Close the running loop's client. Those of other loops end with their loops."""
+        """Close the running loop's clients. Those of other loops end with their loops."""
         with self._lock:
-            clients = (self._unused, self._by_loop.pop(asyncio.get_running_loop(), None))
+            clients = [each.client for each in self._by_loop.pop(asyncio.get_running_loop(), ())]
+            if self._unused is not None:
+                clients.append(self._unused)
         for client in clients:
-            if client is not None:
-                await client.close()
+            await client.close()
+
+
+@dataclass(slots=True)
+class _Shared:
+    """A client, and how many calls it has under way."""
+
+    client: openai.AsyncOpenAI
+    calls: int = 0
 
 
 def _make_client(settings: LlmJudgeSettings, key: str) -> openai.AsyncOpenAI:
-    connections = settings.max_concurrency + _SPARE_CONNECTIONS
     # Every call ends by its deadline; the client's own timeout would only end replies that are still coming.
     timeout = openai.Timeout(None, connect=_CONNECT_TIMEOUT_S)
     base_url, query = split_base_url(settings.base_url)
@@ -634,7 +663,8 @@ def _make_client(settings: LlmJudgeSettings, key: str) -> openai.AsyncOpenAI:
             follow_redirects=False,
             timeout=timeout,
             event_hooks={"request": [_without_placeholder], "response": [_bound_error]},
-            limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
+            # The pool holds no call back: one that ended may keep its connection for a moment.
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=_CONNECTIONS),
             verify=_tls(),
         ),
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+from collections import Counter
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -14,6 +16,7 @@ import pytest
 from guardrail.errors import ConfigError, JudgeError
 from guardrail.judges import Verdict
 from guardrail.judges.llm import LlmJudge
+from guardrail.judges.llm.endpoint import OwnClients
 from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer, Status
 from tests.support.tcp_server import TcpServer
@@ -145,6 +148,17 @@ async def test_a_judge_may_be_asked_from_one_event_loop_after_another() -> None:
         assert server.connections == 3
     del judging
     gc.collect()  # the connections of the loops that ended, which warn where these warnings are expected
+
+
+async def test_calls_at_once_are_spread_over_clients_and_idle_connections_used_again() -> None:
+    own = OwnClients(settings(base_url="http://model.invalid/v1"))
+    with ExitStack() as calls:
+        taken = [calls.enter_context(own.client()) for _ in range(40)]
+    assert Counter(Counter(map(id, taken)).values()) == {16: 2, 8: 1}
+    with own.client() as again:
+        assert again is taken[0]
+    await own.aclose()
+    assert all(client.is_closed() for client in taken)
 
 
 async def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
