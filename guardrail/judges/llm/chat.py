@@ -49,14 +49,14 @@ class Chat:
 
     def _own(self, settings: LlmJudgeSettings, number: int) -> OwnClients:
         place = f"{_PLACE}.fallbacks[{number - 1}]" if number else _PLACE
-        client = OwnClients(settings, place)
-        self._owned.append(client)
-        return client
+        clients = OwnClients(settings, place)
+        self._owned.append(clients)
+        return clients
 
     async def aclose(self) -> None:
         """Close all connections. No question may follow."""
-        for client in self._owned:
-            await client.aclose()
+        for clients in self._owned:
+            await clients.aclose()
 
     async def ask(self, question: Question, deadline: float) -> list[Answer]:
         """All answers of the call that was used; if its reply broke off, those that were complete.

@@ -437,8 +437,8 @@ class ModelEndpoint:
         attempt.question.spent.sent()
         if self.hedging is not None:
             self.hedging.called()
-        mine = self._client
-        with mine.client() if isinstance(mine, OwnClients) else nullcontext(mine) as client:
+        given = self._client
+        with given.client() if isinstance(given, OwnClients) else nullcontext(given) as client:
             return await self._exchange_with(client, attempt, arguments)
 
     async def _exchange_with(
@@ -601,7 +601,9 @@ class OwnClients:
         try:
             # The first to be used. What is wrong is told at the start and not with the first claim.
             self._unused: openai.AsyncOpenAI | None = _make_client(settings, self._key)
-        except ImportError:
+        except ImportError as error:
+            if "SOCKS" not in str(error):
+                raise
             raise ConfigError(
                 "the environment names a SOCKS proxy (ALL_PROXY, HTTPS_PROXY or HTTP_PROXY), which takes a "
                 "package of its own: pip install 'httpx2[socks]', or start the guard without that variable"
@@ -635,6 +637,7 @@ class OwnClients:
             clients = [each.client for each in self._by_loop.pop(asyncio.get_running_loop(), ())]
             if self._unused is not None:
                 clients.append(self._unused)
+                self._unused = None
         for client in clients:
             await client.close()
 
