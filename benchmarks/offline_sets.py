@@ -9,10 +9,10 @@ configuration names (the local one by default) is asked for one claim at a time 
 and balanced accuracy of SUPPORTED, each set counting alike; how many claims that people call supported are
 called CONTRADICTED; how many contradictions fall on such claims; changed critical details caught and false
 alarms; what it makes of facts that were written for training and that nothing was fitted on; and what a claim
-costs. ``--against`` compares with an earlier ``--json`` on the same claims. ``--baselines`` puts beside it
-word overlap, the local judge without its verifier, the verifier alone (its highest reading) and, with
-``--untrained``, its base (``training.export --base``). ``--report`` writes all as ``report.md`` with
-``reliability.png``.
+costs. ``--against`` compares with an earlier ``--json`` on the same claims: what is gained, and how many
+verdicts differ. ``--baselines`` puts beside it word overlap, the local judge without its verifier, the
+verifier alone (its highest reading) and, with ``--untrained``, its base (``training.export --base``).
+``--report`` writes all as ``report.md`` with ``reliability.png``.
 """
 
 from __future__ import annotations
@@ -213,6 +213,19 @@ def gained(
     return _drawn(pairs, less)
 
 
+def differing(sets: Mapping[str, Sequence[Judged]], before: Mapping[str, Sequence[Judged]]) -> dict[str, Any]:
+    """Of the same claims, judged twice: how many have another verdict, by which two, and by how much support
+    differs."""
+    both = [pair for name, claims in sets.items() for pair in zip(claims, before[name], strict=True)]
+    others = Counter(f"{b.verdict} -> {a.verdict}" for a, b in both if a.verdict is not b.verdict)
+    apart = [abs(a.support - b.support) for a, b in both]
+    return {
+        "verdicts": Rate(sum(others.values()), len(both)).told(),
+        "pairs": dict(others.most_common()),
+        "support": {"mean": mean(apart), "p99": float(np.quantile(apart, 0.99)), "most": max(apart)},
+    }
+
+
 def _columns(claims: Sequence[Judged], figure: str) -> tuple[Any, Any]:
     return (
         np.array([claim.supported for claim in claims], dtype=bool),
@@ -287,6 +300,14 @@ def printed(found: Mapping[str, Any]) -> str:
     )
     for name, gain in found.get("gained", {}).items():
         lines.append(f"gained, {name}: {percent(gain)}")
+    if "differing" in found:
+        other = found["differing"]
+        lines.append(
+            f"other verdicts: {other['verdicts']['count']} of {other['verdicts']['of']}: "
+            f"{percent(other['verdicts'])}; "
+            + ", ".join(f"{pair} {count}" for pair, count in other["pairs"].items())
+        )
+        lines.append("support differs by: " + ", ".join(f"{k} {v:.4f}" for k, v in other["support"].items()))
     for name, other in found.get("baselines", {}).items():
         lines.append(f"{name}: " + ", ".join(f"{key} {percent(other['macro'][key])}" for key in FIGURES))
     return "\n".join(lines)
@@ -319,6 +340,7 @@ async def _run(options: argparse.Namespace, sets: dict[str, list[Row]], pairs: d
     found["judge"] = judge.name
     if options.before is not None:
         found["gained"] = {name: asdict(gained(judged, options.before, name)) for name in FIGURES}
+        found["differing"] = differing(judged, options.before)
     found["baselines"] = {each.name: (await _measured(each, sets, pairs))[0] for each in others}
     for each in found["baselines"].values():
         del each["each"]

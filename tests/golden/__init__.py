@@ -9,6 +9,12 @@ line, shortened by ``normal.py`` without losing anything but what ``normal.py`` 
 is meant to change what the guard says: its commit then holds the new expectation, and says why it differs.
 Never to get a refactoring green.
 
+Another processor reckons otherwise (``benchmarks.instruction_sets``). So probabilities may differ within a
+tolerance, everything else may not, and no case stands so near to a line that it could: each is run once more
+with every probability of the verifier moved (``replay.move_probabilities``), and nothing else may change. Of
+the two samples ``record`` leaves out what stands too near; what is written as a case has to be written more
+clearly.
+
 A group runs in a process of its own (``still.py``): a guard as ``guardrail run`` starts it, on the broker in
 memory, with judges built from settings. Language models and judges of one's own are played by a server over
 HTTP with fixed replies, so nothing here knows a protocol inside the guard.

@@ -16,7 +16,8 @@ from tests.verifier_cases import cases as written
 
 FOLDER: Final = Path(__file__).parent
 _DEMO: Final = files("guardrail") / "demo"
-_EVERY_NTH_SOURCE: Final = 22
+_EVERY_NTH_SOURCE: Final = 7
+EXPECTED: Final = FOLDER / "expected"
 STREAMED_CHARS: Final = 7
 
 Step = Mapping[str, Any]
@@ -54,13 +55,19 @@ def group_names() -> list[str]:
     return [*_MADE, *sorted(path.stem for path in (FOLDER / "cases").glob("*.yaml"))]
 
 
-def load(group: str) -> list[Case]:
-    """The cases of a group. Raises KeyError and OSError when there is none of this name."""
+def load(group: str, *, whole: bool = False) -> list[Case]:
+    """The cases of a group. Raises KeyError and OSError when there is none of this name.
+
+    Of a group that samples another corpus those that are recorded; ``whole``: all that could be.
+    """
     found = list(_MADE[group]() if group in _MADE else _read(FOLDER / "cases" / f"{group}.yaml"))
     ids = [case.id for case in found]
     if len(set(ids)) < len(ids):
         raise ValueError(f"{group}: two cases have the same id")
-    return found
+    if whole or group not in SAMPLES:
+        return found
+    recorded = {json.loads(line).get("case") for line in (EXPECTED / f"{group}.jsonl").open(encoding="utf-8")}
+    return [case for case in found if case.id in recorded]
 
 
 def _read(path: Path) -> Iterator[Case]:
@@ -124,4 +131,6 @@ def _written() -> Iterator[Case]:
             yield Case(f"{domain}-{number}", ({"whole": answer},), head=head, settings=_WATCHING)
 
 
+SAMPLES: Final = frozenset({"chat", "written"})
+"""Groups of which only those cases are recorded whose verdicts stand clear of every line."""
 _MADE: Final = {"demo": _demo, "chat": _chat, "written": _written}

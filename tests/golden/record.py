@@ -1,15 +1,18 @@
 """Records what the guard does as what is expected: ``python -m tests.golden.record [GROUP …]``.
 
-When that is right, ``tests/golden/__init__.py`` says.
+When that is right, ``tests/golden/__init__.py`` says. ``--compare GROUP`` records nothing: it compares what
+``tests.golden.replay`` printed, on another processor say, with what is expected.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,18 +20,25 @@ from tests.golden import cases, compare, normal
 
 ROOT: Final = Path(__file__).parents[2]
 _MOST_OF_A_LOG: Final = 5_000
-EXPECTED: Final = Path(__file__).parent / "expected"
+SEEDS: Final = range(1, 9)
+"""Of the moves that no recorded case may be turned by; the tests try the first."""
 
 
-def replayed(group: str) -> list[dict[str, Any]]:
-    """What came of the cases of a group, run in a process of its own. Raises RuntimeError, with its log."""
+def replayed(group: str, *options: str) -> list[list[dict[str, Any]]]:
+    """What came of the cases of a group, by case, run in a process of its own. ``options`` are those of
+    ``replay``. Raises RuntimeError, with its log."""
+    return [normal.lines(result) for result in results(group, *options)]
+
+
+def results(group: str, *options: str) -> list[dict[str, Any]]:
+    """The same before it is shortened."""
     environment = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith("GUARDRAIL_") and not name.lower().endswith("_proxy")
     }
     done = subprocess.run(
-        [sys.executable, "-m", "tests.golden.replay", group],
+        [sys.executable, "-m", "tests.golden.replay", group, *options],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -43,21 +53,56 @@ def replayed(group: str) -> list[dict[str, Any]]:
 
 def expected(group: str) -> list[dict[str, Any]]:
     """The recorded lines of a group; none when it has never been recorded."""
-    path = EXPECTED / f"{group}.jsonl"
+    path = cases.EXPECTED / f"{group}.jsonl"
     return list(normal.read(path.read_text(encoding="utf-8"))) if path.exists() else []
 
 
-def record(groups: Sequence[str]) -> None:
-    """Write the expectation of ``groups`` anew, and print what changes. Floats that differ by no more than
-    they may stay as they were, so that a diff shows only what changed."""
-    for group in groups:
+def turned(group: str, stood: Sequence[Sequence[compare.Line]], seed: int, *options: str) -> list[str]:
+    """What differs of ``stood``, floats aside, when the probabilities of the verifier are moved."""
+    moved = replayed(group, "--moved", str(seed), *options)
+    return compare.differences(_joined(stood), _joined(moved), tolerance=math.inf)
+
+
+def _joined(lines: Iterable[Sequence[compare.Line]]) -> list[compare.Line]:
+    return list(chain.from_iterable(lines))
+
+
+def record(groups: Sequence[str]) -> int:
+    """Write the expectation of ``groups``, or of all, anew, and print what changes. Floats that differ by no
+    more than they may stay as they were, so that a diff shows only what changed.
+
+    Cases so near to a line that another processor might turn them are left out of samples; others are named,
+    to be written more clearly. Returns how many of these there are.
+    """
+    near_a_line = 0
+    for group in groups or cases.group_names():
         before = expected(group)
-        now = [line for result in replayed(group) for line in normal.lines(result)]
-        changes = compare.differences(before, now)
+        now = replayed(group, "--all")
+        told = [one for seed in SEEDS for one in turned(group, now, seed, "--all")]
+        near = {one.partition(":")[0] for one in told}
+        if group in cases.SAMPLES:
+            print(f"{group}: {len(near)} of {len(now)} left out: {' '.join(sorted(near))}")  # noqa: T201
+            now = [lines for lines in now if lines[0]["case"] not in near]
+        elif near:
+            print(f"{group}: near a line:", *sorted(set(told)), sep="\n  ")  # noqa: T201
+            near_a_line += len(near)
+        changes = compare.differences(before, _joined(now))
         if changes:
-            (EXPECTED / f"{group}.jsonl").write_text(normal.written(now), encoding="utf-8")
+            (cases.EXPECTED / f"{group}.jsonl").write_text(normal.written(_joined(now)), encoding="utf-8")
         print(f"{group}: {len(changes)} changes", *changes[:20], sep="\n  ")  # noqa: T201
+    return near_a_line
+
+
+def compare_printed(group: str, printed: Iterable[str]) -> int:
+    """Print how the lines of ``tests.golden.replay`` differ from what is expected, and return in how much."""
+    found = _joined(normal.lines(json.loads(line)) for line in printed)
+    told = compare.differences(expected(group), found)
+    count = sum("case" in line for line in found)
+    print(f"{group}: {count} cases, {len(told)} differences", *told, sep="\n  ")  # noqa: T201
+    return len(told)
 
 
 if __name__ == "__main__":
-    record(sys.argv[1:] or cases.group_names())
+    groups = sys.argv[1:]
+    failed = compare_printed(groups[1], sys.stdin) if groups[:1] == ["--compare"] else record(groups)
+    sys.exit(min(failed, 1))

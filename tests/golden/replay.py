@@ -1,10 +1,16 @@
-"""Runs a group: ``python -m tests.golden.replay GROUP`` prints a JSON line with what came of each case."""
+"""Runs a group: ``python -m tests.golden.replay GROUP`` prints a JSON line with what came of each case.
+
+``--moved SEED`` moves every probability of the verifier a little first, as another processor might; ``--all``
+runs the cases too that are left out of a sample for what comes of that.
+"""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import contextlib
 import json
+import random
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -19,6 +25,9 @@ from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import GuardSettings
 from guardrail import Guard, build_judge
+from guardrail.judges.local.combiner import log_odds
+from guardrail.judges.model import Reading, Verifier
+from guardrail.judges.model.runtime import logistic
 from tests.golden.cases import STREAMED_CHARS, Case, Step, load
 from tests.support.llm_server import (
     Behaviour,
@@ -44,6 +53,9 @@ _EVENT_TYPES: Final = {
 }
 _HEADS: Final = ("started", "whole")
 _kept_judges: dict[str, Any] = {}
+_MOVED: Final = 0.6
+"""In log-odds: 0.15 of a probability of a half, 0.07 of one of 0.87. Below 0.05 and above 0.95 it is more
+than any processor that was tried moves one (``python -m benchmarks.instruction_sets``)."""
 
 
 def run(case: Case) -> dict[str, Any]:
@@ -364,13 +376,38 @@ def _told(call: Recorded) -> dict[str, Any]:
     return told
 
 
-def main(group: str) -> None:
+def move_probabilities(seed: int) -> None:
+    """Have the verifier say something else from now on: every probability up or down by ``_MOVED``, which of
+    them by the seed and the pair."""
+    read = Verifier.read
+
+    def moved(self: Verifier, claim: Any, premise: Any) -> Reading:
+        reading = read(self, claim, premise)
+        draw = random.Random(f"{seed} {claim.ids} {premise.ids}")
+
+        def move(p: float) -> float:
+            return logistic(log_odds(p) + draw.choice((-_MOVED, _MOVED)))
+
+        tokens = tuple((start, end, move(mark)) for start, end, mark in reading.tokens)
+        return Reading(move(reading.support), move(reading.contradiction), tokens)
+
+    Verifier.read = moved  # type: ignore[method-assign]
+
+
+def main() -> None:
     """Print a line for each case of the group; logs go to stderr."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("group")
+    parser.add_argument("--moved", type=int, metavar="SEED")
+    parser.add_argument("--all", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.moved is not None:
+        move_probabilities(arguments.moved)
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):
-        for case in load(group):
+        for case in load(arguments.group, whole=arguments.all):
             print(json.dumps(run(case)), file=out)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()
