@@ -507,6 +507,12 @@ class FlaggedCase(OutputEvent):
     rule: str
     score: Probability | None
     claims: tuple[ClaimVerdict, ...]
+    deciding_claim: str | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="The claim_id of the claim that decided; where the score alone decided, of the one that "
+        "weighs most in it. Only in what the webhook gets, and only if it is known.",
+    )
     route: str | None = None
     tenant: str | None = None
     generator_model: str | None = None

@@ -54,12 +54,12 @@ def test_the_list_is_a_table_newest_first(runner: CliRunner, url: str) -> None:
     assert result.exit_code == 0
     head, *rows = result.stdout.splitlines()
     assert head.split() == [
-        *("at", "response", "decision", "rule", "route", "policy", "score", "first", "wrong", "claim")
+        *("at", "response", "decision", "rule", "route", "policy", "score", "deciding", "claim")
     ]
     assert [row.split()[2] for row in rows] == ["r-3", "r-2", "r-1"]
     assert rows[2].split()[:2] == ["2023-11-14", "22:13:21Z"]
     assert rows[2].split()[3:] == [
-        *("block", "contradicted", "support", "default", "0.40", "Returns", "take", "30", "days.")
+        *("block", "verdict", "CONTRADICTED:", "block", "support", "default", "0.40", "Returns", "take", "30", "days.")
     ]
     assert "\\x1b[2Jrule [red]" in rows[0]
     assert "\x1b" not in result.stdout
@@ -101,8 +101,10 @@ def test_show_prints_the_card_by_either_id(runner: CliRunner, url: str) -> None:
     for id_ in ("r-1", "case-1"):
         result = runner.invoke(app, ["cases", "show", id_, "--store", url])
         assert result.exit_code == 0
-        assert "terms.pdf" in result.stdout
         assert "14, not 30" in result.stdout
+        assert "terms.pdf" not in result.stdout
+    result = runner.invoke(app, ["cases", "show", "r-1", "--store", url, "--documents"])
+    assert result.stdout.index("14, not 30") < result.stdout.index("terms.pdf")
     raw = runner.invoke(app, ["cases", "show", "r-1", "--store", url, "--json"])
     assert json.loads(raw.stdout) == json.loads(new_case(1).body)
 
