@@ -33,6 +33,7 @@ from consumers.settings import KafkaSettings
 from consumers.webhook import Webhook
 from guardrail import telemetry
 from guardrail.decisions import deciding_claims
+from guardrail.doctor import is_proof
 from guardrail.errors import CaseStoreError, DecodeError
 from guardrail.events import FlaggedCase, parse_output
 from guardrail.policy import Policy
@@ -144,13 +145,17 @@ class FlaggedSubscriber:
                 for records in batches.values()
                 for each in records
             ]
-            cases = [case for case in found if case is not None]
+            read = [case for case in found if case is not None]
+            cases = [case for case in read if not is_proof(case.case)]
             new = await self._add(cases)
             telemetry.CASES.labels("stored").inc(new)
             telemetry.CASES.labels("known").inc(len(cases) - new)
-            telemetry.CASES.labels("unreadable").inc(len(found) - len(cases))
+            telemetry.CASES.labels("proof").inc(len(read) - len(cases))
+            telemetry.CASES.labels("unreadable").inc(len(found) - len(read))
             await self._commit(consumer, {tp: records[-1].offset + 1 for tp, records in batches.items()})
-            _log.info("flagged.stored", new=new, known=len(cases) - new)
+            _log.info(
+                "flagged.stored", new=new, known=len(cases) - new, proofs_of_doctor=len(read) - len(cases)
+            )
             if new and self._webhook is not None:
                 self._webhook.wake()
 

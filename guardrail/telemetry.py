@@ -132,7 +132,9 @@ OVERLOADS: Final = _counter("overloads", "Times that new responses were turned a
 
 # Flagged cases.
 CASES: Final = _counter(
-    "cases", "Records of flagged cases. outcome: stored, known (stored before), unreadable.", "outcome"
+    "cases",
+    "Records of flagged cases. outcome: stored, known (stored before), proof (of doctor), unreadable.",
+    "outcome",
 )
 WEBHOOK_POSTS: Final = _counter(
     "webhook_posts", "Posts of cases. outcome: sent, failed (tried again later), given_up.", "outcome"

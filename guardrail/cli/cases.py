@@ -253,6 +253,7 @@ async def _rows(
 ) -> tuple[Sequence[CaseRow], int, Collection[str]]:
     """The newest, how many there are of them, and all routes."""
     from consumers.cases import open_store, row_of
+    from guardrail.doctor import is_proof
 
     if url is not None:
         async with open_store(url, _SETTING, create=False) as store:
@@ -261,8 +262,9 @@ async def _rows(
     rows: dict[str, CaseRow] = {}
     async with aclosing(_read(settings)) as cases:
         async for case in cases:
-            row = row_of(case)
-            rows[row.id] = row
+            if not is_proof(case.case):
+                row = row_of(case)
+                rows[row.id] = row
     found = [row for row in rows.values() if wanted.wants(row)]
     newest = heapq.nlargest(limit, found, key=lambda row: row.at_ms)
     return newest, len(found), {row.route for row in rows.values() if row.route is not None}

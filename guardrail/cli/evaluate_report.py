@@ -420,6 +420,8 @@ class Report:
             told.append(
                 f"{before:,} records are of answers that began earlier; read from before with --since"
             )
+        if proofs := self._sources.proofs:
+            told.append(f"{proofs:,} answers are proofs of guardrail doctor; they are left out")
         if self._results is not None and (changed := self._results.changed):
             told.append(
                 f"{len(changed):,} answers changed since they were judged, first {changed[0]}; their old "

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Self
 import typer
 
 from guardrail.cli.sources import KAFKA, records_of
+from guardrail.doctor import is_proof
 from guardrail.offline.assembling import Assembler
 from guardrail.offline.formats import Format, labelled, samples_in
 from guardrail.offline.formats.ragtruth import ANSWERS_FILE
@@ -52,6 +53,8 @@ class Sources:
         self._current: BinaryIO | None = None
         self.begun_before = 0
         """Events of answers that began before the range of a topic."""
+        self.proofs = 0
+        """Answers of a topic that ``guardrail doctor`` sent; they are left out."""
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -114,7 +117,10 @@ class Sources:
             async for record, _ in records:
                 place = f"partition {record.partition.index}, offset {record.offset}"
                 for sample in assembler.add(record.value or b"", place):
-                    yield sample
+                    if isinstance(sample, Sample) and is_proof(sample.response):
+                        self.proofs += 1
+                    else:
+                        yield sample
         for sample in assembler.end():
             yield sample
         self.begun_before += assembler.begun_before

@@ -221,6 +221,7 @@ def _print(replay: Replay, reader: RecordReader, *, as_json: bool) -> None:
         told = replay.told() | {
             "passed_over": {
                 "other_events": passed.others,
+                "proofs_of_doctor": passed.proofs,
                 "repeated": passed.repeated,
                 "results_without_verdict": passed.failed,
                 "unreadable": passed.unreadable,

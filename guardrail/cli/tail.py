@@ -95,8 +95,9 @@ async def _tail(
 def picture_of(
     record: Record, symbols: Symbols, width: int, *, flagged: bool, policies: Iterable[Policy] = ()
 ) -> RenderableType | None:
-    """What is shown of a record: a case's card, a verdict's line, or nothing."""
+    """What is shown of a record: a case's card, a verdict's line, or nothing, as of a proof of the doctor."""
     from guardrail.demo.cases import case_card
+    from guardrail.doctor import is_proof
     from guardrail.errors import DecodeError
     from guardrail.events import FlaggedCase, ResponseVerdict, parse_output
 
@@ -105,7 +106,7 @@ def picture_of(
     except DecodeError as error:
         where = f"{record.partition.index}:{record.offset}"
         return Text(f"record {where} can't be read ({error.reason})", "yellow")
-    if flagged and isinstance(event, FlaggedCase):
+    if flagged and isinstance(event, FlaggedCase) and not is_proof(event):
         return case_card(
             event,
             symbols,

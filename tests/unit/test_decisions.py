@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from guardrail.decisions import deciding_claims, redecide_record
@@ -17,7 +19,10 @@ INVENTED = claim(U, text="That makes €48.00.", findings=(Finding.FIGURE_ABSENT
 NAMED = Rule(name="invented figure", finding=(Finding.FIGURE_ABSENT,), action=Decision.REDACT)
 
 
-def told(*found: dict[str, object], policies: tuple[Policy, ...] = (), **fields: object) -> list[str]:
+TWO = ("verdict UNSUPPORTED: release", "severity >= major: redact")
+
+
+def told(*found: dict[str, Any], policies: tuple[Policy, ...] = (), **fields: Any) -> list[str]:
     verdict = recorded("r", found, **fields)
     return [each.text for each in deciding_claims(verdict, policies)]
 
@@ -25,19 +30,19 @@ def told(*found: dict[str, object], policies: tuple[Policy, ...] = (), **fields:
 def test_the_claim_that_was_redacted_is_named_not_the_first_one_in_doubt() -> None:
     decided = redecide_record(DEFAULT, recorded("r", [claim(), DOUBTFUL, INVENTED]))
     assert (decided.decision, decided.rule) == (Decision.REDACT, REDACTING)
-    fields = {"decision": decided.decision, "rule": decided.rule}
+    fields: dict[str, Any] = {"decision": decided.decision, "rule": decided.rule}
     assert told(claim(), DOUBTFUL, INVENTED, policy=DEFAULT.ref, **fields) == ["That makes €48.00."]
 
 
 def test_a_rule_without_a_name_of_its_own_is_read_from_the_decision_alone() -> None:
     unknown = PolicyRef(name="of another file", version="7", digest="0123456789ab")
-    fields = {"decision": Decision.REDACT, "rule": REDACTING, "policy": unknown}
+    fields: dict[str, Any] = {"decision": Decision.REDACT, "rule": REDACTING, "policy": unknown}
     assert told(DOUBTFUL, INVENTED, **fields) == ["That makes €48.00."]
 
 
 def test_a_rule_that_the_operator_named_is_looked_up_in_the_policy() -> None:
     own = Policy(name="own", rules=(NAMED,))
-    fields = {"decision": Decision.REDACT, "rule": "invented figure", "policy": own.ref}
+    fields: dict[str, Any] = {"decision": Decision.REDACT, "rule": "invented figure", "policy": own.ref}
     assert told(DOUBTFUL, INVENTED, policies=(own,), **fields) == ["That makes €48.00."]
     changed = own.model_copy(update={"flag_below": 0.9})
     assert told(DOUBTFUL, INVENTED, policies=(changed,), **fields) == ["That makes €48.00."]
@@ -45,15 +50,19 @@ def test_a_rule_that_the_operator_named_is_looked_up_in_the_policy() -> None:
 
 
 def test_an_earlier_rule_takes_its_claims_from_a_later_one() -> None:
-    mild = Policy(name="own", rules=("verdict UNSUPPORTED: release", "severity >= major: redact"))
-    fields = {"decision": Decision.REDACT, "rule": "severity >= major: redact", "policy": mild.ref}
+    mild = Policy(name="own", rules=tuple(map(Rule.model_validate, TWO)))
+    fields: dict[str, Any] = {
+        "decision": Decision.REDACT,
+        "rule": "severity >= major: redact",
+        "policy": mild.ref,
+    }
     assert told(INVENTED, DOUBTFUL, policies=(mild,), **fields) == ["You are entitled to 50 % of the fare."]
 
 
 def test_of_a_decision_by_the_score_the_claim_that_costs_it_most_is_first_even_a_supported_one() -> None:
     unsure = claim(S, text="The lid was open.", support=0.54)
     minor = claim(U, text="It is red.", support=0.1, severity=Severity.MINOR)
-    fields = {"decision": Decision.FLAG, "rule": "score < flag_below 0.55"}
+    fields: dict[str, Any] = {"decision": Decision.FLAG, "rule": "score < flag_below 0.55"}
     assert told(minor, claim(X, text="Unchecked."), unsure, **fields) == ["The lid was open.", "It is red."]
 
 
@@ -64,5 +73,5 @@ def test_what_no_claim_decided_names_none(rule: str) -> None:
 
 def test_a_released_answer_has_none_and_an_unverified_claim_decides_by_on_unverified() -> None:
     assert told(DOUBTFUL) == []
-    fields = {"decision": Decision.BLOCK, "rule": "on_unverified: fail_closed"}
+    fields: dict[str, Any] = {"decision": Decision.BLOCK, "rule": "on_unverified: fail_closed"}
     assert told(DOUBTFUL, claim(X, text="Unchecked."), **fields) == ["Unchecked."]
