@@ -25,6 +25,7 @@ from guardrail.demo.board import Card
 from guardrail.demo.views import VERDICT_STYLES, Symbols, finished_card, symbols_for
 from guardrail.events import Decision, Response, ResponseVerdict, Usage, Verdict
 from guardrail.offline.evaluation import OWN_SCORE
+from guardrail.offline.formats import unread_told
 from guardrail.offline.results import EvaluationResult, ScoreSummary, summary_lines, write_line
 from guardrail.policy import Policy
 from guardrail.printable import escape_controls, shorten
@@ -420,6 +421,7 @@ class Report:
             told.append(
                 f"{before:,} records are of answers that began earlier; read from before with --since"
             )
+        told += unread_told(self._sources.unread)
         if proofs := self._sources.proofs:
             told.append(f"{proofs:,} answers are proofs of guardrail doctor; they are left out")
         if self._results is not None and (changed := self._results.changed):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
@@ -17,6 +18,7 @@ from guardrail.doctor import is_proof
 from guardrail.offline.assembling import Assembler
 from guardrail.offline.formats import Format, labelled, samples_in
 from guardrail.offline.formats.ragtruth import ANSWERS_FILE
+from guardrail.offline.formats.values import Unread
 from guardrail.offline.lines import STDIN, beside_the_loop
 from guardrail.offline.results import BadSample, Sample
 from guardrail.offline.truths import LabelsByResponse
@@ -53,6 +55,8 @@ class Sources:
         self._current: BinaryIO | None = None
         self.begun_before = 0
         """Events of answers that began before the range of a topic."""
+        self.unread: Counter[Unread] = Counter()
+        """Values where labels should be, and no label could be read."""
         self.proofs = 0
         """Answers of a topic that ``guardrail doctor`` sent; they are left out."""
 
@@ -98,6 +102,8 @@ class Sources:
             found = self._of_topic(name) if name.startswith(KAFKA) else self._of_file(name, ahead)
             async with aclosing(found) as samples:  # type: ignore[type-var] # both are generators
                 async for sample in samples:
+                    if isinstance(sample, Sample):
+                        self.unread.update(sample.unread)
                     yield labelled(replace(sample, place=f"{where}{sample.place}"), self._labels)
 
     async def _of_file(self, name: str, ahead: int) -> AsyncIterator[Sample | BadSample]:

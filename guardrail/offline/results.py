@@ -37,6 +37,8 @@ class Sample:
     labels: tuple[Label, ...] = ()
     place: str = ""
     """Where it stands, for messages: "line 7", "row 3", "partition 0, offset 12"."""
+    unread: tuple[tuple[str, str], ...] = ()
+    """Where a label should be and none could be read: the fields, and their values fit for a message."""
 
 
 @dataclass(frozen=True, slots=True)
