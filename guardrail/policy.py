@@ -303,9 +303,9 @@ class Policy(BaseModel):
     )
     mode: Mode = Field(
         default="stream",
-        description="hold: nothing is released before the last verdict. stream: each segment is "
-        "released when its claims pass. observe: everything is released at once, and "
-        "verdicts follow.",
+        description="hold: nothing is released before the last verdict, then the whole answer, with "
+        "redactions as the rules say, or nothing. stream: each segment is released when its "
+        "claims pass. observe: everything is released at once, and verdicts follow.",
     )
     rules: tuple[Rule, ...] = Field(
         default_factory=lambda: tuple(Rule.model_validate(rule) for rule in DEFAULT_RULES),

@@ -124,7 +124,7 @@ def asyncapi_document(topics: Mapping[str, str]) -> dict[str, Any]:
         ),
         "labels": (
             topics["labels"],
-            "What people say of claims and responses; read by tune and replay, not by the guard.",
+            "Labels: people's verdicts on claims and responses; read by tune and replay, not by the guard.",
             [event_type(Label)],
         ),
     }

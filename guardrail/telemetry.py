@@ -142,6 +142,7 @@ WEBHOOK_POSTS: Final = _counter(
 
 # Configuration.
 RELOADS: Final = _counter("config_reloads", "Reloads. outcome: ok, unchanged or failed.", "outcome")
+KAFKA_AWAY: Final = _gauge("kafka_away", "1 while no broker of Kafka answers, else 0.")
 RELOAD_FAILED: Final = _gauge(
     "config_reload_failed", "1 while the latest reload failed and the former policies hold, else 0."
 )

@@ -76,7 +76,7 @@ def replay_command(
             "--labels",
             metavar="FILE|kafka:TOPIC",
             show_default="those in results",
-            help="What people say of the answers: 'label' events, one a line, or kafka: for "
+            help="People's verdicts on the answers: 'label' events, one a line, or kafka: for "
             "kafka.topics.labels. Wrongful blocks and misses are told then.",
         ),
     ] = None,

@@ -86,7 +86,7 @@ class EvaluationResult(Event):
     )
     verdict: ResponseVerdict | None = Field(default=None, description="null if there was an error.")
     scores: Mapping[str, ScoreValue] = Field(default_factory=dict, description="By name of the score.")
-    labels: tuple[Label, ...] = Field(default=(), description="What people say of the answer.")
+    labels: tuple[Label, ...] = Field(default=(), description="People's verdicts on the answer.")
     explanation: str | None = Field(
         default=None, description="The reason of the result in words, if asked for."
     )
