@@ -157,7 +157,7 @@ class Reloader:
                     "config.reload_failed",
                     path=str(self._path),
                     errors=_told(error),
-                    remedy="mend the file; until then the former policies hold",
+                    remedy="correct the file; until then the former policies apply",
                 )
                 if isinstance(error, ConfigError):
                     raise

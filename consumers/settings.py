@@ -206,7 +206,8 @@ class Topics(BaseModel):
     )
     labels: TopicName = Field(
         default="rag.labels",
-        description="What people say of claims and responses, for tune and replay; the guard needs it not.",
+        description="Labels: people's verdicts on claims and responses, for tune and replay; the guard "
+        "doesn't need it.",
     )
 
     @model_validator(mode="after")

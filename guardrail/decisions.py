@@ -11,11 +11,21 @@ and time limits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
-from guardrail.events import ClaimVerdict, Decision, Interruption, ResponseVerdict, SegmentKind
-from guardrail.policy import FailPolicy, OnIncomplete, Policy
-from guardrail.scoring import ScoreKeeper
+from guardrail.events import (
+    ClaimVerdict,
+    Decision,
+    FlaggedCase,
+    Interruption,
+    PolicyRef,
+    ResponseVerdict,
+    SegmentKind,
+    Verdict,
+)
+from guardrail.policy import ON_UNVERIFIED, SCORE_BELOW, FailPolicy, OnIncomplete, Policy, Rule
+from guardrail.scoring import ScoreKeeper, lost
 
 # Looking up a module-level name is faster than a member of an enumeration.
 _RELEASE, _BLOCK = Decision.RELEASE, Decision.BLOCK
@@ -162,3 +172,61 @@ def by_segment(claims: Sequence[ClaimVerdict]) -> list[JudgedSegment]:
     for claim in claims:
         found.setdefault(claim.segment, []).append(claim)
     return [(None, found[segment]) for segment in sorted(found)]
+
+
+def deciding_claims(
+    decided: ResponseVerdict | FlaggedCase, policies: Iterable[Policy] = ()
+) -> tuple[ClaimVerdict, ...]:
+    """The claims that the decision was about, the one that decided first.
+
+    Those that the deciding rule matches, in text order; of a decision by the score alone, those that cost it
+    anything, the dearest first. None of a decision that no claim made (the text ended early, a segment's
+    kind), or by a rule that can't be known. ``policies`` are those at hand; without the one that was applied
+    the rule is read from its name, which says the conditions unless the operator named it.
+    """
+    policy = _applied(decided.policy, policies)
+    return claims_decided_by(decided.decision, decided.rule, decided.claims, policy)
+
+
+def claims_decided_by(
+    decision: Decision, rule: str, claims: Sequence[ClaimVerdict], policy: Policy | None
+) -> tuple[ClaimVerdict, ...]:
+    """As ``deciding_claims``, of a decision by ``policy``; None: not at hand."""
+    if decision is _RELEASE:
+        return ()
+    if decided_by_score(rule):
+        by = policy or _shipped()
+
+        def cost(claim: ClaimVerdict) -> float:
+            return lost(claim.severity, claim.verdict, claim.support, by.score, by.weights, by.credits)
+
+        return tuple(sorted((claim for claim in claims if cost(claim) > 0.0), key=cost, reverse=True))
+    if rule.startswith(ON_UNVERIFIED):
+        return tuple(claim for claim in claims if claim.verdict is Verdict.UNVERIFIED)
+    if policy is not None:
+        found = tuple(claim for claim in claims if policy.decide_claim(claim) == (decision, rule))
+        if found:
+            return found
+    try:
+        told = Rule.model_validate(rule)
+    except ValueError:
+        return ()
+    return tuple(claim for claim in claims if claim.verdict is not Verdict.UNVERIFIED and told.matches(claim))
+
+
+def decided_by_score(rule: str) -> bool:
+    """Whether a decision by this rule was about the score of the whole response."""
+    return rule.startswith(SCORE_BELOW)
+
+
+@cache
+def _shipped() -> Policy:
+    """The policy that holds where nobody wrote one."""
+    return Policy()
+
+
+def _applied(ref: PolicyRef, policies: Iterable[Policy]) -> Policy | None:
+    """The policy that was applied; else, as it may have changed since, the one that has its name now."""
+    known = [*policies, _shipped()]
+    same = next((policy for policy in known if policy.ref.digest == ref.digest), None)
+    return same or next((policy for policy in known if policy.name == ref.name), None)

@@ -11,7 +11,15 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 
 from guardrail.errors import DecodeError
 
@@ -35,6 +43,57 @@ class Verdict(StrEnum):
     UNSUPPORTED = "UNSUPPORTED"
     CONTRADICTED = "CONTRADICTED"
     UNVERIFIED = "UNVERIFIED"
+
+
+_YES: Final = frozenset({"yes", "y", "true", "t", "1"})
+_NO: Final = frozenset({"no", "n", "false", "f", "0"})
+_SAID: Final = {
+    **{verdict.value.lower().replace("_", " "): verdict for verdict in Verdict},
+    **dict.fromkeys(
+        (
+            *("right", "correct", "accurate", "good", "ok", "okay", "pass", "passed", "valid", "accept"),
+            *("accepted", "approved", "faithful", "grounded", "factual", "entailment", "thumbs up", "👍"),
+        ),
+        Verdict.SUPPORTED,
+    ),
+    **dict.fromkeys(("partial", "partially", "partly", "partly right"), Verdict.PARTIALLY_SUPPORTED),
+    **dict.fromkeys(
+        (
+            *("wrong", "incorrect", "inaccurate", "bad", "not ok", "fail", "failed", "invalid", "reject"),
+            *("rejected", "unfaithful", "ungrounded", "not supported", "hallucinated", "hallucination"),
+            *("baseless", "neutral", "thumbs down", "👎"),
+        ),
+        Verdict.UNSUPPORTED,
+    ),
+    **dict.fromkeys(("contradiction", "contradictory", "refuted", "conflict"), Verdict.CONTRADICTED),
+    **dict.fromkeys(("unsure", "unknown", "unclear", "idk"), Verdict.UNVERIFIED),
+}
+KNOWN_WORDS: Final = (
+    "right, wrong, correct, incorrect, good, bad, yes, no, true, false, 1, 0, pass, fail, partial, unsure "
+    "and the verdicts themselves"
+)
+"""What messages name of the words that are read."""
+
+
+def verdict_said(value: Any, *, of_error: bool = False) -> Verdict | None:
+    """The verdict that a person's word stands for: 1, true, yes and right are SUPPORTED. None if it is none.
+
+    ``of_error``: the word answers whether there is an error, so that yes says UNSUPPORTED; words that say
+    what the answer is, such as wrong and hallucinated, mean the same there.
+    """
+    if isinstance(value, (bool, int, float)):
+        value = "1" if value == 1 else "0" if value == 0 else ""
+    if not isinstance(value, str):
+        return None
+    word = " ".join(value.replace("_", " ").replace("-", " ").lower().split())
+    if word in _YES or word in _NO:
+        return Verdict.SUPPORTED if (word in _YES) is not of_error else Verdict.UNSUPPORTED
+    return _SAID.get(word)
+
+
+def _as_verdict(value: Any) -> Any:
+    said = verdict_said(value)
+    return value if said is None else said
 
 
 class Severity(StrEnum):
@@ -507,6 +566,12 @@ class FlaggedCase(OutputEvent):
     rule: str
     score: Probability | None
     claims: tuple[ClaimVerdict, ...]
+    deciding_claim: str | None = Field(
+        default=None,
+        exclude_if=lambda value: value is None,
+        description="The claim_id of the claim that decided; where the score alone decided, of the one that "
+        "weighs most in it. Only in what the webhook gets, and only if it is known.",
+    )
     route: str | None = None
     tenant: str | None = None
     generator_model: str | None = None
@@ -544,8 +609,9 @@ class Label(Event):
     span: Span | None = Field(
         default=None, description="The words it is about: code points of the response's text."
     )
-    verdict: Verdict = Field(
-        description="What is right. UNVERIFIED: the labeller could not say, so it counts for nothing."
+    verdict: Annotated[Verdict, BeforeValidator(_as_verdict)] = Field(
+        description="What is right. UNVERIFIED: the labeller could not say, so it counts for nothing. Words "
+        "that say the same, such as right and wrong, are read too."
     )
     severity: Severity | None = Field(
         default=None, description="How much it costs if it is wrong, where it differs from the guard's view."

@@ -275,6 +275,9 @@ DEFAULT_RULES: Final = (
     "finding checked_in_part and severity >= normal: flag",
 )
 
+SCORE_BELOW: Final = "score < "
+ON_UNVERIFIED: Final = "on_unverified: "
+"""How the names of the rules begin that are about the score, and about claims without a verdict."""
 
 WITHHELD: Final = "This answer was withheld because it could not be verified against the source documents."
 UNAVAILABLE: Final = "This answer was withheld because it could not be checked. Please try again later."
@@ -300,9 +303,9 @@ class Policy(BaseModel):
     )
     mode: Mode = Field(
         default="stream",
-        description="hold: nothing is released before the last verdict. stream: each segment is "
-        "released when its claims pass. observe: everything is released at once, and "
-        "verdicts follow.",
+        description="hold: nothing is released before the last verdict, then the whole answer, with "
+        "redactions as the rules say, or nothing. stream: each segment is released when its "
+        "claims pass. observe: everything is released at once, and verdicts follow.",
     )
     rules: tuple[Rule, ...] = Field(
         default_factory=lambda: tuple(Rule.model_validate(rule) for rule in DEFAULT_RULES),
@@ -516,7 +519,7 @@ class Policy(BaseModel):
     @property
     def unverified_rule(self) -> str:
         """The name of the rule that decides a claim without a verdict."""
-        return f"on_unverified: {self.on_unverified}"
+        return f"{ON_UNVERIFIED}{self.on_unverified}"
 
     def decide_claim(self, claim: ClaimVerdict) -> tuple[Decision, str]:
         """What happens to this claim's segment, and the rule that decided it."""
@@ -532,9 +535,9 @@ class Policy(BaseModel):
         if score is None:
             return Decision.RELEASE, "nothing to check"
         if score < self.block_below:
-            return Decision.BLOCK, f"score < block_below {self.block_below:g}"
+            return Decision.BLOCK, f"{SCORE_BELOW}block_below {self.block_below:g}"
         if score < self.flag_below:
-            return Decision.FLAG, f"score < flag_below {self.flag_below:g}"
+            return Decision.FLAG, f"{SCORE_BELOW}flag_below {self.flag_below:g}"
         return Decision.RELEASE, "score and rules passed"
 
 

@@ -61,8 +61,11 @@ class _Generator(GenerateJsonSchema):
         return False
 
     def field_is_required(self, field: Any, total: bool) -> bool:
-        """Outputs have every field, so that readers need no defaults of their own."""
-        return self.mode == "serialization" or super().field_is_required(field, total)
+        """Outputs have every field, so that readers need no defaults of their own; but for those that the
+        guard leaves out.
+        """
+        left_out = field.get("serialization_exclude_if") is not None
+        return (self.mode == "serialization" and not left_out) or super().field_is_required(field, total)
 
     def tuple_schema(self, schema: Any) -> JsonSchemaValue:
         """A tuple of equal members as an ``items`` array: ``prefixItems`` does not exist in draft 7."""
@@ -121,7 +124,7 @@ def asyncapi_document(topics: Mapping[str, str]) -> dict[str, Any]:
         ),
         "labels": (
             topics["labels"],
-            "What people say of claims and responses; read by tune and replay, not by the guard.",
+            "Labels: people's verdicts on claims and responses; read by tune and replay, not by the guard.",
             [event_type(Label)],
         ),
     }

@@ -49,6 +49,20 @@ _CREDIT: Final[Mapping[Formula, Callable[[Verdict, float | None, Mapping[Verdict
 }
 
 
+def lost(
+    severity: Severity,
+    verdict: Verdict,
+    support: float | None,
+    formula: Formula,
+    weights: Mapping[Severity, float],
+    credits: Mapping[Verdict, float],
+) -> float:
+    """How much of its weight a claim costs the score: 0 if it has full credit, or was not checked."""
+    if verdict is Verdict.UNVERIFIED:
+        return 0.0
+    return weights[severity] * (1.0 - _CREDIT[formula](verdict, support, credits))
+
+
 class ScoreKeeper:
     """The running score: claims are added one at a time, in constant time and memory."""
 

@@ -132,7 +132,9 @@ OVERLOADS: Final = _counter("overloads", "Times that new responses were turned a
 
 # Flagged cases.
 CASES: Final = _counter(
-    "cases", "Records of flagged cases. outcome: stored, known (stored before), unreadable.", "outcome"
+    "cases",
+    "Records of flagged cases. outcome: stored, known (stored before), proof (of doctor), unreadable.",
+    "outcome",
 )
 WEBHOOK_POSTS: Final = _counter(
     "webhook_posts", "Posts of cases. outcome: sent, failed (tried again later), given_up.", "outcome"
@@ -140,6 +142,7 @@ WEBHOOK_POSTS: Final = _counter(
 
 # Configuration.
 RELOADS: Final = _counter("config_reloads", "Reloads. outcome: ok, unchanged or failed.", "outcome")
+KAFKA_AWAY: Final = _gauge("kafka_away", "1 while no broker of Kafka answers, else 0.")
 RELOAD_FAILED: Final = _gauge(
     "config_reload_failed", "1 while the latest reload failed and the former policies hold, else 0."
 )

@@ -115,10 +115,10 @@ ROWS: Final[dict[str, list[Panel]]] = {
         Panel("Rules that decided", {"{{rule}}": rate("guardrail_decisions_total", "rule")}, "ops"),
         Panel("Exact findings", {"{{finding}}": rate("guardrail_findings_total", "finding")}, "ops"),
         Panel(
-            "Not checked, or checked by less",
+            "Not checked, or judged by less than the whole judge",
             {
                 "not checked: {{reason}}": rate("guardrail_unverified_total", "reason"),
-                "by less: {{reason}}": rate("guardrail_degraded_total", "reason"),
+                "degraded: {{reason}}": rate("guardrail_degraded_total", "reason"),
             },
             "ops",
         ),

@@ -10,7 +10,6 @@ from consumers.cases.store import (
     NewCase,
     WebhookState,
     check_store,
-    first_wrong_claim,
     open_store,
     row_of,
 )
@@ -23,7 +22,6 @@ __all__ = [
     "NewCase",
     "WebhookState",
     "check_store",
-    "first_wrong_claim",
     "open_store",
     "row_of",
 ]

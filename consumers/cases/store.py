@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from guardrail.errors import CaseStoreError, ConfigError
-from guardrail.events import Decision, FlaggedCase, Verdict
+from guardrail.events import Decision, FlaggedCase
 from guardrail.printable import shorten
 
 SCHEMA_VERSION: Final = 1
@@ -25,7 +25,9 @@ COLUMNS: Final = (
     "id, response_id, at_ms, decision, rule, route, tenant, policy, score, wrong_claim, webhook, attempts, "
     "webhook_error"
 )
-"""Those of ``CaseRow``, in its order."""
+"""Those of ``CaseRow``, in its order. ``wrong_claim`` holds the text of the deciding claim: it has this name
+in stores that are in use.
+"""
 _MAX_CLAIM: Final = 500
 _SQLITE: Final = "sqlite:///"
 _POSTGRES: Final = ("postgresql://", "postgres://")
@@ -43,11 +45,14 @@ class WebhookState(StrEnum):
 
 
 class NewCase(NamedTuple):
-    """A case as it was read: the event, its bytes, and its time in milliseconds since 1970."""
+    """A case as it was read: the event, its bytes, its time in milliseconds since 1970, and the text of the
+    claim that decided, as far as it is known which that is.
+    """
 
     case: FlaggedCase
     body: bytes
     at_ms: int
+    deciding_claim: str | None = None
 
 
 class DueCase(NamedTuple):
@@ -71,7 +76,7 @@ class CaseRow:
     tenant: str | None
     policy: str
     score: float | None
-    wrong_claim: str | None
+    deciding_claim: str | None
     webhook: str = WebhookState.NONE
     attempts: int = 0
     webhook_error: str | None = None
@@ -136,16 +141,9 @@ class CaseStore(Protocol):
     async def aclose(self) -> None: ...
 
 
-def first_wrong_claim(case: FlaggedCase) -> str | None:
-    """The first claim, in the order of the text, that is not SUPPORTED, shortened."""
-    wrong = (claim.text for claim in case.claims if claim.verdict is not Verdict.SUPPORTED)
-    text = next(wrong, None)
-    return None if text is None else shorten(text, _MAX_CLAIM)
-
-
 def row_of(new: NewCase) -> CaseRow:
     """What is listed of a case that was just read."""
-    case = new.case
+    case, claim = new.case, new.deciding_claim
     return CaseRow(
         id=_text(case.id),
         response_id=_text(case.response_id),
@@ -156,7 +154,7 @@ def row_of(new: NewCase) -> CaseRow:
         tenant=_optional(case.tenant),
         policy=_text(case.policy.name),
         score=case.score,
-        wrong_claim=_optional(first_wrong_claim(case)),
+        deciding_claim=None if claim is None else _text(shorten(claim, _MAX_CLAIM)),
     )
 
 

@@ -17,6 +17,7 @@ from aiokafka.errors import KafkaError
 from consumers.kafka.client import quiet_while
 from consumers.kafka.workarounds import ask_for_metadata
 from consumers.settings import KafkaSettings
+from guardrail import telemetry
 from guardrail.log_events import EventLog
 
 _EVERY_S: Final = 3.0
@@ -71,6 +72,7 @@ class KafkaWatch:
         """Ask once, and tell what has changed."""
         began = time.monotonic()
         answers = await self._answers()
+        telemetry.KAFKA_AWAY.set(not answers)
         if answers and self.away:
             self._come_back()
         elif not answers and not self.away:

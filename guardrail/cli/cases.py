@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _SETTING: Final = "flagged.store"
 _FILTERS: Final = "Filters"
 _MAX_NAMED: Final = 20
-_COLUMNS: Final = ("at", "response", "decision", "rule", "route", "policy", "score", "first wrong claim")
+_COLUMNS: Final = ("at", "response", "decision", "rule", "route", "policy", "score", "deciding claim")
 _CELL: Final = 60
 
 cases_app = typer.Typer(
@@ -56,7 +56,9 @@ SHOW_EPILOG = """[bold]Examples[/]
 
 guardrail cases show 3f9b2c --store sqlite:///cases.db
 
-guardrail cases show 3f9b2c --bootstrap-servers localhost:9092 --json | jq .claims"""
+guardrail cases show 3f9b2c --bootstrap-servers localhost:9092 --documents --full
+
+guardrail cases show 3f9b2c --json | jq .claims"""
 
 LABEL_EPILOG = """[bold]Examples[/]
 
@@ -88,7 +90,8 @@ def list_command(
 ) -> None:
     """Print a table of the cases, newest first.
 
-    It shows the first wrong claim of each, which is text of an answer.
+    It shows of each the claim that decided, which is text of an answer; where the score alone decided, the
+    claim that weighs most in it. What guardrail doctor sent as a proof is no case.
     """
     from consumers.cases import CaseFilter
     from guardrail.events import Decision
@@ -121,9 +124,12 @@ def show_command(
     as_json: Annotated[
         bool, typer.Option("--json", help="The event as the guard wrote it; controls escaped.")
     ] = False,
+    documents: Annotated[
+        bool, typer.Option("--documents", help="Print the documents too, below the rest.")
+    ] = False,
     full: Annotated[bool, typer.Option("--full", help="Cut no text, however long.")] = False,
 ) -> None:
-    """Print one case: question, documents, answer, and each claim with its verdict, evidence and reason."""
+    """Print one case: question, answer, the claim that decided, and every other with verdict and evidence."""
     from guardrail.demo.cases import MOST_CHARS, case_card
     from guardrail.demo.views import symbols_for
     from guardrail.events import FlaggedCase, parse_output
@@ -143,8 +149,10 @@ def show_command(
         min(console.width, MAX_WIDTH),
         at_ms=row.at_ms,
         whole=True,
+        documents=documents,
         most_chars=None if full else MOST_CHARS,
         remedy="; --full",
+        policies=settings.policies.values(),
     )
     console.print(card)
 
@@ -189,7 +197,7 @@ def label_command(
     case = parse_output(_found(settings, url, id_)[1])
     assert isinstance(case, FlaggedCase)  # noqa: S101 - nothing else is stored
     claims = {each.claim_id: each for each in case.claims}
-    claims |= {str(number): each for number, each in enumerate(case.claims, start=1)}
+    claims |= {str(each.index + 1): each for each in case.claims}
     if claim is not None and claim not in claims:
         raise typer.BadParameter(
             f"{claim!r} is no claim of the case, which has {len(case.claims)}; give a number or an id",
@@ -245,6 +253,7 @@ async def _rows(
 ) -> tuple[Sequence[CaseRow], int, Collection[str]]:
     """The newest, how many there are of them, and all routes."""
     from consumers.cases import open_store, row_of
+    from guardrail.doctor import is_proof
 
     if url is not None:
         async with open_store(url, _SETTING, create=False) as store:
@@ -253,8 +262,9 @@ async def _rows(
     rows: dict[str, CaseRow] = {}
     async with aclosing(_read(settings)) as cases:
         async for case in cases:
-            row = row_of(case)
-            rows[row.id] = row
+            if not is_proof(case.case):
+                row = row_of(case)
+                rows[row.id] = row
     found = [row for row in rows.values() if wanted.wants(row)]
     newest = heapq.nlargest(limit, found, key=lambda row: row.at_ms)
     return newest, len(found), {row.route for row in rows.values() if row.route is not None}
@@ -277,7 +287,7 @@ async def _find(settings: GuardSettings, url: str | None, id_: str) -> tuple[Cas
 def _read(settings: GuardSettings) -> AsyncGenerator[NewCase, None]:
     from consumers.flagged import read_cases
 
-    return read_cases(settings.kafka)
+    return read_cases(settings.kafka, tuple(settings.policies.values()))
 
 
 def _unknown_route(route: str, routes: Collection[str]) -> str:
@@ -326,5 +336,5 @@ def _cells(row: CaseRow) -> tuple[str, ...]:
         one_line(row.route or "-", _CELL),
         one_line(row.policy, _CELL),
         score(row.score),
-        one_line(row.wrong_claim or "-", 2 * _CELL),
+        one_line(row.deciding_claim or "-", 2 * _CELL),
     )

@@ -41,7 +41,7 @@ guardrail doctor -b kafka:9092 --no-prove --json
 
 The proof writes three answers to the input topic, with the route 'guardrail-doctor', and reads what the guard
 delivers: its user needs to write to the one and to read the other, which the guard itself needn't. They are
-among the verdicts, and those withheld among the flagged cases."""
+no cases: guardrail flagged, cases list, tail --flagged and replay leave them out."""
 
 _WORDS: Final = {"ok": "ok  ", "warn": "warn", "fail": "FAIL", "skip": "-   "}
 _STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}

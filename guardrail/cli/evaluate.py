@@ -182,7 +182,7 @@ def evaluate_command(
             "--labels",
             metavar="FILE",
             show_default=False,
-            help="What people say of the answers: a label a line.",
+            help="Labels: people's verdicts on the answers, one a line.",
         ),
     ] = None,
     out: Annotated[

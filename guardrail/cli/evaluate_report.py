@@ -20,10 +20,12 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.text import Text
 
 from guardrail.cli.terminal import discard
+from guardrail.decisions import deciding_claims
 from guardrail.demo.board import Card
 from guardrail.demo.views import VERDICT_STYLES, Symbols, finished_card, symbols_for
-from guardrail.events import ClaimVerdict, Decision, Response, ResponseVerdict, Usage, Verdict
+from guardrail.events import Decision, Response, ResponseVerdict, Usage, Verdict
 from guardrail.offline.evaluation import OWN_SCORE
+from guardrail.offline.formats import unread_told
 from guardrail.offline.results import EvaluationResult, ScoreSummary, summary_lines, write_line
 from guardrail.policy import Policy
 from guardrail.printable import escape_controls, shorten
@@ -72,18 +74,7 @@ def row(verdict: ResponseVerdict) -> Text:
     return text
 
 
-def cause(verdict: ResponseVerdict, policy: Policy | None) -> ClaimVerdict | None:
-    """The claim that the deciding rule was about; for a rule about the score, the claim that hurt it most."""
-    if policy is not None:
-        for claim in verdict.claims:
-            if policy.decide_claim(claim) == (verdict.decision, verdict.rule):
-                return claim
-    doubtful = [claim for claim in verdict.claims if claim.verdict is not Verdict.SUPPORTED]
-    hurt = {claim.claim_id: (1.0 - (claim.support or 0.0)) * claim.severity.rank for claim in doubtful}
-    return max(doubtful, key=lambda claim: hurt[claim.claim_id], default=None)
-
-
-def why(verdict: ResponseVerdict, policy: Policy | None, symbols: Symbols, width: int) -> Text:
+def why(verdict: ResponseVerdict, policies: Iterable[Policy], symbols: Symbols, width: int) -> Text:
     """Rule, claim and reason of a decision, a line each of at most ``width`` characters, after a line break.
 
     Empty for a response that is simply released.
@@ -91,9 +82,8 @@ def why(verdict: ResponseVerdict, policy: Policy | None, symbols: Symbols, width
     text = Text()
     if verdict.decision is Decision.RELEASE:
         return text
-    claim = cause(verdict, policy)
     told = [("rule", verdict.rule, "")]
-    if claim is not None:
+    for claim in deciding_claims(verdict, policies)[:1]:
         mark = f"{symbols.verdicts[claim.verdict]} {claim.text}"
         told += [("claim", mark, VERDICT_STYLES[claim.verdict]), ("reason", claim.reasoning, "")]
     for name, value, style in told:
@@ -282,7 +272,7 @@ class Report:
         """Whether results are kept in ``kept``, for those who want all of them at the end."""
         self.kept: list[EvaluationResult] = []
         self._router = router
-        self._policies = {policy.name: policy for policy in router.policies} if router else {}
+        self._policies = tuple(router.policies) if router else ()
         self._show = show
         self._sources = sources
         self._scores = {name: _Mean() for name in scores}
@@ -361,8 +351,7 @@ class Report:
     def _keep(self, verdict: ResponseVerdict) -> None:
         """Keep the row if it is among the worst so far; what has no score comes after all that have one."""
         score = _NO_SCORE if verdict.score is None else verdict.score
-        policy = self._policies.get(verdict.policy.name)
-        text = row(verdict) + why(verdict, policy, self._symbols, self._width)
+        text = row(verdict) + why(verdict, self._policies, self._symbols, self._width)
         kept = (-score, -self.totals.responses, text)
         if len(self._worst) < MAX_ROWS:
             heapq.heappush(self._worst, kept)
@@ -432,6 +421,9 @@ class Report:
             told.append(
                 f"{before:,} records are of answers that began earlier; read from before with --since"
             )
+        told += unread_told(self._sources.unread)
+        if proofs := self._sources.proofs:
+            told.append(f"{proofs:,} answers are proofs of guardrail doctor; they are left out")
         if self._results is not None and (changed := self._results.changed):
             told.append(
                 f"{len(changed):,} answers changed since they were judged, first {changed[0]}; their old "
@@ -457,4 +449,6 @@ class Report:
         self.cards += 1
         card = Card(response, response.answer, list(verdict.claims), verdict=verdict)
         width = min(_MOST_WIDE, self._table.width)
-        self._table.print(finished_card(card, verdict, self._symbols, width, delivered=False))
+        self._table.print(
+            finished_card(card, verdict, self._symbols, width, delivered=False, policies=self._policies)
+        )

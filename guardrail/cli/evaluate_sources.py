@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
@@ -13,9 +14,11 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Self
 import typer
 
 from guardrail.cli.sources import KAFKA, records_of
+from guardrail.doctor import is_proof
 from guardrail.offline.assembling import Assembler
 from guardrail.offline.formats import Format, labelled, samples_in
 from guardrail.offline.formats.ragtruth import ANSWERS_FILE
+from guardrail.offline.formats.values import Unread
 from guardrail.offline.lines import STDIN, beside_the_loop
 from guardrail.offline.results import BadSample, Sample
 from guardrail.offline.truths import LabelsByResponse
@@ -52,6 +55,10 @@ class Sources:
         self._current: BinaryIO | None = None
         self.begun_before = 0
         """Events of answers that began before the range of a topic."""
+        self.unread: Counter[Unread] = Counter()
+        """Values where labels should be, and no label could be read."""
+        self.proofs = 0
+        """Answers of a topic that ``guardrail doctor`` sent; they are left out."""
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -95,6 +102,8 @@ class Sources:
             found = self._of_topic(name) if name.startswith(KAFKA) else self._of_file(name, ahead)
             async with aclosing(found) as samples:  # type: ignore[type-var] # both are generators
                 async for sample in samples:
+                    if isinstance(sample, Sample):
+                        self.unread.update(sample.unread)
                     yield labelled(replace(sample, place=f"{where}{sample.place}"), self._labels)
 
     async def _of_file(self, name: str, ahead: int) -> AsyncIterator[Sample | BadSample]:
@@ -114,7 +123,10 @@ class Sources:
             async for record, _ in records:
                 place = f"partition {record.partition.index}, offset {record.offset}"
                 for sample in assembler.add(record.value or b"", place):
-                    yield sample
+                    if isinstance(sample, Sample) and is_proof(sample.response):
+                        self.proofs += 1
+                    else:
+                        yield sample
         for sample in assembler.end():
             yield sample
         self.begun_before += assembler.begun_before

@@ -1,4 +1,4 @@
-"""``guardrail labels``: what people say of answers, checked, and given to other tools."""
+"""``guardrail labels``: people's verdicts on answers, checked, and given to other tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 labels_app = typer.Typer(
     no_args_is_help=True,
-    help="Check what people say of answers, and give it to Ragas, Langfuse or Phoenix.",
+    help="Check labels, people's verdicts on answers, and give them to Ragas, Langfuse or Phoenix.",
     rich_markup_mode="rich",
 )
 
@@ -67,9 +67,11 @@ def check_command(
         print_error(f"{place}: {problem}")
     if len(problems) > _MOST_SHOWN:
         print_error(f"and {len(problems) - _MOST_SHOWN} more")
+    from guardrail.demo.views import counted
+
     console = out()
     responses = len({label.response_id for label in labels})
-    console.print(f"{len(labels):,} labels on {responses:,} responses", soft_wrap=True)
+    console.print(f"{counted(len(labels), 'label')} on {counted(responses, 'response')}", soft_wrap=True)
     for verdict, count in sorted(Counter(label.verdict.value for label in labels).items()):
         console.print(f"  {verdict:<20} {count:,}", soft_wrap=True)
     if problems:

@@ -76,7 +76,7 @@ def replay_command(
             "--labels",
             metavar="FILE|kafka:TOPIC",
             show_default="those in results",
-            help="What people say of the answers: 'label' events, one a line, or kafka: for "
+            help="People's verdicts on the answers: 'label' events, one a line, or kafka: for "
             "kafka.topics.labels. Wrongful blocks and misses are told then.",
         ),
     ] = None,
@@ -221,6 +221,7 @@ def _print(replay: Replay, reader: RecordReader, *, as_json: bool) -> None:
         told = replay.told() | {
             "passed_over": {
                 "other_events": passed.others,
+                "proofs_of_doctor": passed.proofs,
                 "repeated": passed.repeated,
                 "results_without_verdict": passed.failed,
                 "unreadable": passed.unreadable,

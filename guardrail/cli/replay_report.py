@@ -35,6 +35,7 @@ def print_replay(replay: Replay, passed: Passed) -> None:
     )
     for what, count in (
         ("events of other types passed over", passed.others),
+        ("records of guardrail doctor's proofs left out", passed.proofs),
         ("records repeated, counted once", passed.repeated),
         ("results without a verdict left out", passed.failed),
         ("that can't be read left out", passed.unreadable),

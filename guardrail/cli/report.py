@@ -64,7 +64,7 @@ def report_command(
             "--labels",
             metavar="FILE",
             show_default="those in the results",
-            help="What people say of the answers: a label a line, added to those in the results.",
+            help="Labels: people's verdicts on the answers, one a line, added to those in the results.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report's figures as JSON too.")] = False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from consumers.transport import Record
     from guardrail.demo.views import Symbols
     from guardrail.events import ResponseVerdict
+    from guardrail.policy import Policy
 
 EPILOG = """[bold]Examples[/]
 
@@ -55,10 +57,18 @@ def tail_command(
     settings = settings_from(config, {"kafka": {"bootstrap_servers": bootstrap_servers}})
     replace_unencodable()
     with suppress(KeyboardInterrupt):
-        asyncio.run(_tail(settings.kafka, since_ms, number, flagged=flagged))
+        policies = settings.policies.values()
+        asyncio.run(_tail(settings.kafka, since_ms, number, flagged=flagged, policies=policies))
 
 
-async def _tail(settings: KafkaSettings, since_ms: int | None, number: int | None, *, flagged: bool) -> None:
+async def _tail(
+    settings: KafkaSettings,
+    since_ms: int | None,
+    number: int | None,
+    *,
+    flagged: bool,
+    policies: Iterable[Policy],
+) -> None:
     from consumers.reading import Range, open_topic
     from guardrail.demo.views import symbols_for
 
@@ -72,7 +82,9 @@ async def _tail(settings: KafkaSettings, since_ms: int | None, number: int | Non
         err().print(Text("waiting for what comes; Ctrl-C ends it", "dim"))
         async with aclosing(reader.follow()) as records:
             async for record in records:
-                picture = picture_of(record, symbols, min(console.width, MAX_WIDTH), flagged=flagged)
+                picture = picture_of(
+                    record, symbols, min(console.width, MAX_WIDTH), flagged=flagged, policies=policies
+                )
                 if picture is not None:
                     console.print(picture, soft_wrap=isinstance(picture, Text))
                     shown += 1
@@ -80,9 +92,12 @@ async def _tail(settings: KafkaSettings, since_ms: int | None, number: int | Non
                     return
 
 
-def picture_of(record: Record, symbols: Symbols, width: int, *, flagged: bool) -> RenderableType | None:
-    """What is shown of a record: a case's card, a verdict's line, or nothing."""
+def picture_of(
+    record: Record, symbols: Symbols, width: int, *, flagged: bool, policies: Iterable[Policy] = ()
+) -> RenderableType | None:
+    """What is shown of a record: a case's card, a verdict's line, or nothing, as of a proof of the doctor."""
     from guardrail.demo.cases import case_card
+    from guardrail.doctor import is_proof
     from guardrail.errors import DecodeError
     from guardrail.events import FlaggedCase, ResponseVerdict, parse_output
 
@@ -91,7 +106,7 @@ def picture_of(record: Record, symbols: Symbols, width: int, *, flagged: bool) -
     except DecodeError as error:
         where = f"{record.partition.index}:{record.offset}"
         return Text(f"record {where} can't be read ({error.reason})", "yellow")
-    if flagged and isinstance(event, FlaggedCase):
+    if flagged and isinstance(event, FlaggedCase) and not is_proof(event):
         return case_card(
             event,
             symbols,
@@ -99,6 +114,7 @@ def picture_of(record: Record, symbols: Symbols, width: int, *, flagged: bool) -
             at_ms=record.timestamp_ms,
             most_chars=_MOST_CHARS,
             remedy="; guardrail cases show ID --full",
+            policies=policies,
         )
     if not flagged and isinstance(event, ResponseVerdict):
         return verdict_line(event, record.timestamp_ms, symbols)

@@ -205,7 +205,7 @@ _COLUMNS: Final = (
     _Column("flag", _share("guardrail_responses_total", "guardrail_responses_total", decision="flag")),
     _Column("claims/s", _rate("guardrail_claims_total")),
     _Column("not checked", _share("guardrail_unverified_total", "guardrail_claims_total")),
-    _Column("by less", _share("guardrail_degraded_total", "guardrail_claims_total")),
+    _Column("degraded", _share("guardrail_degraded_total", "guardrail_claims_total")),
     _Column("verdict p50", _seconds(0.5, "guardrail_verdict_seconds")),
     _Column("p99", _seconds(0.99, "guardrail_verdict_seconds")),
     _Column("release p99", _seconds(0.99, "guardrail_release_seconds")),

@@ -339,6 +339,7 @@ def _tell_left_out(found: LabelledAnswers) -> None:
             "answers were not judged to their end, as a block or their text ended first, and are left out: "
             "blocked ones count only if they are judged again (guardrail evaluate), or under mode observe",
         ),
+        (found.proofs, "answers are proofs of guardrail doctor; they are left out"),
         (found.repeated, "answers stand there more than once; the last verdict counts"),
         (found.stray, "labels belong to no answer of the records"),
         (

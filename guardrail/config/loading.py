@@ -143,7 +143,7 @@ def _not_yaml(path: Path, error: Exception) -> Problem:
         or str(error)
         or type(error).__name__
     )
-    return Problem("", f"not valid YAML: {escape_controls(str(said))}", "mend the line", where=where)
+    return Problem("", f"not valid YAML: {escape_controls(str(said))}", "correct the line", where=where)
 
 
 def _too_many(root: yaml.Node) -> bool:

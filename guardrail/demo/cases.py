@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -20,9 +21,11 @@ from guardrail.demo.views import (
     decided,
     one_line,
     score,
+    told_first,
     visible,
 )
-from guardrail.events import Decision, FlaggedCase, ResponseHead, Verdict
+from guardrail.events import ClaimVerdict, Decision, FlaggedCase, ResponseHead, Verdict
+from guardrail.policy import Policy
 
 MOST_CHARS = 4_000
 """Of each text that is shown: else a long one scrolls what is wrong out of sight."""
@@ -43,13 +46,17 @@ def case_card(
     *,
     at_ms: int | None = None,
     whole: bool = False,
+    documents: bool = False,
     most_chars: int | None = MOST_CHARS,
     remedy: str = "",
+    policies: Iterable[Policy] = (),
 ) -> RenderableType:
-    """The case as a panel: question, answer with its claims highlighted, and what was wrong.
+    """The case as a panel: question, answer with its claims highlighted, and what was wrong, the claim that
+    decided first. ``policies`` are those at hand, to say which that is.
 
-    With ``whole`` also the documents and the claims that are supported. Texts are escaped, and each is cut
-    after ``most_chars``; ``remedy`` tells there how to see the rest. With None nothing is cut.
+    With ``whole`` the claims that are supported follow, and with ``documents`` the documents. Texts are
+    escaped, and each is cut after ``most_chars``; ``remedy`` tells there how to see the rest. With None
+    nothing is cut.
     """
     cut = _Cut(most_chars, symbols, remedy)
     style = DECISION_STYLES[case.decision]
@@ -66,22 +73,25 @@ def case_card(
     facts += [when(at_ms)] if at_ms is not None else []
     subtitle = one_line(f" {dot} ".join(facts), width - 8, symbols.ellipsis)
     parts: list[RenderableType] = [_question(case, symbols, width, cut, whole=whole)]
-    if whole:
-        parts += [
-            _heading(counted(len(case.contexts), "document")),
-            *_documents(case, symbols, cut),
-            _heading("answer"),
-        ]
     answer = cut.off(case.answer)
     claims = [claim for claim in case.claims if claim.span[0] < len(answer)]
     card = Card(ResponseHead(response_id=case.response_id), answer, claims=claims)
     text = answer_text(card, symbols, running=False, shown_to=_shown_to(case))
     parts.append(text.append_text(cut.left(case.answer)))
-    if whole:
-        parts.append(_heading(counted(len(case.claims), "claim")))
-    wanted = [claim for claim in case.claims if whole or claim.verdict is not Verdict.SUPPORTED]
-    parts += [claim_rows(claim, symbols, width, whole=whole) for claim in wanted]
+    doubtful = [claim for claim in case.claims if claim.verdict is not Verdict.SUPPORTED]
+    wanted = told_first(doubtful, case, policies)
+    parts += [claim_rows(claim, symbols, width, whole=whole, said=_said(claim, say)) for claim, say in wanted]
     parts += _delivered(case, symbols, width, cut, whole=whole)
+    shown = [claim for claim, _ in wanted]
+    rest = [claim for claim in case.claims if claim not in shown]
+    if whole and rest:
+        parts.append(_heading(counted(len(rest), "supported claim")))
+        parts += [claim_rows(claim, symbols, width, whole=True, said=_said(claim)) for claim in rest]
+    if documents:
+        parts.append(_heading(counted(len(case.contexts), "document")))
+        parts += _documents(case, symbols, cut)
+    elif whole and case.contexts:
+        parts.append(Text(f"{counted(len(case.contexts), 'document')}: --documents shows them", "dim"))
     if case.omitted:
         names = one_line(", ".join(case.omitted), width, symbols.ellipsis)
         parts.append(Text(f"left out, as too large for a record: {names}", "yellow"))
@@ -99,6 +109,11 @@ def case_card(
         box=box.ROUNDED,
         width=width,
     )
+
+
+def _said(claim: ClaimVerdict, say: str = "") -> str:
+    """The claim's number, by which ``guardrail cases label`` knows it, and what else is said of it."""
+    return f"claim {claim.index + 1}" + (f", {say}" if say else "")
 
 
 @dataclass(frozen=True, slots=True)

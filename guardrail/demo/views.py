@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TextIO
 
@@ -20,6 +20,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from guardrail.decisions import decided_by_score, deciding_claims
 from guardrail.demo.board import LANES, Board, BoardEvent, Card
 from guardrail.events import (
     ClaimVerdict,
@@ -27,11 +28,13 @@ from guardrail.events import (
     DeliveryBlocked,
     DeliveryCompleted,
     DeliverySegment,
+    FlaggedCase,
     Response,
     ResponseStarted,
     ResponseVerdict,
     Verdict,
 )
+from guardrail.policy import Policy
 from guardrail.printable import escape_controls
 
 
@@ -250,10 +253,17 @@ def running_card(card: Card, symbols: Symbols, console: Console, width: int, hei
 
 
 def finished_card(
-    card: Card, verdict: ResponseVerdict, symbols: Symbols, width: int, *, delivered: bool = True
+    card: Card,
+    verdict: ResponseVerdict,
+    symbols: Symbols,
+    width: int,
+    *,
+    delivered: bool = True,
+    policies: Iterable[Policy] = (),
 ) -> RenderableType:
     """A response when everything is known of it: what it was written from, what was written and what of it
-    the user reads, what was wrong. ``delivered`` is False for one that was judged for nobody to read."""
+    the user reads, what was wrong. ``delivered`` is False for one that was judged for nobody to read;
+    ``policies`` are those at hand, to say which claim decided."""
     style = DECISION_STYLES[verdict.decision]
     words, bold = decided(verdict.decision, verdict.mode)
     title = Text.assemble(
@@ -272,7 +282,8 @@ def finished_card(
         _side_by_side(_documents(card, verdict, symbols), _texts(card, verdict, symbols, delivered), width),
     ]
     doubtful = [claim for claim in verdict.claims if claim.verdict is not Verdict.SUPPORTED]
-    parts += [claim_rows(claim, symbols, width) for claim in doubtful]
+    told = told_first(doubtful, verdict, policies)
+    parts += [claim_rows(claim, symbols, width, said=said if told[1:] else "") for claim, said in told]
     if not doubtful and verdict.claims:
         mark = symbols.verdicts[Verdict.SUPPORTED]
         parts.append(Text(f"{mark} all supported; what backs them is bold in the documents", "green"))
@@ -417,7 +428,19 @@ def _verdict_words(claim: ClaimVerdict, symbols: Symbols, limit: int = 48) -> Te
     )
 
 
-def claim_rows(claim: ClaimVerdict, symbols: Symbols, width: int, *, whole: bool = False) -> RenderableType:
+def told_first(
+    claims: Sequence[ClaimVerdict], decided: ResponseVerdict | FlaggedCase, policies: Iterable[Policy] = ()
+) -> list[tuple[ClaimVerdict, str]]:
+    """``claims`` with the one first that decided, each with what is said of that. A decision by the score is
+    about every claim: there the one that costs it most is first, even if it is SUPPORTED."""
+    first = deciding_claims(decided, policies)[:1]
+    said = "weighs most in the score" if decided_by_score(decided.rule) else "decided"
+    return [*((claim, said) for claim in first), *((claim, "") for claim in claims if claim not in first)]
+
+
+def claim_rows(
+    claim: ClaimVerdict, symbols: Symbols, width: int, *, whole: bool = False, said: str = ""
+) -> RenderableType:
     """What was judged of a claim: verdict, evidence, reason; in two lines each, or ``whole``."""
     rows = Table.grid(padding=(0, 1))
     rows.add_column(width=8, style="dim")
@@ -432,7 +455,8 @@ def claim_rows(claim: ClaimVerdict, symbols: Symbols, width: int, *, whole: bool
         rows.add_row(Text("evidence"), quote)
     if claim.reasoning:
         rows.add_row(Text("reason"), Text(one_line(claim.reasoning, limit, symbols.ellipsis)))
-    return Group(_verdict_words(claim, symbols, limit), rows)
+    head = _verdict_words(claim, symbols, limit)
+    return Group(head.append(f" {symbols.dot} {said}", "bold") if said else head, rows)
 
 
 def _outcome(card: Card, verdict: ResponseVerdict, symbols: Symbols) -> Text | None:

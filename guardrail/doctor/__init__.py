@@ -1,16 +1,21 @@
 """What ``guardrail doctor`` looks at without Kafka: policies, judges, the machine, and the proof by a client.
 
-Every function returns ``Check``s and raises nothing for what it finds wrong.
+Every check returns ``Check``s and raises nothing for what it finds wrong.
 """
 
 from __future__ import annotations
 
-from guardrail.doctor.checks import Area, Check, State, failed
-from guardrail.doctor.clock import check_clock, endpoint_time_s
-from guardrail.doctor.enforcement import PROOF_ROUTE, Proof, prove
-from guardrail.doctor.judges import check_judges
-from guardrail.doctor.machine import Machine, check_machine
-from guardrail.doctor.policies import check_policies
+from typing import TYPE_CHECKING
+
+from guardrail.lazy import face
+
+if TYPE_CHECKING:
+    from guardrail.doctor.checks import PROOF_ROUTE, Area, Check, State, failed, is_proof
+    from guardrail.doctor.clock import check_clock, endpoint_time_s
+    from guardrail.doctor.enforcement import Proof, prove
+    from guardrail.doctor.judges import check_judges
+    from guardrail.doctor.machine import Machine, check_machine
+    from guardrail.doctor.policies import check_policies
 
 __all__ = [
     "PROOF_ROUTE",
@@ -25,5 +30,19 @@ __all__ = [
     "check_policies",
     "endpoint_time_s",
     "failed",
+    "is_proof",
     "prove",
 ]
+
+if not TYPE_CHECKING:  # a type checker sees the names above, and no others
+    __getattr__, __dir__ = face(
+        __name__,
+        {
+            "guardrail.doctor.checks": ("PROOF_ROUTE", "Area", "Check", "State", "failed", "is_proof"),
+            "guardrail.doctor.clock": ("check_clock", "endpoint_time_s"),
+            "guardrail.doctor.enforcement": ("Proof", "prove"),
+            "guardrail.doctor.judges": ("check_judges",),
+            "guardrail.doctor.machine": ("Machine", "check_machine"),
+            "guardrail.doctor.policies": ("check_policies",),
+        },
+    )

@@ -1,15 +1,26 @@
-"""What a check found."""
+"""What a check found; and the answers of the proof, by which others know them again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
+
+from guardrail.events import FlaggedCase, Response, ResponseVerdict
 
 State = Literal["ok", "warn", "fail", "skip"]
 """skip: it could not be known, or was not to be checked."""
 Area = Literal[
     "settings", "policies", "machine", "judge", "broker", "topics", "access", "clock", "enforcement"
 ]
+
+
+PROOF_ROUTE: Final = "guardrail-doctor"
+QUESTION: Final = "What does the standard plan cost?"
+CONTEXT: Final = "The standard plan costs $20 per month. It can be cancelled at any time."
+RIGHT: Final = CONTEXT
+WRONG: Final = "The standard plan costs $95 per month. It can be cancelled at any time."
+WRONG_FIGURE: Final = "95"
+_SENTENCES: Final = frozenset(f"{each}." for text in (RIGHT, WRONG) for each in text[:-1].split(". "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +39,19 @@ def failed(area: Area, about: str, error: Exception) -> Check:
     text = str(error) or type(error).__name__
     detail, separator, remedy = text.rpartition("; ")
     return Check(area, about, "fail", detail if separator else text, remedy if separator else "")
+
+
+def is_proof(event: Response | FlaggedCase | ResponseVerdict) -> bool:
+    """Is this about an answer that the doctor sent as its proof? Nobody has to review it.
+
+    The route says so, and the texts, word for word: a mark alone, which any sender can put on an answer, must
+    not take it past the reviewers. A verdict has no texts but its claims'; it is a proof's if it has some,
+    and all are the proof's.
+    """
+    if event.route != PROOF_ROUTE:
+        return False
+    if isinstance(event, ResponseVerdict):
+        return bool(event.claims) and all(claim.text in _SENTENCES for claim in event.claims)
+    asked = event.question == QUESTION and [context.text for context in event.contexts] == [CONTEXT]
+    # A block ends the reading of an answer, so that the case may have its beginning only.
+    return asked and any(text.startswith(event.answer) for text in (RIGHT, WRONG))

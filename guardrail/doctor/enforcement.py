@@ -13,19 +13,21 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from guardrail.client import GuardClient, GuardTimeout, Piece
-from guardrail.doctor.checks import Check, failed
+from guardrail.doctor.checks import (
+    CONTEXT,
+    PROOF_ROUTE,
+    QUESTION,
+    RIGHT,
+    WRONG,
+    WRONG_FIGURE,
+    Check,
+    failed,
+)
 from guardrail.doctor.policies import withholds
 from guardrail.errors import GuardrailError
 from guardrail.events import Decision
 from guardrail.policy import Policy
 
-PROOF_ROUTE: Final = "guardrail-doctor"
-
-_QUESTION: Final = "What does the standard plan cost?"
-_CONTEXT: Final = "The standard plan costs $20 per month. It can be cancelled at any time."
-_RIGHT: Final = "The standard plan costs $20 per month. It can be cancelled at any time."
-_WRONG: Final = "The standard plan costs $95 per month. It can be cancelled at any time."
-_WRONG_FIGURE: Final = "95"
 _DELTA_CHARS: Final = 4
 _METADATA: Final = {"guardrail": "doctor"}
 
@@ -58,7 +60,7 @@ class Proof:
     @property
     def withheld(self) -> bool:
         """Was what is wrong never delivered?"""
-        return _WRONG_FIGURE not in self.delivered
+        return WRONG_FIGURE not in self.delivered
 
 
 async def prove(client: GuardClient, policy: Policy, *, within_s: float) -> list[Check]:
@@ -68,9 +70,9 @@ async def prove(client: GuardClient, policy: Policy, *, within_s: float) -> list
     long the guard may say nothing.
     """
     sending = {
-        _RIGHT_STREAMED: _stream(client, _RIGHT_STREAMED, _RIGHT, within_s),
-        _WRONG_STREAMED: _stream(client, _WRONG_STREAMED, _WRONG, within_s),
-        _WRONG_WHOLE: _whole(client, _WRONG_WHOLE, _WRONG, within_s),
+        _RIGHT_STREAMED: _stream(client, _RIGHT_STREAMED, RIGHT, within_s),
+        _WRONG_STREAMED: _stream(client, _WRONG_STREAMED, WRONG, within_s),
+        _WRONG_WHOLE: _whole(client, _WRONG_WHOLE, WRONG, within_s),
     }
     answers = await asyncio.gather(*map(_tried, sending.values()))
     if all(isinstance(answer, GuardTimeout) for answer in answers):
@@ -113,7 +115,7 @@ def _by(proof: Proof) -> str:
 
 def _right(proof: Proof) -> Check:
     when = f"after {proof.took_s:.1f} s"
-    if proof.delivered == _RIGHT and proof.message is None:
+    if proof.delivered == RIGHT and proof.message is None:
         if proof.decision is Decision.FLAG:
             return Check(
                 "enforcement",
@@ -180,8 +182,8 @@ async def _stream(client: GuardClient, sent: str, text: str, within_s: float) ->
     begun = time.monotonic()
     pieces = []
     async with client.guard(
-        _QUESTION,
-        [_CONTEXT],
+        QUESTION,
+        [CONTEXT],
         _deltas(text),
         route=PROOF_ROUTE,
         on_block="yield",
@@ -204,8 +206,8 @@ async def _deltas(text: str) -> AsyncIterator[str]:
 async def _whole(client: GuardClient, sent: str, text: str, within_s: float) -> Proof:
     begun = time.monotonic()
     checked = await client.check(
-        _QUESTION,
-        [_CONTEXT],
+        QUESTION,
+        [CONTEXT],
         text,
         route=PROOF_ROUTE,
         on_timeout="raise",

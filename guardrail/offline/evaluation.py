@@ -6,6 +6,8 @@ import asyncio
 import math
 import os
 import threading
+import warnings
+from collections import Counter
 from collections.abc import (
     AsyncIterable,
     AsyncIterator,
@@ -30,8 +32,9 @@ from guardrail.guard import Guard
 from guardrail.judges.base import Judge
 from guardrail.limits import Limits
 from guardrail.offline.explanation import Explainer, explained
-from guardrail.offline.formats import Format, read_samples, samples_of
+from guardrail.offline.formats import Format, read_samples, samples_of, unread_told
 from guardrail.offline.formats.model import Row
+from guardrail.offline.formats.values import Unread
 from guardrail.offline.results import BadSample, Evaluation, EvaluationResult, Sample
 from guardrail.offline.scores import SCORES, all_scores
 from guardrail.offline.trace import traced
@@ -191,8 +194,8 @@ async def aevaluate(
     at a time. A sample that can't be read or judged is a result with ``error`` and never a score, or with
     ``raise_on_failure`` an error that ends everything: InputError or JudgeUnavailable. ``progress`` shows a
     bar on stderr if that is a terminal. ``explain`` adds the reason in words to each result, by template or
-    by ``explainer``; ``trace`` the steps to its verdict, which hold texts of prompts and documents. Raises
-    ConfigError for an unknown score.
+    by ``explainer``; ``trace`` the steps to its verdict, which hold texts of prompts and documents. Warns of
+    values where labels should be that say nothing of right or wrong. Raises ConfigError for an unknown score.
     """
     check_scores(scores)
     policy = policy or Policy()
@@ -203,6 +206,14 @@ async def aevaluate(
         judge = await asyncio.to_thread(LocalJudge)
     router = PolicyRouter.single(judging_everything(policy))
     results: list[EvaluationResult] = []
+    unread: Counter[Unread] = Counter()
+
+    async def noted(found: AsyncIterator[Sample | BadSample]) -> AsyncIterator[Sample | BadSample]:
+        async for sample in found:
+            if isinstance(sample, Sample):
+                unread.update(sample.unread)
+            yield sample
+
     with ExitStack() as stack:
         told = stack.enter_context(_bar(_length(samples))) if progress else None
 
@@ -215,7 +226,7 @@ async def aevaluate(
 
         try:
             await evaluate_each(
-                _arriving(samples, source_format),
+                noted(_arriving(samples, source_format)),
                 checker(judge, router, modes={policy.name: policy.mode}),
                 take,
                 concurrency=concurrency or default_concurrency(judge.name),
@@ -224,6 +235,8 @@ async def aevaluate(
         finally:
             if own:
                 await judge.aclose()
+    for line in unread_told(unread):
+        warnings.warn(line, stacklevel=2)
     settings = {
         "judge": judge.name,
         "policy": f"{policy.name} {policy.version}".strip(),

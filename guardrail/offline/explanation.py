@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from guardrail.decisions import deciding_claims
 from guardrail.errors import JudgeError
 from guardrail.events import ClaimVerdict, Response, ResponseVerdict, Usage, Verdict
 from guardrail.printable import shorten
@@ -31,6 +32,7 @@ _WORDS: Final = {
     Verdict.UNVERIFIED: "unverified",
 }
 _BEGINNINGS: Final = {
+    Verdict.SUPPORTED: "Supported, but not surely",
     Verdict.PARTIALLY_SUPPORTED: "Supported only in part",
     Verdict.UNSUPPORTED: "Not in the contexts",
     Verdict.CONTRADICTED: "Contradicted",
@@ -118,9 +120,15 @@ def result_in_words(verdict: ResponseVerdict) -> str:
 
 
 def worst_claims(verdict: ResponseVerdict) -> list[ClaimVerdict]:
-    """The claims that are not wholly supported: by severity, then by verdict, then by their place."""
-    open_ = [claim for claim in verdict.claims if claim.verdict is not Verdict.SUPPORTED]
-    return sorted(open_, key=lambda c: (-c.severity.rank, _WORST_FIRST.index(c.verdict), c.index))
+    """The claim that decided, then those that are not wholly supported: by severity, verdict and place."""
+    decided = deciding_claims(verdict)[:1]
+    open_ = [
+        claim for claim in verdict.claims if claim.verdict is not Verdict.SUPPORTED and claim not in decided
+    ]
+    return [
+        *decided,
+        *sorted(open_, key=lambda c: (-c.severity.rank, _WORST_FIRST.index(c.verdict), c.index)),
+    ]
 
 
 def _about(claim: ClaimVerdict) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
+from guardrail.doctor import is_proof
 from guardrail.errors import DecodeError
 from guardrail.events import ClaimVerdict, Label, ResponseVerdict, decode_error, parse_label
 from guardrail.offline.lines import lines_of, name_of, open_unpacked
@@ -45,7 +46,8 @@ class LabelledAnswers:
 
     ``cut_short`` responses were not judged to their end (a block ended the judging), so that another policy
     could not be told from them; ``failed`` ones are results without a verdict. ``stray`` labels belong
-    to no response that was read; ``ambiguous`` ones to an id that was read several times.
+    to no response that was read; ``ambiguous`` ones to an id that was read several times. ``proofs`` are
+    verdicts on what ``guardrail doctor`` sent, which says nothing of what users read.
     """
 
     responses: list[Judged] = field(default_factory=list)
@@ -54,6 +56,7 @@ class LabelledAnswers:
     repeated: int = 0
     stray: int = 0
     ambiguous: int = 0
+    proofs: int = 0
     repeated_ids: set[str] = field(default_factory=set)
 
     def claims(self) -> int:
@@ -107,7 +110,11 @@ def _read(data: bytes, found: LabelledAnswers, judged: dict[str, Judged], said: 
         else:
             _add(result.verdict, result.labels, found, judged)
     elif kind == "verdict.response":
-        _add(_as(ResponseVerdict, raw), (), found, judged)
+        verdict = _as(ResponseVerdict, raw)
+        if is_proof(verdict):
+            found.proofs += 1
+        else:
+            _add(verdict, (), found, judged)
     elif kind not in _PASSED_OVER:
         raise DecodeError(
             "unknown_type",

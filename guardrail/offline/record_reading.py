@@ -14,8 +14,9 @@ from typing import Any, BinaryIO, Final, Literal, NotRequired
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from guardrail.doctor import PROOF_ROUTE, is_proof
 from guardrail.errors import DecodeError, InputError
-from guardrail.events import Label, decode_error
+from guardrail.events import Label, ResponseVerdict, decode_error
 from guardrail.offline.lines import lines_of, open_unpacked
 from guardrail.offline.records import RecordFields, Records, RecordsBuilder
 
@@ -50,6 +51,8 @@ class Passed:
 
     others: int = 0
     """Events of other types, such as the verdicts on single claims, which the records repeat."""
+    proofs: int = 0
+    """Records of answers that ``guardrail doctor`` sent as its proof: they say nothing of what users read."""
     repeated: int = 0
     """Records with an id that was read before, as deliveries at least once leave them."""
     failed: int = 0
@@ -97,7 +100,13 @@ class RecordReader:
             if _RESULT in value:
                 self._read_result(_result.validate_json(value), value, place)
             elif _RECORD in value or not value.startswith(b"{"):
-                self._read_record(_record.validate_json(value), value, place)
+                record = _record.validate_json(value)
+                if record.get("route") == PROOF_ROUTE and is_proof(
+                    ResponseVerdict.model_validate_json(value)
+                ):
+                    self.passed.proofs += 1
+                else:
+                    self._read_record(record, value, place)
             elif not any(each in value for each in _ENDS):
                 self.passed.others += 1
         except ValidationError as error:

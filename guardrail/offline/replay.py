@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
+from guardrail.decisions import claims_decided_by
 from guardrail.errors import DecodeError
 from guardrail.events import (
     ClaimVerdict,
@@ -31,7 +32,6 @@ from guardrail.offline.records import DECISIONS, SEVERITIES, Array, Head, Record
 from guardrail.offline.results import EvaluationResult
 from guardrail.offline.statistics import Rate, without_nan
 from guardrail.offline.truths import Claimed, LabelsByResponse, answer_truth
-from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 
 EXAMPLES: Final = 3
@@ -292,7 +292,8 @@ class Replay:
         kept = self.examples.setdefault(move, [])
         if len(kept) < self._most_examples:
             policy = self.after.router.choose(*head, response_id=change.response_id)
-            claims = deciding_claims(policy, change.after.rule, verdict_in(value).claims)
+            after, judged = change.after, verdict_in(value).claims
+            claims = claims_decided_by(after.decision, after.rule, judged, policy)[:_CLAIMS_TOLD]
             kept.append(
                 ChangedResponse(
                     change.response_id, change.place, change.route, change.before, change.after, claims
@@ -394,14 +395,3 @@ def verdict_in(value: bytes) -> ResponseVerdict:
     if found is None:
         raise DecodeError("no_verdict", "there is no verdict in it")
     return found
-
-
-def deciding_claims(policy: Policy, rule: str, claims: Sequence[ClaimVerdict]) -> tuple[ClaimVerdict, ...]:
-    """The first claims that ``rule`` decides; where it is about the score, those with the least support."""
-    by_rule = [claim for claim in claims if policy.decide_claim(claim)[1] == rule]
-    if by_rule:
-        return tuple(by_rule[:_CLAIMS_TOLD])
-    if not rule.startswith("score <"):
-        return ()
-    checked = [claim for claim in claims if claim.support is not None]
-    return tuple(sorted(checked, key=lambda claim: claim.support or 0.0)[:_CLAIMS_TOLD])

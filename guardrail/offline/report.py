@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from guardrail import __version__
+from guardrail.decisions import deciding_claims
 from guardrail.errors import ConfigError
 from guardrail.events import ClaimVerdict, Context, Decision, Response, Severity, Span, Verdict
 from guardrail.offline.agreement import TITLES, Agreement
@@ -127,6 +128,8 @@ class AnswerShown:
     doubtful: tuple[ClaimShown, ...]
     supported: tuple[ClaimShown, ...]
     left_out_claims: int
+    deciding: int | None
+    """The number of the claim that decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +295,7 @@ def shown(result: EvaluationResult) -> AnswerShown:
     """The result with its claims marked in its text, and evidence beside them."""
     verdict, response = result.verdict, result.response
     claims = verdict.claims if verdict is not None else ()
+    deciding = None if verdict is None else next(iter(deciding_claims(verdict)), None)
     answer = response.answer if response is not None else ""
     contexts = {context.id: context for context in response.contexts} if response is not None else {}
     numbered = [
@@ -306,6 +310,7 @@ def shown(result: EvaluationResult) -> AnswerShown:
         tuple(doubtful),
         tuple(each for each in numbered if each.claim.verdict is Verdict.SUPPORTED),
         max(0, len(claims) - _MOST_CLAIMS),
+        None if deciding is None else claims.index(deciding) + 1,
     )
 
 

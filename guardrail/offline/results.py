@@ -37,6 +37,8 @@ class Sample:
     labels: tuple[Label, ...] = ()
     place: str = ""
     """Where it stands, for messages: "line 7", "row 3", "partition 0, offset 12"."""
+    unread: tuple[tuple[str, str], ...] = ()
+    """Where a label should be and none could be read: the fields, and their values fit for a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class EvaluationResult(Event):
     )
     verdict: ResponseVerdict | None = Field(default=None, description="null if there was an error.")
     scores: Mapping[str, ScoreValue] = Field(default_factory=dict, description="By name of the score.")
-    labels: tuple[Label, ...] = Field(default=(), description="What people say of the answer.")
+    labels: tuple[Label, ...] = Field(default=(), description="People's verdicts on the answer.")
     explanation: str | None = Field(
         default=None, description="The reason of the result in words, if asked for."
     )

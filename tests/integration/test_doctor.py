@@ -17,13 +17,16 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.admin import CreateAclsRequest
 
+from consumers.cases import CaseFilter, CaseRow, open_store
 from consumers.doctor import Examiner, Right, check_access
+from consumers.flagged import FlaggedSubscriber
 from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
 from guardrail.client import GuardClient
 from guardrail.doctor import prove
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
+from guardrail.telemetry import REGISTRY
 from guardrail.testing import ScriptedJudge
 from tests.conftest import own_broker
 from tests.support.kafka_broker import KafkaBroker
@@ -66,6 +69,22 @@ async def doctor(settings: KafkaSettings, folder: Path, *options: str, **section
     return Told(process.returncode, {(check["area"], check["about"]): check for check in checks})
 
 
+async def stored_cases(settings: KafkaSettings, folder: Path) -> list[CaseRow]:
+    """What a subscriber has stored once it has read the six proofs of the topic."""
+
+    def passed_over() -> float:
+        return REGISTRY.get_sample_value("guardrail_cases_total", {"outcome": "proof"}) or 0
+
+    stop, before = asyncio.Event(), passed_over()
+    async with open_store(f"sqlite:///{folder}/cases.db", "store", create=True) as store:
+        subscriber = asyncio.create_task(FlaggedSubscriber(settings, store).run(stop))
+        while passed_over() < before + 6:
+            await store.count(CaseFilter())
+        stop.set()
+        await subscriber
+        return list(await store.newest(CaseFilter(), 99))
+
+
 @asynccontextmanager
 async def guarded(bootstrap: str, policy: Policy) -> AsyncIterator[KafkaSide]:
     router = PolicyRouter.single(policy)
@@ -91,6 +110,8 @@ async def test_a_guard_that_enforces_is_proven_to_and_nothing_is_left_behind(
         wrote = await side.read_raw(side.settings.topics.responses)
         assert all(b"guardrail-doctor" in value for value in wrote if b'"response.started"' in value)
         assert await side.read_raw(side.settings.topics.dead_letters) == []
+        assert len(await side.read_raw(side.settings.topics.flagged)) == 6
+        assert await stored_cases(side.settings, tmp_path) == [], "a proof is no case for a reviewer"
 
 
 async def test_a_guard_that_only_observes_is_found(kafka_bootstrap: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import yaml
 from aiokafka import AIOKafkaProducer
@@ -78,14 +79,25 @@ async def test_a_broker_that_goes_and_comes_back_is_told_once_each(
 ) -> None:
     with broker(request, port) as kafka:
         config = configuration(kafka.bootstrap_servers)
+        (ops_port,) = free_ports(1)
+        config["ops"] = {"port": ops_port}
+
+        async def told(path: str) -> str:
+            async with httpx2.AsyncClient() as client:
+                return (await client.get(f"http://127.0.0.1:{ops_port}/{path}")).text
+
         async with chat(config) as side:
             with running(tmp_path, config) as guard:
                 assert (await guard.logs("guard.ready"))["partitions"] == 2
+                assert "guardrail_kafka_away 0.0" in await told("metrics")
                 await asyncio.to_thread(kafka.kill)
                 away = await guard.logs("guard.kafka_away")
                 assert away["servers"] == kafka.bootstrap_servers
+                assert "guardrail_kafka_away 1.0" in await told("metrics")
+                assert (await told("readyz")).strip() == "ok", "a probe takes no guard away for an outage"
                 await asyncio.to_thread(kafka.start)
                 await guard.logs("guard.kafka_back")
+                assert "guardrail_kafka_away 0.0" in await told("metrics")
                 await side.send(EVENTS)
                 await answered_once(side)
                 assert len(guard.lines("guard.kafka_away")) == len(guard.lines("guard.kafka_back")) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from consumers.cases import NewCase
+from guardrail.decisions import deciding_claims
 from guardrail.events import (
     ClaimVerdict,
     Context,
@@ -51,7 +52,7 @@ def flagged_case(number: int = 1, **changes: Any) -> FlaggedCase:
         "answer": ANSWER,
         "delivered": "",
         "decision": Decision.BLOCK,
-        "rule": "contradicted",
+        "rule": "verdict CONTRADICTED: block",
         "score": 0.4,
         "claims": (
             claim(0, "Returns take 30 days.", 0, Verdict.CONTRADICTED, "within 14 days", "14, not 30"),
@@ -66,4 +67,5 @@ def flagged_case(number: int = 1, **changes: Any) -> FlaggedCase:
 def new_case(number: int = 1, **changes: Any) -> NewCase:
     """Case ``number``, one second later than the one before."""
     case = flagged_case(number, **changes)
-    return NewCase(case, case.to_json(), 1_700_000_000_000 + 1000 * number)
+    decided = [claim.text for claim in deciding_claims(case)]
+    return NewCase(case, case.to_json(), 1_700_000_000_000 + 1000 * number, *decided[:1])

@@ -58,7 +58,7 @@ def shell_lines(text: str) -> Iterator[list[str]]:
                 if words:
                     yield words
                 words, into_file = [], False
-            elif word == ">":
+            elif word in {">", ">>"}:
                 into_file = True
             elif not into_file:
                 words.append(word)

@@ -249,7 +249,7 @@ _CONNECTING: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyEr
 _WORDS: Final[tuple[tuple[type[BaseException], str], ...]] = (
     (httpx2.ProxyError, "the proxy that the environment names refused it; check HTTPS_PROXY and NO_PROXY"),
     (socket.gaierror, f"the name of the host is not known; {_CHECK}"),
-    (ConnectionRefusedError, f"it was refused, so nothing listens there; {_CHECK}"),
+    (ConnectionRefusedError, f"it was refused: nothing listens there; {_CHECK}"),
     (
         ssl.SSLCertVerificationError,
         "its certificate is not trusted; name the authority's in SSL_CERT_FILE",

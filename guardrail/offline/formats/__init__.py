@@ -23,6 +23,7 @@ from guardrail.offline.formats.rows import (
     ragas_row,
 )
 from guardrail.offline.formats.traces import is_observation, langfuse_samples, openinference_samples
+from guardrail.offline.formats.values import unread_told
 from guardrail.offline.lines import BROKEN_GZIP
 from guardrail.offline.results import BadSample, Sample
 
@@ -35,6 +36,7 @@ __all__ = [
     "read_samples",
     "samples_in",
     "samples_of",
+    "unread_told",
 ]
 
 _BY_ROW: Final[Mapping[str, RowReader]] = {

@@ -63,7 +63,8 @@ def built(
         **head,
     }
     response = _validated(values)
-    return Sample(response, labels_of(fields, response_id) if labels is None else labels, place)
+    said = labels_of(fields, response_id) if labels is None else (labels, ())
+    return Sample(response, said[0], place, said[1])
 
 
 def guardrail_row(fields: Fields, name: str, place: str) -> Sample:
@@ -91,7 +92,8 @@ def guardrail_row(fields: Fields, name: str, place: str) -> Sample:
             "unknown_schema", f"field 'schema': this program reads version {SCHEMA_VERSION} only"
         )
     response = _validated(found)
-    return Sample(response, labels_of(fields, response.response_id), place)
+    labels, unread = labels_of(fields, response.response_id)
+    return Sample(response, labels, place, unread)
 
 
 def _plain(found: dict[str, Any], name: str) -> dict[str, Any]:

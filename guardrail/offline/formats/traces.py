@@ -7,22 +7,21 @@ whole, of each span only what is needed, and the samples come at its end, in the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from guardrail.errors import InputError
-from guardrail.events import Label, Verdict
-from guardrail.offline.formats.model import Fields, Row, missing
+from guardrail.events import Label, Verdict, verdict_said
+from guardrail.offline.formats.model import Fields, Row, missing, named
 from guardrail.offline.formats.rows import built
 from guardrail.offline.formats.values import (
+    Unread,
     as_text,
     context_of,
     contexts_of,
     distinct,
     first_of,
-    opposite,
     unpacked,
-    verdict_in,
 )
 from guardrail.offline.results import BadSample, Sample
 
@@ -56,6 +55,7 @@ class _Trace:
     prompts: list[str] = field(default_factory=list)
     session: str | None = None
     labels: list[tuple[str, Verdict, str | None, str | None]] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
 
     def sample(self, whence: str) -> Sample:
         """Raises DecodeError for a trace without documents or without an answer."""
@@ -78,7 +78,7 @@ class _Trace:
             )
             for name, verdict, category, reviewer in self.labels
         )
-        return built(
+        made = built(
             {},
             self.trace_id,
             self.place,
@@ -93,6 +93,7 @@ class _Trace:
                 **({} if self.root_span is None else {"span_id": self.root_span}),
             },
         )
+        return replace(made, unread=tuple(self.unread))
 
 
 def _samples(rows: Iterable[Row], read: Any, whence: str) -> Iterator[Sample | BadSample]:
@@ -237,10 +238,10 @@ def _add_label(trace: _Trace, name: Any, value: Any, category: Any, reviewer: An
     is_error = any(word in name for word in _ERROR_WORDS)
     if not is_error and not any(word in name for word in _SUPPORT_WORDS):
         return
-    verdict = verdict_in(value)
-    if is_error and not (isinstance(value, str) and value.lower() in {"hallucinated", "factual"}):
-        verdict = opposite(verdict)
-    if verdict is not None:
+    verdict = verdict_said(value, of_error=is_error)
+    if verdict is None:
+        trace.unread.append((name, named(as_text(value))))
+    else:
         texts = [each[:256] if isinstance(each, str) and each else None for each in (category, reviewer)]
         trace.labels.append((name, verdict, texts[0], texts[1]))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -11,8 +13,8 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from guardrail.errors import DecodeError
-from guardrail.events import Context, Label, LabelSource, Verdict
-from guardrail.offline.formats.model import Fields, missing, wrong
+from guardrail.events import KNOWN_WORDS, Context, Label, LabelSource, verdict_said
+from guardrail.offline.formats.model import Fields, missing, named, wrong
 
 _TEXT_NAMES: Final = (
     "text",
@@ -161,83 +163,67 @@ def _id(value: Any) -> str:
 
 # ------------------------------------------------------------------------------------------- labels
 
-_WORDS: Final[Mapping[str, Verdict]] = {
-    **{verdict.lower(): verdict for verdict in Verdict},
-    **dict.fromkeys(
-        ("yes", "true", "1", "pass", "passed", "faithful", "grounded", "factual", "correct", "entailment"),
-        Verdict.SUPPORTED,
-    ),
-    **dict.fromkeys(("partial", "partially", "partially supported"), Verdict.PARTIALLY_SUPPORTED),
-    **dict.fromkeys(
-        (
-            *("no", "false", "0", "fail", "failed", "unfaithful", "ungrounded", "hallucinated"),
-            *("hallucination", "not supported", "baseless", "neutral", "incorrect"),
-        ),
-        Verdict.UNSUPPORTED,
-    ),
-    **dict.fromkeys(("contradiction", "contradictory", "refuted", "conflict"), Verdict.CONTRADICTED),
-    **dict.fromkeys(("unsure", "unknown", "idk"), Verdict.UNVERIFIED),
-}
 _FAITHFUL: Final = ("faithful", "is_faithful", "faithfulness_label", "human_faithful", "human_faithfulness")
-_CATEGORY: Final = "label"
-_LABELS: Final = ("human_label", _CATEGORY, *_FAITHFUL)
+_LABELS: Final = ("human_label", "label", *_FAITHFUL)
 _UNFAITHFUL: Final = ("hallucination", "hallucinated", "is_hallucination", "human_hallucination")
-_OPPOSITE: Final = {Verdict.SUPPORTED: Verdict.UNSUPPORTED, Verdict.UNSUPPORTED: Verdict.SUPPORTED}
-_WORDS_REMEDY: Final = (
-    "give SUPPORTED, PARTIALLY_SUPPORTED, UNSUPPORTED, CONTRADICTED, yes, no, true, false, 1 or 0"
-)
+_MOST_TOLD: Final = 5
+_NUMBER: Final = re.compile(r"\.\d+$")
+Unread = tuple[str, str]
+"""The field of a value that should be a label and says nothing of right and wrong, and the value, fit for a
+message.
+"""
 
 
-def verdict_in(value: Any) -> Verdict | None:
-    """The verdict that a label in other words stands for: 1, true, yes and pass are SUPPORTED. None if it is
-    none of them.
-    """
-    if isinstance(value, bool):
-        return Verdict.SUPPORTED if value else Verdict.UNSUPPORTED
-    if isinstance(value, (int, float)):
-        return Verdict.SUPPORTED if value == 1 else Verdict.UNSUPPORTED if value == 0 else None
-    return _WORDS.get(value.strip().lower()) if isinstance(value, str) else None
+def labels_of(fields: Fields, response_id: str) -> tuple[tuple[Label, ...], tuple[Unread, ...]]:
+    """What people say of the answer in columns of its own row, and what of that could not be read.
 
-
-def opposite(verdict: Verdict | None) -> Verdict | None:
-    """What a verdict about hallucination says about support."""
-    return None if verdict is None else _OPPOSITE.get(verdict, verdict)
-
-
-def labels_of(fields: Fields, response_id: str) -> tuple[Label, ...]:
-    """What people say of the answer in columns of its own row. Raises DecodeError.
-
-    ``labels`` are label events, whose id of the response may be missing. A column of one word is about the
-    whole answer: label, human_label, faithful, …, or hallucination and the like, which say the opposite. A
-    label in words that are no verdict is none.
+    ``labels`` are label events, whose id of the response may be missing, or words. A column of one word is
+    about the whole answer: label, human_label, faithful, …, or hallucination and the like, where yes says
+    that it is wrong. Raises DecodeError for a label event that is none.
     """
     found: list[Label] = []
+    unread: list[Unread] = []
+
+    def word(field: str, value: Any, source: LabelSource, *, of_error: bool = False) -> None:
+        verdict = verdict_said(value, of_error=of_error)
+        if verdict is None:
+            unread.append((field, named(as_text(value))))
+        else:
+            found.append(
+                Label(response_id=response_id, verdict=verdict, source=source, id=f"{response_id}:{field}")
+            )
+
     given = unpacked(fields.get("labels"))
-    if isinstance(given, list):
-        for at, each in enumerate(given):
-            where = f"labels.{at}"
-            if isinstance(each, Mapping):
-                found.append(_label({"response_id": response_id, **each}, where))
-            else:
-                found.append(_whole(response_id, each, where, LabelSource.HUMAN))
-    for names, turn in ((_LABELS, False), (_UNFAITHFUL, True)):
+    listed = given if isinstance(given, list) else [] if given is None or given == "" else [given]
+    for at, each in enumerate(listed):
+        where = f"labels.{at}"
+        if isinstance(each, Mapping):
+            found.append(_label({"response_id": response_id, **each}, where))
+        else:
+            word(where, each, LabelSource.HUMAN)
+    for names, of_error in ((_LABELS, False), (_UNFAITHFUL, True)):
         for name in names:
             value = fields.get(name)
-            if value is None or value == "":
-                continue
-            if name == _CATEGORY and verdict_in(value) is None:
-                continue  # such a column may as well hold the topic of the question
-            source = LabelSource.HUMAN if "human" in name else LabelSource.DATASET
-            found.append(_whole(response_id, value, name, source, turned=turn))
-    return tuple(found)
+            if value is not None and value != "":
+                source = LabelSource.HUMAN if "human" in name else LabelSource.DATASET
+                word(name, value, source, of_error=of_error)
+    return tuple(found), tuple(unread)
 
 
-def _whole(response_id: str, value: Any, field: str, source: LabelSource, *, turned: bool = False) -> Label:
-    verdict = verdict_in(value)
-    if verdict is None:
-        raise wrong(field, value, _WORDS_REMEDY)
-    verdict = _OPPOSITE.get(verdict, verdict) if turned else verdict
-    return Label(response_id=response_id, verdict=verdict, source=source, id=f"{response_id}:{field}")
+def unread_told(unread: Mapping[Unread, int]) -> list[str]:
+    """What is said of values that are no labels, a line a field: how many, which, and what is known."""
+    fields: dict[str, Counter[str]] = {}
+    for (field, value), count in unread.items():
+        fields.setdefault(_NUMBER.sub("", field), Counter())[value] += count
+    lines = []
+    for field, values in fields.items():
+        shown = ", ".join(f"{value} ({count:,})" for value, count in values.most_common(_MOST_TOLD))
+        more = f" and {len(values) - _MOST_TOLD:,} others" if len(values) > _MOST_TOLD else ""
+        lines.append(
+            f"{named(field)}: {values.total():,} value{'' if values.total() == 1 else 's'} not read, which "
+            f"would be labels if they said right or wrong: {shown}{more}; known are {KNOWN_WORDS}"
+        )
+    return lines
 
 
 def _label(fields: Fields, place: str) -> Label:

@@ -17,7 +17,8 @@ from guardrail import Guard
 from guardrail.cli import app
 from guardrail.cli.tail import picture_of
 from guardrail.demo.views import symbols_for
-from guardrail.events import Decision, Verdict, parse_label
+from guardrail.doctor.checks import CONTEXT, PROOF_ROUTE, QUESTION, WRONG
+from guardrail.events import Context, Decision, Verdict, parse_label
 from guardrail.policy import Policy
 from guardrail.testing import ScriptedJudge
 from tests.support.cases import new_case
@@ -54,12 +55,24 @@ def test_the_list_is_a_table_newest_first(runner: CliRunner, url: str) -> None:
     assert result.exit_code == 0
     head, *rows = result.stdout.splitlines()
     assert head.split() == [
-        *("at", "response", "decision", "rule", "route", "policy", "score", "first", "wrong", "claim")
+        *("at", "response", "decision", "rule", "route", "policy", "score", "deciding", "claim")
     ]
     assert [row.split()[2] for row in rows] == ["r-3", "r-2", "r-1"]
     assert rows[2].split()[:2] == ["2023-11-14", "22:13:21Z"]
     assert rows[2].split()[3:] == [
-        *("block", "contradicted", "support", "default", "0.40", "Returns", "take", "30", "days.")
+        *(
+            "block",
+            "verdict",
+            "CONTRADICTED:",
+            "block",
+            "support",
+            "default",
+            "0.40",
+            "Returns",
+            "take",
+            "30",
+            "days.",
+        )
     ]
     assert "\\x1b[2Jrule [red]" in rows[0]
     assert "\x1b" not in result.stdout
@@ -101,8 +114,10 @@ def test_show_prints_the_card_by_either_id(runner: CliRunner, url: str) -> None:
     for id_ in ("r-1", "case-1"):
         result = runner.invoke(app, ["cases", "show", id_, "--store", url])
         assert result.exit_code == 0
-        assert "terms.pdf" in result.stdout
         assert "14, not 30" in result.stdout
+        assert "terms.pdf" not in result.stdout
+    result = runner.invoke(app, ["cases", "show", "r-1", "--store", url, "--documents"])
+    assert result.stdout.index("14, not 30") < result.stdout.index("terms.pdf")
     raw = runner.invoke(app, ["cases", "show", "r-1", "--store", url, "--json"])
     assert json.loads(raw.stdout) == json.loads(new_case(1).body)
 
@@ -120,6 +135,15 @@ def test_long_texts_are_cut_and_shown_in_full_when_asked_for(runner: CliRunner, 
     card = shown(picture_of(record(new_case(1, answer=answer).body), UNICODE, 80, flagged=True))
     assert len(card) < 10_000
     assert "guardrail cases show ID --full" in " ".join(card.replace("│", " ").split())
+
+
+def test_tail_shows_no_proof_of_the_doctor() -> None:
+    proof = new_case(
+        1, route=PROOF_ROUTE, question=QUESTION, answer=WRONG, contexts=(Context(id="c1", text=CONTEXT),)
+    )
+    assert picture_of(record(proof.body), UNICODE, 80, flagged=True) is None
+    posing = new_case(1, route=PROOF_ROUTE)
+    assert picture_of(record(posing.body), UNICODE, 80, flagged=True) is not None
 
 
 def test_json_of_a_case_steers_no_terminal(runner: CliRunner, tmp_path: Path) -> None:

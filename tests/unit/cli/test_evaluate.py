@@ -624,3 +624,20 @@ def test_some_claims_that_nobody_judged_are_a_failure_too(program: Program, tmp_
     done = program("evaluate", "-", "-c", "my.yaml", stdin=f"{answer()}\n{bare}")
     assert done.returncode == 1
     assert "of the claims could not be judged: JudgeUnavailable" in done.stderr
+
+
+def test_labels_that_are_not_understood_are_told_with_their_values(program: Program, tmp_path: Path) -> None:
+    lines = [
+        answer("good", label="right"),
+        answer("bad", WRONG, label="wrong"),
+        answer("odd", label="so \x1b[2J so"),
+        answer("meh", label="meh"),
+    ]
+    done = program("evaluate", "-", "--agreement", stdin="\n".join(lines))
+    assert done.returncode == 0
+    assert "Labels: 2 of 4 answers" in done.stdout
+    told = done.stderr.splitlines()[-1]
+    assert told.startswith("'label': 2 values not read")
+    assert "'meh' (1)" in told
+    assert "known are right, wrong, correct, incorrect" in told
+    assert "\x1b" not in done.stderr

@@ -147,6 +147,7 @@ def test_what_can_not_be_read_is_named_and_the_rest_counts(program: Program, fol
     assert found["compared"] == 2
     assert found["passed_over"] == {
         "other_events": 1,
+        "proofs_of_doctor": 0,
         "repeated": 1,
         "results_without_verdict": 0,
         "unreadable": 1,

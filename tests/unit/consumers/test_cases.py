@@ -145,7 +145,7 @@ async def test_filters_count_and_routes(url: str) -> None:
         assert await store.count(EVERYTHING) == 4
         assert set(await store.routes()) == {"sales", "support"}
         newest = await store.newest(EVERYTHING, 10)
-        assert [row.wrong_claim for row in newest] == [None, *["Returns take 30 days."] * 3]
+        assert [row.deciding_claim for row in newest] == [None, *["Returns take 30 days."] * 3]
         assert [row.score for row in newest] == [None, 0.4, 0.4, 0.4]
 
 

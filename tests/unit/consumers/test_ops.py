@@ -163,6 +163,7 @@ async def test_what_a_guard_did_and_holds_is_in_the_metrics_and_the_log() -> Non
     told = {event["response_id"]: event for event in logs if event["event"] == "guard.response"}
     assert told["wrong"]["decision"] == "block"
     assert told["wrong"]["rule"]
+    assert told["wrong"]["deciding_claim"] == 2, "its number, no text"
     assert "France" not in str(logs)
     summary = [event for event in logs if event["event"] == "guard.summary"]
     assert summary[-1]["responses"] >= 1

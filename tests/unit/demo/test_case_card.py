@@ -9,7 +9,7 @@ from rich.console import Console
 
 from guardrail.demo.cases import case_card
 from guardrail.demo.views import symbols_for
-from guardrail.events import Context, Decision
+from guardrail.events import Context, Decision, Verdict
 from tests.support.cases import ANSWER, flagged_case
 
 UNICODE = symbols_for("utf-8")
@@ -28,7 +28,7 @@ def shown(card: object, *, colour: bool = False, width: int = 100) -> str:
 
 
 def test_a_card_has_the_answer_with_its_claims_marked_and_what_was_wrong() -> None:
-    text = shown(case_card(flagged_case(1), UNICODE, 100, at_ms=1_700_000_000_000))
+    text = shown(case_card(flagged_case(1), UNICODE, 110, at_ms=1_700_000_000_000), width=110)
     for wanted in (
         "✘ BLOCKED · r-1",
         "Q: How long do returns take?",
@@ -37,19 +37,38 @@ def test_a_card_has_the_answer_with_its_claims_marked_and_what_was_wrong() -> No
         "“within 14 days” doc-1",
         "14, not 30",
         "nothing of it was shown",
-        "contradicted · default policy · score 0.40 · route support · 2023-11-14 22:13:20Z",
+        "verdict CONTRADICTED: block · default policy · score 0.40 · route support · 2023-11-14 22:13:20Z",
     ):
         assert wanted in text
     assert "it says so" not in text
     assert "terms.pdf" not in text
 
 
-def test_a_whole_card_has_the_documents_and_every_claim() -> None:
-    text = shown(case_card(flagged_case(1, tenant="acme"), UNICODE, 100, whole=True))
-    for wanted in ("1 document ", "doc-1 terms.pdf", "Returns are accepted within 14 days.", "2 claims"):
+def test_a_whole_card_goes_on_with_every_claim_and_with_the_documents_if_they_are_asked_for() -> None:
+    case = flagged_case(1, tenant="acme")
+    text = shown(case_card(case, UNICODE, 100, whole=True))
+    for wanted in ("1 supported claim", "it says so", "14, not 30", "case case-1 · tenant acme"):
         assert wanted in text
-    for wanted in ("it says so", "14, not 30", "case case-1 · tenant acme"):
-        assert wanted in text
+    assert "Returns are accepted within 14 days." not in text
+    assert "1 document: --documents shows them" in text
+    full = shown(case_card(case, UNICODE, 100, whole=True, documents=True))
+    assert "1 document " in full
+    assert (
+        full.index("it says so") < full.index("doc-1 terms.pdf") < full.index("Returns are accepted within")
+    )
+
+
+def test_the_claim_that_decided_comes_first_and_is_named_as_such_with_its_number() -> None:
+    doubted = flagged_case(1).claims[1].model_copy(update={"verdict": Verdict.UNSUPPORTED})
+    wrong = flagged_case(1).claims[0].model_copy(update={"index": 4, "verdict": Verdict.CONTRADICTED})
+    text = shown(case_card(flagged_case(1, claims=(doubted, wrong)), UNICODE, 100))
+    first, second = (
+        text.index("✘ CONTRADICTED normal · claim 5, decided"),
+        text.index("UNSUPPORTED normal · c"),
+    )
+    assert first < second
+    by_score = flagged_case(1, rule="score < flag_below 0.9", decision=Decision.FLAG, claims=(doubted,))
+    assert "claim 2, weighs most in the score" in shown(case_card(by_score, UNICODE, 100))
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import AsyncIterator
+from typing import Any, Final
 
 import pytest
 
+from guardrail import Guard
 from guardrail.client import GuardClient
-from guardrail.doctor import PROOF_ROUTE, Check, prove
+from guardrail.doctor import PROOF_ROUTE, Check, is_proof, prove
+from guardrail.doctor.checks import CONTEXT, QUESTION, WRONG
+from guardrail.events import FlaggedCase, ResponseVerdict
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter, Route
 from guardrail.testing import MemoryBroker, MemoryClientTransport, MemoryGuard, ScriptedJudge
@@ -22,8 +26,10 @@ async def proven(policy: Policy, script: dict[str, str] | None = None, **options
         GuardClient(transport=guard.transport()) as client,
     ):
         checks = {check.about: check for check in await prove(client, policy, within_s=30)}
-        routes = {getattr(event, "route", None) for event in guard.outputs("flagged")}
-        assert routes <= {PROOF_ROUTE}
+        told = [*guard.outputs("flagged"), *guard.outputs("verdicts")]
+    whole = [event for event in told if isinstance(event, FlaggedCase | ResponseVerdict)]
+    assert len(whole) >= 3 or policy.mode == "observe", "whose verdicts follow the text"
+    assert all(map(is_proof, whole)), "its answers are known again, whatever the policy did to them"
     return checks
 
 
@@ -91,6 +97,43 @@ async def test_the_route_can_have_a_policy_of_its_own() -> None:
     ):
         checks = await prove(client, router.choose(PROOF_ROUTE, None), within_s=30)
     assert {check.state for check in checks} == {"ok"}
+
+
+ORDINARY: Final = {
+    "another answer": "Our premium plan costs $95 per month. It can be cancelled at any time.",
+    "more than the proof": "The standard plan costs $95 per month. The premium plan costs $195 per month.",
+    "the proof in another's words": "the standard plan costs $95 per month.",
+}
+
+
+async def judged(
+    text: str, context: str = CONTEXT, **head: Any
+) -> tuple[FlaggedCase | ResponseVerdict, FlaggedCase | ResponseVerdict]:
+    """The case and the verdict of an answer that an ordinary sender asks about as the doctor does."""
+
+    async def model() -> AsyncIterator[str]:
+        yield text
+
+    async with Guard(ScriptedJudge({"$": "CONTRADICTED", "cost": "CONTRADICTED"}), BLOCKING) as guard:
+        events = [event async for event in guard.stream(QUESTION, [context], model(), **head)]
+    told = [event for event in events if isinstance(event, FlaggedCase | ResponseVerdict)]
+    assert {type(event) for event in told} == {FlaggedCase, ResponseVerdict}
+    told.sort(key=lambda event: isinstance(event, ResponseVerdict))
+    return told[0], told[1]
+
+
+@pytest.mark.parametrize("text", ORDINARY.values(), ids=ORDINARY)
+async def test_an_answer_that_only_bears_the_marks_of_a_proof_is_not_hidden(text: str) -> None:
+    case, verdict = await judged(text, route=PROOF_ROUTE, metadata={"guardrail": "doctor"})
+    assert not is_proof(case)
+    # Of an answer that was blocked at its first sentence the verdict has no other one.
+    assert is_proof(verdict) == (text == ORDINARY["more than the proof"])
+
+
+async def test_the_texts_of_a_proof_about_other_documents_or_on_another_route_are_an_answer() -> None:
+    assert not any(map(is_proof, await judged(WRONG, route="sales")))
+    case, _ = await judged(WRONG, "The standard plan costs $30.", route=PROOF_ROUTE)
+    assert not is_proof(case)
 
 
 async def test_without_a_guard_the_remedy_asks_for_one() -> None:

@@ -347,3 +347,12 @@ async def test_reasons_and_steps_come_with_the_results_if_asked_for() -> None:
     by_template = await aevaluate([WRONG], judge=WordJudge(), explain=True, scores=("strict", "ragas"))
     assert "99 euros" in (by_template.results[0].explanation or "")
     assert by_template.summary().keys() == {"strict", "ragas"}
+
+
+async def test_values_where_labels_should_be_are_warned_of() -> None:
+    rows: list[dict[str, Any]] = [
+        {"id": "r1", "contexts": [], "answer": "Yes.", "label": each} for each in ("wrong", "meh")
+    ]
+    with pytest.warns(UserWarning, match=r"'label': 1 value not read.*'meh' \(1\); known are right, wrong"):
+        found = await aevaluate(rows, judge=WordJudge())
+    assert [len(result.labels) for result in found.results] == [1, 0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from guardrail.errors import ConfigError
 from guardrail.events import Context, Decision, Label, LabelSource, Response, Verdict
 from guardrail.offline import BadSample, Sample, read_samples
-from guardrail.offline.formats import FORMATS, labelled, read_labels, samples_in
+from guardrail.offline.formats import FORMATS, labelled, read_labels, samples_in, unread_told
 from tests.unit.demo.events import case
 
 TEXTS = ["It costs 49 euros.", 'It\'s paid "monthly".']
@@ -467,13 +468,29 @@ def test_lettucedetect() -> None:
         ("faithful", False, Verdict.UNSUPPORTED),
         ("hallucination", True, Verdict.UNSUPPORTED),
         ("hallucinated", "no", Verdict.SUPPORTED),
+        *(
+            ("label", word, Verdict.SUPPORTED)
+            for word in ("right", "Correct", " good ", "OK", "thumbs_up", "y")
+        ),
+        *(
+            ("label", word, Verdict.UNSUPPORTED)
+            for word in ("wrong", "Incorrect", "BAD", "n", "not-supported")
+        ),
+        ("label", "partially_supported", Verdict.PARTIALLY_SUPPORTED),
+        ("labels", "wrong", Verdict.UNSUPPORTED),
+        ("labels", ["right"], Verdict.SUPPORTED),
+        ("hallucination", "wrong", Verdict.UNSUPPORTED),
+        ("hallucination", "hallucinated", Verdict.UNSUPPORTED),
+        ("hallucination", "correct", Verdict.SUPPORTED),
     ],
 )
 def test_a_column_of_one_word_labels_the_whole_answer(column: str, value: Any, verdict: Verdict) -> None:
     found = only(lines({"id": "r", "contexts": [], "answer": "a", column: value}))
     (label,) = found.labels
     assert (label.response_id, label.verdict, label.claim_id) == ("r", verdict, None)
-    assert label.source is (LabelSource.HUMAN if "human" in column else LabelSource.DATASET)
+    human = "human" in column or column == "labels"
+    assert label.source is (LabelSource.HUMAN if human else LabelSource.DATASET)
+    assert found.unread == ()
 
 
 def test_whole_labels_stand_beside_their_answer_or_in_a_file_of_their_own(tmp_path: Path) -> None:
@@ -484,6 +501,9 @@ def test_whole_labels_stand_beside_their_answer_or_in_a_file_of_their_own(tmp_pa
     earlier = Label(response_id="r", verdict=Verdict.SUPPORTED, id="l")
     later = earlier.model_copy(update={"verdict": Verdict.CONTRADICTED})
     path.write_bytes(earlier.to_json() + b"\n" + later.to_json())
+    path.write_bytes(path.read_bytes() + b'\n{"response_id": "r", "verdict": "wrong", "id": "w"}')
+    assert [each.verdict for each in read_labels(path).of("r")] == [Verdict.CONTRADICTED, Verdict.UNSUPPORTED]
+    path.write_bytes(later.to_json())
     more = labelled(found, read_labels(path))
     assert more.labels == (*found.labels, later) if isinstance(more, Sample) else False
     path.write_text('{"response_id": "r", "verdict": "maybe"}')
@@ -491,14 +511,38 @@ def test_whole_labels_stand_beside_their_answer_or_in_a_file_of_their_own(tmp_pa
         read_labels(path)
 
 
-@pytest.mark.parametrize(
-    "row", [{"human_label": "perhaps"}, {"labels": [{"verdict": "perhaps"}]}, {"labels": [3.5]}]
-)
-def test_a_label_in_other_words_is_an_error_of_its_row(row: dict[str, Any]) -> None:
-    told = problem(lines({"contexts": [], "answer": "a", **row}))
-    assert told.startswith(("label", "human_label: a text; give SUPPORTED"))
+def test_a_label_event_that_is_none_is_an_error_of_its_row() -> None:
+    told = problem(lines({"contexts": [], "answer": "a", "labels": [{"verdict": "perhaps"}]}))
+    assert told.startswith("labels.0.verdict: ")
     assert "perhaps" not in told
 
 
-def test_a_column_of_labels_about_something_else_is_passed_over() -> None:
-    assert only(lines({"contexts": [], "answer": "a", "label": "billing"})).labels == ()
+@pytest.mark.parametrize(
+    ("row", "unread"),
+    [
+        ({"label": "billing"}, (("label", "'billing'"),)),
+        ({"human_label": "perhaps"}, (("human_label", "'perhaps'"),)),
+        ({"labels": [3.5, "no"]}, (("labels.0", "'3.5'"),)),
+        ({"label": 0.5}, (("label", "'0.5'"),)),
+        ({"hallucination": {"a": 1}}, (("hallucination", "'{\"a\": 1}'"),)),
+    ],
+)
+def test_a_value_that_says_nothing_of_right_or_wrong_is_no_label_and_is_kept_to_be_told(
+    row: dict[str, Any], unread: tuple[tuple[str, str], ...]
+) -> None:
+    found = only(lines({"contexts": [], "answer": "a", **row}))
+    assert found.unread == unread
+    assert len(found.labels) == len(row.get("labels", [0])) - 1
+
+
+def test_what_is_told_of_such_values_names_how_many_which_and_what_is_known() -> None:
+    evil = "\x1b[2J" + "w" * 500
+    found = [only(lines({"contexts": [], "answer": "a", "label": word})) for word in (*"aabcdeg", evil)]
+    (line,) = unread_told(Counter(each for sample in found for each in sample.unread))
+    assert line.startswith(
+        "'label': 8 values not read, which would be labels if they said right or wrong: 'a' (2), 'b' (1)"
+    )
+    assert " and 2 others; known are right, wrong, correct, incorrect," in line
+    (line,) = unread_told(Counter(found[-1].unread))
+    assert "\x1b" not in line
+    assert "w" * 50 not in line

@@ -66,6 +66,14 @@ def test_verdicts_on_claims_and_other_events_are_passed_over_and_counted() -> No
     assert reader.passed.others == 3
 
 
+def test_proofs_of_the_doctor_are_left_out_and_counted_and_their_route_alone_makes_none() -> None:
+    proof = recorded("p1", [claim(text="The standard plan costs $95 per month.")], route="guardrail-doctor")
+    posing = recorded("p2", [claim(text="The tariff is $95.")], route="guardrail-doctor")
+    records, reader = read(proof.to_json(), posing.to_json(), SUPPORTED.to_json())
+    assert records.ids == ["p2", "r1"]
+    assert reader.passed.proofs == 1
+
+
 def test_a_record_that_comes_twice_counts_once() -> None:
     records, reader = read(WRONG.to_json(), SUPPORTED.to_json(), WRONG.to_json())
     assert records.ids == ["r2", "r1"]

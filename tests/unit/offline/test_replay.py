@@ -10,7 +10,7 @@ import pytest
 
 from guardrail.events import Decision, Label, ResponseVerdict, SegmentKind, Verdict
 from guardrail.offline.record_reading import Batch, RecordReader, record_batches
-from guardrail.offline.replay import RIGHT, WRONG, Replay, Side, deciding_claims
+from guardrail.offline.replay import RIGHT, WRONG, Replay, Side
 from guardrail.offline.truths import LabelsByResponse, answer_truth
 from guardrail.policy import Policy, Rule
 from guardrail.routing import PolicyRouter, Route
@@ -92,12 +92,6 @@ def test_examples_name_the_claims_that_decided_and_are_bounded() -> None:
     (kept,) = replay.examples.values()
     assert [example.response_id for example in kept] == ["r0", "r1"]
     assert [each.text for each in kept[0].claims] == ["A phone is free."]
-
-
-def test_a_rule_about_the_score_is_explained_by_the_least_supported_claims() -> None:
-    claims = bad("r").claims
-    assert deciding_claims(STRICT, "score < flag_below 0.9", claims)[0].text == "A phone is free."
-    assert deciding_claims(STRICT, "aborted", claims) == ()
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,21 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ------------------------------------------------------------------------------------ what it shows
 
 
+def test_the_claim_that_decided_is_named_beside_the_rule(tmp_path: Path) -> None:
+    dose = example()[1]
+    assert dose.verdict is not None
+    by_rule = dose.verdict.model_copy(update={"rule": "verdict CONTRADICTED: block"})
+    path = tmp_path / "report.html"
+    write_report(run_of(dose.model_copy(update={"verdict": by_rule})), path)
+    found = re.search(
+        r"Rule <b>verdict CONTRADICTED: block</b>, by <a href=\"#(\w+)\">claim 2</a>", path.read_text()
+    )
+    assert found is not None
+    assert f'id="{found[1]}"' in path.read_text()
+    write_report(run_of(dose), path)
+    assert "Rule <b>contradicted fact</b></span>" in path.read_text(), "it is not known by whose rule"
+
+
 async def test_curves_are_drawn_where_labels_tell_right_from_wrong(
     tmp_path: Path, page_file: Path, browser_path: str
 ) -> None:

@@ -52,7 +52,7 @@ def free_port() -> int:
 async def test_a_port_where_nothing_listens(free_port: int) -> None:
     server = f"127.0.0.1:{free_port}"
     assert await told(f"http://{server}/v1") == (
-        f"no connection to {server}: it was refused, so nothing listens there; check base_url"
+        f"no connection to {server}: it was refused: nothing listens there; check base_url"
     )
 
 
