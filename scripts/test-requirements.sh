@@ -6,7 +6,8 @@
 set -eu
 
 root="$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)"
-tools="Java Redis PostgreSQL Chromium promtool"
+python="$root/.venv/bin/python"
+tools="Java Redis PostgreSQL Chromium promtool libpython"
 [ "${1:-}" != kafka ] || tools="Java"
 outcome="skipped"
 [ -z "${CI:-}" ] || outcome="going to fail"
@@ -52,6 +53,11 @@ look_for() {
             debian="prometheus" brew="prometheus" tests="tests of the alert rules"
             has promtool
             ;;
+        libpython)
+            minor="$("$python" -c 'import sys; print(sys.version_info[1])')"
+            debian="libpython3.$minor" brew="python" tests="tests of Triton"
+            "$python" -c "import ctypes; ctypes.CDLL('libpython3.$minor.so.1.0')" 2>/dev/null
+            ;;
     esac
 }
 
@@ -90,5 +96,5 @@ done
 [ "${1:-}" != kafka ] || exit 0
 "$root/scripts/deploy-tools.sh" ||
     say "no Helm: tests of the chart and of the Docker files are $outcome, for the reason above"
-"$root/.venv/bin/python" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' ||
+"$python" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' ||
     say "no PyTorch: tests of training and of PyTorch judges are skipped. Some gigabytes bring it: make training-test"
