@@ -1,28 +1,37 @@
 # `make help` lists what there is. Everything happens in .venv, which is made on first use.
 .DEFAULT_GOAL := help
-.PHONY: help demo install test lint format types unit kafka-test kafka chaos-cluster llm-test mastra-test training-test bench lock docs docs-serve helm-docs helm-record image-root clean
+.PHONY: help demo build/demo.log install test build/test.log lint format types unit kafka-test kafka chaos-cluster llm-test mastra-test training-test bench lock docs docs-serve helm-docs helm-record image-root clean
 
 BIN := .venv/bin
 # Each process starts a Kafka of its own; a file's tests stay together.
 PYTEST := $(BIN)/pytest -n 2 --dist loadfile
+PHASE = scripts/phase.sh $@
 SOURCES := $(wildcard guardrail consumers tests benchmarks training examples scripts)
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-demo: ## Watch example answers being checked: no broker, no key, under a minute
-	@scripts/bootstrap.sh
-	@$(BIN)/guardrail demo
+# These two stand for commands whose output they keep. Where one fails, make's own last line names its target: the log.
+demo: build/demo.log ## Watch example answers being checked: no broker, no key, under a minute after the set-up
+build/demo.log:
+	@mkdir -p build && date '+started at %s, %c' >$@
+	@$(PHASE) "1 of 2: what running needs, in .venv" scripts/bootstrap.sh
+	@$(PHASE) "2 of 2: the demo, some 40 seconds" --draws $(BIN)/guardrail demo
+	@$(PHASE) "README.md from 'Use it from Python' on, with .venv/bin in front of the commands"
 
 install: ## Create .venv with everything the tests need
 	@scripts/bootstrap.sh test
 
-test: install ## Lint, type-check and test, on a real Kafka and a real Redis too
-	@scripts/test-requirements.sh
-	$(BIN)/ruff check $(SOURCES)
-	$(BIN)/ruff format --check $(SOURCES)
-	$(BIN)/mypy --strict $(SOURCES)
-	$(PYTEST)
+test: build/test.log ## Lint, type-check and test, on a real Kafka and a real Redis too
+build/test.log:
+	@mkdir -p build && date '+started at %s, %c' >$@
+	@$(PHASE) "1 of 5: Python packages, in .venv" scripts/bootstrap.sh test
+	@$(PHASE) "2 of 5: what the tests need besides" scripts/test-requirements.sh
+	@$(PHASE) "3 of 5: style, in seconds" $(BIN)/ruff check $(SOURCES)
+	@$(PHASE) "3 of 5: layout, in seconds" $(BIN)/ruff format --check $(SOURCES)
+	@$(PHASE) "4 of 5: types, a minute or two the first time" $(BIN)/mypy --strict $(SOURCES)
+	@$(PHASE) "5 of 5: the tests; collecting them takes a minute or two, running them some 20" $(PYTEST) $(PYTEST_ARGS)
+	@$(PHASE) ""
 
 lint: install ## Check style
 	$(BIN)/ruff check $(SOURCES)

@@ -9,6 +9,13 @@ extras="${1:-}"
 root="$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)"
 venv="$root/.venv"
 minimum="3.11"
+# For a Python without pip, as Debian's is: a release that was tried here, by its hash.
+pip_wheel="pip-26.2.1-py3-none-any.whl"
+pip_sha256="71138adf1f4ca900cdb7d289c21b7494329f2332b6d85f0e1c42108c0384ed3e"
+
+say() {
+    echo "bootstrap: $*" >&2
+}
 
 is_new_enough() {
     "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
@@ -22,32 +29,66 @@ find_python() {
             return 0
         fi
     done
-    echo "bootstrap: no Python $minimum or later was found (tried \$PYTHON, python3.13, python3.12, python3.11, python3)." >&2
-    echo "bootstrap: install one (Debian: apt-get install python3 python3-venv), or name it: PYTHON=/path/to/python make demo" >&2
     return 1
 }
 
+has_pip_to_give() {
+    "$1" -c 'import ensurepip, venv' 2>/dev/null
+}
+
+# Fails where nothing can be installed: elsewhere than on Debian and Ubuntu, and for others than root.
+install_packages() {
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 || return 1
+    say "installing Debian's $* (14 MB, a minute at most)"
+    apt-get update -q >/dev/null &&
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@" >/dev/null
+}
+
+fetch_pip() {
+    # The index is pip's own setting, or the one that uv.lock is made from.
+    index="${PIP_INDEX_URL:-$(sed -n 's/.*registry = "\(.*\)".*/\1/p' "$root/uv.lock" | head -n 1)}"
+    "$venv/bin/python" - "${index%/}/pip/" "$venv/$pip_wheel" "$pip_sha256" <<'PYTHON'
+import hashlib, pathlib, re, subprocess, sys, urllib.parse, urllib.request
+
+page, wheel, sha256 = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
+try:
+    listed = urllib.request.urlopen(page, timeout=60).read().decode()
+    link = re.search(rf'href="([^"#]*/{re.escape(wheel.name)})', listed)
+    if link is None:
+        sys.exit(f"bootstrap: {page} has no {wheel.name}")
+    content = urllib.request.urlopen(urllib.parse.urljoin(page, link[1]), timeout=60).read()
+except (OSError, ValueError) as error:
+    sys.exit(f"bootstrap: can't fetch {wheel.name} by {page}: {error}")
+if hashlib.sha256(content).hexdigest() != sha256:
+    sys.exit(f"bootstrap: {wheel.name} has not the hash that scripts/bootstrap.sh expects")
+wheel.write_bytes(content)
+# A wheel is an archive, and Python runs the program in it from there.
+subprocess.run([sys.executable, f"{wheel}/pip", "install", "--quiet", "--no-index", wheel], check=True)
+wheel.unlink()
+PYTHON
+}
+
 create_venv() {
-    python="$(find_python)"
-    if "$python" -m venv "$venv" >"$root/.venv.log" 2>&1; then
-        rm -f "$root/.venv.log"
-        return 0
-    fi
-    rm -rf "$venv"
+    python="$(find_python)" || {
+        install_packages python3 python3-venv || true
+        python="$(find_python)" || {
+            say "no Python $minimum or later was found (tried \$PYTHON, python3.11 to python3.14, python3)."
+            say "Install one (Debian: apt-get install python3 python3-venv), or name it: PYTHON=/path/to/python make demo"
+            return 1
+        }
+    }
     # Debian splits ensurepip off into a package of its own.
-    version="$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')"
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        echo "bootstrap: this Python has no ensurepip; installing python$version-venv" >&2
-        apt-get update -q >/dev/null
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "python$version-venv" >/dev/null
+    venv_package="$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"
+    if has_pip_to_give "$python" || install_packages "$venv_package"; then
         "$python" -m venv "$venv"
-        rm -f "$root/.venv.log"
-        return 0
+        return
     fi
-    cat "$root/.venv.log" >&2
-    rm -f "$root/.venv.log"
-    echo "bootstrap: '$python -m venv' failed. On Debian or Ubuntu: sudo apt-get install python$version-venv" >&2
-    return 1
+    say "$python came without ensurepip and can't be given it here; fetching pip on its own instead (2 MB)"
+    if ! "$python" -m venv --without-pip "$venv" || ! fetch_pip; then
+        rm -rf "$venv"
+        say "that failed. On Debian or Ubuntu install what is missing: sudo apt-get install $venv_package"
+        return 1
+    fi
 }
 
 stamp="$venv/.installed${extras:+-$extras}"
@@ -55,13 +96,18 @@ state="$(cksum <"$root/pyproject.toml")"
 if [ -x "$venv/bin/python" ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$state" ]; then
     exit 0
 fi
-if ! [ -x "$venv/bin/python" ] || ! is_new_enough "$venv/bin/python"; then
+# One whose making was interrupted has a python, but no pip.
+if ! is_new_enough "$venv/bin/python" || ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
     rm -rf "$venv"
     create_venv
 fi
-echo "bootstrap: installing into .venv${extras:+ (with $extras)}" >&2
+if [ "$extras" = test ]; then
+    say "installing the project and what its tests need into .venv: 340 MB to download, 1.4 GB on disk, some four minutes on two cores"
+else
+    say "installing the project into .venv: 70 MB to download, 300 MB on disk, a minute or two on two cores"
+fi
 cd "$root"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable ".${extras:+[$extras]}"
+"$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off --editable ".${extras:+[$extras]}"
 echo "$state" >"$stamp"
 if [ -n "$extras" ]; then
     echo "$state" >"$venv/.installed"

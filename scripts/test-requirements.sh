@@ -1,96 +1,100 @@
 #!/bin/sh
-# Sees to what the tests need besides Python: Java 17 and Maven for a real Kafka, a Redis server for the shared
-# verdict cache, PostgreSQL for the store of flagged cases, a Chromium for the page of the chat service, promtool for
-# the alert rules, helm and what checks the chart. Installs them where that is possible (root on Debian or Ubuntu); elsewhere says so and goes on: those tests
-# then skip, or fail where CI is set.
+# Sees to what the tests need besides Python packages. Root on Debian or Ubuntu gets it installed; all others are told
+# what is missing, how to install it, and which tests are skipped for it. Where CI is set those fail instead.
 #
 #   scripts/test-requirements.sh [kafka]      kafka: only what a Kafka of its own needs
 set -eu
 
-only="${1:-}"
+root="$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)"
+python="$root/.venv/bin/python"
+tools="Java Redis PostgreSQL Chromium promtool libpython"
+[ "${1:-}" != kafka ] || tools="Java"
+outcome="skipped"
+[ -z "${CI:-}" ] || outcome="going to fail"
 
-java_major() {
-    java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1
+say() {
+    echo "test-requirements: $*" >&2
 }
 
-jars_are_cached() {
-    for folder in "${GUARDRAIL_KAFKA_CACHE:-}" "$HOME"/.cache/guardrail/kafka-*; do
-        [ -n "$folder" ] && [ -d "$folder/libs" ] && return 0
-    done
-    return 1
+has() {
+    command -v "$1" >/dev/null 2>&1
 }
 
-kafka_can_run() {
-    [ -n "${GUARDRAIL_TEST_KAFKA:-}" ] && return 0
-    major="$(java_major || true)"
-    [ "${major:-0}" -ge 17 ] && { command -v mvn >/dev/null 2>&1 || jars_are_cached; }
+java_is_here() {
+    [ -z "${GUARDRAIL_TEST_KAFKA:-}" ] || return 0
+    major="$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)"
+    [ "${major:-0}" -ge 17 ] || return 1
+    has mvn || [ -d "${GUARDRAIL_KAFKA_CACHE:-}/libs" ] || ls -d "$HOME"/.cache/guardrail/kafka-*/libs >/dev/null 2>&1
 }
 
-redis_can_run() {
-    [ "$only" = kafka ] && return 0
-    command -v redis-server >/dev/null 2>&1
+# Is the tool here? Also sets its packages, Debian's and Homebrew's, and the tests that are skipped without it.
+look_for() {
+    other=""
+    case "$1" in
+        Java)
+            debian="openjdk-17-jre-headless maven" brew="openjdk@17 maven" tests="tests on a real Kafka"
+            other="; or name a Kafka that runs: GUARDRAIL_TEST_KAFKA=HOST:PORT"
+            java_is_here
+            ;;
+        Redis)
+            debian="redis-server" brew="redis" tests="tests of verdicts that guards share"
+            has redis-server
+            ;;
+        PostgreSQL)
+            debian="postgresql" brew="postgresql" tests="tests of its store of flagged cases"
+            has initdb || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1
+            ;;
+        Chromium)
+            debian="chromium" brew="--cask chromium" tests="tests of pages"
+            other="; or name a browser: GUARDRAIL_TEST_BROWSER=PROGRAM"
+            [ -n "${GUARDRAIL_TEST_BROWSER:-}" ] || has chromium || has google-chrome
+            ;;
+        promtool)
+            debian="prometheus" brew="prometheus" tests="tests of the alert rules"
+            has promtool
+            ;;
+        libpython)
+            minor="$("$python" -c 'import sys; print(sys.version_info[1])')"
+            debian="libpython3.$minor" brew="python" tests="tests of Triton"
+            "$python" -c "import ctypes; ctypes.CDLL('libpython3.$minor.so.1.0')" 2>/dev/null
+            ;;
+    esac
 }
 
-postgres_can_run() {
-    [ "$only" = kafka ] && return 0
-    command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1
-}
-
-browser_can_run() {
-    [ "$only" = kafka ] && return 0
-    [ -n "${GUARDRAIL_TEST_BROWSER:-}" ] && return 0
-    command -v chromium >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1
-}
-
-promtool_can_run() {
-    [ "$only" = kafka ] && return 0
-    command -v promtool >/dev/null 2>&1
-}
-
-if [ "$only" != kafka ] && ! "$(dirname -- "$0")/deploy-tools.sh"; then
-    echo "test-requirements: without the tools of scripts/deploy-tools.sh the tests of the chart can't run." >&2
-fi
-if kafka_can_run && redis_can_run && postgres_can_run && browser_can_run && promtool_can_run; then
-    exit 0
-fi
-if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-    echo "test-requirements: installing what is missing${only:+ for $only}" >&2
-    apt-get update -q >/dev/null
+install_missing() {
     packages=""
-    if ! kafka_can_run; then
-        java_package="openjdk-17-jre-headless"
-        if ! apt-cache show "$java_package" >/dev/null 2>&1; then
-            java_package="default-jre-headless"
+    for tool in $tools; do
+        look_for "$tool" || packages="$packages $debian"
+    done
+    # Go and uv trust no server without it.
+    [ -s /etc/ssl/certs/ca-certificates.crt ] || packages="$packages ca-certificates"
+    [ -n "$packages" ] || return 0
+    apt-get update -q >/dev/null || return 1
+    found=""
+    for package in $packages; do
+        if [ "$package" = openjdk-17-jre-headless ] && ! apt-cache show "$package" >/dev/null 2>&1; then
+            package="default-jre-headless"
         fi
-        packages="$java_package maven"
-    fi
-    redis_can_run || packages="$packages redis-server"
-    postgres_can_run || packages="$packages postgresql"
-    # Ubuntu has it as a snap only, which no container can install: the tests are skipped there.
-    browser_can_run || { apt-cache show chromium >/dev/null 2>&1 && packages="$packages chromium"; }
-    promtool_can_run || packages="$packages prometheus"
+        # Ubuntu, for one, has Chromium as a snap only, which no container can install.
+        if apt-cache show "$package" >/dev/null 2>&1; then found="$found $package"; fi
+    done
+    say "installing$found, in some minutes on two cores:"
     # Package names hold no spaces; RUNLEVEL=1 keeps the new services from being started.
     # shellcheck disable=SC2086
-    DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -q --no-install-recommends $packages >/dev/null
+    apt-get install -q --assume-no --no-install-recommends $found 2>&1 | sed -n 's/^\(Need to get\|After this\)/  \1/p' >&2
+    # shellcheck disable=SC2086
+    DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -q --no-install-recommends $found >/dev/null
+}
+
+if [ "$(id -u)" = 0 ] && has apt-get; then
+    install_missing || say "apt-get failed, so that some of it is missing still"
 fi
-if ! kafka_can_run; then
-    echo "test-requirements: Java 17 or later and Maven are missing, so the tests on a real Kafka can't run." >&2
-    echo "test-requirements: install them (Debian: apt-get install openjdk-17-jre-headless maven; macOS: brew install" >&2
-    echo "test-requirements: openjdk@17 maven), or name a running broker: GUARDRAIL_TEST_KAFKA=HOST:PORT make test" >&2
-fi
-if ! redis_can_run; then
-    echo "test-requirements: redis-server is missing, so the tests of the shared verdict cache can't run." >&2
-    echo "test-requirements: install it (Debian: apt-get install redis-server; macOS: brew install redis)" >&2
-fi
-if ! postgres_can_run; then
-    echo "test-requirements: PostgreSQL is missing, so its store of flagged cases can't be tested." >&2
-    echo "test-requirements: install it (Debian: apt-get install postgresql; macOS: brew install postgresql)" >&2
-fi
-if ! browser_can_run; then
-    echo "test-requirements: chromium is missing, so the test of the chat service's page can't run." >&2
-    echo "test-requirements: install it (Debian: apt-get install chromium), or name a browser:" >&2
-    echo "test-requirements: GUARDRAIL_TEST_BROWSER=/path/to/chrome make test" >&2
-fi
-if ! promtool_can_run; then
-    echo "test-requirements: promtool is missing, so the alert rules can't be tested (Debian: apt-get install prometheus)." >&2
-fi
+for tool in $tools; do
+    look_for "$tool" ||
+        say "no $tool: $tests are $outcome. As root: apt-get install $debian; on a Mac: brew install $brew$other"
+done
+[ "${1:-}" != kafka ] || exit 0
+"$root/scripts/deploy-tools.sh" ||
+    say "no Helm: tests of the chart and of the Docker files are $outcome, for the reason above"
+"$python" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' ||
+    say "no PyTorch: tests of training and of PyTorch judges are skipped. Some gigabytes bring it: make training-test"

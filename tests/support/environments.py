@@ -30,9 +30,21 @@ def environment(folder: Path, packages: Sequence[str]) -> Path:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     needs = [*project["dependencies"], *packages]
     key = hashlib.sha256("\n".join([sys.version, *needs]).encode()).hexdigest()[:12]
-    folder.mkdir(parents=True, exist_ok=True)
     made = folder / key
-    with (folder / f"{key}.lock").open("w") as lock:
+    wanted = ", ".join(packages)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return _made(made, needs)
+    except OSError as error:  # a home that can't be written to, or a full disk
+        raise EnvironmentMissing(f"{wanted} can't be installed: {error}") from None
+    except subprocess.TimeoutExpired as error:
+        raise EnvironmentMissing(f"{wanted} can't be installed within {error.timeout:.0f} s") from None
+    except subprocess.CalledProcessError as error:
+        raise EnvironmentMissing(f"{wanted} can't be installed: {error.stderr.strip()[-500:]}") from None
+
+
+def _made(made: Path, needs: Sequence[str]) -> Path:
+    with made.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two processes of pytest may come at once
         if (made / ".complete").exists():
             return made
@@ -43,9 +55,6 @@ def environment(folder: Path, packages: Sequence[str]) -> Path:
             [uv, "pip", "install", "--quiet", "--python", made / "bin" / "python", *needs],
         )
         for command in commands:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-            if done.returncode:
-                wanted = ", ".join(packages)
-                raise EnvironmentMissing(f"{wanted} can't be installed: {done.stderr.strip()[-500:]}")
+            subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
         (made / ".complete").touch()
     return made

@@ -111,7 +111,7 @@ def cache_folder() -> Path:
 
 
 def ensure_jars() -> Path:
-    """Folder with Kafka's jars, resolved by Maven the first time. Raises JavaMissing or BrokerError."""
+    """Folder with Kafka's jars, resolved by Maven the first time. Raises JavaMissing."""
     version = java_version()
     if version is None or version < MINIMUM_JAVA:
         found = "no java was found" if version is None else f"java is version {version}"
@@ -121,11 +121,16 @@ def ensure_jars() -> Path:
         )
     cache = cache_folder()
     libs = cache / "libs"
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not libs.is_dir():
-            _resolve(cache, libs)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with (cache / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not libs.is_dir():
+                _resolve(cache, libs)
+    except OSError as error:
+        raise JavaMissing(
+            f"Kafka's jars can't be kept: {error}; name a folder: GUARDRAIL_KAFKA_CACHE"
+        ) from None
     return libs
 
 
@@ -147,7 +152,7 @@ def _resolve(cache: Path, libs: Path) -> None:
             timeout=600,
         )
         if answer.returncode != 0:
-            raise BrokerError(
+            raise JavaMissing(
                 f"Maven could not fetch Kafka {KAFKA_VERSION}:\n{(answer.stdout + answer.stderr)[-2000:]}"
             )
         fetched.rename(libs)

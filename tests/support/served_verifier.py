@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.support.environments import CACHE, environment
+from tests.support.environments import CACHE, EnvironmentMissing, environment
 from tests.support.kafka_broker import end_process, free_ports
 
 START_TIMEOUT_S: Final = 120.0
@@ -85,6 +85,12 @@ class Graph(MLModel):
 
 def server_environment(name: str) -> Path:
     """The virtual environment of a server. Raises EnvironmentMissing."""
+    library = f"libpython3.{sys.version_info.minor}.so.1.0"
+    load = [sys.executable, "-c", f"import ctypes; ctypes.CDLL({library!r})"]
+    # Debian's Python does without it; the stub of Triton's Python backend does not.
+    if name == "triton" and subprocess.run(load, stderr=subprocess.DEVNULL, check=False).returncode:
+        package = f"libpython3.{sys.version_info.minor}"
+        raise EnvironmentMissing(f"Triton needs {library} (Debian: apt-get install {package})")
     return environment(CACHE / name, PACKAGES[name])
 
 

@@ -99,7 +99,13 @@ def test_the_plain_view_shows_observed_text_once_and_not_token_by_token() -> Non
 def live(height: int = 24, *, no_color: bool = False) -> str:
     out = io.StringIO()
     console = Console(
-        file=out, width=80, height=height, force_terminal=True, color_system="standard", no_color=no_color
+        file=out,
+        width=80,
+        height=height,
+        force_terminal=True,
+        color_system="standard",
+        no_color=no_color,
+        _environ={},  # not the TERM of a machine whose terminal is dumb
     )
     played(LiveView(console, symbols_for("utf-8")))
     return out.getvalue()
