@@ -60,7 +60,7 @@ def own_kafka(request: pytest.FixtureRequest) -> Iterator[KafkaBroker]:
 def own_broker(config: pytest.Config, **options: Any) -> KafkaBroker:
     """A KafkaBroker, not started. Where this machine can't run one the test is skipped, in CI it fails."""
     try:
-        return KafkaBroker(**options)
+        return KafkaBroker(**options, short_lived=True)
     except JavaMissing as error:
         if os.environ.get("CI"):
             raise

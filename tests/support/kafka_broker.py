@@ -17,6 +17,8 @@ import base64
 import contextlib
 import ctypes
 import fcntl
+import functools
+import hashlib
 import logging
 import os
 import re
@@ -45,6 +47,9 @@ KAFKA_VERSION: Final = os.environ.get("GUARDRAIL_KAFKA_VERSION") or DEFAULT_KAFK
 MINIMUM_JAVA: Final = 17
 START_ATTEMPTS: Final = 3
 START_TIMEOUT_S: Final = 60.0
+_ARCHIVE_TIMEOUT_S: Final = 120.0
+_SHORT_LIVED: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Most of what the second compiler and more threads of the collector do would come too late for a test."""
 
 _POM: Final = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -96,12 +101,20 @@ class JavaMissing(BrokerError):
 
 def java_version() -> int | None:
     """Major version of the ``java`` on the path, or None."""
-    java = shutil.which("java")
-    if java is None:
-        return None
-    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=60)
-    found = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
+    found = re.search(r'version "(\d+)', _java_says())
     return int(found.group(1)) if found else None
+
+
+@functools.cache
+def _java_of(path: str) -> str:
+    answer = subprocess.run([path, "-version"], capture_output=True, text=True, check=False, timeout=60)
+    return answer.stderr + answer.stdout
+
+
+def _java_says() -> str:
+    """What the ``java`` on the path says of itself; empty without one."""
+    java = shutil.which("java")
+    return "" if java is None else _java_of(java)
 
 
 def cache_folder() -> Path:
@@ -153,6 +166,24 @@ def _resolve(cache: Path, libs: Path) -> None:
         fetched.rename(libs)
 
 
+def class_archive() -> Path:
+    """Kafka's classes as this Java maps them into memory, so that no start reads and verifies them.
+
+    Made by a broker that is started and stopped for it, once for each Java.
+    """
+    java = hashlib.sha256(_java_says().encode()).hexdigest()[:12]
+    archive = cache_folder() / f"classes-{java}.jsa"
+    with (cache_folder() / ".classes-lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not archive.exists():
+            made = archive.with_suffix(".new")
+            made.unlink(missing_ok=True)
+            with _ArchivingBroker(made) as broker:
+                broker.archive()
+            made.rename(archive)
+    return archive
+
+
 class KafkaBroker:
     """One broker process. A context manager; ``stop``, ``kill`` and ``start`` again keep address and data."""
 
@@ -164,10 +195,12 @@ class KafkaBroker:
         listeners: Sequence[Listener] = (),
         scram_users: Mapping[str, str] | None = None,
         properties: Mapping[str, str] | None = None,
+        short_lived: bool = False,
     ) -> None:
         """``sasl_users`` (name to password) adds a listener LOGIN that wants a login, SASL PLAIN.
 
         ``scram_users`` are known to listeners that log in with SCRAM. ``properties`` are the broker's own.
+        ``short_lived`` starts with a third of the work, but is slower after minutes: not for figures.
         """
         self._properties = dict(properties or {})
         self._listeners = list(listeners)
@@ -176,6 +209,7 @@ class KafkaBroker:
         self._scram_users = dict(scram_users or {})
         self._listener_ports: dict[str, int] = {}
         self._libs = ensure_jars()
+        self._options = [*_SHORT_LIVED, f"-XX:SharedArchiveFile={class_archive()}"] if short_lived else []
         self._fixed_port = port
         self._port = port or 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -289,7 +323,7 @@ class KafkaBroker:
         return "\n".join(lines) + "\n"
 
     def _java(self, main: str, *arguments: str, heap_mb: int = 128) -> list[str]:
-        options = [f"-Xmx{heap_mb}m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+        options = [*self._options, f"-Xmx{heap_mb}m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
         return ["java", *options, "-cp", f"{self._libs}/*", main, *arguments]
 
     def _launch(self) -> None:
@@ -327,6 +361,26 @@ class KafkaBroker:
     def _end(self, how: signal.Signals) -> None:
         process, self._process = self._process, None
         end_process(process, how)
+
+
+class _ArchivingBroker(KafkaBroker):
+    """Its classes are in a file once it has ended."""
+
+    def __init__(self, archive: Path) -> None:
+        super().__init__()
+        self._archive = archive
+
+    def _launch(self) -> None:
+        self._options = [*_SHORT_LIVED, f"-XX:ArchiveClassesAtExit={self._archive}"]
+        super()._launch()
+
+    def archive(self) -> None:
+        """End, and write the file. Raises BrokerError."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(_ARCHIVE_TIMEOUT_S)
+        if not self._archive.exists():
+            raise BrokerError(f"Java wrote no archive of Kafka's classes:\n{self.log_tail()}")
 
 
 def end_process(process: subprocess.Popen[bytes] | None, how: signal.Signals) -> None:
