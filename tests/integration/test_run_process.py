@@ -68,7 +68,9 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if not k.startswith("GUARDRAIL_")} | {"COLUMNS": "80"}
+    """This process's, without settings of the guardrail; health and metrics on any port that is free."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GUARDRAIL_")}
+    return kept | {"COLUMNS": "80", "GUARDRAIL_OPS__PORT": "0", "GUARDRAIL_FLAGGED__OPS_PORT": "0"}
 
 
 def call(*arguments: str) -> subprocess.CompletedProcess[str]:

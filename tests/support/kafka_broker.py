@@ -21,6 +21,7 @@ import functools
 import hashlib
 import logging
 import os
+import random
 import re
 import shutil
 import signal
@@ -50,6 +51,10 @@ START_TIMEOUT_S: Final = 60.0
 _ARCHIVE_TIMEOUT_S: Final = 120.0
 _SHORT_LIVED: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Most of what the second compiler and more threads of the collector do would come too late for a test."""
+
+_DRAWN: Final = random.SystemRandom()  # not what a test may seed alike in two processes
+_SERVERS_PORTS: Final = (15_000, 32_768)
+"""Below those of outgoing connections: Linux's default begins at 32768, others' at 49152."""
 
 _POM: Final = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -396,12 +401,19 @@ def end_process(process: subprocess.Popen[bytes] | None, how: signal.Signals) ->
 
 
 def free_ports(number: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on now."""
+    """Ports of the loopback interface that nobody listens on now.
+
+    None that a system gives to outgoing connections: one of those may take such a port before the server has
+    it, even a client's own that tries to reach a server that is away.
+    """
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+        ports: list[int] = []
+        while len(ports) < number:
+            one = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                one.bind(("127.0.0.1", _DRAWN.randrange(*_SERVERS_PORTS)))
+                ports.append(int(one.getsockname()[1]))
+        return ports
 
 
 def _die_with_parent() -> None:
