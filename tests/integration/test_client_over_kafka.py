@@ -30,7 +30,7 @@ from tests.support.guards import until
 from tests.support.kafka_broker import KafkaBroker, free_ports
 from tests.support.kafka_guards import KafkaSide, kafka_guard, kafka_side, own_settings
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.kafka
 
 CONTEXTS = ["The Pro plan costs $20 per month. It can be cancelled at any time."]
 RIGHT = "The Pro plan costs $20 per month. It can be cancelled at any time."

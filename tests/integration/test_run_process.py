@@ -33,7 +33,7 @@ from guardrail.events import (
     parse_output,
 )
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.kafka
 
 HEAD: dict[str, Any] = {
     "question": "What does the Pro plan cost?",
@@ -74,9 +74,7 @@ def environment() -> dict[str, str]:
 
 
 def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments), capture_output=True, text=True, timeout=90, env=environment(), check=False
-    )
+    return subprocess.run(command(*arguments), capture_output=True, text=True, env=environment(), check=False)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from tests.support.guard_groups import until
 from tests.support.kafka_broker import KafkaBroker, free_ports
 from tests.support.kafka_guards import KafkaSide
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.kafka
 
 ID = "held"
 EVENTS: list[Event] = [

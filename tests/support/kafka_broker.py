@@ -47,7 +47,7 @@ DEFAULT_KAFKA_VERSION: Final[str] = "4.2.0"
 KAFKA_VERSION: Final = os.environ.get("GUARDRAIL_KAFKA_VERSION") or DEFAULT_KAFKA_VERSION
 MINIMUM_JAVA: Final = 17
 START_ATTEMPTS: Final = 3
-START_TIMEOUT_S: Final = 60.0
+START_TIMEOUT_S: Final = 240.0
 _ARCHIVE_TIMEOUT_S: Final = 120.0
 _SHORT_LIVED: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Most of what the second compiler and more threads of the collector do would come too late for a test."""

@@ -46,7 +46,6 @@ def program(tmp_path: Path) -> Program:
             capture_output=True,
             text=True,
             encoding="utf-8",
-            timeout=60,
             cwd=tmp_path,
             env=clean_environment(**(env or {})),
             check=False,
