@@ -328,7 +328,9 @@ class KafkaBroker:
         return "\n".join(lines) + "\n"
 
     def _java(self, main: str, *arguments: str, heap_mb: int = 128) -> list[str]:
-        options = [*self._options, f"-Xmx{heap_mb}m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+        # Kafka writes names in capitals by the rules of the user's language: in Turkish "classic" is CLASSİC.
+        options = [*self._options, "-Duser.language=en", f"-Xmx{heap_mb}m"]
+        options.append("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
         return ["java", *options, "-cp", f"{self._libs}/*", main, *arguments]
 
     def _launch(self) -> None:
