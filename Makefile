@@ -3,8 +3,9 @@
 .PHONY: help demo install test lint format types unit kafka-test kafka chaos-cluster llm-test mastra-test training-test bench lock docs docs-serve helm-docs helm-record image-root clean
 
 BIN := .venv/bin
-# Each process starts a Kafka of its own; a file's tests stay together.
-PYTEST := $(BIN)/pytest -n 2 --dist loadfile
+# Each process starts a Kafka of its own; a file's tests stay together. In their order, or those of the files with
+# the fewest tests would come last, among them the longest: one process would wait for the other.
+PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 SOURCES := $(wildcard guardrail consumers tests benchmarks training examples scripts)
 
 help: ## List the targets
