@@ -12,12 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.kafka_broker import JavaMissing, KafkaBroker
 
 _SKIPPED = pytest.StashKey[str]()
 _NO_BROWSER = pytest.StashKey[str]()
 _KEPT_LOG = pytest.StashKey[Path]()
+
+
+# Hypothesis fails a test whose examples take more than 200 ms, or are slow to make: that says how busy the
+# machine is. What takes too long for its input never ends within the limit of the whole test.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 
 def pytest_configure() -> None:
