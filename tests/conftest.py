@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from tests.support.kafka_broker import JavaMissing, KafkaBroker
@@ -157,6 +158,8 @@ def _lost_connections_are_collected(request: pytest.FixtureRequest) -> Iterator[
 def _logging_as_before() -> Iterator[None]:
     """A command that a test runs sets logging up; its stream may be closed when the next test logs."""
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers, level, configured = root.handlers[:], root.level, structlog.get_config()
     yield
     root.handlers[:], root.level = handlers, level
+    logging.captureWarnings(False)
+    structlog.configure(**configured)

@@ -305,7 +305,7 @@ def test_a_verdict_is_written_while_the_next_line_is_still_to_come(tmp_path: Pat
 @pytest.fixture
 def many(tmp_path: Path) -> Path:
     """A folder with more lines in ``in.jsonl`` than a pipe holds of verdicts."""
-    (tmp_path / "in.jsonl").write_text("\n".join(answer(f"r{number}") for number in range(300)))
+    (tmp_path / "in.jsonl").write_text("\n".join(answer(f"r{number}") for number in range(100)))
     return tmp_path
 
 
@@ -323,7 +323,7 @@ def test_a_table_that_nobody_reads_any_more_does_not_stop_the_events(many: Path)
         stdout.close()
         assert process.wait() == 0
     assert (many / "errors.txt").read_text() == ""
-    assert len((many / "out.jsonl").read_text().splitlines()) == 300
+    assert len((many / "out.jsonl").read_text().splitlines()) == 100
 
 
 def test_of_many_responses_the_table_shows_the_worst_and_says_how_many_it_leaves_out(
@@ -355,7 +355,7 @@ def test_on_a_terminal_a_bar_runs_under_the_table_and_is_taken_away(many: Path) 
     assert "judged" in text
     assert "%" in text
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
-    assert "300 responses" in text
+    assert "100 responses" in text
 
 
 def test_an_id_that_the_output_cannot_encode_is_no_reason_to_fail(program: Program) -> None:
