@@ -12,12 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
+from hypothesis import HealthCheck, settings
 
 from tests.support.kafka_broker import JavaMissing, KafkaBroker
 
 _SKIPPED = pytest.StashKey[str]()
 _NO_BROWSER = pytest.StashKey[str]()
 _KEPT_LOG = pytest.StashKey[Path]()
+
+
+# Hypothesis fails a test whose examples take more than 200 ms, or are slow to make: that says how busy the
+# machine is. What takes too long for its input never ends within the limit of the whole test.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 
 def pytest_configure() -> None:
@@ -60,7 +68,7 @@ def own_kafka(request: pytest.FixtureRequest) -> Iterator[KafkaBroker]:
 def own_broker(config: pytest.Config, **options: Any) -> KafkaBroker:
     """A KafkaBroker, not started. Where this machine can't run one the test is skipped, in CI it fails."""
     try:
-        return KafkaBroker(**options)
+        return KafkaBroker(**options, short_lived=True)
     except JavaMissing as error:
         if os.environ.get("CI"):
             raise
@@ -150,6 +158,8 @@ def _lost_connections_are_collected(request: pytest.FixtureRequest) -> Iterator[
 def _logging_as_before() -> Iterator[None]:
     """A command that a test runs sets logging up; its stream may be closed when the next test logs."""
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers, level, configured = root.handlers[:], root.level, structlog.get_config()
     yield
     root.handlers[:], root.level = handlers, level
+    logging.captureWarnings(False)
+    structlog.configure(**configured)

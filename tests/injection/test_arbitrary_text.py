@@ -53,7 +53,7 @@ async def judge(server: LlmServer) -> AsyncIterator[Judge]:
 
 
 # No deadline: an example is a call, and machines are slow at times.
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(TEXT, TEXT, TEXT, TEXT)
 async def test_no_text_breaks_a_fence(
     server: LlmServer, judge: Judge, context: str, question: str, lead_in: str, text: str

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,11 +25,12 @@ from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from guardrail.testing import ScriptedJudge, check_events
 from tests.conftest import own_broker
+from tests.integration.test_run_process import command, environment
 from tests.support.guards import until
 from tests.support.kafka_broker import KafkaBroker, free_ports
 from tests.support.kafka_guards import KafkaSide, kafka_guard, kafka_side, own_settings
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.kafka
 
 CONTEXTS = ["The Pro plan costs $20 per month. It can be cancelled at any time."]
 RIGHT = "The Pro plan costs $20 per month. It can be cancelled at any time."
@@ -157,8 +156,8 @@ async def guard_process(settings: KafkaSettings, folder: Path) -> AsyncIterator[
     path = folder / "guardrail.yaml"
     path.write_text(yaml.safe_dump({"kafka": kafka}), encoding="utf-8")
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", "from guardrail.cli import main; main()", "run", "--config", str(path)),
-        env={name: value for name, value in os.environ.items() if not name.startswith("GUARDRAIL_")},
+        *command("run", "--config", str(path)),
+        env=environment(),
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:

@@ -33,7 +33,7 @@ from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_guards import KafkaSide, kafka_guard, kafka_side, own_settings
 from tests.support.kafka_settings import changed
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.kafka
 
 JUDGE = {"$95": "CONTRADICTED"}
 BLOCKING = Policy(rules=["verdict CONTRADICTED: block"])

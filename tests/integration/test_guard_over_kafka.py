@@ -31,7 +31,7 @@ from tests.support.guards import TOPICS, Reader, events_of, new_broker, running_
 from tests.support.judges import GatedJudge, WordJudge
 from tests.support.kafka_guards import KafkaSide, kafka_guard, kafka_side
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.kafka
 
 TEXT = "Paris is in France. Rome is in Italy. Oslo is in Norway. Bern is in Switzerland. "
 

@@ -27,7 +27,7 @@ from tests.support.cases import flagged_case
 from tests.support.guard_groups import until
 from tests.support.kafka_broker import KafkaBroker, free_ports
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.kafka
 
 
 class Running:

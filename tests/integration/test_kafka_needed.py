@@ -22,7 +22,6 @@ def run_without_java(tmp_path: Path, **environment: str) -> subprocess.Completed
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
     )
 
 

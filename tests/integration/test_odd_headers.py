@@ -18,7 +18,7 @@ from tests.support.judges import WordJudge
 from tests.support.kafka_guards import KafkaSide, kafka_guard, kafka_side
 from tests.support.odd_headers import Content, write_raw
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.kafka
 
 ODD = (b"a\xffb", b"\xfe")
 

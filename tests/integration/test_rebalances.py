@@ -17,7 +17,7 @@ from tests.support.guards import events_of
 from tests.support.judges import WordJudge
 from tests.support.kafka_guards import kafka_guard, kafka_side
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.kafka
 
 
 def nothing_wrong(findings: Findings) -> None:

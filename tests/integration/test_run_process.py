@@ -33,7 +33,7 @@ from guardrail.events import (
     parse_output,
 )
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.kafka
 
 HEAD: dict[str, Any] = {
     "question": "What does the Pro plan cost?",
@@ -68,13 +68,13 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if not k.startswith("GUARDRAIL_")} | {"COLUMNS": "80"}
+    """This process's, without settings of the guardrail; health and metrics on any port that is free."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GUARDRAIL_")}
+    return kept | {"COLUMNS": "80", "GUARDRAIL_OPS__PORT": "0", "GUARDRAIL_FLAGGED__OPS_PORT": "0"}
 
 
 def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments), capture_output=True, text=True, timeout=90, env=environment(), check=False
-    )
+    return subprocess.run(command(*arguments), capture_output=True, text=True, env=environment(), check=False)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from tests.support.guard_groups import until
 from tests.support.kafka_broker import KafkaBroker, free_ports
 from tests.support.kafka_guards import KafkaSide
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.kafka
 
 ID = "held"
 EVENTS: list[Event] = [
@@ -70,7 +70,9 @@ def configuration(bootstrap: str, **more: Any) -> dict[str, Any]:
         "topics": {role: f"{role}-{tag}" for role in Topics.model_fields},
         "client": {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 500},
     }
-    return {"kafka": kafka, "shutdown": {"budget_ms": 5_000}, **more}
+    # A claim waits for as long as this machine takes to start the guard that is to have it judged.
+    policies = {"default": {"claim_timeout_ms": 300_000, "incomplete_timeout_ms": 300_000}}
+    return {"kafka": kafka, "shutdown": {"budget_ms": 5_000}, "policies": policies, **more}
 
 
 @contextmanager

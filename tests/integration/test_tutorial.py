@@ -15,7 +15,7 @@ import pytest
 from tests.support import tutorial
 from tests.support.kafka_broker import KafkaBroker, free_ports
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.kafka
 
 _GUARDRAIL = "import sys; from guardrail.cli import main; main()"
 

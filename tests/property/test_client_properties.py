@@ -25,7 +25,7 @@ TOKENS = st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=30).filt
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data(), tokens=TOKENS, spare=st.integers(0, 20))
 def test_what_is_delivered_is_read_once_in_order_and_what_is_sent_is_the_answer(
     data: st.DataObject, tokens: list[str], spare: int

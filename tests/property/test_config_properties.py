@@ -16,7 +16,9 @@ from guardrail.config import Problem, SettingsError
 from guardrail.policy import Policy
 from guardrail.printable import escape_controls
 
-FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(
+    max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 NAMES = st.sampled_from(
     [

@@ -14,7 +14,7 @@ from tests.property.test_session_properties import policies, texts
 from tests.support.sessions import Driver, verdict_by_hash
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(text=texts, champion=policies, challenger=policies)
 def test_a_challenger_decides_as_a_session_of_its_own_would(
     text: str, champion: Policy, challenger: Policy
@@ -37,7 +37,7 @@ def test_a_challenger_decides_as_a_session_of_its_own_would(
     event(f"complete {found.complete}, {both.verdict.decision} {found.decision}")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(text=texts, policy=policies)
 def test_a_published_verdict_is_enough_to_decide_again(text: str, policy: Policy) -> None:
     driver = Driver(policy, verdict_of=verdict_by_hash)

@@ -39,7 +39,7 @@ def test_a_seed_gives_the_same_episode_every_time() -> None:
     assert run_seeds([7, 8]).counts == run_seeds([7, 8]).counts
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.binary(max_size=1_000))
 def test_whatever_bytes_choose(data: bytes) -> None:
     run_bytes(data)

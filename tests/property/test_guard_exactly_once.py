@@ -11,7 +11,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterator
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consumers.guard import GuardConsumer
@@ -135,7 +135,7 @@ def seqs(read: Reader, name: str) -> list[int]:
     return [e.seq for e in events if isinstance(e, DeliverySegment) and e.response_id == name]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 @given(plan=plans, planned=faults)
 def test_every_event_comes_exactly_once_whatever_happens(
     plan: list[tuple[str, str, int]], planned: list[Fault]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consumers.guard import GuardConsumer
@@ -98,7 +98,7 @@ async def live(plan: list[tuple[str, str, int]]) -> Reader:
     return Reader(broker)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200)
 @given(plan=steps)
 def test_every_answer_arrives_whatever_happens_to_the_guards(plan: list[tuple[str, str, int]]) -> None:
     read = asyncio.run(live(plan))

@@ -55,7 +55,7 @@ def chunked(text: str, cuts: list[int]) -> list[str]:
     return [text[a:b] for a, b in pairwise(edges)]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=1500)
 @given(
     text=texts,
     cuts=st.lists(st.integers(0, 200), max_size=12),

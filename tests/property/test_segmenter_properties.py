@@ -131,7 +131,7 @@ def chunked(draw: st.DrawFn) -> tuple[str, list[str]]:
 
 
 @given(chunked(), BOUNDS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_any_cut_of_the_stream_gives_the_same_segments_and_claims(
     case: tuple[str, list[str]], bound: int
 ) -> None:
@@ -140,7 +140,7 @@ def test_any_cut_of_the_stream_gives_the_same_segments_and_claims(
 
 
 @given(TEXTS, BOUNDS, st.integers(1, 3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @example("a.[3](x) b", 600, 1)
 @example("(a.[3]) B. C", 600, 1)
 @example("```\n" + "x" * 40, 16, 1)
@@ -151,7 +151,7 @@ def test_small_deltas_give_the_same_as_the_whole(text: str, bound: int, size: in
 
 
 @given(TEXTS, BOUNDS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_segments_tile_the_text_within_the_bound(text: str, bound: int) -> None:
     found = cut([text], bound)
     assert "".join(s.text for s, _ in found) == text
@@ -166,7 +166,7 @@ def test_segments_tile_the_text_within_the_bound(text: str, bound: int) -> None:
 
 
 @given(TEXTS, BOUNDS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_claims_are_slices_of_the_text_in_order(text: str, bound: int) -> None:
     found = cut([text], bound)
     claims = [c for _, cs in found for c in cs]
@@ -181,7 +181,7 @@ def test_claims_are_slices_of_the_text_in_order(text: str, bound: int) -> None:
 
 
 @given(TEXTS, TEXTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_what_is_final_stays_whatever_follows(text: str, tail: str) -> None:
     segmenter = Segmenter()
     early = segmenter.feed(text)
@@ -190,6 +190,6 @@ def test_what_is_final_stays_whatever_follows(text: str, tail: str) -> None:
 
 
 @given(TEXTS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_empty_deltas_change_nothing(text: str) -> None:
     assert cut([d for c in text for d in ("", c, "")], 600) == cut([text], 600)

@@ -61,7 +61,7 @@ def chunks(text: str, cuts: list[int]) -> list[str]:
     return [text[a:b] for a, b in pairwise(edges)]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(
     text=texts,
     cuts=st.lists(st.integers(0, 200), max_size=12),
@@ -137,7 +137,7 @@ def happen(accident: str, driver: Driver) -> None:
             driver.apply(driver.session.end_early(error.reason, driver.now))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     text=texts,
     cuts=st.lists(st.integers(0, 200), max_size=12),

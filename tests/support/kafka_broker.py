@@ -17,8 +17,11 @@ import base64
 import contextlib
 import ctypes
 import fcntl
+import functools
+import hashlib
 import logging
 import os
+import random
 import re
 import shutil
 import signal
@@ -44,7 +47,14 @@ DEFAULT_KAFKA_VERSION: Final[str] = "4.2.0"
 KAFKA_VERSION: Final = os.environ.get("GUARDRAIL_KAFKA_VERSION") or DEFAULT_KAFKA_VERSION
 MINIMUM_JAVA: Final = 17
 START_ATTEMPTS: Final = 3
-START_TIMEOUT_S: Final = 60.0
+START_TIMEOUT_S: Final = 240.0
+_ARCHIVE_TIMEOUT_S: Final = 120.0
+_SHORT_LIVED: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Most of what the second compiler and more threads of the collector do would come too late for a test."""
+
+_DRAWN: Final = random.SystemRandom()  # not what a test may seed alike in two processes
+_SERVERS_PORTS: Final = (15_000, 32_768)
+"""Below those of outgoing connections: Linux's default begins at 32768, others' at 49152."""
 
 _POM: Final = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -96,12 +106,20 @@ class JavaMissing(BrokerError):
 
 def java_version() -> int | None:
     """Major version of the ``java`` on the path, or None."""
-    java = shutil.which("java")
-    if java is None:
-        return None
-    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=60)
-    found = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
+    found = re.search(r'version "(\d+)', _java_says())
     return int(found.group(1)) if found else None
+
+
+@functools.cache
+def _java_of(path: str) -> str:
+    answer = subprocess.run([path, "-version"], capture_output=True, text=True, check=False, timeout=60)
+    return answer.stderr + answer.stdout
+
+
+def _java_says() -> str:
+    """What the ``java`` on the path says of itself; empty without one."""
+    java = shutil.which("java")
+    return "" if java is None else _java_of(java)
 
 
 def cache_folder() -> Path:
@@ -158,6 +176,24 @@ def _resolve(cache: Path, libs: Path) -> None:
         fetched.rename(libs)
 
 
+def class_archive() -> Path:
+    """Kafka's classes as this Java maps them into memory, so that no start reads and verifies them.
+
+    Made by a broker that is started and stopped for it, once for each Java.
+    """
+    java = hashlib.sha256(_java_says().encode()).hexdigest()[:12]
+    archive = cache_folder() / f"classes-{java}.jsa"
+    with (cache_folder() / ".classes-lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not archive.exists():
+            made = archive.with_suffix(".new")
+            made.unlink(missing_ok=True)
+            with _ArchivingBroker(made) as broker:
+                broker.archive()
+            made.rename(archive)
+    return archive
+
+
 class KafkaBroker:
     """One broker process. A context manager; ``stop``, ``kill`` and ``start`` again keep address and data."""
 
@@ -169,10 +205,12 @@ class KafkaBroker:
         listeners: Sequence[Listener] = (),
         scram_users: Mapping[str, str] | None = None,
         properties: Mapping[str, str] | None = None,
+        short_lived: bool = False,
     ) -> None:
         """``sasl_users`` (name to password) adds a listener LOGIN that wants a login, SASL PLAIN.
 
         ``scram_users`` are known to listeners that log in with SCRAM. ``properties`` are the broker's own.
+        ``short_lived`` starts with a third of the work, but is slower after minutes: not for figures.
         """
         self._properties = dict(properties or {})
         self._listeners = list(listeners)
@@ -181,6 +219,7 @@ class KafkaBroker:
         self._scram_users = dict(scram_users or {})
         self._listener_ports: dict[str, int] = {}
         self._libs = ensure_jars()
+        self._options = [*_SHORT_LIVED, f"-XX:SharedArchiveFile={class_archive()}"] if short_lived else []
         self._fixed_port = port
         self._port = port or 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -294,7 +333,9 @@ class KafkaBroker:
         return "\n".join(lines) + "\n"
 
     def _java(self, main: str, *arguments: str, heap_mb: int = 128) -> list[str]:
-        options = [f"-Xmx{heap_mb}m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+        # Kafka writes names in capitals by the rules of the user's language: in Turkish "classic" is CLASSİC.
+        options = [*self._options, "-Duser.language=en", f"-Xmx{heap_mb}m"]
+        options.append("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
         return ["java", *options, "-cp", f"{self._libs}/*", main, *arguments]
 
     def _launch(self) -> None:
@@ -334,6 +375,26 @@ class KafkaBroker:
         end_process(process, how)
 
 
+class _ArchivingBroker(KafkaBroker):
+    """Its classes are in a file once it has ended."""
+
+    def __init__(self, archive: Path) -> None:
+        super().__init__()
+        self._archive = archive
+
+    def _launch(self) -> None:
+        self._options = [*_SHORT_LIVED, f"-XX:ArchiveClassesAtExit={self._archive}"]
+        super()._launch()
+
+    def archive(self) -> None:
+        """End, and write the file. Raises BrokerError."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(_ARCHIVE_TIMEOUT_S)
+        if not self._archive.exists():
+            raise BrokerError(f"Java wrote no archive of Kafka's classes:\n{self.log_tail()}")
+
+
 def end_process(process: subprocess.Popen[bytes] | None, how: signal.Signals) -> None:
     """Have a process of ours ended, if it runs; it is killed where it takes longer than 20 seconds."""
     if process is None or process.poll() is not None:
@@ -347,12 +408,19 @@ def end_process(process: subprocess.Popen[bytes] | None, how: signal.Signals) ->
 
 
 def free_ports(number: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on now."""
+    """Ports of the loopback interface that nobody listens on now.
+
+    None that a system gives to outgoing connections: one of those may take such a port before the server has
+    it, even a client's own that tries to reach a server that is away.
+    """
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+        ports: list[int] = []
+        while len(ports) < number:
+            one = stack.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                one.bind(("127.0.0.1", _DRAWN.randrange(*_SERVERS_PORTS)))
+                ports.append(int(one.getsockname()[1]))
+        return ports
 
 
 def _die_with_parent() -> None:

@@ -51,6 +51,6 @@ class OnTerminal:
 
     def ended(self) -> tuple[int, str]:
         text = self.read_until("\0never written\0")
-        status = self.process.wait(timeout=60)
+        status = self.process.wait()
         os.close(self._ours)
         return status, text

@@ -142,7 +142,7 @@ def test_the_tables_name_blocks_that_exist_and_tests_that_know_their_page() -> N
 
 def run(code: str, folder: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -195,7 +195,7 @@ def test_yaml_is_settings_or_values_of_the_chart(block: Block) -> None:
 def test_commands_exist_with_their_options(block: Block) -> None:
     # A synopsis, with what may be left out in brackets, is no command.
     text = re.sub(r"\[(-[^\]]*)\]", r"\1", block.text)
-    done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     for words in shell_lines(text):
         check(words)
@@ -240,7 +240,7 @@ def parse_guardrail(arguments: Sequence[str]) -> None:
 def options_of(module: str) -> set[str]:
     """As its help tells them; where it needs PyTorch to be imported, as they stand in its source."""
     command = [sys.executable, "-m", module, "--help"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode == 0:
         return set(re.findall(r"--?[a-z][a-z-]*", done.stdout))
     assert "No module named 'torch'" in done.stderr, done.stderr

@@ -42,7 +42,7 @@ def blocks(name: str, language: str) -> list[str]:
 
 def printed_by(code: str) -> str:
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 # -------------------------------------------------------------------------------------- python.md

@@ -37,6 +37,5 @@ def test_its_test_passes_and_fails_where_a_block_is_not_heeded(
         env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
         capture_output=True,
         text=True,
-        timeout=100,
     )
     assert re.search(rf"\b{outcome}\b", done.stdout), done.stdout + done.stderr

@@ -301,7 +301,7 @@ async def test_when_a_response_is_decided_nobody_is_asked_about_what_was_put_off
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 64])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     cuts=st.lists(st.integers(1, 200), max_size=12),
     pauses=st.lists(st.sampled_from([0, 1, 30]), min_size=13, max_size=13),

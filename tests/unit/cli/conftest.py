@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
+
+from guardrail.cli import main
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -46,10 +50,50 @@ def program(tmp_path: Path) -> Program:
             capture_output=True,
             text=True,
             encoding="utf-8",
-            timeout=60,
             cwd=tmp_path,
             env=clean_environment(**(env or {})),
             check=False,
         )
 
     return run
+
+
+@pytest.fixture
+def called(tmp_path: Path) -> Program:
+    """As ``program``, but in this process, which has imported and loaded by now what takes a new one seconds.
+
+    Its standard streams are files, also for what opens them by number.
+    """
+
+    def call(
+        *arguments: str, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> subprocess.CompletedProcess[str]:
+        with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
+            files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
+            given = clean_environment(**(env or {}))
+            for name in os.environ.keys() - given.keys():
+                patch.delenv(name)
+            for name, value in given.items():
+                patch.setenv(name, value)
+            patch.chdir(tmp_path)
+            patch.setattr(sys, "argv", ["guardrail", *arguments])
+            files[0].write(stdin.encode())
+            files[0].seek(0)
+            for number, (name, file) in enumerate(zip(("stdin", "stdout", "stderr"), files, strict=True)):
+                kept = os.dup(number)
+                stack.callback(os.close, kept)
+                stack.callback(os.dup2, kept, number)
+                os.dup2(file.fileno(), number)
+                mode = "w" if number else "r"
+                stream = stack.enter_context(open(number, mode, encoding="utf-8", closefd=False))
+                patch.setattr(sys, name, stream)
+            with pytest.raises(SystemExit) as left:
+                main()
+            told = []
+            for stream, file in zip((sys.stdout, sys.stderr), files[1:], strict=True):
+                stream.flush()
+                file.seek(0)
+                told.append(file.read().decode())
+        return subprocess.CompletedProcess(["guardrail", *arguments], int(left.value.code or 0), *told)
+
+    return call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import signal
 import subprocess
@@ -45,10 +46,10 @@ def verdicts(text: str) -> list[ResponseVerdict]:
     return [event for event in found if isinstance(event, ResponseVerdict)]
 
 
-def test_a_verdict_for_every_line_in_their_order_and_a_table(program: Program, tmp_path: Path) -> None:
+def test_a_verdict_for_every_line_in_their_order_and_a_table(called: Program, tmp_path: Path) -> None:
     lines = [answer("good"), answer("bad", WRONG), answer("none", "I don't know.")]
     (tmp_path / "in.jsonl").write_text("\n".join(lines) + "\n")
-    done = program("evaluate", "in.jsonl", "--verdicts", "out.jsonl")
+    done = called("evaluate", "in.jsonl", "--verdicts", "out.jsonl")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     found = verdicts((tmp_path / "out.jsonl").read_text())
@@ -68,19 +69,19 @@ def test_a_verdict_for_every_line_in_their_order_and_a_table(program: Program, t
     assert [each.mode for each in found] == ["stream"] * 3
 
 
-def test_without_out_there_is_the_table_alone(program: Program, tmp_path: Path) -> None:
+def test_without_out_there_is_the_table_alone(called: Program, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(answer("bad", WRONG))
-    done = program("evaluate", "in.jsonl")
+    done = called("evaluate", "in.jsonl")
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split()[0] for line in done.stdout.splitlines()[:2]] == ["response", "bad"]
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
-def test_show_prints_the_cases_that_it_names(program: Program, tmp_path: Path) -> None:
+def test_show_prints_the_cases_that_it_names(called: Program, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text("\n".join([answer("good"), answer("bad", WRONG)]))
 
     def shown(which: str) -> tuple[int, bool, bool]:
-        done = program("evaluate", "in.jsonl", "--show", which, env={"COLUMNS": "120"})
+        done = called("evaluate", "in.jsonl", "--show", which, env={"COLUMNS": "120"})
         cards = done.stdout[: done.stdout.index("response  ")]
         assert "bad" in done.stdout[len(cards) :]
         return done.returncode, "RELEASED · good" in cards, "BLOCKED · bad" in cards
@@ -88,38 +89,38 @@ def test_show_prints_the_cases_that_it_names(program: Program, tmp_path: Path) -
     assert shown("all") == (0, True, True)
     assert shown("blocked") == (0, False, True)
     assert shown("good") == (0, True, False)
-    done = program("evaluate", "in.jsonl", "--show", "bad")
+    done = called("evaluate", "in.jsonl", "--show", "bad")
     for words in ("THE DOCUMENTS (1)", "THE MODEL WROTE", "leaflet: ", "2,400 mg", "this answer is withheld"):
         assert words in done.stdout
-    done = program("evaluate", "in.jsonl", "--show", "nobody")
+    done = called("evaluate", "in.jsonl", "--show", "nobody")
     assert done.returncode == 1
     assert "no answer has the id 'nobody'" in done.stderr
 
 
-def test_an_answer_cannot_steer_the_terminal_from_the_table(program: Program) -> None:
+def test_an_answer_cannot_steer_the_terminal_from_the_table(called: Program) -> None:
     evil = "Do not take more than 9,999 mg\x1b[2J in 24 hours."
-    done = program("evaluate", "-", "--show", "all", stdin=answer("bad", evil))
+    done = called("evaluate", "-", "--show", "all", stdin=answer("bad", evil))
     assert "9,999" in done.stdout
     assert "\x1b" not in done.stdout
 
 
-def test_a_route_that_nothing_names_is_told(program: Program, tmp_path: Path) -> None:
+def test_a_route_that_nothing_names_is_told(called: Program, tmp_path: Path) -> None:
     (tmp_path / "my.yaml").write_text(
         "policies: {other: {mode: observe}}\nroutes: [{route: sales, policy: other}]\n"
     )
     lines = "\n".join(answer(f"r{route}", route=route) for route in ("sales", "slaes", None))
-    done = program("evaluate", "-", "-c", "my.yaml", stdin=lines)
+    done = called("evaluate", "-", "-c", "my.yaml", stdin=lines)
     table = done.stdout.splitlines()
     at = table.index("no entry of routes names these, so the default policy holds:")
     assert table[at + 1 :] == ["      1 route slaes"]
 
 
-def test_plain_lines_are_judged_and_get_ids(program: Program) -> None:
+def test_plain_lines_are_judged_and_get_ids(called: Program) -> None:
     plain: list[dict[str, Any]] = [
         {"question": "How much?", "contexts": [LEAFLET], "answer": WRONG},
         {"id": 17, "contexts": [{"text": LEAFLET}, {"id": "x", "text": "No more."}], "answer": LEAFLET},
     ]
-    done = program("evaluate", "-", "--verdicts", "-", stdin="\n".join(map(json.dumps, plain)))
+    done = called("evaluate", "-", "--verdicts", "-", stdin="\n".join(map(json.dumps, plain)))
     assert done.returncode == 0, done.stderr
     first, second = verdicts(done.stdout)
     assert (first.response_id, second.response_id) == ("line-1", "17")
@@ -127,21 +128,21 @@ def test_plain_lines_are_judged_and_get_ids(program: Program) -> None:
     assert {evidence.context_id for claim in second.claims for evidence in claim.evidence} == {"c1"}
 
 
-def test_claims_behind_one_that_blocks_are_judged_too(program: Program) -> None:
-    done = program("evaluate", "-", "--verdicts", "-", stdin=answer("bad", WRONG))
+def test_claims_behind_one_that_blocks_are_judged_too(called: Program) -> None:
+    done = called("evaluate", "-", "--verdicts", "-", stdin=answer("bad", WRONG))
     (found,) = verdicts(done.stdout)
     assert len(found.claims) == 2
 
 
-def test_dash_is_stdin_and_stdout_and_the_table_makes_room(program: Program) -> None:
-    done = program("evaluate", "-", "--verdicts", "-", stdin=answer())
+def test_dash_is_stdin_and_stdout_and_the_table_makes_room(called: Program) -> None:
+    done = called("evaluate", "-", "--verdicts", "-", stdin=answer())
     assert done.returncode == 0
     assert [each.response_id for each in verdicts(done.stdout)] == ["r1"]
     assert "response" in done.stderr
     assert "1 response: 1 release" in done.stderr
 
 
-def test_lines_that_cannot_be_read_are_named_and_the_others_judged(program: Program, tmp_path: Path) -> None:
+def test_lines_that_cannot_be_read_are_named_and_the_others_judged(called: Program, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_bytes(
         b"\xef\xbb\xbf"
         + answer("first").encode()
@@ -150,7 +151,7 @@ def test_lines_that_cannot_be_read_are_named_and_the_others_judged(program: Prog
         + b'{"type":"response.delta","schema":1,"response_id":"r","seq":0,"text":"secret words"}\n'
         + answer("last").encode()
     )
-    done = program("evaluate", "in.jsonl", "--verdicts", "out.jsonl")
+    done = called("evaluate", "in.jsonl", "--verdicts", "out.jsonl")
     assert done.returncode == 1
     named = [line.split(": ")[0] for line in done.stderr.splitlines()]
     assert named == ["in.jsonl line 3", "in.jsonl line 4", "in.jsonl line 5"]
@@ -162,7 +163,7 @@ def test_lines_that_cannot_be_read_are_named_and_the_others_judged(program: Prog
     assert "3 answers could not be judged" in done.stdout
 
 
-def test_warnings_are_told_and_what_failed_is_in_the_summary(program: Program, tmp_path: Path) -> None:
+def test_warnings_are_told_and_what_failed_is_in_the_summary(called: Program, tmp_path: Path) -> None:
     """A judge that nobody answers for, and whose model wrote the answer."""
     (tmp_path / "my.yaml").write_text(
         "judge: {kind: llm, llm: {base_url: 'http://127.0.0.1:1/v1', model: good, max_retries: 0}}\n"
@@ -170,7 +171,7 @@ def test_warnings_are_told_and_what_failed_is_in_the_summary(program: Program, t
     (tmp_path / "in.jsonl").write_text(answer(generator_model="openai/good-2024-08-06"))
 
     def judged(**env: str) -> tuple[str, list[tuple[str, str]]]:
-        done = program("evaluate", "in.jsonl", "--verdicts", "out.jsonl", "-c", "my.yaml", env=env)
+        done = called("evaluate", "in.jsonl", "--verdicts", "out.jsonl", "-c", "my.yaml", env=env)
         assert done.returncode == 1
         *told, error = done.stderr.splitlines()
         assert error.startswith(
@@ -193,18 +194,18 @@ def test_warnings_are_told_and_what_failed_is_in_the_summary(program: Program, t
     assert judged(GUARDRAIL_LOGGING__LEVEL="error")[1] == []
 
 
-def test_an_id_that_stands_twice_is_judged_twice(program: Program) -> None:
+def test_an_id_that_stands_twice_is_judged_twice(called: Program) -> None:
     lines = "\n".join([answer("same"), answer("same", WRONG), answer("same")])
-    done = program("evaluate", "-", "--verdicts", "-", stdin=lines)
+    done = called("evaluate", "-", "--verdicts", "-", stdin=lines)
     assert done.returncode == 0
     assert [each.hallucinated_claims for each in verdicts(done.stdout)] == [(), (WRONG_CLAIM,), ()]
 
 
-def test_the_same_input_gives_the_same_events_whatever_the_concurrency(program: Program) -> None:
+def test_the_same_input_gives_the_same_events_whatever_the_concurrency(called: Program) -> None:
     lines = "\n".join(answer(f"r{number}", WRONG if number % 3 else LEAFLET) for number in range(20))
 
     def ids(concurrency: str) -> list[tuple[str, float | None, list[str]]]:
-        done = program("evaluate", "-", "--verdicts", "-", "--concurrency", concurrency, stdin=lines)
+        done = called("evaluate", "-", "--verdicts", "-", "--concurrency", concurrency, stdin=lines)
         return [
             (each.id, each.score, [claim.claim_id for claim in each.claims]) for each in verdicts(done.stdout)
         ]
@@ -212,17 +213,17 @@ def test_the_same_input_gives_the_same_events_whatever_the_concurrency(program: 
     assert ids("1") == ids("7")
 
 
-def test_nothing_in_is_nothing_out(program: Program) -> None:
-    done = program("evaluate", "-", "--verdicts", "-", stdin="\n\n")
+def test_nothing_in_is_nothing_out(called: Program) -> None:
+    done = called("evaluate", "-", "--verdicts", "-", stdin="\n\n")
     assert (done.returncode, done.stdout) == (1, "")
     assert "error: there is no answer in -" in done.stderr
 
 
-def test_a_policy_can_be_named_for_all_lines(program: Program, tmp_path: Path) -> None:
+def test_a_policy_can_be_named_for_all_lines(called: Program, tmp_path: Path) -> None:
     (tmp_path / "my.yaml").write_text(
         "policies:\n  lenient:\n    rules: ['always: flag']\n    block_below: 0\n"
     )
-    done = program(
+    done = called(
         "evaluate", "-", "--verdicts", "-", "-c", "my.yaml", "--policy", "lenient", stdin=answer("bad", WRONG)
     )
     (found,) = verdicts(done.stdout)
@@ -298,13 +299,13 @@ def test_a_verdict_is_written_while_the_next_line_is_still_to_come(tmp_path: Pat
         stdin.flush()
         assert b'"early"' in stdout.readline()
         stdin.close()
-        assert process.wait(timeout=60) == 0
+        assert process.wait() == 0
 
 
 @pytest.fixture
 def many(tmp_path: Path) -> Path:
     """A folder with more lines in ``in.jsonl`` than a pipe holds of verdicts."""
-    (tmp_path / "in.jsonl").write_text("\n".join(answer(f"r{number}") for number in range(300)))
+    (tmp_path / "in.jsonl").write_text("\n".join(answer(f"r{number}") for number in range(100)))
     return tmp_path
 
 
@@ -312,7 +313,7 @@ def test_events_that_nobody_reads_any_more_end_it_quietly(many: Path) -> None:
     with started("in.jsonl", "--verdicts", "-", cwd=many) as (_, stdout, process):
         stdout.readline()
         stdout.close()
-        assert process.wait(timeout=60) == 128 + 13
+        assert process.wait() == 128 + 13
     assert "Traceback" not in (many / "errors.txt").read_text()
 
 
@@ -320,17 +321,17 @@ def test_a_table_that_nobody_reads_any_more_does_not_stop_the_events(many: Path)
     with started("in.jsonl", "--verdicts", "out.jsonl", cwd=many) as (_, stdout, process):
         stdout.readline()
         stdout.close()
-        assert process.wait(timeout=60) == 0
+        assert process.wait() == 0
     assert (many / "errors.txt").read_text() == ""
-    assert len((many / "out.jsonl").read_text().splitlines()) == 300
+    assert len((many / "out.jsonl").read_text().splitlines()) == 100
 
 
 def test_of_many_responses_the_table_shows_the_worst_and_says_how_many_it_leaves_out(
-    program: Program, tmp_path: Path
+    called: Program, tmp_path: Path
 ) -> None:
     lines = [answer(f"r{number}", WRONG if number in {7, 58} else LEAFLET) for number in range(60)]
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
-    done = program("evaluate", "in.jsonl", "--verdicts", "out.jsonl")
+    done = called("evaluate", "in.jsonl", "--verdicts", "out.jsonl")
     table = [line for line in done.stdout.splitlines() if not line.startswith("  ")]
     assert [line.split()[0] for line in table[1:4]] == ["r7", "r58", "r0"]
     assert table[51] == "the 50 lowest scores, lowest first; 10 more responses are left out"
@@ -339,8 +340,8 @@ def test_of_many_responses_the_table_shows_the_worst_and_says_how_many_it_leaves
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
-def test_a_full_disk_is_told_with_the_name_of_the_file(program: Program) -> None:
-    done = program("evaluate", "-", "--verdicts", "/dev/full", stdin=answer())
+def test_a_full_disk_is_told_with_the_name_of_the_file(called: Program) -> None:
+    done = called("evaluate", "-", "--verdicts", "/dev/full", stdin=answer())
     assert done.returncode == 1
     assert done.stderr == "error: /dev/full: No space left on device\n"
 
@@ -354,7 +355,7 @@ def test_on_a_terminal_a_bar_runs_under_the_table_and_is_taken_away(many: Path) 
     assert "judged" in text
     assert "%" in text
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
-    assert "300 responses" in text
+    assert "100 responses" in text
 
 
 def test_an_id_that_the_output_cannot_encode_is_no_reason_to_fail(program: Program) -> None:
@@ -373,7 +374,7 @@ def test_an_interrupt_ends_it_although_stdin_stays_open(tmp_path: Path) -> None:
         stdin.flush()
         assert b'"early"' in stdout.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 130
+        assert process.wait() == 130
     assert "is partial" in (tmp_path / "errors.txt").read_text(encoding="utf-8")
 
 
@@ -397,13 +398,13 @@ def judged(found: list[EvaluationResult]) -> list[tuple[str, str | None, float |
 
 
 def test_results_are_lines_with_what_was_judged_scored_and_said_by_people(
-    program: Program, tmp_path: Path
+    called: Program, tmp_path: Path
 ) -> None:
     rows = [answer("good"), answer("bad", WRONG, labels=[{"verdict": "CONTRADICTED"}]), "{nope"]
     (tmp_path / "in.jsonl").write_text("\n".join(rows))
     label = Label(response_id="good", verdict=Verdict.SUPPORTED)
     (tmp_path / "labels.jsonl").write_bytes(label.to_json())
-    done = program("evaluate", "in.jsonl", "--out", "out.jsonl", "--labels", "labels.jsonl")
+    done = called("evaluate", "in.jsonl", "--out", "out.jsonl", "--labels", "labels.jsonl")
     assert done.returncode == 1
     good, bad, unreadable = results(tmp_path / "out.jsonl")
     assert good.response is not None
@@ -416,7 +417,7 @@ def test_results_are_lines_with_what_was_judged_scored_and_said_by_people(
     assert read_results(tmp_path / "out.jsonl").settings["judge"] == "local"
 
 
-def test_a_run_killed_at_any_moment_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_a_run_killed_at_any_moment_goes_on_where_it_stopped(called: Program, tmp_path: Path) -> None:
     """SIGKILL while it writes, then a line cut off in its middle: what is there stays, the rest follows."""
     out = tmp_path / "out.jsonl"
     (tmp_path / "in.jsonl").write_text("\n".join(answer(f"r{number}") for number in range(60)))
@@ -428,30 +429,11 @@ def test_a_run_killed_at_any_moment_goes_on_where_it_stopped(tmp_path: Path) -> 
         for _ in range(5):
             stdout.readline()
         process.send_signal(signal.SIGKILL)
-        process.wait(timeout=60)
+        process.wait()
     before = out.read_bytes()
     kept = results(out)
     assert 5 <= len(kept) < 60
-    arguments = [
-        sys.executable,
-        "-c",
-        "from guardrail.cli import main; main()",
-        "evaluate",
-        "in.jsonl",
-        "-o",
-        "out.jsonl",
-    ]
-
-    def run(*more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*arguments, *more],
-            cwd=tmp_path,
-            env=clean_environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
+    run = functools.partial(called, "evaluate", "in.jsonl", "-o", "out.jsonl")
     refused = run()
     assert refused.returncode == 2
     assert "--resume to go on" in refused.stderr
@@ -471,22 +453,22 @@ def test_a_run_killed_at_any_moment_goes_on_where_it_stopped(tmp_path: Path) -> 
     assert judged(results(out)) == whole
 
 
-def test_a_run_is_resumed_only_with_what_it_was_begun_with(program: Program, tmp_path: Path) -> None:
+def test_a_run_is_resumed_only_with_what_it_was_begun_with(called: Program, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(answer())
     (tmp_path / "my.yaml").write_text("policies: {default: {flag_below: 0.9}}\n")
-    assert program("evaluate", "in.jsonl", "-o", "out.jsonl").returncode == 0
-    other = program("evaluate", "in.jsonl", "-o", "out.jsonl", "--resume", "-c", "my.yaml")
+    assert called("evaluate", "in.jsonl", "-o", "out.jsonl").returncode == 0
+    other = called("evaluate", "in.jsonl", "-o", "out.jsonl", "--resume", "-c", "my.yaml")
     assert other.returncode == 2
     assert "another policy settings" in " ".join(other.stderr.replace("│", " ").split())
-    kept = program("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml")
+    kept = called("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml")
     assert kept.returncode == 2
     assert "a finished run" in " ".join(kept.stderr.replace("│", " ").split())
-    replaced = program("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml", "--overwrite")
+    replaced = called("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml", "--overwrite")
     assert replaced.returncode == 0, replaced.stderr
 
 
 def test_a_calibration_is_applied_once_and_belongs_to_what_a_run_was_begun_with(
-    program: Program, tmp_path: Path
+    called: Program, tmp_path: Path
 ) -> None:
     (tmp_path / "in.jsonl").write_text(answer())
     (tmp_path / "my.yaml").write_text("judge: {calibration: calibration.yaml}\n")
@@ -505,25 +487,25 @@ def test_a_calibration_is_applied_once_and_belongs_to_what_a_run_was_begun_with(
         ]
 
     write(calibration)
-    assert program("evaluate", "in.jsonl", "-o", "plain.jsonl").returncode == 0
-    assert program("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml").returncode == 0
+    assert called("evaluate", "in.jsonl", "-o", "plain.jsonl").returncode == 0
+    assert called("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml").returncode == 0
     assert supports("plain.jsonl")
     assert supports("out.jsonl") == pytest.approx(
         [calibration.apply(each) for each in supports("plain.jsonl")], abs=1e-6
     )
     write(Temperature(temperature=3.0))
-    other = program("evaluate", "in.jsonl", "-o", "out.jsonl", "--resume", "-c", "my.yaml")
+    other = called("evaluate", "in.jsonl", "-o", "out.jsonl", "--resume", "-c", "my.yaml")
     assert other.returncode == 2
     assert "another judge settings" in " ".join(other.stderr.replace("│", " ").split())
 
 
-def test_a_source_that_grew_or_changed_is_told_when_a_run_goes_on(program: Program, tmp_path: Path) -> None:
+def test_a_source_that_grew_or_changed_is_told_when_a_run_goes_on(called: Program, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text("\n".join([answer("a"), answer("b"), answer("c")]))
-    program("evaluate", "in.jsonl", "-o", "out.jsonl")
+    called("evaluate", "in.jsonl", "-o", "out.jsonl")
     (tmp_path / "in.jsonl").write_text(
         "\n".join([answer("a"), answer("b", "Other."), answer("d"), answer("e")])
     )
-    done = program("evaluate", "in.jsonl", "-o", "out.jsonl", "--resume")
+    done = called("evaluate", "in.jsonl", "-o", "out.jsonl", "--resume")
     assert done.returncode == 0
     assert "1 answers changed since they were judged, first line 2" in done.stderr
     assert "1 results are of answers that the source no longer has" in done.stderr
@@ -531,47 +513,47 @@ def test_a_source_that_grew_or_changed_is_told_when_a_run_goes_on(program: Progr
     assert [each.response.response_id for each in found if each.response] == ["a", "b", "c", "d", "e"]
 
 
-def test_a_file_of_something_else_is_not_overwritten_by_mistake(program: Program, tmp_path: Path) -> None:
+def test_a_file_of_something_else_is_not_overwritten_by_mistake(called: Program, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(answer())
     (tmp_path / "notes.txt").write_text("dear diary\n")
-    done = program("evaluate", "in.jsonl", "-o", "notes.txt")
+    done = called("evaluate", "in.jsonl", "-o", "notes.txt")
     assert done.returncode == 2
     assert (tmp_path / "notes.txt").read_text() == "dear diary\n"
-    assert program("evaluate", "in.jsonl", "-o", "notes.txt", "--overwrite").returncode == 0
+    assert called("evaluate", "in.jsonl", "-o", "notes.txt", "--overwrite").returncode == 0
     assert len(results(tmp_path / "notes.txt")) == 1
 
 
-def test_several_sources_of_several_formats_are_one_run(program: Program, tmp_path: Path) -> None:
+def test_several_sources_of_several_formats_are_one_run(called: Program, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(answer("a"))
     table = f'user_input,retrieved_contexts,response\nq,"[""{LEAFLET}""]",Take one tablet of 400 mg.\n'
     (tmp_path / "b.csv").write_text(table)
-    done = program("evaluate", "a.jsonl", "b.csv", "--out", "-", "--score", "severity_weighted")
+    done = called("evaluate", "a.jsonl", "b.csv", "--out", "-", "--score", "severity_weighted")
     assert done.returncode == 0, done.stderr
     places = [json.loads(line).get("place") for line in done.stdout.splitlines()]
     assert places == [None, "a.jsonl line 1", "b.csv row 1", None]
 
 
 @pytest.mark.parametrize(("bound", "status"), [("0.9", 1), ("0.1", 0)])
-def test_a_mean_below_the_bound_fails_the_command(program: Program, bound: str, status: int) -> None:
-    done = program("evaluate", "-", "--fail-under", bound, stdin=answer("bad", WRONG))
+def test_a_mean_below_the_bound_fails_the_command(called: Program, bound: str, status: int) -> None:
+    done = called("evaluate", "-", "--fail-under", bound, stdin=answer("bad", WRONG))
     assert done.returncode == status
     assert ("is below 0.9" in done.stderr) is (status == 1)
 
 
-def test_an_undefined_mean_is_not_above_any_bound(program: Program) -> None:
-    done = program("evaluate", "-", "--fail-under", "0", stdin=answer("none", "I don't know."))
+def test_an_undefined_mean_is_not_above_any_bound(called: Program) -> None:
+    done = called("evaluate", "-", "--fail-under", "0", stdin=answer("none", "I don't know."))
     assert done.returncode == 1
     assert "severity_weighted is undefined" in done.stderr
 
 
-def test_the_command_that_it_replaces_says_its_name(program: Program) -> None:
-    done = program("score", "in.jsonl", "--out", "x", "--frobnicate")
+def test_the_command_that_it_replaces_says_its_name(called: Program) -> None:
+    done = called("score", "in.jsonl", "--out", "x", "--frobnicate")
     assert done.returncode == 2
     assert "guardrail score is guardrail evaluate now" in done.stderr
 
 
-def test_scores_reasons_and_steps_are_in_the_results_if_asked_for(program: Program, tmp_path: Path) -> None:
-    done = program(
+def test_scores_reasons_and_steps_are_in_the_results_if_asked_for(called: Program, tmp_path: Path) -> None:
+    done = called(
         *("evaluate", "-", "--out", "out.jsonl", "--score", "strict,mastra", "--score", "ragas"),
         *("--explain", "template", "--trace"),
         stdin=answer("bad", WRONG),
@@ -589,9 +571,9 @@ def test_scores_reasons_and_steps_are_in_the_results_if_asked_for(program: Progr
 
 
 @pytest.mark.parametrize("out", [(), ("--out", "out.jsonl")])
-def test_agreement_and_report_come_at_the_end(program: Program, tmp_path: Path, out: tuple[str, ...]) -> None:
+def test_agreement_and_report_come_at_the_end(called: Program, tmp_path: Path, out: tuple[str, ...]) -> None:
     lines = [answer("good", label="yes"), answer("bad", WRONG, label="no")]
-    done = program("evaluate", "-", *out, "--agreement", "--report", "r.html", stdin="\n".join(lines))
+    done = called("evaluate", "-", *out, "--agreement", "--report", "r.html", stdin="\n".join(lines))
     assert done.returncode == 0, done.stderr
     assert "Answers" in done.stdout
     assert done.stdout.splitlines()[-1] == "wrote r.html"
@@ -602,10 +584,10 @@ def test_agreement_and_report_come_at_the_end(program: Program, tmp_path: Path, 
     ("form", "verdict", "hallucinated"), [("four", "CONTRADICTED", 1), ("binary", "UNSUPPORTED", 1)]
 )
 def test_verdicts_are_written_as_the_four_verdict_prompt_replies(
-    program: Program, form: str, verdict: str, hallucinated: int
+    called: Program, form: str, verdict: str, hallucinated: int
 ) -> None:
     lines = answer("bad", WRONG) + "\n{}"
-    done = program("evaluate", "-", "--verdicts", "-", "--verdicts-as", form, stdin=lines)
+    done = called("evaluate", "-", "--verdicts", "-", "--verdicts-as", form, stdin=lines)
     wrong, unreadable = map(json.loads, done.stdout.splitlines())
     assert wrong["id"] == "bad"
     assert verdict in {claim["verdict"] for claim in wrong["evaluation"]["claims"]}
@@ -615,13 +597,13 @@ def test_verdicts_are_written_as_the_four_verdict_prompt_replies(
     assert unreadable["error"]
 
 
-def test_some_claims_that_nobody_judged_are_a_failure_too(program: Program, tmp_path: Path) -> None:
+def test_some_claims_that_nobody_judged_are_a_failure_too(called: Program, tmp_path: Path) -> None:
     """A claim without documents needs no model, so not all claims fail where the model can't be reached."""
     (tmp_path / "my.yaml").write_text(
         "judge: {kind: llm, llm: {model: m, base_url: 'http://127.0.0.1:1/v1', max_retries: 0}}\n"
     )
     bare = json.dumps({"question": "q", "contexts": [], "answer": "The plan costs $49."})
-    done = program("evaluate", "-", "-c", "my.yaml", stdin=f"{answer()}\n{bare}")
+    done = called("evaluate", "-", "-c", "my.yaml", stdin=f"{answer()}\n{bare}")
     assert done.returncode == 1
     assert "of the claims could not be judged: JudgeUnavailable" in done.stderr
 

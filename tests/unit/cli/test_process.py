@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 
-import pytest
-
+from tests.support.kafka_broker import free_ports
 from tests.unit.cli.conftest import Program, clean_environment
-
-
-@pytest.fixture
-def closed_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def test_help_into_a_pipe_has_no_escapes(program: Program) -> None:
@@ -35,15 +25,21 @@ def test_no_color_wins_over_a_terminal_that_is_forced(program: Program) -> None:
     assert (coloured.returncode, plain.returncode) == (2, 2)
 
 
-def test_a_broker_that_is_not_there_is_one_message(program: Program, closed_port: int) -> None:
+def test_a_broker_that_is_not_there_is_one_message(program: Program) -> None:
+    [port] = free_ports(1)
     brief = "from consumers.settings import KafkaSettings; KafkaSettings.connect_timeout_ms = 300"
     for command in (("run", "--group-id", "g", "--log-level", "error"), ("topics", "create")):
-        done = program(*command, "--bootstrap-servers", f"127.0.0.1:{closed_port}", before=brief)
+        done = program(
+            *command,
+            *("--bootstrap-servers", f"127.0.0.1:{port}"),
+            before=brief,
+            env={"GUARDRAIL_OPS__PORT": "0"},
+        )
         assert done.returncode == 1, done.stderr
         assert done.stdout == ""
         assert "Traceback" not in done.stderr
         assert done.stderr.count("error:") == 1
-        assert f"127.0.0.1:{closed_port}" in done.stderr
+        assert f"127.0.0.1:{port}" in done.stderr
 
 
 def test_a_wrong_setting_is_status_2_with_path_value_and_remedy(program: Program) -> None:
@@ -73,7 +69,7 @@ def test_a_reader_that_leaves_early_makes_no_traceback() -> None:
     process.stdout.close()
     told = process.stderr.read()
     process.stderr.close()
-    process.wait(timeout=60)
+    process.wait()
     assert b"Traceback" not in told
 
 
@@ -92,6 +88,5 @@ def test_help_costs_no_heavy_import() -> None:
         text=True,
         check=True,
         env=clean_environment(),
-        timeout=60,
     )
     assert done.stdout.splitlines()[-1] == "HEAVY []"

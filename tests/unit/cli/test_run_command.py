@@ -51,6 +51,11 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> MemoryBroker:
     return broker
 
 
+def on_any_port(**sections: Any) -> GuardSettings:
+    """Settings of a guard that takes no port which somebody may have."""
+    return GuardSettings.model_validate({"ops": {"port": 0}, **sections})
+
+
 async def verdicts(broker: MemoryBroker) -> AsyncIterator[ResponseVerdict]:
     async for record in broker.subscribe(TOPICS.verdicts):
         event = parse_output(record.value or b"")
@@ -74,7 +79,7 @@ async def test_it_guards_until_a_signal_and_finishes_what_is_in_flight(
     broker: MemoryBroker, number: signal.Signals
 ) -> None:
     """A response whose text ended before the signal gets its verdict, and its input is committed."""
-    guard = asyncio.create_task(run.serve(GuardSettings()))
+    guard = asyncio.create_task(run.serve(on_any_port()))
     stream = verdicts(broker)
     send(broker, Response(response_id="before", answer="The Pro plan costs $20 per month.", **HEAD))
     assert (await anext(stream)).response_id == "before"
@@ -86,8 +91,7 @@ async def test_it_guards_until_a_signal_and_finishes_what_is_in_flight(
 
 
 async def test_what_could_not_finish_is_left_to_the_next_guard(broker: MemoryBroker) -> None:
-    settings = GuardSettings.model_validate({"shutdown": {"budget_ms": 500}})
-    guard = asyncio.create_task(run.serve(settings))
+    guard = asyncio.create_task(run.serve(on_any_port(shutdown={"budget_ms": 500})))
     stream = verdicts(broker)
     send(
         broker,
@@ -172,9 +176,7 @@ def test_an_empty_file_is_no_start(
 
 
 async def test_sighup_without_a_file_ends_nothing(broker: MemoryBroker) -> None:
-    settings = GuardSettings()
-    settings = settings.model_copy(update={"ops": settings.ops.model_copy(update={"port": None})})
-    guard = asyncio.create_task(run.serve(settings))
+    guard = asyncio.create_task(run.serve(on_any_port()))
     stream = verdicts(broker)
     with capture_logs() as logs:
         await until(lambda: any(entry["event"] == "guard.starting" for entry in logs))
@@ -200,7 +202,7 @@ def test_sighup_before_the_loop_runs_ends_nothing(tmp_path: Path, command: str) 
         with pipe.open("w", encoding="utf-8") as stream:  # the command has opened it
             process.send_signal(signal.SIGHUP)
             stream.write("kafka: {nothing: 1}\n")
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate()
     finally:
         process.kill()
     assert process.returncode == 2, told
@@ -275,7 +277,7 @@ async def test_a_second_signal_leaves_at_once(broker: MemoryBroker, monkeypatch:
         left.set()
 
     monkeypatch.setattr(os, "_exit", leave)
-    guard = asyncio.create_task(run.serve(GuardSettings.model_validate({"shutdown": {"budget_ms": 60_000}})))
+    guard = asyncio.create_task(run.serve(on_any_port(shutdown={"budget_ms": 60_000})))
     stream = verdicts(broker)
     send(
         broker,
@@ -298,7 +300,7 @@ async def test_a_missing_topic_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda settings, topics: MemoryTransport(empty, settings.group_id, topics),
     )
     with pytest.raises(TransportUnavailable, match=r"rag\.responses does not exist"):
-        await run.serve(GuardSettings())
+        await run.serve(on_any_port())
 
 
 def test_the_log_tells_what_differs_from_the_defaults_and_no_secret() -> None:

@@ -208,7 +208,7 @@ ANSWERS = st.lists(st.lists(st.tuples(TRUTHS, TRUTHS), max_size=4), max_size=6)
 
 
 @given(ANSWERS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_of_any_labels_every_claim_counts_once_and_figures_are_in_bounds(answers: Any) -> None:
     found = quick(
         *(

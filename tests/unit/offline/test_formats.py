@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail.errors import ConfigError
@@ -193,7 +193,6 @@ _NAMES = st.sampled_from(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(_NAMES, _VALUES), st.sampled_from(FORMATS))
 def test_whatever_a_row_holds_it_is_a_sample_or_an_error(row: dict[str, Any], source_format: Any) -> None:
     for found in samples(json.dumps(row), "", source_format):

@@ -93,7 +93,7 @@ def test_a_verdict_without_its_claims_is_refused() -> None:
 
 
 @given(st.lists(st.sampled_from(Verdict), max_size=12))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_outputs_fit_their_schemas_and_can_be_read_again(verdicts: list[Verdict]) -> None:
     verdict = of(*verdicts)
     results = [EvaluationResult(verdict=verdict), EvaluationResult(error="why")]

@@ -34,7 +34,7 @@ def some_unverified(claim: Claim) -> Verdict:
     return Verdict.UNVERIFIED if "Oslo" in claim.text else verdict_by_hash(claim)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     text=texts,
     cuts=st.lists(st.integers(0, 200), max_size=12),
@@ -138,7 +138,7 @@ any_policies = st.builds(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(found=records, policy=any_policies)
 def test_columns_decide_as_one_record_does(found: list[ResponseVerdict], policy: Policy) -> None:
     decided = decide_all(policy, Records.of(found))
@@ -147,7 +147,7 @@ def test_columns_decide_as_one_record_does(found: list[ResponseVerdict], policy:
         event(f"{decided.at(place).decision} {decided.at(place).rule.partition(':')[0][:20]}")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(found=records, policy=any_policies, data=st.data())
 def test_records_can_be_joined_and_taken_apart(
     found: list[ResponseVerdict], policy: Policy, data: st.DataObject

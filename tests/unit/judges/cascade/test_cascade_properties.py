@@ -54,7 +54,7 @@ def cascades(draw: st.DrawFn) -> CascadeSettings:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     judges("local"), judges("llm:m"), cascades(), st.lists(st.sampled_from(Severity), min_size=3, max_size=3)
 )

@@ -14,6 +14,7 @@ import pytest
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges.llm.exchange import describe, server_of
 from tests.support.certificates import Authority
+from tests.support.kafka_broker import free_ports
 from tests.support.tcp_server import TcpServer
 from tests.unit.judges.llm.asking import judge
 
@@ -42,15 +43,9 @@ async def told(url: str) -> str:
     return str(caught.value)
 
 
-@pytest.fixture
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
-async def test_a_port_where_nothing_listens(free_port: int) -> None:
-    server = f"127.0.0.1:{free_port}"
+async def test_a_port_where_nothing_listens() -> None:
+    [port] = free_ports(1)
+    server = f"127.0.0.1:{port}"
     assert await told(f"http://{server}/v1") == (
         f"no connection to {server}: it was refused: nothing listens there; check base_url"
     )
