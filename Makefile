@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything happens in .venv, which is made on first use.
 .DEFAULT_GOAL := help
-.PHONY: help demo install test lint format types unit kafka-test kafka chaos-cluster llm-test mastra-test training-test bench lock docs docs-serve helm-docs helm-record image-root clean
+.PHONY: help demo install test lint format types unit kafka-test kafka chaos-cluster llm-test mastra-test extras compat training-test bench lock docs docs-serve helm-docs helm-record image-root clean
 
 BIN := .venv/bin
 # Each process starts a Kafka of its own; a file's tests stay together.
@@ -48,6 +48,12 @@ llm-test: install ## Test the LLM judge on llama.cpp's server; compiles it once,
 
 mastra-test: install ## Test integrations/mastra with Mastra's packages from npm
 	@scripts/mastra-test.sh
+
+extras: install ## Install the newest version of each extra, and test it there
+	$(BIN)/python -m scripts.extras
+
+compat: install ## Test each extra's oldest and newest versions by pip and uv, and write docs/compatibility.md; half an hour
+	$(BIN)/python -m scripts.extras --all
 
 training-test: install ## Test the training of the verifier; fetches PyTorch, some gigabytes
 	$(BIN)/python -m pip install --quiet -e '.[training]'
