@@ -1,8 +1,4 @@
-"""LiteLLM's real proxy, in a virtual environment of its own, with the guardrail of this checkout in it.
-
-The environment is kept in ``$GUARDRAIL_LITELLM_VENVS``, ``~/.cache/guardrail/litellm`` when not set: the
-first run makes it, in a minute or two, and later ones find it. The checkout comes in by ``PYTHONPATH``.
-"""
+"""LiteLLM's real proxy with the guardrail of this checkout, which comes in by ``PYTHONPATH``."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ import asyncio
 import os
 import re
 import secrets
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,22 +14,15 @@ from typing import Any, Final
 
 import yaml
 
-from tests.support.environments import CACHE, ROOT, environment
+from tests.support.environments import ROOT
 from tests.support.kafka_broker import free_ports
 
-PROXY: Final = "litellm[proxy]==1.108.7"
 _STARTED: Final = b"Application startup complete"
-
-
-def proxy_environment() -> Path:
-    """The virtual environment. Raises EnvironmentMissing."""
-    folder = os.environ.get("GUARDRAIL_LITELLM_VENVS")
-    return environment(Path(folder) if folder else CACHE / "litellm", [PROXY])
 
 
 @asynccontextmanager
 async def litellm_proxy(
-    venv: Path, folder: Path, upstream: str, guardrail: Mapping[str, Any]
+    folder: Path, upstream: str, guardrail: Mapping[str, Any]
 ) -> AsyncIterator[tuple[str, str]]:
     """The root of the API of a proxy before ``upstream``, and its key; any model is one of that."""
     model = {"model": "openai/*", "api_base": upstream, "api_key": "none", "num_retries": 0}
@@ -41,18 +31,18 @@ async def litellm_proxy(
         "guardrails": [{"guardrail_name": "streaming-guardrail", "litellm_params": dict(guardrail)}],
     }
     key = f"sk-{secrets.token_hex(32)}"
-    async with configured_proxy(venv, folder, yaml.safe_dump(config), LITELLM_MASTER_KEY=key) as url:
+    async with configured_proxy(folder, yaml.safe_dump(config), LITELLM_MASTER_KEY=key) as url:
         yield url, key
 
 
 @asynccontextmanager
-async def configured_proxy(venv: Path, folder: Path, config: str, **environment: str) -> AsyncIterator[str]:
+async def configured_proxy(folder: Path, config: str, **environment: str) -> AsyncIterator[str]:
     """The root of the API of a proxy with this configuration, started in ``folder``."""
     (port,) = free_ports(1)
     (folder / "config.yaml").write_text(config)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GUARDRAIL_")}
     process = await asyncio.create_subprocess_exec(
-        *(venv / "bin" / "litellm", "--config", folder / "config.yaml"),
+        *(Path(sys.executable).with_name("litellm"), "--config", folder / "config.yaml"),
         *("--host", "127.0.0.1", "--port", str(port)),
         cwd=folder,
         env=kept | {"PYTHONPATH": str(ROOT), "LITELLM_LOCAL_MODEL_COST_MAP": "True", **environment},

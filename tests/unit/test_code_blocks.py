@@ -29,7 +29,7 @@ from guardrail.cli import app
 from tests.support.code_blocks import ROOT, Block, code_blocks, shell_lines
 
 ELSEWHERE: Final = {
-    "docs/litellm.md:yaml:0": ("is LiteLLM's configuration", "tests/integration/test_litellm.py"),
+    "docs/litellm.md:yaml:0": ("is LiteLLM's configuration", "tests/integration/in_litellm.py"),
     "docs/python.md:python:2": ("asks a model, whose place a server takes", "tests/unit/test_docs.py"),
     "docs/cascade.md:python:0": (
         "asks a model, whose place a server takes",
@@ -51,8 +51,8 @@ ELSEWHERE: Final = {
     "docs/tutorial-kafka-chat.md:python:2": ("needs a Kafka", "tests/integration/test_tutorial.py"),
     "docs/tutorial-review.md:yaml:0": ("goes into a whole file", "tests/integration/test_tutorial.py"),
     "docs/tutorial-review.md:python:0": ("serves until it is ended", "tests/integration/test_tutorial.py"),
-    "docs/tutorial-litellm.md:yaml:0": ("is LiteLLM's configuration", "tests/integration/test_litellm.py"),
-    "docs/tutorial-litellm.md:python:0": ("needs the proxy", "tests/integration/test_litellm.py"),
+    "docs/tutorial-litellm.md:yaml:0": ("is LiteLLM's configuration", "tests/integration/in_litellm.py"),
+    "docs/tutorial-litellm.md:python:0": ("needs the proxy", "tests/integration/in_litellm.py"),
     "docs/frameworks.md:python:0": ("needs Haystack", "tests/unit/integrations/in_haystack.py"),
     "docs/frameworks.md:python:1": ("needs Haystack", "tests/unit/integrations/in_haystack.py"),
     "docs/frameworks.md:python:2": ("needs LlamaIndex", "tests/unit/integrations/in_llama_index.py"),
@@ -89,7 +89,7 @@ OTHERS: Final = {
     "image": "a variable",
     "issuer": "a variable",
     "jq": "another program",
-    "litellm": "tests/integration/test_litellm.py runs it",
+    "litellm": "tests/integration/in_litellm.py runs it",
     "npm": "integrations/mastra/package.json has what it runs",
     "unzip": "another program",
     "uv": "another program",

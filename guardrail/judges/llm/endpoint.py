@@ -14,7 +14,6 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, Final, Protocol, TypeAlias
 
-import httpx2
 import openai
 
 from guardrail import telemetry
@@ -28,6 +27,7 @@ from guardrail.judges.llm.exchange import (
     ReplyRefused,
     Stalled,
     describe,
+    httpx,
     server_of,
     wait_s,
 )
@@ -657,17 +657,17 @@ def _make_client(settings: LlmJudgeSettings, key: str) -> openai.AsyncOpenAI:
     return _Client(
         api_key=key,
         base_url=base_url,
-        default_query=query,
         max_retries=0,
         timeout=timeout,
         http_client=openai.DefaultAsyncHttpxClient(
             base_url=base_url,
+            params=query,  # the client's own default_query loses parameters without a value before openai 3
             # A redirect leads where nobody has configured, and headers that hold keys would go there too.
             follow_redirects=False,
             timeout=timeout,
             event_hooks={"request": [_without_placeholder], "response": [_bound_error]},
             # The pool holds no call back: one that ended may keep its connection for a moment.
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=_CONNECTIONS),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=_CONNECTIONS),
             verify=_tls(),
         ),
     )
@@ -686,10 +686,11 @@ class _Client(openai.AsyncOpenAI):
             "Accept": "application/json",
             "Content-Type": "application/json",
             "User-Agent": f"guardrail openai/{openai.__version__}",
+            "Authorization": f"Bearer {self.api_key}",  # elsewhere only newer releases of openai look
         }
 
 
-async def _without_placeholder(request: httpx2.Request) -> None:
+async def _without_placeholder(request: httpx.Request) -> None:
     """Send no key if none is configured: a server that expects it in another header may read this one."""
     if request.headers.get("authorization") == f"Bearer {NO_KEY}":
         del request.headers["authorization"]
@@ -698,20 +699,20 @@ async def _without_placeholder(request: httpx2.Request) -> None:
 @cache
 def _tls() -> ssl.SSLContext:
     """One context for all clients, because reading the certificates takes tens of milliseconds."""
-    return httpx2.create_ssl_context()
+    return httpx.create_ssl_context()
 
 
-async def _bound_error(response: httpx2.Response) -> None:
+async def _bound_error(response: httpx.Response) -> None:
     """Let the client read only the beginning of an error's body, which it keeps whole in memory."""
-    if response.is_error and isinstance(response.stream, httpx2.AsyncByteStream):
+    if response.is_error and isinstance(response.stream, httpx.AsyncByteStream):
         packed = "content-encoding" in response.headers
         response.stream = _Beginning(response.stream, _PACKED_ERROR_BYTES if packed else _ERROR_BYTES)
 
 
-class _Beginning(httpx2.AsyncByteStream):
+class _Beginning(httpx.AsyncByteStream):
     """The first ``size`` bytes of a stream."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream, size: int) -> None:
+    def __init__(self, stream: httpx.AsyncByteStream, size: int) -> None:
         self._stream = stream
         self._left = size
 

@@ -19,14 +19,24 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-import httpx2
 import openai
 
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.llm.reply import EventStream
+from guardrail.judges.streams import beside
+
+# What the client is built on, whose objects it takes and whose errors it lets through: httpx2 from openai 3
+# on, httpx before. They have the same names.
+if TYPE_CHECKING:
+    import httpx2
+
+    httpx = httpx2
+else:
+    httpx = import_module(openai.DefaultAsyncHttpxClient.__base__.__module__.partition(".")[0])
 
 _MAX_BODY_BYTES: Final = 8_000_000
 _MAX_STREAM_BYTES: Final = 128_000_000
@@ -94,27 +104,36 @@ class Exchange:
         """Read until the reply is complete. Raises openai.APIError, JudgeReplyError or, if the reply is cut
         off or stalls, JudgeUnavailable.
         """
-        create: Any = self._client.chat.completions.with_streaming_response.create
-        streaming = bool(arguments.get("stream"))
-        stall_s = self._stall_ms / 1000 if streaming and self._stall_ms else None
+        stall_s = self._stall_ms / 1000 if arguments.get("stream") and self._stall_ms else None
         try:
-            async with asyncio.timeout(stall_s) as silence, create(**_lean(arguments)) as response:
-                kind = response.headers.get("content-type", "").lower()
-                self._progress.streamed = streaming and "json" not in kind
-                if self._progress.streamed:
-                    await self._stream(response, silence, stall_s)
-                else:
-                    silence.reschedule(None)
-                    self._whole(await _body(response))
+            # In a task of its own, which is cancelled once however often this one is: where two deadlines
+            # fall together, the second would interrupt httpx closing the connection, and leave it open.
+            async with (
+                asyncio.timeout(stall_s) as silence,
+                beside(self._ask(arguments, silence, stall_s)) as asking,
+            ):
+                await asyncio.wait({asking})
+                asking.result()
         except TimeoutError:
             if not silence.expired():
                 raise
             raise Stalled(f"the reply stalled for {self._stall_ms} ms") from None
-        except httpx2.TimeoutException:
+        except httpx.TimeoutException:
             raise Stalled("the call timed out") from None
-        except (httpx2.HTTPError, httpx2.StreamError) as error:
+        except (httpx.HTTPError, httpx.StreamError) as error:
             raise JudgeUnavailable(failed(self._server, error)) from None
         self._check_end()
+
+    async def _ask(self, arguments: dict[str, Any], silence: asyncio.Timeout, stall_s: float | None) -> None:
+        create: Any = self._client.chat.completions.with_streaming_response.create
+        async with create(**_lean(arguments)) as response:
+            kind = response.headers.get("content-type", "").lower()
+            self._progress.streamed = bool(arguments.get("stream")) and "json" not in kind
+            if self._progress.streamed:
+                await self._stream(response, silence, stall_s)
+            else:
+                silence.reschedule(None)
+                self._whole(await _body(response))
 
     async def _stream(self, response: Any, silence: asyncio.Timeout, stall_s: float | None) -> None:
         loop = asyncio.get_running_loop()
@@ -243,11 +262,11 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _MOST_CAUSES: Final = 10
 _CHECK: Final = "check base_url"
 
-_CONNECTING: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError)
+_CONNECTING: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError)
 
 # The first that an error or one of its causes is an instance of.
 _WORDS: Final[tuple[tuple[type[BaseException], str], ...]] = (
-    (httpx2.ProxyError, "the proxy that the environment names refused it; check HTTPS_PROXY and NO_PROXY"),
+    (httpx.ProxyError, "the proxy that the environment names refused it; check HTTPS_PROXY and NO_PROXY"),
     (socket.gaierror, f"the name of the host is not known; {_CHECK}"),
     (ConnectionRefusedError, f"it was refused: nothing listens there; {_CHECK}"),
     (
@@ -255,8 +274,8 @@ _WORDS: Final[tuple[tuple[type[BaseException], str], ...]] = (
         "its certificate is not trusted; name the authority's in SSL_CERT_FILE",
     ),
     (ssl.SSLError, f"no TLS came about, as where a server speaks http and not https; {_CHECK}"),
-    (httpx2.ConnectTimeout, f"there was none in time; {_CHECK}"),
-    (httpx2.ConnectError, f"the network failed; {_CHECK}"),
+    (httpx.ConnectTimeout, f"there was none in time; {_CHECK}"),
+    (httpx.ConnectError, f"the network failed; {_CHECK}"),
 )
 
 _CODE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -334,7 +353,7 @@ def describe(error: openai.APIError, server: str = "the server") -> Failure:
     ``server`` is the server's name in messages about connections.
     """
     if isinstance(error, openai.APITimeoutError):
-        connecting = isinstance(error.__cause__, httpx2.ConnectTimeout)
+        connecting = isinstance(error.__cause__, httpx.ConnectTimeout)
         text = failed(server, error) if connecting else "the call timed out"
         return Failure(JudgeUnavailable(text), retry=True, fault=True, overload=True)
     if isinstance(error, openai.APIConnectionError):

@@ -17,8 +17,9 @@ from guardrail.errors import ConfigError, JudgeError
 from guardrail.judges import Verdict
 from guardrail.judges.llm import LlmJudge
 from guardrail.judges.llm.endpoint import OwnClients
+from guardrail.judges.llm.exchange import Exchange, ReplyProgress
 from tests.support.judges import reply_of
-from tests.support.llm_server import LlmServer, Status
+from tests.support.llm_server import Hang, LlmServer, Status
 from tests.support.tcp_server import TcpServer
 from tests.unit.judges.llm.asking import judge, request, settings
 
@@ -177,3 +178,22 @@ async def test_an_authorization_that_is_configured_is_sent_instead_of_the_key() 
     async with LlmServer() as server:
         await judge(server, request(), extra_headers={"Authorization": "Basic configured"})
     check(server.calls[0].headers, authorization="Basic configured")
+
+
+async def test_a_call_that_is_cancelled_twice_leaves_no_connection_open() -> None:
+    """As where the deadline of the claim and the call's own fall together."""
+    async with LlmServer(Hang()) as server:
+        own = OwnClients(settings(server))
+        with own.client() as client:
+            exchange = Exchange(client, ReplyProgress(), lambda _: None, None)
+            arguments: dict[str, Any] = {"model": "any", "messages": [], "stream": True}
+            asking = asyncio.create_task(exchange.run(arguments))
+            await server.arrived.wait()
+            for _ in range(2):
+                asking.cancel()
+                await asyncio.sleep(0)
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            await server.calls[0].ended.wait()
+        assert server.calls[0].left
+        await own.aclose()

@@ -7,18 +7,17 @@ import socket
 import ssl
 from pathlib import Path
 
-import httpx2
 import openai
 import pytest
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.judges.llm.exchange import describe, server_of
+from guardrail.judges.llm.exchange import describe, httpx, server_of
 from tests.support.certificates import Authority
 from tests.support.kafka_broker import free_ports
 from tests.support.tcp_server import TcpServer
 from tests.unit.judges.llm.asking import judge
 
-REQUEST = httpx2.Request("POST", "http://localhost/v1")
+REQUEST = httpx.Request("POST", "http://localhost/v1")
 
 
 @pytest.mark.parametrize(
@@ -95,22 +94,22 @@ async def test_a_certificate_of_an_authority_that_nobody_knows(tmp_path: Path) -
 def failed(cause: Exception, why: BaseException | None = None) -> str:
     cause.__cause__ = why
     error = openai.APIConnectionError(request=REQUEST)
-    if isinstance(cause, httpx2.TimeoutException):
+    if isinstance(cause, httpx.TimeoutException):
         error = openai.APITimeoutError(request=REQUEST)
     error.__cause__ = cause
     return str(describe(error, "host:443").error)
 
 
 def test_what_else_there_may_be() -> None:
-    late = httpx2.ConnectTimeout("hunter2")
+    late = httpx.ConnectTimeout("hunter2")
     assert failed(late) == "no connection to host:443: there was none in time; check base_url"
-    assert failed(httpx2.ReadTimeout("hunter2")) == "the call timed out"
-    proxy = failed(httpx2.ProxyError("407 hunter2"))
+    assert failed(httpx.ReadTimeout("hunter2")) == "the call timed out"
+    proxy = failed(httpx.ProxyError("407 hunter2"))
     assert proxy.startswith("no connection to host:443: the proxy that the environment names refused it")
-    other = failed(httpx2.ConnectError("hunter2"), OSError("hunter2"))
+    other = failed(httpx.ConnectError("hunter2"), OSError("hunter2"))
     assert other == "no connection to host:443: the network failed; check base_url"
 
 
 @pytest.mark.parametrize("why", [ssl.SSLWantReadError(), ConnectionResetError(), None])
 def test_a_connection_that_stood_was_cut_whatever_it_was_waiting_for(why: BaseException | None) -> None:
-    assert failed(httpx2.ReadError("hunter2"), why) == "the connection to host:443 was cut"
+    assert failed(httpx.ReadError("hunter2"), why) == "the connection to host:443 was cut"

@@ -1,17 +1,17 @@
 from __future__ import annotations
 
-import httpx2
 import openai
 
 from guardrail.judges.llm import OutputMode
 from guardrail.judges.llm.endpoint import Dialect
+from guardrail.judges.llm.exchange import httpx
 from tests.unit.judges.llm.asking import settings
 
 SCHEMA = {"type": "object"}
 
 
 def refusal(message: str, status: int = 400) -> openai.APIStatusError:
-    answer = httpx2.Response(status, request=httpx2.Request("POST", "http://localhost/v1"))
+    answer = httpx.Response(status, request=httpx.Request("POST", "http://localhost/v1"))
     return openai.APIStatusError(message, response=answer, body={"message": message})
 
 

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import httpx2
 import openai
 import pytest
 
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.judges.llm import RetryWaits
-from guardrail.judges.llm.exchange import Failure, describe, retry_after, wait_s
+from guardrail.judges.llm.exchange import Failure, describe, httpx, retry_after, wait_s
 from tests.support.llm_server import LlmServer, Status
 from tests.unit.judges.llm.asking import judge
 
@@ -57,11 +56,11 @@ def test_the_wait_is_never_shorter_than_what_the_server_asks() -> None:
     assert wait_s(0, 30.0, random_=lambda: 0.5) == 30.05
 
 
-REQUEST = httpx2.Request("POST", "http://localhost/v1")
+REQUEST = httpx.Request("POST", "http://localhost/v1")
 
 
 def answered(status: int, code: Any = None, **headers: str) -> Failure:
-    response = httpx2.Response(status, headers=headers, request=REQUEST)
+    response = httpx.Response(status, headers=headers, request=REQUEST)
     return describe(openai.APIStatusError("Text", response=response, body={"code": code}))
 
 
@@ -134,7 +133,7 @@ def test_a_prompt_that_is_too_long_is_told_with_the_setting_that_shortens_it(
     status: int, code: str | None, message: str, *, named: bool
 ) -> None:
     body = {"message": message, "code": code}
-    response = httpx2.Response(status, request=REQUEST, json={"error": body})
+    response = httpx.Response(status, request=REQUEST, json={"error": body})
     told = str(describe(openai.APIStatusError(message, response=response, body=body)).error)
     assert ("lower judge.llm.max_context_chars" in told) is named
     assert message not in told

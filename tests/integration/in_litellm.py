@@ -1,14 +1,12 @@
 """The guardrail in LiteLLM's real proxy, streamed and not, by the real client of OpenAI.
 
-The model behind the proxy is a stand-in server; the judge is the local one. The proxy runs in a virtual
-environment of its own (tests/support/litellm_proxy.py); where that can't be made the tests skip, in CI they
-fail.
+The model behind the proxy is a stand-in server; the judge is the local one. ``scripts/extras.py`` runs this
+where the proxy is installed; pytest collects it only by name.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import sys
 from collections.abc import AsyncIterator
@@ -21,8 +19,7 @@ import pytest_asyncio
 import yaml
 
 from tests.support import tutorial
-from tests.support.environments import EnvironmentMissing
-from tests.support.litellm_proxy import configured_proxy, litellm_proxy, proxy_environment
+from tests.support.litellm_proxy import configured_proxy, litellm_proxy
 from tests.support.llm_server import Act, Cut, Hang, LlmServer, Recorded, Reply, StreamError
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)]
@@ -119,18 +116,8 @@ def of_the_page() -> dict[str, Any]:
     return params
 
 
-async def virtual_environment() -> Path:
-    try:
-        return await asyncio.to_thread(proxy_environment)
-    except EnvironmentMissing as error:
-        if os.environ.get("CI"):
-            pytest.fail(str(error))
-        pytest.skip(str(error))
-
-
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
-    venv = await virtual_environment()
     one, two = tmp_path_factory.mktemp("refusing"), tmp_path_factory.mktemp("flagging")
     settings = one / "guardrail.yaml"
     settings.write_text(
@@ -139,8 +126,8 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place
     options = {**of_the_page(), "settings": str(settings)}
     async with (
         LlmServer(answer) as model,
-        litellm_proxy(venv, one, model.url, options) as refusing,
-        litellm_proxy(venv, two, model.url, {**options, "missing_contexts": "flag"}) as flagging,
+        litellm_proxy(one, model.url, options) as refusing,
+        litellm_proxy(two, model.url, {**options, "missing_contexts": "flag"}) as flagging,
     ):
         made = Place(model, refusing, flagging)
         yield made
@@ -361,7 +348,6 @@ async def test_a_client_that_leaves_ends_the_models_stream_too(place: Place) -> 
 
 async def test_the_tutorial(tmp_path: Path) -> None:
     """docs/tutorial-litellm.md, with a stand-in for its model."""
-    venv = await virtual_environment()
 
     def obey(call: Recorded) -> Act:
         wrong = "90 days" in str(call.body["messages"])
@@ -372,7 +358,7 @@ async def test_the_tutorial(tmp_path: Path) -> None:
         config = yaml.safe_load(tutorial.PROXY)
         config["model_list"][0]["litellm_params"]["api_base"] = model.url
         keys = {"OPENAI_API_KEY": "none", "LITELLM_MASTER_KEY": "sk-tutorial"}
-        async with configured_proxy(venv, tmp_path, yaml.safe_dump(config), **keys) as url:
+        async with configured_proxy(tmp_path, yaml.safe_dump(config), **keys) as url:
             asking = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-c", tutorial.ASK.replace("http://127.0.0.1:4000", url)),
                 stdout=asyncio.subprocess.PIPE,
