@@ -66,7 +66,8 @@ def load(group: str, *, whole: bool = False) -> list[Case]:
         raise ValueError(f"{group}: two cases have the same id")
     if whole or group not in SAMPLES:
         return found
-    recorded = {json.loads(line).get("case") for line in (EXPECTED / f"{group}.jsonl").open(encoding="utf-8")}
+    lines = (EXPECTED / f"{group}.jsonl").read_text(encoding="utf-8").splitlines()
+    recorded = {json.loads(line).get("case") for line in lines}
     return [case for case in found if case.id in recorded]
 
 

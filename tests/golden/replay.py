@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import math
 import random
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -25,9 +26,7 @@ from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import GuardSettings
 from guardrail import Guard, build_judge
-from guardrail.judges.local.combiner import log_odds
 from guardrail.judges.model import Reading, Verifier
-from guardrail.judges.model.runtime import logistic
 from tests.golden.cases import STREAMED_CHARS, Case, Step, load
 from tests.support.llm_server import (
     Behaviour,
@@ -386,7 +385,8 @@ def move_probabilities(seed: int) -> None:
         draw = random.Random(f"{seed} {claim.ids} {premise.ids}")
 
         def move(p: float) -> float:
-            return logistic(log_odds(p) + draw.choice((-_MOVED, _MOVED)))
+            odds = math.exp(draw.choice((-_MOVED, _MOVED)))
+            return p * odds / (1.0 - p + p * odds)
 
         tokens = tuple((start, end, move(mark)) for start, end, mark in reading.tokens)
         return Reading(move(reading.support), move(reading.contradiction), tokens)
