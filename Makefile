@@ -31,7 +31,7 @@ build/test.log:
 	@$(PHASE) "3 of 5: style, in seconds" $(BIN)/ruff check $(SOURCES)
 	@$(PHASE) "3 of 5: layout, in seconds" $(BIN)/ruff format --check $(SOURCES)
 	@$(PHASE) "4 of 5: types, a minute or two the first time" $(BIN)/mypy --strict $(SOURCES)
-	@$(PHASE) "5 of 5: the tests; collecting them takes a minute or two, running them some 20" $(PYTEST) $(PYTEST_ARGS)
+	@$(PHASE) "5 of 5: the tests; collecting them takes a minute or two, running them some 20" $(PYTEST) --color=no $(PYTEST_ARGS)
 	@$(PHASE) ""
 
 lint: install ## Check style

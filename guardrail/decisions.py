@@ -10,6 +10,7 @@ and time limits.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Final, NamedTuple
@@ -27,6 +28,8 @@ from guardrail.events import (
 from guardrail.policy import ON_UNVERIFIED, SCORE_BELOW, FailPolicy, OnIncomplete, Policy, Rule
 from guardrail.scoring import ScoreKeeper, lost
 
+# As ``Policy.decide_score`` writes them; an operator may name a rule so that it begins like them.
+_OF_THE_SCORE: Final = re.compile(rf"{re.escape(SCORE_BELOW)}(?:block|flag)_below [0-9.e-]+")
 # Looking up a module-level name is faster than a member of an enumeration.
 _RELEASE, _BLOCK = Decision.RELEASE, Decision.BLOCK
 
@@ -216,7 +219,7 @@ def claims_decided_by(
 
 def decided_by_score(rule: str) -> bool:
     """Whether a decision by this rule was about the score of the whole response."""
-    return rule.startswith(SCORE_BELOW)
+    return _OF_THE_SCORE.fullmatch(rule) is not None
 
 
 @cache
@@ -227,6 +230,6 @@ def _shipped() -> Policy:
 
 def _applied(ref: PolicyRef, policies: Iterable[Policy]) -> Policy | None:
     """The policy that was applied; else, as it may have changed since, the one that has its name now."""
-    known = [*policies, _shipped()]
-    same = next((policy for policy in known if policy.ref.digest == ref.digest), None)
-    return same or next((policy for policy in known if policy.name == ref.name), None)
+    at_hand = list(policies)
+    same = next((policy for policy in (*at_hand, _shipped()) if policy.ref.digest == ref.digest), None)
+    return same or next((policy for policy in at_hand if policy.name == ref.name), None)

@@ -8,6 +8,7 @@ response's text for claims and segments, of the context's text for evidence. Out
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
@@ -75,6 +76,9 @@ KNOWN_WORDS: Final = (
 """What messages name of the words that are read."""
 
 
+_JOINED: Final = re.compile(r"(?<=[^\W\d_])[-_](?=[^\W\d_])")
+
+
 def verdict_said(value: Any, *, of_error: bool = False) -> Verdict | None:
     """The verdict that a person's word stands for: 1, true, yes and right are SUPPORTED. None if it is none.
 
@@ -85,7 +89,9 @@ def verdict_said(value: Any, *, of_error: bool = False) -> Verdict | None:
         value = "1" if value == 1 else "0" if value == 0 else ""
     if not isinstance(value, str):
         return None
-    word = " ".join(value.replace("_", " ").replace("-", " ").lower().split())
+    # "not-ok" and "thumbs_down", but not "-1", which is no 1.
+    word = " ".join(_JOINED.sub(" ", value).lower().split())
+    word = {"1.0": "1", "0.0": "0"}.get(word, word)  # what pandas makes of a column with gaps
     if word in _YES or word in _NO:
         return Verdict.SUPPORTED if (word in _YES) is not of_error else Verdict.UNSUPPORTED
     return _SAID.get(word)

@@ -96,10 +96,12 @@ state="$(cksum <"$root/pyproject.toml")"
 if [ -x "$venv/bin/python" ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$state" ]; then
     exit 0
 fi
-# One whose making was interrupted has a python, but no pip.
-if ! is_new_enough "$venv/bin/python" || ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+if ! is_new_enough "$venv/bin/python"; then
     rm -rf "$venv"
     create_venv
+elif ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+    # Its making was interrupted, or uv made it. What is in it stays.
+    "$venv/bin/python" -m ensurepip >/dev/null 2>&1 || fetch_pip
 fi
 if [ "$extras" = test ]; then
     say "installing the project and what its tests need into .venv: 340 MB to download, 1.4 GB on disk, some four minutes on two cores"

@@ -99,8 +99,7 @@ class Place:
 
     @property
     def line(self) -> str:
-        extras = ",".join(each for each in self.extras if each != ALWAYS)
-        return f"{self.installer} install '.[{extras}]' {self.beside}".rstrip()
+        return f"{self.installer} install '{with_extras('.', self.extras)}' {self.beside}".rstrip()
 
     @property
     def tests(self) -> Mapping[str, Sequence[str]]:
@@ -153,10 +152,14 @@ def installed(place: Place) -> Path:
     constraints = venv / "oldest.txt"
     pins = resolved(place.extras, oldest=True) if place.oldest else {}
     constraints.write_text("".join(f"{name}=={version}\n" for name, version in pins.items()))
-    extras = ",".join(each for each in place.extras if each != ALWAYS)
-    wanted = [f"{ROOT}[{extras}]", *place.beside.split(), *tools()]
+    wanted = [with_extras(str(ROOT), place.extras), *place.beside.split(), *tools()]
     run([*command, "--quiet", "--constraint", constraints, *wanted])
     return python
+
+
+def with_extras(project: str, extras: Iterable[str]) -> str:
+    named = ",".join(each for each in extras if each != ALWAYS)
+    return f"{project}[{named}]" if named else project
 
 
 def requirements(extra: str) -> list[str]:
@@ -217,15 +220,25 @@ def failures(place: Place, python: Path) -> Iterator[tuple[str, str]]:
     if done.returncode:
         tell(done.stdout[-12000:])
     cases = ET.parse(report).getroot().findall(".//testcase")  # noqa: S314 - pytest has written it
+    told = False
     for extra, own_files in place.tests.items():
         modules = {file.partition("::")[0].removesuffix(".py").replace("/", ".") for file in own_files}
-        own = [case for case in cases if (case.get("classname") or case.get("name")) in modules]
+        # The class name of a test in a class goes on behind that of its module.
+        own = [
+            case
+            for case in cases
+            if any(f"{case.get('classname') or case.get('name')}.".startswith(f"{each}.") for each in modules)
+        ]
         wrong = [case for case in own if case.find("failure") is not None or case.find("error") is not None]
         passed = [case for case in own if case.find("skipped") is None and case not in wrong]
         if wrong:
+            told = True
             yield extra, f"{wrong[0].get('name')} fails"
         elif not passed:
+            told = True
             yield extra, "no test has run"
+    if done.returncode and not told:
+        yield from dict.fromkeys(place.extras, f"pytest ends with status {done.returncode}").items()
 
 
 def environment() -> dict[str, str]:

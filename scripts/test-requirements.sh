@@ -24,7 +24,7 @@ java_is_here() {
     [ -z "${GUARDRAIL_TEST_KAFKA:-}" ] || return 0
     major="$(java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)"
     [ "${major:-0}" -ge 17 ] || return 1
-    has mvn || [ -d "${GUARDRAIL_KAFKA_CACHE:-}/libs" ] || ls -d "$HOME"/.cache/guardrail/kafka-*/libs >/dev/null 2>&1
+    has mvn || [ -d "${GUARDRAIL_KAFKA_CACHE:-}/libs" ] || ls -d "${HOME:-}"/.cache/guardrail/kafka-*/libs >/dev/null 2>&1
 }
 
 # Is the tool here? Also sets its packages, Debian's and Homebrew's, and the tests that are skipped without it.

@@ -132,6 +132,7 @@ def _written() -> Iterator[Case]:
             yield Case(f"{domain}-{number}", ({"whole": answer},), head=head, settings=_WATCHING)
 
 
-SAMPLES: Final = frozenset({"chat", "written"})
-"""Groups of which only those cases are recorded whose verdicts stand clear of every line."""
+SAMPLES: Final = {"chat": 50, "written": 12}
+"""Groups of which only those cases are recorded whose verdicts stand clear of every line, and at least how
+many these are."""
 _MADE: Final = {"demo": _demo, "chat": _chat, "written": _written}

@@ -72,7 +72,7 @@ def record(groups: Sequence[str]) -> int:
     more than they may stay as they were, so that a diff shows only what changed.
 
     Cases so near to a line that another processor might turn them are left out of samples; others are named,
-    to be written more clearly. Returns how many of these there are.
+    to be written more clearly. Returns how many of these there are, and how many a sample has too few.
     """
     near_a_line = 0
     for group in groups or cases.group_names():
@@ -83,6 +83,7 @@ def record(groups: Sequence[str]) -> int:
         if group in cases.SAMPLES:
             print(f"{group}: {len(near)} of {len(now)} left out: {' '.join(sorted(near))}")  # noqa: T201
             now = [lines for lines in now if lines[0]["case"] not in near]
+            near_a_line += max(0, cases.SAMPLES[group] - len(now))
         elif near:
             print(f"{group}: near a line:", *sorted(set(told)), sep="\n  ")  # noqa: T201
             near_a_line += len(near)

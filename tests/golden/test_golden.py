@@ -35,6 +35,9 @@ def test_every_record_is_as_expected_and_stands_clear_of_every_line(group: str) 
 def test_every_group_is_recorded_and_nothing_else_and_it_stays_small() -> None:
     assert {path.stem for path in EXPECTED.iterdir()} == set(cases.group_names())
     assert sum(path.stat().st_size for path in EXPECTED.iterdir()) <= _MOST_BYTES
+    assert {name: len(cases.load(name)) >= least for name, least in cases.SAMPLES.items()} == dict.fromkeys(
+        cases.SAMPLES, True
+    )
 
 
 @pytest.fixture(scope="module")

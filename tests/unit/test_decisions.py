@@ -66,6 +66,18 @@ def test_of_a_decision_by_the_score_the_claim_that_costs_it_most_is_first_even_a
     assert told(minor, claim(X, text="Unchecked."), unsure, **fields) == ["The lid was open.", "It is red."]
 
 
+def test_a_rule_that_an_operator_named_like_the_score_is_that_rule() -> None:
+    own = Policy(name="own", rules=(NAMED.model_copy(update={"name": "score < our taste"}),))
+    fields: dict[str, Any] = {"decision": Decision.REDACT, "rule": "score < our taste", "policy": own.ref}
+    assert told(DOUBTFUL, INVENTED, policies=(own,), **fields) == ["That makes €48.00."]
+
+
+def test_the_shipped_policy_stands_in_for_no_other_of_its_name() -> None:
+    own = Policy(name="default", rules=(NAMED,))
+    fields: dict[str, Any] = {"decision": Decision.REDACT, "rule": "invented figure", "policy": own.ref}
+    assert told(DOUBTFUL, INVENTED, **fields) == []
+
+
 @pytest.mark.parametrize("rule", ["aborted", "timed out", "segment kind code", "sequence_gap"])
 def test_what_no_claim_decided_names_none(rule: str) -> None:
     assert told(DOUBTFUL, INVENTED, decision=Decision.BLOCK, rule=rule, policy=DEFAULT.ref) == []

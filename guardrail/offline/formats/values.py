@@ -204,7 +204,7 @@ def labels_of(fields: Fields, response_id: str) -> tuple[tuple[Label, ...], tupl
     for names, of_error in ((_LABELS, False), (_UNFAITHFUL, True)):
         for name in names:
             value = fields.get(name)
-            if value is not None and value != "":
+            if value is not None and value != "" and value == value:  # NaN: an empty cell
                 source = LabelSource.HUMAN if "human" in name else LabelSource.DATASET
                 word(name, value, source, of_error=of_error)
     return tuple(found), tuple(unread)

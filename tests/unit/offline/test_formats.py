@@ -19,6 +19,7 @@ from guardrail.errors import ConfigError
 from guardrail.events import Context, Decision, Label, LabelSource, Response, Verdict
 from guardrail.offline import BadSample, Sample, read_samples
 from guardrail.offline.formats import FORMATS, labelled, read_labels, samples_in, unread_told
+from guardrail.offline.formats.values import labels_of
 from tests.unit.demo.events import case
 
 TEXTS = ["It costs 49 euros.", 'It\'s paid "monthly".']
@@ -476,6 +477,7 @@ def test_lettucedetect() -> None:
             for word in ("wrong", "Incorrect", "BAD", "n", "not-supported")
         ),
         ("label", "partially_supported", Verdict.PARTIALLY_SUPPORTED),
+        ("label", "1.0", Verdict.SUPPORTED),
         ("labels", "wrong", Verdict.UNSUPPORTED),
         ("labels", ["right"], Verdict.SUPPORTED),
         ("hallucination", "wrong", Verdict.UNSUPPORTED),
@@ -490,6 +492,17 @@ def test_a_column_of_one_word_labels_the_whole_answer(column: str, value: Any, v
     human = "human" in column or column == "labels"
     assert label.source is (LabelSource.HUMAN if human else LabelSource.DATASET)
     assert found.unread == ()
+
+
+@pytest.mark.parametrize("value", ["-1", "_1", "-0", "- 1", "-yes", -1, 0.5])
+def test_a_number_that_is_neither_0_nor_1_is_no_label_but_told(value: Any) -> None:
+    found = only(lines({"id": "r", "contexts": [], "answer": "a", "human_label": value}))
+    assert found.labels == ()
+    assert [field for field, _ in found.unread] == ["human_label"]
+
+
+def test_an_empty_cell_of_a_data_frame_is_no_label_and_not_told() -> None:
+    assert labels_of({"human_label": float("nan")}, "r") == ((), ())
 
 
 def test_whole_labels_stand_beside_their_answer_or_in_a_file_of_their_own(tmp_path: Path) -> None:
