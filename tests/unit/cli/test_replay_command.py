@@ -201,7 +201,7 @@ def test_labels_are_checked_line_by_line(program: Program, folder: Path) -> None
     done = program("labels", "check", "labels.jsonl")
     assert done.returncode == 1
     assert "labels.jsonl line 2: verdict" in done.stderr
-    assert "1 labels on 1 responses" in done.stdout
+    assert "1 label on 1 response" in done.stdout
     (folder / "labels.jsonl").write_bytes(LABEL.to_json())
     assert program("labels", "check", "labels.jsonl").returncode == 0
 
@@ -226,7 +226,7 @@ def test_ragas_needs_the_answers(program: Program, folder: Path) -> None:
     result = EvaluationResult(response=response, verdict=BAD, labels=(LABEL,))
     Evaluation((result,)).write(folder / "results.jsonl.gz")
     checked = program("labels", "check", "results.jsonl.gz")
-    assert (checked.returncode, "1 labels on 1 responses" in checked.stdout) == (0, True), checked.stderr
+    assert (checked.returncode, "1 label on 1 response" in checked.stdout) == (0, True), checked.stderr
     (folder / "results.jsonl").write_bytes(result.to_json())  # without a line end
     done = program("labels", "export", "results.jsonl", "--to", "ragas", "--results", "results.jsonl")
     assert done.returncode == 0, done.stderr
