@@ -51,12 +51,13 @@ class Running:
 
 
 @contextmanager
-def running(folder: Path, config: dict[str, Any], what: str = "run") -> Iterator[Running]:
+def running(folder: Path, config: dict[str, Any], what: str = "run", ops_port: int = 0) -> Iterator[Running]:
     name = uuid.uuid4().hex
     path, log = folder / f"{name}.yaml", folder / f"{name}.log"
     path.write_text(yaml.safe_dump(config), encoding="utf-8")
     with log.open("wb") as out:
-        process = subprocess.Popen(command(what, "--config", str(path)), stderr=out, env=environment())
+        env = environment() | {"GUARDRAIL_OPS__PORT": str(ops_port)}
+        process = subprocess.Popen(command(what, "--config", str(path)), stderr=out, env=env)
     try:
         yield Running(path, log, process)
     finally:
@@ -80,14 +81,13 @@ async def test_a_broker_that_goes_and_comes_back_is_told_once_each(
     with broker(request, port) as kafka:
         config = configuration(kafka.bootstrap_servers)
         (ops_port,) = free_ports(1)
-        config["ops"] = {"port": ops_port}
 
         async def told(path: str) -> str:
             async with httpx2.AsyncClient() as client:
                 return (await client.get(f"http://127.0.0.1:{ops_port}/{path}")).text
 
         async with chat(config) as side:
-            with running(tmp_path, config) as guard:
+            with running(tmp_path, config, ops_port=ops_port) as guard:
                 assert (await guard.logs("guard.ready"))["partitions"] == 2
                 assert "guardrail_kafka_away 0.0" in await told("metrics")
                 await asyncio.to_thread(kafka.kill)
