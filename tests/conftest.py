@@ -158,8 +158,17 @@ def _lost_connections_are_collected(request: pytest.FixtureRequest) -> Iterator[
 def _logging_as_before() -> Iterator[None]:
     """A command that a test runs sets logging up; its stream may be closed when the next test logs."""
     root = logging.getLogger()
-    handlers, level, configured = root.handlers[:], root.level, structlog.get_config()
+    handlers, configured = root.handlers[:], structlog.get_config()
+    levels = {logger: logger.level for logger in _loggers()}
     yield
-    root.handlers[:], root.level = handlers, level
+    root.handlers[:] = handlers
+    for logger in _loggers():
+        if logger.level != levels.get(logger, logging.NOTSET):
+            logger.setLevel(levels.get(logger, logging.NOTSET))  # not .level: what loggers admit is cached
     logging.captureWarnings(False)
     structlog.configure(**configured)
+
+
+def _loggers() -> list[logging.Logger]:
+    root = logging.getLogger()
+    return [root, *(one for one in root.manager.loggerDict.values() if isinstance(one, logging.Logger))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Iterator
 from typing import Final
 
 import pytest
@@ -43,22 +42,6 @@ REPLIES: Final[dict[str, Behaviour]] = {
 }
 
 
-@pytest.fixture
-def _restored_logging() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    levels = {
-        name: logging.getLogger(name).level for name in ("openai", "httpx", "httpx2", "httpcore", "httpcore2")
-    }
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    for name, former in levels.items():
-        logging.getLogger(name).setLevel(former)
-    logging.captureWarnings(False)
-    structlog.reset_defaults()
-
-
 async def converse(reply: str) -> tuple[str, str]:
     """Drive the judge alone and through a guard; the marker of the first, and what was raised and said."""
     async with (
@@ -90,7 +73,6 @@ async def test_our_loggers_and_errors_tell_nothing(reply: str, caplog: pytest.Lo
     check_silence("\n".join([*told, repr(events), raised]), marker)
 
 
-@pytest.mark.usefixtures("_restored_logging")
 @pytest.mark.parametrize("level", ["info", "debug"])
 @pytest.mark.parametrize("reply", ["a good reply", "a bad request", "an error in the stream"])
 async def test_the_log_of_a_process_tells_nothing_at_any_level(reply: str, level: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import io
 import json
-import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,16 +59,6 @@ def test_every_code_of_the_operations_guide_is_logged_and_none_is_left_out() -> 
     assert told == {code for code in codes if code.split(".")[0] in parts.split("|")}
 
 
-@pytest.fixture
-def restored() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-
-
-@pytest.mark.usefixtures("restored")
 def test_code_and_fields_of_a_library_part_are_those_of_the_json_line() -> None:
     out = io.StringIO()
     configure_logging(LoggingSettings(format="json"), out)

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -105,13 +105,6 @@ class ConfigMap:
     def exchange(self, number: int) -> None:
         (self._folder / "..data_tmp").symlink_to(f"..{number}")
         (self._folder / "..data_tmp").replace(self._folder / "..data")
-
-
-@pytest.fixture(autouse=True)
-def _level() -> Iterator[None]:
-    before = logging.getLogger().level
-    yield
-    logging.getLogger().setLevel(before)
 
 
 def reloads(outcome: str) -> float:
