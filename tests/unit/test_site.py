@@ -26,6 +26,8 @@ import guardrail.offline
 import guardrail.testing
 from scripts.docs_site import NAMED, public_names, with_links_of_the_site
 
+expect.set_options(timeout=120_000)  # no machine is this slow
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 

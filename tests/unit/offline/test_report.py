@@ -31,6 +31,8 @@ from guardrail.offline.report import pieces, standing_out, write_report
 from guardrail.offline.results import Evaluation, EvaluationResult, ScoreValue, StoredResults, TraceStep
 from tests.unit.offline.results import claim, failed, result
 
+expect.set_options(timeout=120_000)  # no machine is this slow
+
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync")
 ANSWER: Final = "Take one tablet. Take up to five tablets a day. It tastes of mint. Chew it. See a doctor."
 EVIL: Final = (
