@@ -79,7 +79,7 @@ async def judged(cases: Iterable[ChatCase], settings: Settings) -> list[Judged]:
     judge = build_judge(settings.judge)
     turn = asyncio.Semaphore(AT_ONCE)
     try:
-        async with Guard(judge, router=_patient(settings.router()), limits=settings.limits) as guard:
+        async with Guard(judge, router=patient(settings.router()), limits=settings.limits) as guard:
 
             async def verdict(case: ChatCase, text: str) -> ResponseVerdict:
                 async with turn:
@@ -123,15 +123,15 @@ def report(found: Sequence[Judged]) -> dict[str, Any]:
 
 def lines(figures: dict[str, Any]) -> list[str]:
     """The report as text."""
-    found = [_heading("in all"), _line("right", figures["right"]), _line("wrong", figures["wrong"])]
+    found = [heading("in all"), share_line("right", figures["right"]), share_line("wrong", figures["wrong"])]
     found += [f"  right untouched and its twin not: {_cell(figures['told_apart'])}"]
     for title, name in (
         ("right, by kind", "right_by_kind"),
         ("wrong, by kind of error", "wrong_by_wrong_kind"),
         ("wrong, by severity", "wrong_by_severity"),
     ):
-        found += ["", _heading(title)]
-        found += [_line(kind, figures[name][kind]) for kind in sorted(figures[name])]
+        found += ["", heading(title)]
+        found += [share_line(kind, figures[name][kind]) for kind in sorted(figures[name])]
     if figures["degraded_claims"]:
         found += ["", f"checked only in part: {figures['degraded_claims']} of {figures['claims']} claims"]
     return found
@@ -143,9 +143,9 @@ def failures(found: Sequence[Judged]) -> list[str]:
     for one in found:
         answer = one.case.answer
         if outcome(one.right) is not Outcome.UNTOUCHED:
-            texts += _shown(f"{one.case.id} right, {answer.kind}", answer.right, one.right)
+            texts += told(f"{one.case.id} right, {answer.kind}", answer.right, one.right)
         if outcome(one.wrong) is Outcome.UNTOUCHED:
-            texts += _shown(f"{one.case.id} WRONG, {answer.wrong_kind}", answer.wrong, one.wrong)
+            texts += told(f"{one.case.id} WRONG, {answer.wrong_kind}", answer.wrong, one.wrong)
     return texts
 
 
@@ -160,7 +160,7 @@ async def _verdict(guard: Guard, case: ChatCase, text: str) -> ResponseVerdict:
     return found[0]
 
 
-def _patient(router: PolicyRouter) -> PolicyRouter:
+def patient(router: PolicyRouter) -> PolicyRouter:
     """The default policy, which waits as long as it takes."""
     policy = router.choose(None, None)
     return PolicyRouter.single(
@@ -188,11 +188,11 @@ def _by(
     return {name: rates(verdicts) for name, verdicts in groups.items()}
 
 
-def _heading(title: str) -> str:
+def heading(title: str) -> str:
     return f"{title:24}{'answers':>8}" + "".join(f"{one.value:>31}" for one in Outcome)
 
 
-def _line(name: str, figures: dict[str, Any]) -> str:
+def share_line(name: str, figures: dict[str, Any]) -> str:
     cells = "".join(f"{_cell(figures[one.value]):>31}" for one in Outcome)
     return f"  {name:22}{figures['answers']:>8}{cells}"
 
@@ -203,7 +203,7 @@ def _cell(figures: dict[str, Any]) -> str:
     return f"{figures['count']} = {figures['share']:.1%} ({figures['low']:.1%} to {figures['high']:.1%})"
 
 
-def _shown(title: str, text: str, verdict: ResponseVerdict) -> list[str]:
+def told(title: str, text: str, verdict: ResponseVerdict) -> list[str]:
     found = ["", f"{title}: {verdict.decision} ({verdict.rule}), score {verdict.score}"]
     found += [f"    | {escape_controls(line)}" for line in text.splitlines()]
     for claim in verdict.claims:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar, cast
 
 from guardrail.events import Context, Evidence, Span
 from guardrail.evidence.layout import Layout
-from guardrail.evidence.shown import ShownText
+from guardrail.evidence.shown import ShownTable, ShownText
 from guardrail.evidence.tokens import STOP_TERMS, words
 from guardrail.evidence.turns import SpeakerTurns, find_turns
 
@@ -134,8 +134,9 @@ class EvidenceIndex:
             with self._lock:
                 layout = self._layout
                 if layout is None:
-                    texts = [shown.text for shown in self._read_contexts()]
-                    layout = self._layout = Layout(texts, self._passage_words, self._overlap_words)
+                    layout = self._layout = Layout(
+                        self._read_contexts(), self._passage_words, self._overlap_words
+                    )
         return layout
 
     def _read_contexts(self) -> tuple[ShownText, ...]:
@@ -149,6 +150,12 @@ class EvidenceIndex:
         positions.
         """
         return self._read_contexts()[context].text
+
+    def tables(self) -> Iterator[tuple[int, ShownTable]]:
+        """The tables of all contexts, each with the number of its context."""
+        for number, shown in enumerate(self._read_contexts()):
+            for table in shown.tables:
+                yield number, table
 
     def raw_span(self, context: int, start: int, end: int) -> Span:
         """The span in the context's text of ``shown(context)[start:end]``, which is not empty."""

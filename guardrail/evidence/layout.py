@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from guardrail.evidence.sentences import sentence_spans
+from guardrail.evidence.shown import ShownText
 from guardrail.evidence.tokens import tokenize
 
 _SENTENCE_MAX_TOKENS: Final = 60
@@ -89,7 +90,7 @@ class Layout:
 
     __slots__ = ("context_first", "order", "passages", "sentences", "starts", "terms")
 
-    def __init__(self, texts: Sequence[str], passage_words: int, overlap_words: int) -> None:
+    def __init__(self, texts: Sequence[ShownText], passage_words: int, overlap_words: int) -> None:
         self.terms, self.starts = array("I"), array("I")
         self.context_first = array("I", [0])
         self.sentences, self.passages = Windows(), Windows()
@@ -115,15 +116,16 @@ class Layout:
         at = bisect_left(self.order, term, key=self.terms.__getitem__)
         return at < len(self.order) and self.terms[self.order[at]] == term
 
-    def _add_context(self, number: int, text: str, passage_words: int, overlap_words: int) -> None:
+    def _add_context(self, number: int, shown: ShownText, passage_words: int, overlap_words: int) -> None:
         base = len(self.terms)
+        text = shown.text
         terms, starts = tokenize(text)
         tokens = len(terms)
         self.terms.extend(terms)
         self.starts.extend(starts)
         self.context_first.append(base + tokens)
         sentence_firsts: list[int] = []  # numbers within this context
-        for begin, end in zip(*sentence_spans(text), strict=True):
+        for begin, end in _spans(shown):
             first, last = bisect_left(starts, begin), bisect_left(starts, end)
             if first == last:
                 continue  # no word in it: a rule, a row of dashes
@@ -138,6 +140,17 @@ class Layout:
             start = 0 if first == 0 else starts[first]
             stop = starts[last] if last < tokens else len(text)
             self.passages.add(number, base + first, base + last, start, _right_stripped(text, stop))
+
+
+def _spans(shown: ShownText) -> Iterator[tuple[int, int]]:
+    """The sentences of a context; the lines of a table are one each, whatever stands in their cells."""
+    at = 0
+    for start, end in (*shown.lines, (len(shown.text), len(shown.text))):
+        for first, last in zip(*sentence_spans(shown.text[at:start]), strict=True):
+            yield at + first, at + last
+        if start < end:
+            yield start, end
+        at = end
 
 
 def _pieces(first: int, last: int) -> list[tuple[int, int]]:

@@ -1,5 +1,8 @@
 """A context as readers see it, with offsets back to its text: what claims are compared with.
 
+Tables and the like (``guardrail.structure``) are told record by record, a line each with the headers beside
+the values, "Pro: Price: $29; Storage: 2 TB": that is how search, figures and the verifier read them.
+
 Struck-through and hidden text is no evidence, and a value stays the same whatever invisible markup it
 contains: "$<b>4</b>9", "1&nbsp;200 euros". Line breaks, bullets and table bars stay, since they determine how
 the lines of contexts are read, and so do the backticks of code. Texts without any such markup stay unchanged.
@@ -11,11 +14,14 @@ import html
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 from guardrail.claims.markup import ENTITY, INLINE_TAGS, INVISIBLE, ODD_SPACES, PLAIN_CHARS, TAGS, joins
 from guardrail.events import Span
+from guardrail.structure import Field, Record, Table, read_tables
+from guardrail.structure.tables import yes_or_no
 
 _WIDE: Final = "\uff03-\uff19\uff21-\uff3a\uff41-\uff5a\uffe0-\uffe5\U0001d400-\U0001d7ff"
 # Searching for one set of characters is much faster than searching for alternatives.
@@ -49,46 +55,153 @@ _RAISED: Final = re.compile(
 _POWERS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _UNIT: Final = re.compile(r"(?:\d|(?<![^\W\d_])[^\W\d_]{1,3})\Z")
 _EMPHASIS: Final = "*_"
+_LINE_WORDS: Final = 45  # of a line that tells a record, before it goes on in another
+_LINE_BREAK: Final = re.compile(r"[\r\n]")
+_BARE: Final = re.compile(r"[*_~]{0,4}[+-]?\d[\d.,\s]*(?:[–-]\s?\d[\d.,\s]*)?[*_~]{0,4}")
+_UNIT_OF_HEADER: Final = re.compile(r"[(\[]([^()\[\]]{1,16})[)\]]\s*\Z|(?:,| in |/)\s?([^\s,()\d]{1,6})\s*\Z")
+_SIGNS: Final = frozenset("$€£¥")
+_NAME_PARTS: Final = re.compile(r"(?<=[^\W_])_(?=[^\W_])|(?<=[a-z])(?=[A-Z][a-z])")
+
+
+class ShownField(NamedTuple):
+    """A value with its header, both as shown; a header of "" stands nowhere."""
+
+    header: str
+    value: Span
+
+
+class ShownRecord(NamedTuple):
+    """A record of a table as shown: a line, or several that begin with the same label."""
+
+    label: str
+    fields: tuple[ShownField, ...]
+
+
+class ShownTable(NamedTuple):
+    """The records of a table; ``kind`` says what labels them, "" where nothing does."""
+
+    kind: str
+    records: tuple[ShownRecord, ...]
 
 
 class ShownText:
-    """``text`` is what readers see; its spans map back to the raw text."""
+    """``text`` is what readers see; its spans map back to the raw text. ``lines`` are the spans of the lines
+    that tell records, each of which is read as one sentence."""
 
-    __slots__ = ("_at", "_ends", "_raw", "_starts", "text")
+    __slots__ = ("_at", "_ends", "_length", "_parts", "_raw", "_starts", "lines", "tables", "text")
 
     def __init__(self, raw: str) -> None:
         self.text = raw
         self._raw = raw
+        self.lines: list[Span] = []
+        self.tables: tuple[ShownTable, ...] = ()
         # Pieces: the start as shown, the start in the raw text, and the end there if it is a replacement,
         # else 0. Empty for a text that is shown as it is.
         self._at, self._starts, self._ends = array("I"), array("I"), array("I")
-        if _MAY_HIDE.search(raw) or (("_" in raw or "[" in raw) and _MAY_STRESS.search(raw)):
-            self._read(raw)
+        tables = read_tables(raw)
+        if tables or _MAY_HIDE.search(raw) or (("_" in raw or "[" in raw) and _MAY_STRESS.search(raw)):
+            self._read(raw, tables)
 
-    def _read(self, raw: str) -> None:
-        parts: list[str] = []
-        length = at = 0
-        for start, end, said in _changes(raw):
+    def _read(self, raw: str, tables: Sequence[Table]) -> None:
+        self._parts: list[str] = []
+        self._length = at = 0
+        told = []
+        for table in tables:
+            self._copy(at, table.start)
+            told.append(self._tell(table))
+            at = table.end
+        self._copy(at, len(raw))
+        self.tables = tuple(told)
+        self.text = "".join(self._parts)
+        if self.text == raw:
+            del self._at[:], self._starts[:], self._ends[:]
+        del self._parts, self._length
+
+    def _copy(self, at: int, stop: int, *, cell: bool = False) -> Span:
+        """Show a stretch of the raw text, that of a cell without line breaks."""
+        begin = self._length
+        for start, end, said in (*_changes(self._raw, at, stop), (stop, stop, "")):
             if start > at:
-                parts.append(raw[at:start])
-                self._add(length, at, 0)
-                length += start - at
+                piece = self._raw[at:start]
+                self._add(_LINE_BREAK.sub(" ", piece) if cell else piece, at, 0)
             if said:
-                parts.append(said)
-                self._add(length, start, end)
-                length += len(said)
+                self._add(said, start, end)
             at = end
-        if at == 0:
-            return
-        if at < len(raw):
-            parts.append(raw[at:])
-            self._add(length, at, 0)
-        self.text = "".join(parts)
+        return begin, self._length
 
-    def _add(self, at: int, start: int, end: int) -> None:
-        self._at.append(at)
+    def _add(self, said: str, start: int, end: int) -> None:
+        self._parts.append(said)
+        self._at.append(self._length)
         self._starts.append(start)
         self._ends.append(end)
+        self._length += len(said)
+
+    def _tell(self, table: Table) -> ShownTable:
+        """Show a table record by record."""
+        records = []
+        for record in table.records:
+            if self._length and not self._parts[-1].endswith("\n"):
+                self._add("\n", *record.fields[0].value)
+            records.append(self._tell_record(record))
+        self._add("\n", table.end - 1, table.end)
+        kind = " ".join(self._said(cell) for cell in table.kind)
+        return ShownTable(kind, tuple(records))
+
+    def _tell_record(self, record: Record) -> ShownRecord:
+        label = ", ".join(self._said(cell) for cell in record.label)
+        fields: list[ShownField] = []
+        begin = words = 0
+        for field in record.fields:
+            header, before, behind = self._headed(field)
+            length = 1 + header.count(" ") + self._raw.count(" ", *field.value)
+            if not words or not label or words + length > _LINE_WORDS:
+                if words:
+                    self.lines.append((begin, self._length))
+                    self._add("\n", *field.value)
+                begin, words = self._length, label.count(" ") + 1
+                if label:
+                    self._add(f"{label}: ", *record.label[-1])
+            else:
+                self._add("; ", *field.value)
+            words += length
+            if header or before:
+                self._add(f"{header}: {before}" if header else before, *field.value)
+            span = self._value(field, behind)
+            fields.append(ShownField(header, span))
+        self.lines.append((begin, self._length))
+        return ShownRecord(label, tuple(fields))
+
+    def _value(self, field: Field, behind: str) -> Span:
+        said = yes_or_no(self._raw[slice(*field.value)])
+        if said is not None and not self._raw[slice(*field.value)].isalpha():
+            begin = self._length
+            self._add("yes" if said else "no", *field.value)
+            return begin, self._length
+        start, end = self._copy(*field.value, cell=True)
+        if behind:
+            self._add(behind, *field.value)
+        return start, self._length if behind else end
+
+    def _headed(self, field: Field) -> tuple[str, str, str]:
+        """The header of a value as it is told, and the sign or unit that stands in it before or behind the
+        value: "Weight (kg)" of "12" is "Weight: 12 kg"."""
+        header = ", ".join(said for cell in field.header if (said := self._said(cell)))
+        value = self._raw[slice(*field.value)]
+        unit = _UNIT_OF_HEADER.search(header) if _BARE.fullmatch(value) else None
+        if unit is None:
+            return header, "", ""
+        name = header[: unit.start()].rstrip(" ,_") or header
+        said = (unit[1] or unit[2]).strip()
+        return (name, said, "") if said in _SIGNS else (name, "", f" {said}")
+
+    def _said(self, cell: Span) -> str:
+        """A cell as shown, on one line."""
+        parts: list[str] = []
+        at = cell[0]
+        for start, end, said in (*_changes(self._raw, *cell), (cell[1], cell[1], "")):
+            parts += (self._raw[at:start], said)
+            at = end
+        return _NAME_PARTS.sub(" ", " ".join("".join(parts).split())).strip(" :*")
 
     def raw_span(self, start: int, end: int) -> Span:
         """The span in the raw text of ``text[start:end]``; 0 <= start < end <= len(text). Includes the marks
@@ -96,6 +209,8 @@ class ShownText:
         """
         if not self._at:
             return start, end
+        if self.lines and (span := self._table_span(start, end)) is not None:
+            return span
         first, last = self._place(start)[0], self._place(end - 1)[1]
         before = self._place(start - 1)[1] if start else 0
         after = self._place(end)[0] if end < len(self.text) else len(self._raw)
@@ -104,6 +219,16 @@ class ShownText:
         while last < after and self._raw[last] in _EMPHASIS:
             last += 1
         return first, last
+
+    def _table_span(self, start: int, end: int) -> Span | None:
+        """The span where pieces of a table do not ascend; None where all do."""
+        low, high = bisect_right(self._at, start) - 1, bisect_right(self._at, end - 1)
+        starts = self._starts[low:high]
+        if all(a <= b for a, b in pairwise(starts)) and not any(self._ends[low:high]):
+            return None
+        spans = [self._place(at) for at in (start, *self._at[low + 1 : high])]
+        spans += [self._place(min(end, after) - 1) for after in (*self._at[low + 1 : high], end)]
+        return min(first for first, _ in spans), max(last for _, last in spans)
 
     def _place(self, at: int) -> Span:
         """The position of one shown character in the raw text."""
@@ -114,15 +239,15 @@ class ShownText:
         return start + at - self._at[piece], start + at - self._at[piece] + 1
 
 
-def _changes(raw: str) -> Iterator[tuple[int, int, str]]:
-    """``(start, end, what is shown instead)`` of everything that isn't shown as written, ascending and apart.
+def _changes(raw: str, at: int, stop: int) -> Iterator[tuple[int, int, str]]:
+    """``(start, end, what is shown instead)`` of everything in ``raw[at:stop]`` that isn't shown as written,
+    ascending and apart.
 
     Linear: a closing mark that was not found once is not searched for again.
     """
     unclosed: set[str] = set()
-    at = 0
-    while begins := _BEGINS.search(raw, at):
-        match = _SIGN.match(raw, begins.start())
+    while begins := _BEGINS.search(raw, at, stop):
+        match = _SIGN.match(raw, begins.start(), stop)
         if match is None:
             at = begins.end()
             continue
@@ -145,6 +270,7 @@ def _changes(raw: str) -> Iterator[tuple[int, int, str]]:
             said = match[0][1:]
         elif kind == "stress" and _multiplies(raw, start, at):
             said = None
+        at = min(at, stop)
         if said is not None and said != raw[start:at]:
             yield start, at, said
 

@@ -69,6 +69,8 @@ _IRREGULAR: Final[dict[str, str]] = {
         "speak": "spoke spoken",
         "break": "broke broken",
         "leave": "left",
+        "sow": "sown",
+        "wear": "wore worn",
         "spend": "spent",
         "can": "could",
         "will": "would",

@@ -66,7 +66,9 @@ ARTICLES: Final = _words("a an ein eine einer un une una")
 
 MONTHS: Final = _numbered(_TABLES["months"])
 SHY_MONTHS: Final = _words(_TABLES["shy_months"])
-WEEKDAYS: Final = _numbered(_TABLES["weekdays"])
+WEEKDAYS: Final = {
+    day + of: number for day, number in _numbered(_TABLES["weekdays"]).items() for of in ("", "'s", "’s")
+}
 WEEKDAYS_SHORT: Final[dict[str, int]] = _TABLES["weekdays_short"]
 DAY_GROUPS: Final[dict[str, list[int]]] = _TABLES["day_groups"]
 ZONES: Final[dict[str, int]] = _TABLES["zones"]

@@ -17,7 +17,8 @@ from guardrail.claims.prose import read_prose
 from guardrail.claims.silence import Silence, silence_of
 from guardrail.errors import ConfigError
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.figures import FigureCheck, FigureSource, SourceText, check_figures
+from guardrail.figures import FigureCheck, FigureSource, SourceText, State, check_figures
+from guardrail.judges.local.cells import CellCheck, Tables, check_cells, with_cells
 from guardrail.judges.local.combiner import (
     Fit,
     Parameters,
@@ -90,6 +91,7 @@ class Examination:
     features: dict[str, float]
     read: Sequence[Read]
     left_out: str | None = None
+    cells: Sequence[CellCheck] = ()
 
 
 class ClaimChecker:
@@ -213,6 +215,7 @@ class ClaimChecker:
                 fit.lines,
                 evidence,
                 start,
+                examined.cells,
             ),
             () if examined.left_out is None else (examined.left_out,),
         )
@@ -246,14 +249,20 @@ class ClaimChecker:
             return None
         near = [match.number for match in found.sentences[:_NEAR]]
         figures = check_figures(view.text, source, near, question, claim.lead_in, stopped)
+        tables = evidence.kept(Tables, lambda: Tables(evidence))
+        cells = check_cells(view.text, tables, claim.lead_in, question)
+        reckoned = {check.figure.start for check in figures if check.state in (State.DERIVED, State.FOUND)}
+        otherwise = [c for c in cells.otherwise if c.owner or not c.figure or c.start not in reckoned]
+        figures = with_cells(figures, cells.agreed)
         features = word_features(view, found, figures)
+        examination = Examination(view, found, figures, features, (), cells=otherwise)
         if reader is None:
-            return Examination(view, found, figures, features, ())
-        words = reworded(view.text, figures, claim.lead_in, question)
+            return examination
+        words = reworded(view.text, figures, claim.lead_in, question, row="|" in claim.text)
+        words = replace(words, known=f"{words.known} {cells.told}" if cells.told else words.known)
         windows = windows_of(view, evidence, found.sentences)
         if pressure >= _READS_NOTHING:
-            left_out = _NONE if reader.readable(words, windows) else None
-            return Examination(view, found, figures, features, (), left_out)
+            return replace(examination, left_out=_NONE if reader.readable(words, windows) else None)
         read: list[Read] = []
         settled = False
         for each in reader.reads(words, windows, stopped):
@@ -262,7 +271,7 @@ class ClaimChecker:
             if settled or pressure == _READS_ONE:
                 break
         if not read:
-            return Examination(view, found, figures, features, ())
+            return examination
         features |= read_features(read)
         left_out = (
             _FEWER if pressure == _READS_ONE and not settled and reader.readable(words, windows) else None
@@ -272,7 +281,7 @@ class ClaimChecker:
             left_out = _WHOLE
         elif facts:
             features |= self._least_of(facts, features, read, reader, stopped)
-        return Examination(view, found, figures, features, read, left_out)
+        return replace(examination, features=features, read=read, left_out=left_out)
 
     def _open_facts(self, view: ClaimView, known: str, features: Mapping[str, float]) -> list[Reworded]:
         """The facts of a claim of several that is supported, unless it surely is: those are worth a reading

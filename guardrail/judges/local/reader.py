@@ -30,6 +30,7 @@ _HALVED: Final = re.compile(r"[ap]\.?m\b", re.IGNORECASE)
 _EXACT: Final = ("key", "date", "number")
 _MOST_LEADING: Final = 200  # characters of a lead-in or question
 _FEW_WORDS: Final = 8
+_COLON: Final = re.compile(r":\s{1,4}(?=\S)")
 _FINITE: Final = pattern("finite")
 
 
@@ -153,24 +154,41 @@ class Reworded:
         return at + shift
 
 
-def reworded(text: str, checks: Sequence[FigureCheck], lead_in: str = "", question: str = "") -> Reworded:
+def reworded(
+    text: str, checks: Sequence[FigureCheck], lead_in: str = "", question: str = "", *, row: bool = False
+) -> Reworded:
     """A claim with those of its figures that a source has in another notation as that source writes them,
     after the end of a lead-in that goes on in it, or the question that a few words answer."""
-    before = _leading(lead_in) or ("" if lead_in else _asking(question, text))
+    before = _leading(lead_in, text) or ("" if lead_in else _asking(question, text))
     parts = [before]
     at, length = 0, len(before)
     pieces = [(0, length, 0, 0)] if before else []
     told = {check.figure: other for check in checks if (other := _told_otherwise(check, checks)) is not None}
-    for check in checks:
-        figure = check.figure
-        if (other := told.get(figure)) is None or figure.start < at:
+    written_otherwise = [(figure.start, figure.end, other) for figure, other in told.items()]
+    between = _headers(text, lead_in) if row else []
+    if before.endswith("'s ") and (colon := _COLON.search(text)):
+        between = [(*colon.span(), " is ")]
+    for start, end, other in sorted([*written_otherwise, *between]):
+        if start < at:
             continue
-        parts += (text[at : figure.start], other)
-        length += figure.start - at
-        pieces.append((length, length + len(other), figure.start, figure.end))
+        parts += (text[at:start], other)
+        length += start - at
+        pieces.append((length, length + len(other), start, end))
         length += len(other)
-        at = figure.end
+        at = end
     return Reworded("".join((*parts, text[at:])), tuple(pieces), _known(checks, told))
+
+
+def _headers(text: str, lead_in: str) -> list[tuple[int, int, str]]:
+    """What is put between the cells of a row of a table, where prose has commas, so that it reads as it is
+    said in sentences: "Northgate's day is Tuesday; its bin is green" of "Northgate, Tuesday, green"."""
+    heads = lead_in.split(", ")
+    commas = list(re.finditer(", ", text))
+    if not commas or len(heads) != len(commas) + 1:
+        return []
+    joints = ("'s", *["; its"] * len(commas))
+    parted = zip(commas, joints, heads[1:], strict=False)
+    return [(*comma.span(), f"{joint} {head} is ") for comma, joint, head in parted]
 
 
 def _told_otherwise(check: FigureCheck, checks: Sequence[FigureCheck]) -> str | None:
@@ -219,13 +237,18 @@ def _folded(figure: Figure) -> str:
     return " ".join(figure.text.split())
 
 
-def _leading(lead_in: str) -> str:
-    """The sentence that an item of a list goes on with ("The ticket includes:"), else nothing."""
+def _leading(lead_in: str, claim: str) -> str:
+    """The sentence that an item of a list goes on with ("The ticket includes:"), or whose a value is by the
+    heading above it ("Northgate's" of "Day: Tuesday"); else nothing."""
     text = lead_in.rstrip(" *_")
-    if not text.endswith((":", "：")):
+    if text.endswith((":", "：")):
+        sentence = re.split(r"(?<=[.!?])\s", text[-_MOST_LEADING:])[-1]
+        return f"{sentence[:-1].strip()} "
+    heading = text.rsplit("\n", 1)[-1].strip(" *_#")
+    if not heading or heading[-1] in ".!?" or heading.count(" ") >= _FEW_WORDS:
         return ""
-    sentence = re.split(r"(?<=[.!?])\s", text[-_MOST_LEADING:])[-1]
-    return f"{sentence[:-1].strip()} "
+    fragment = ":" in claim and claim.count(" ") < _FEW_WORDS and not _FINITE.search(claim.lower())
+    return f"{heading}'s " if fragment else ""
 
 
 def _asking(question: str, text: str) -> str:

@@ -20,6 +20,7 @@ from guardrail.evidence.tokens import words as words_of
 from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, State
 from guardrail.figures.equations import shown
+from guardrail.judges.local.cells import CellCheck
 from guardrail.judges.local.combiner import Lines, Probabilities, Read, best_of
 from guardrail.judges.local.reader import unsupported_spans
 from guardrail.judges.local.search import Candidates, ClaimView
@@ -56,6 +57,7 @@ class Examined:
     evidence: EvidenceIndex
     start: int = 0
     """Of what is examined, in the claim's text."""
+    cells: Sequence[CellCheck] = ()
 
     def quote(self, number: int) -> Evidence:
         """A sentence of the contexts."""
@@ -168,14 +170,19 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
     support = told.supported
     if conflict is not None or absent:
         support = min(support, max(0.0, lines.supported - _BELOW))
-    if _denied_otherwise(examined):
+    cell = next(iter(examined.cells), None)
+    if cell is not None or _denied_otherwise(examined):
         support = min(support, max(0.0, lines.supported - _BELOW))
     verdict = _verdict(told, lines, support, conflict)
+    if cell is not None and cell.sure:
+        verdict = Verdict.CONTRADICTED
     if verdict is Verdict.PARTIALLY_SUPPORTED and not examined.found.shared:
         verdict = Verdict.UNSUPPORTED  # no part of it is what a source says
     if verdict is Verdict.UNSUPPORTED:  # what was asked is not backed by being said again
         absent += [c for c in examined.figures if c.state is State.ECHOED and not c.figure.name]
     spans = _unsupported(examined, verdict)
+    if cell is not None and verdict is not Verdict.SUPPORTED:
+        return _of_cell(claim_id, judge, examined, degraded, verdict, support, cell)
     return Judgement(
         claim_id,
         verdict,
@@ -195,6 +202,43 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
             )
             if there
         ),
+    )
+
+
+def _of_cell(
+    claim_id: str,
+    judge: str,
+    examined: Examined,
+    degraded: tuple[str, ...],
+    verdict: Verdict,
+    support: float,
+    cell: CellCheck,
+) -> Judgement:
+    """The judgement of a claim that is at odds with the cell of a table."""
+    said = examined.view.text[cell.start : cell.end]
+    told = examined.told
+    place = (
+        f"{cell.row}, {cell.cell.header}: {cell.cell.text}"
+        if cell.cell.header
+        else f"{cell.row}: {cell.cell.text}"
+    )
+    reason = f"The table says '{_shortened(place)}'"
+    if cell.owner and cell.owner != cell.row:
+        reason += f"; the claim says '{said}', which is that of '{cell.owner}'."
+    else:
+        reason += f"; the claim says '{_shortened(said)}'."
+    return Judgement(
+        claim_id,
+        verdict,
+        max(told.contradicted, 1.0 - support) if verdict is Verdict.CONTRADICTED else 1.0 - support,
+        support,
+        judge,
+        (examined.evidence.quote(cell.cell.context, *cell.cell.span),),
+        reasoning=reason,
+        degraded_from=degraded,
+        unsupported_spans=((cell.start + examined.start, cell.end + examined.start),),
+        contradiction=told.contradicted,
+        findings=(Finding.FIGURE_CONFLICT,) if cell.figure and cell.sure else (),
     )
 
 

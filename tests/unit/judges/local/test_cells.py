@@ -1,0 +1,117 @@
+"""Claims about tables, compared with the cells that they name."""
+
+from __future__ import annotations
+
+import pytest
+
+from guardrail.events import Context
+from guardrail.evidence import EvidenceIndex
+from guardrail.judges.local.cells import CellFindings, Tables, check_cells
+
+BOATS = """Our boats for hire:
+
+| Boat | Half day | Whole day | Seats | Mooring | Skipper needed |
+|---|---|---|---|---|---|
+| Sea Otter | €95 | €160 | 4 | Quay 2 | no |
+| Kingfisher | €120 | €210 | 6 | Old Harbour | yes |
+| Little Auk | €70 | €110 | 3 | Old Harbour | no |
+| Little Auk II | €85 | €130 | 5 | Mill Pond | no |
+"""
+OVENS = """[{"name": "Brick", "heat_minutes": 90, "price": 640},
+{"name": "Dome", "heat_minutes": 45, "price": 910}]"""
+
+
+def found(claim: str, text: str = BOATS, question: str = "", lead_in: str = "") -> CellFindings:
+    return check_cells(claim, Tables(EvidenceIndex([Context(id="c", text=text)])), lead_in, question)
+
+
+def odd(
+    claim: str, text: str = BOATS, question: str = "", lead_in: str = ""
+) -> list[tuple[str, str, str, bool]]:
+    """``(record, value it has, whose value the claim gives, sure)``."""
+    otherwise = found(claim, text, question, lead_in).otherwise
+    return [(each.row, each.cell.text, each.owner, each.sure) for each in otherwise]
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "The Kingfisher costs €120 for half a day.",
+        "You pay €110 for a whole day with the Little Auk.",
+        "The Little Auk II has 5 seats and lies in the Mill Pond.",
+        "A skipper is needed for the Kingfisher.",
+        "No, the Sea Otter needs no skipper.",
+        "The Little Auk is the cheapest boat for a whole day.",
+        "Two boats are moored in the Old Harbour.",
+        "The Kingfisher is the only boat that needs a skipper.",
+        "The Sea Otter seats four, the Kingfisher six.",
+        "Life jackets for the Kingfisher are in the shed.",
+        "It rained on Tuesday.",
+    ],
+)
+def test_what_the_cells_say_is_not_at_odds_with_them(claim: str) -> None:
+    assert odd(claim) == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "record", "value", "owner"),
+    [
+        ("The Kingfisher costs €95 for half a day.", "Kingfisher", "€120", "Sea Otter"),
+        ("You pay €130 for a whole day with the Little Auk.", "Little Auk", "€110", "Little Auk II"),
+        ("The Little Auk II lies in the Old Harbour.", "Little Auk II", "Mill Pond", "Kingfisher"),
+        ("A whole day with the Sea Otter costs €95.", "Sea Otter", "€160", "Half day"),
+        ("The Sea Otter has 7 seats.", "Sea Otter", "4", ""),
+        ("No skipper is needed for the Kingfisher.", "Kingfisher", "yes", ""),
+        ("The Sea Otter is the cheapest boat for a whole day.", "Little Auk", "€110", "Little Auk"),
+        ("The Kingfisher is the only boat in the Old Harbour.", "Little Auk", "Old Harbour", "Little Auk"),
+        ("Three of the four boats are moored in the Old Harbour.", "2 of 4", "Quay 2", ""),
+        ("All boats need a skipper.", "Sea Otter", "no", ""),
+        ("None of the boats needs a skipper.", "Kingfisher", "yes", "Kingfisher"),
+    ],
+)
+def test_a_value_of_another_cell_is_at_odds_with_the_one_named(
+    claim: str, record: str, value: str, owner: str
+) -> None:
+    assert odd(claim)[0] == (record, value, owner, True)
+
+
+def test_a_record_may_be_named_by_the_question_the_heading_or_a_value_and_is_then_doubt() -> None:
+    assert odd("It costs €95 for half a day.", question="What is the Kingfisher?") == [
+        ("Kingfisher", "€120", "Sea Otter", False)
+    ]
+    assert odd("Half day: €95", lead_in="Kingfisher") == [("Kingfisher", "€120", "Sea Otter", False)]
+    assert odd("The boat on Quay 2 costs €70 for half a day.")[0][:3] == ("Sea Otter", "€95", "Little Auk")
+    assert odd("An engineer built the cheapest boat, which has 6 seats.")[0][:3] == (
+        "Little Auk",
+        "3",
+        "Kingfisher",
+    )
+
+
+def test_a_bare_number_is_of_the_unit_that_the_claim_gives_it() -> None:
+    assert odd("The brick oven takes 90 minutes to heat and costs $640.", OVENS) == []
+    assert {cell.header for cell in found("The Brick costs $640.", OVENS).agreed.values() if cell} == {
+        "price"
+    }
+    assert odd("The Dome costs $640.", OVENS) == [("Dome", "910", "Brick", True)]
+
+
+def test_what_was_worked_out_is_told() -> None:
+    assert found("The Little Auk is the cheapest boat for a whole day.").told == (
+        "Little Auk has the cheapest Whole day of all: €110."
+    )
+    assert found("Two boats are moored in the Old Harbour.").told == (
+        "Two of 4, Mooring: Kingfisher, Little Auk."
+    )
+
+
+def test_a_table_that_agrees_outweighs_one_that_does_not() -> None:
+    old = BOATS.replace("Our boats", "Last year's boats").replace("€120", "€99")
+    assert odd("The Kingfisher costs €120 for half a day.", f"{old}\n\nNow:\n\n{BOATS}") == []
+
+
+def test_huge_tables_and_repetitive_claims_end() -> None:
+    rows = "\n".join(f"| Boat {n} | €{n} | {n % 7} |" for n in range(30_000))
+    found("Boat 7 costs €8. " * 200, f"| Boat | Price | Seats |\n|---|---|---|\n{rows}")
+    small = "\n".join(f"| boat boat {n} | €{n} | {n % 7} |" for n in range(600))
+    found("boat " * 2_000, f"| Boat | Price | Seats |\n|---|---|---|\n{small}")
