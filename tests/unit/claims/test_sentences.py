@@ -28,7 +28,7 @@ KEPT_TOGETHER = [
     "Approx. 5 of them",
     "Smith et al. Report gains",
     "Apple Inc. Chief Tim Cook spoke",
-    "As Fig. 2 shows, vs. Plan B. Rivals lost",
+    "As Fig. 2 shows, vs. John B. Rivals lost",
     "Der Vertrag endet am 3. März und z. B. nicht früher",
     "Das gilt ab dem 2. Januar, d. h. sofort, gem. Art. 5 Abs. 2",
     "M. Dupont habite ici, p. ex. près de la gare",
