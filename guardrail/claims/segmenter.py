@@ -507,7 +507,7 @@ class Segmenter:
         if after < stop and text[at] == "." and text[after].isascii() and text[after].isalnum():
             return GOES_ON, after  # "3.50", "example.com": by far the most frequent case
         run = run_end(text, at, stop)
-        if run == stop and not last:
+        if not last and text[run:stop] in ("", "\u00a0", "\u202f"):  # « a closing quote » may follow
             return MORE, at
         after = skip_citations(text, run, stop, last=last)
         if after == MORE:

@@ -52,9 +52,9 @@ _SUPERSCRIPTS: Final = "¹²³⁰⁴⁵⁶⁷⁸⁹"
 # Extend and Format characters of UAX #29 (SB5) in the scripts that use them most.
 _EXTEND: Final = "\u0300-\u036f\u200b-\u200f\u2060\u20d0-\u20ff\ufe00-\ufe0f\ufeff"
 
-# « closes »German« quotes; with a space before it, » closes « French » ones.
-_CLOSING: Final = f"[{re.escape(TERMINATORS + CLOSERS + _QUOTES + _MARKS + _SUPERSCRIPTS)}«{_EXTEND}]"
-_RUN: Final = re.compile(rf"(?:{_CLOSING}|[ \u00a0\u202f]»(?!\w))*")
+# « and “ close »German« „quotes“; with a space before it, » closes « French » ones.
+_CLOSING: Final = f"[{re.escape(TERMINATORS + CLOSERS + _MARKS + _SUPERSCRIPTS)}\"'’«{_EXTEND}]"
+_RUN: Final = re.compile(rf"(?:{_CLOSING}++|(?:[“‘]|[ \u00a0\u202f]»)(?!\w))*")
 _SPACE: Final = re.compile(r"\s*")
 _LEADING: Final = re.compile(f"[{re.escape(OPENERS + _QUOTES + _MARKS + '¿¡')}]*")
 _WORD: Final = re.compile(r"[^\W\d_]+")
@@ -174,11 +174,11 @@ def sentence_end(text: str, start: int, dot: int, after: int, stop: int, *, last
 
 def _without_space(text: str, dot: int, after: int, stop: int, *, strong: bool, last: bool) -> int:
     following = text[after]
-    if text[after - 1] in '」』”"' and (strong or _CJK.match(following)):
+    if text[after - 1] in '」』”"）' and (strong or _CJK.match(following)):
+        if not last and stop - after < _MOST_REPORTING and text[after:stop].isalpha():
+            return MORE
         if _REPORTS.match(text, after, stop):
             return GOES_ON
-        if not last and text[after:stop].isalpha() and stop - after < _MOST_REPORTING:
-            return MORE
     if strong:
         if following in "、，,;；" or unicodedata.category(following)[0] == "M":
             return GOES_ON
