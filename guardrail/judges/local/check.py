@@ -37,6 +37,7 @@ from guardrail.judges.local.search import (
     mentioned,
     view_of,
     windows_of,
+    word_for_word,
 )
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.verdict import (
@@ -44,6 +45,7 @@ from guardrail.judges.local.verdict import (
     answered_no,
     judgement_of,
     judgement_of_silence,
+    judgement_word_for_word,
     nothing_to_compare,
     said_to_be_false,
     with_silence,
@@ -82,7 +84,8 @@ _READS_NOTHING: Final = 2
 @dataclass(frozen=True, slots=True)
 class Examination:
     """Everything found out about one claim. ``features`` are those of words and figures and, where the
-    verifier has read, of what it ``read``. ``left_out`` says what there was no time to read."""
+    verifier has read, of what it ``read``. ``left_out`` says what there was no time to read, ``standing``
+    where the claim stands word for word, ``(context, start, end)``: then nothing is read."""
 
     view: ClaimView
     found: Candidates
@@ -90,6 +93,7 @@ class Examination:
     features: dict[str, float]
     read: Sequence[Read]
     left_out: str | None = None
+    standing: tuple[int, int, int] | None = None
 
 
 class ClaimChecker:
@@ -201,6 +205,9 @@ class ClaimChecker:
         if examined_of is not None:
             examined_of(claim_id, examined)
         fit = self._read if examined.read else self._words
+        if examined.standing is not None:
+            said = evidence.quote(*examined.standing)
+            return judgement_word_for_word(claim_id, NAME, said, fit.lines.supported)
         return judgement_of(
             claim_id,
             NAME,
@@ -247,6 +254,10 @@ class ClaimChecker:
         near = [match.number for match in found.sentences[:_NEAR]]
         figures = check_figures(view.text, source, near, question, claim.lead_in, stopped)
         features = word_features(view, found, figures)
+        if pressure >= 0 and not claim.prose.deceptive:
+            standing = word_for_word(view, claim.lead_in, found, figures, evidence, self._rarity)
+            if standing is not None:
+                return Examination(view, found, figures, features, (), standing=standing)
         if reader is None:
             return Examination(view, found, figures, features, ())
         words = reworded(view.text, figures, claim.lead_in, question)
