@@ -511,12 +511,12 @@ def _counts(evidence: EvidenceIndex, first: int, last: int, lead_in: str, rarity
     sentences = evidence.layout.sentences
     text = evidence.shown(sentences.context[first])
     start, end = sentences.start[first], sentences.end[last]
-    line_at = text.rfind("\n", 0, start) + 1
-    line_end = text.find("\n", end)
+    left = max(0, start - _ABOVE_CHARS)
+    line_at = max(left, text.rfind("\n", left, start) + 1)
     before = text[max(line_at, start - _BESIDE_CHARS) : start]
-    behind = text[end : line_end if line_end >= 0 else len(text)][:_BESIDE_CHARS]
-    above = text[:start].rstrip() if text[start].islower() else ""
-    if above and not _ended(above[-_LONGEST_HEAD:]):
+    behind = text[end : end + _BESIDE_CHARS].partition("\n")[0]
+    above = text[max(0, start - _LONGEST_HEAD) : start].rstrip() if text[start].islower() else ""
+    if above and not _ended(above):
         return False  # the sentence began on the line above
     if not _ended(text[start:end]) and (
         before.strip() or behind.strip() or not _WITHOUT_STOPS.search(text, start, end)
