@@ -28,12 +28,11 @@ from typing import Final
 
 from guardrail.claims.model import Segment
 from guardrail.claims.sentences import (
-    CLOSERS,
     GOES_ON,
     MORE,
-    OPENERS,
+    NESTING,
     TERMINATORS,
-    has_word,
+    Nesting,
     run_end,
     sentence_end,
     skip_citations,
@@ -198,18 +197,14 @@ def closes_fence(text: str, at: int, stop: int, mark: str) -> bool:
 
 DEFAULT_MAX_SEGMENT_CHARS: Final = 600
 _SHORTEST_BOUND: Final = 16
-# Terminators inside brackets or quotes end nothing, unless the bracket was opened this many characters ago:
-# an unclosed one must not hold up what follows.
-_NESTING_REACH: Final = 200
 
 # Headings go unchecked, so anything too long for one is read as prose, whatever its prefix.
 _LONGEST_HEADING: Final = 160
 
 _decisive: Final = re.compile(f"[\n{re.escape(TERMINATORS)}]").search
-_SPECIAL: Final = re.compile(f'[\n"{re.escape(TERMINATORS + OPENERS + CLOSERS)}“]')
+_SPECIAL: Final = re.compile(f"[\n{re.escape(TERMINATORS + NESTING)}]")
 _TERMINATORS: Final = frozenset(TERMINATORS)
-_OPENERS: Final = frozenset(OPENERS)
-_CLOSERS: Final = frozenset(CLOSERS)
+_word: Final = re.compile(r"\w").search
 _SOFT_STOPS: Final = "，、；：,;:·"
 _BOLD_LINE: Final = re.compile(r"\s*(?:\*\*[^*\n]+\*\*|__[^_\n]+__):?[ \t\r]*")
 _ROW_EDGES: Final = "|" + "".join(c for c in map(chr, range(0x3001)) if c.isspace())
@@ -278,6 +273,7 @@ class Segmenter:
         self._bare_table = False
         # What follows the cut that was found: the mode, and whether the next segment begins a line.
         self._next = (_LINE, True)
+        self._nesting = Nesting()
         self._begin(0, line_start=True)
 
     def _begin(self, at: int, *, line_start: bool) -> None:
@@ -285,10 +281,7 @@ class Segmenter:
         self._scan = at
         self._content = at
         self._line_start = line_start
-        self._depth = 0
-        self._opened_at = 0
-        self._quote_at = -1
-        self._low_quote = False
+        self._nesting.begin(at)
         self._word_seen = False
         self._weak = at
         self._new_block = False
@@ -352,9 +345,7 @@ class Segmenter:
         self._scan -= count
         self._content -= count
         self._weak -= count
-        self._opened_at -= count
-        if self._quote_at >= 0:
-            self._quote_at -= count
+        self._nesting.forget(count)
 
     def _segment(self, text: str, start: int, cut: int) -> Segment:
         piece = text[start:cut]
@@ -473,7 +464,7 @@ class Segmenter:
                     at = after
                     continue
             else:
-                self._nest(text, start, at, char)
+                self._nesting.mark(text, at)
                 cut = GOES_ON
             if cut == GOES_ON:
                 at += 1
@@ -516,27 +507,16 @@ class Segmenter:
         if after < stop and text[at] == "." and text[after].isascii() and text[after].isalnum():
             return GOES_ON, after  # "3.50", "example.com": by far the most frequent case
         run = run_end(text, at, stop)
-        if run == stop and not last:
+        if not last and text[run:stop] in ("", "\u00a0", "\u202f"):  # « a closing quote » may follow
             return MORE, at
         after = skip_citations(text, run, stop, last=last)
         if after == MORE:
             return MORE, at
-        if after - at == 1:
-            depth, quoting = self._depth, False
-        else:
-            skipped = text[at:after]
-            closing = sum((c in _CLOSERS or c == "“") - (c in _OPENERS) for c in skipped)
-            depth = max(0, self._depth - closing)
-            quoting = '"' in skipped
-        quote_at = -1 if quoting else self._quote_at
-        nested = (depth > 0 and at - self._opened_at <= _NESTING_REACH) or (
-            quote_at >= 0 and at - quote_at <= _NESTING_REACH
-        )
         cut = GOES_ON
-        if not nested and self._has_word(text, at):
+        if not self._nesting.holds(text, at, after) and self._has_word(text, at):
             cut = self._end_of_sentence(text, start, at, after, stop, last=last)
         if cut == GOES_ON:
-            self._depth, self._quote_at = depth, quote_at
+            self._nesting.skip(text, at, after)
             if after < stop and text[after].isspace():
                 self._weak = after
         return cut, after
@@ -561,26 +541,8 @@ class Segmenter:
 
     def _has_word(self, text: str, at: int) -> bool:
         if not self._word_seen:
-            self._word_seen = has_word(text, self._content, at)
+            self._word_seen = _word(text, self._content, at) is not None
         return self._word_seen
-
-    def _nest(self, text: str, start: int, at: int, char: str) -> None:
-        if char == '"':
-            # An opening quote stands behind a space or a bracket; any other closes (or means inches).
-            opening = at == start or text[at - 1].isspace() or text[at - 1] in _OPENERS
-            self._quote_at = at if opening else -1
-        elif char == "“" and self._low_quote:
-            self._low_quote = False
-            self._depth -= self._depth > 0
-        elif char in _OPENERS or char == "“":
-            self._low_quote = char == "„"  # „German“ closes with what opens in “English”
-            if char == "(" and at > start and text[at - 1] in ":;":
-                return  # :(
-            if not self._depth:
-                self._opened_at = at
-            self._depth += 1
-        elif self._depth:
-            self._depth -= 1
 
     def _next_line(self, cut: int) -> int:
         """The segment ends with its line; the kind of the next line is open."""

@@ -6,9 +6,8 @@ lower-case letter or a comma continues it. In addition there are the suppression
 has arrived returns ``MORE``; any other answer is final. Patterns have bounded repeats only, so that each look
 is linear.
 
-Abbreviations are compared without their last full stop ("e.g" for "e.g."). Each list says how it decides. The
-lists contain what assistants' answers contain, in the languages they are mostly written in, following CLDR's
-suppression lists and common usage.
+The lists (``data/phrases.yaml`` says how each decides) contain what assistants' answers contain, in the
+languages they are mostly written in, following CLDR's suppression lists and common usage.
 """
 
 from __future__ import annotations
@@ -18,83 +17,23 @@ import unicodedata
 from typing import Final
 
 from guardrail.claims.citation_names import one_of
+from guardrail.claims.phrases import words as word_list
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-#: Never end a sentence; compared as written, since "ms" and "gen" without a capital are other words.
-NEVER: Final = _words(
-    """
-    Dr Drs Mr Mrs Ms Mx Prof Rev Hon Gov Sen Rep Gen Col Lt Sgt Capt Cpl Maj Cmdr Adm Pres Supt Msgr Fr
-    Ste Messrs Mmes Mlle Mme Sr Sra Srta Dra Dña Ud Uds Vd Exmo Exma Excmo Ing Dipl Mag Hr Fra Dhr Mevr
-    Sig Dott Avv Geom Rag vs Vs e.g E.g i.e I.e cf Cf viz approx Approx appx ca Ca esp resp incl excl
-    z.B z.b d.h D.h Z.B u.a v.a o.ä i.d.R ggf bzw evtl inkl exkl zzgl abzgl vgl Vgl sog gem ebd p.ex
-    p.ej env cap ej Ej bijv d.w.z o.a m.b.t nl incl. np tj tzn m.in т.е т.к напр см ул гр им EE a.k.a
-    w/o Hrsg bzgl Bhf
-    """
-)
-
-#: End no sentence before a number ("No. 5", "p. 12", "Fig. 3"), otherwise they do; compared in lower case.
-BEFORE_NUMBER: Final = _words(
-    """
-    no nos nr nrs num núm nº n° n p pp pg pgs pag pág págs s ss f ff fig figs abb tab eq eqs gl sec secs
-    sect ch chap kap cap vol vols bd art arts §§ § abs para paras par pt pts ex exs app anh ziff lit rn
-    rdnr ver v rev ed cl reg sched tel tél fax ext apt ste rm bldg bl blz pos ref refs ann anm str р стр
-    рис табл ст п гл тел approx circa ca max min jan feb mar apr jun jul aug sep sept oct nov dec
-    """
-)
-
-#: May end a sentence: they do before a word that usually begins one. Compared in lower case.
-MAYBE: Final = _words(
-    """
-    inc ltd co corp llc plc gmbh bros jr sr esq dept univ assn assoc ave blvd rd ln hwy sq u.s u.k u.n
-    u.s.a e.u d.c l.a n.y a.m p.m b.c a.d b.c.e c.e ph.d m.d b.a m.a b.sc m.sc j.d d.d.s r.n mass calif
-    conn fla penn tex wash ariz colo wis mich minn jan feb mar apr jun jul aug sep sept oct nov dec mon
-    tue tues wed thu thur thurs fri sat sun al ibid op cit gov st mio mrd tsd stk std mil mln млн млрд
-    тыс руб г ft in mt uu
-    """
-)
-
-#: Month names behind an ordinal ("3. März"), which German and its neighbours write with a full stop.
-MONTHS: Final = _words(
-    """
-    Januar Jänner Februar Feber März April Mai Juni Juli August September Oktober November Dezember
-    Jan Feb Mär Apr Jun Jul Aug Sep Sept Okt Nov Dez Jahrhundert Jahrhunderts Jh Jhd Klasse Auflage Etage
-    Stock Quartal
-    Halbjahr Weltkrieg Weltkriegs Bundesliga Absatz Lebensjahr Lebensjahres Monat Tag Woche
-    """
-)
-
-#: Words in front of an ordinal ("am 3.", "der 2."), in lower case.
-BEFORE_ORDINAL: Final = _words("am der den dem des das vom zum im ab seit bis beim ersten el la den")
-
-#: Capitalised words that usually begin a sentence and seldom continue a name.
-STARTERS: Final = _words(
-    """
-    The A An This That These Those It Its It's He She They We You I I'm My Your His Her Their Our There
-    Here If In On At By For From To With Without As When While Where Who What Why How Which Whether
-    Since Because Although Though Even After Before During Until Unless Once However Therefore Thus
-    Hence Moreover Furthermore Additionally Also Besides Instead Otherwise Then Next Finally First
-    Second Third Overall Generally Typically Usually Often Sometimes Note Please And But Or So Yet Nor
-    No Not Yes Some Many Most Several All Both Each Every Other Another Any Such More Less Only Just
-    According Based Depending Contact Take Use Do Does Did Is Are Was Were Can Could Should Would Will
-    May Might Must Has Have Had Be Been Once Under Over Between Through About Despite Given Let Make See
-    Visit Call Never Always Customers Patients Users Employees People Refunds Orders Prices Tickets
-    Doctors Children Adults Today Tomorrow Der Die Das Ein Eine Es Er Sie Wir Ihr Dies Diese Dieser
-    Dieses Wenn Falls Bei Nach Vor Zu Zum Zur Mit Für Von Und Aber Oder Auch Außerdem Jedoch Daher Dann
-    Nur Alle Bitte Nein Ja Im Am An Auf Aus Als Ab Le La Les Un Une Des Il Elle Ils Elles Nous Vous Ce
-    Cet Cette Ces Si Dans Pour Par Avec Sans Mais Donc Cependant El Los Las Una Unos Esto Esta Este
-    Estos Estas Eso Ello Si En Con Por Para Pero Sin También Además Según Es Son Se Lo Gli Questo Questa
-    Nel Per O Os As Uma Não No Na Это Этот Эта Эти Он Она Они Мы Вы Если В На По При Для Но Однако Также
-    Когда
-    """
-)
-
-#: Every beginning of a starter, so that a word that can't become one is settled by its first letters.
-STARTER_PREFIXES: Final = frozenset(word[:n] for word in STARTERS for n in range(1, len(word) + 1))
-
+NEVER: Final = word_list("never_ending")
+BEFORE_NUMBER: Final = word_list("before_number")
+MAYBE: Final = word_list("maybe_ending")
+#: These end a sentence, except before one of ``OF_THE_CLOCK``.
+CLOCK: Final = frozenset(("a.m", "p.m"))
+OF_THE_CLOCK: Final = word_list("of_the_clock")
+LABELS: Final = word_list("labels_of_letters")
+MONTHS: Final = word_list("months_and_such")
+BEFORE_ORDINAL: Final = word_list("before_ordinal")
+STARTERS: Final = word_list("starters")
+# Every beginning of these words, so that a word that can't become one is settled by its first letters.
+_BEGINNINGS: Final = {
+    listed: frozenset(word[:n] for word in listed for n in range(1, len(word) + 1))
+    for listed in (STARTERS, OF_THE_CLOCK, MONTHS)
+}
 
 #: No sentence ends here. Cuts are positive, so the two can't be confused.
 GOES_ON: Final = -1
@@ -102,24 +41,35 @@ GOES_ON: Final = -1
 MORE: Final = -2
 
 #: These end a sentence whatever follows: full stops of scripts without upper case.
-STRONG: Final = "。｡．！？।॥؟۔።፧။၊។៕᙮᠃꓿"
+STRONG: Final = "。｡．！？।॥؟۔።፧။၊។៕᙮᠃꓿։᱾᱿꯫꧈꧉"
 TERMINATORS: Final = ".!?…‼⁇⁈⁉" + STRONG
 OPENERS: Final = "([{（【〔「『《〈«„"
 CLOSERS: Final = ")]}）】〕」』》〉»”"
+NESTING: Final = OPENERS + CLOSERS + '"“'
 _QUOTES: Final = "\"'“‘’"
 _MARKS: Final = "*_`~"  # Markdown emphasis closes after the full stop: "**Note.**"
 _SUPERSCRIPTS: Final = "¹²³⁰⁴⁵⁶⁷⁸⁹"
 # Extend and Format characters of UAX #29 (SB5) in the scripts that use them most.
 _EXTEND: Final = "\u0300-\u036f\u200b-\u200f\u2060\u20d0-\u20ff\ufe00-\ufe0f\ufeff"
 
-_RUN: Final = re.compile(f"[{re.escape(TERMINATORS + CLOSERS + _QUOTES + _MARKS + _SUPERSCRIPTS)}{_EXTEND}]*")
+# « and “ close »German« „quotes“; with a space before it, » closes « French » ones.
+_CLOSING: Final = f"[{re.escape(TERMINATORS + CLOSERS + _MARKS + _SUPERSCRIPTS)}\"'’«{_EXTEND}]"
+_RUN: Final = re.compile(rf"(?:{_CLOSING}++|(?:[“‘]|[ \u00a0\u202f]»)(?!\w))*")
 _SPACE: Final = re.compile(r"\s*")
 _LEADING: Final = re.compile(f"[{re.escape(OPENERS + _QUOTES + _MARKS + '¿¡')}]*")
 _WORD: Final = re.compile(r"[^\W\d_]+")
-_HAS_WORD: Final = re.compile(r"\w")
 _INITIALS: Final = re.compile(r"(?:[^\W\d_]\.){1,8}[^\W\d_]|[^\W\d_a-z]\Z")
 _CJK: Final = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
-_HIRAGANA: Final = re.compile(r"[\u3041-\u309f]")
+# 「行く。」と言った, "가요."라고, “走。”他说: what is said goes on in the sentence that reports it.
+_REPORTS: Final = re.compile(
+    r"[\u3041-\u309f\uac00-\ud7af]|[^\W\d_]{0,4}(?:[说說道喊称稱]|[问問](?![题題])|答(?!え))"
+)
+_MOST_REPORTING: Final = 6
+_LONGEST_ABBREVIATION: Final = 12
+_LETTER_OR_NUMERAL: Final = re.compile(r"[A-Z]{1,4}[-.]?\d|(?!I\b)(?:[IVXLC]{1,6}|[B-Z])(?![\w'’])")
+_LETTER_OR_NUMERAL_BEGUN: Final = re.compile(r"[A-Z]{1,6}[-.]?\Z")
+_DATE: Final = re.compile(r"(?P<month>\d{1,2}\.[ \u00a0]?)?\d{4}(?!\d)")  # "30. 6. 2024", behind the day
+_DATE_BEGUN: Final = re.compile(r"\d{1,2}(?:\.[ \u00a0]?\d{0,4})?\Z|\d{3,4}\Z")
 
 # Marks of citations behind the full stop: "[3]", "[2, 5–7]", "[doc 4]", "[[3]](https://…)", "【3†source】";
 # ids and file names, "[kb-2214]", "(pricing.pdf)"; "[Source: Guided tours]", "(see document 2)"; superscripts
@@ -157,11 +107,6 @@ def run_end(text: str, at: int, stop: int) -> int:
     return match.end() if match else at
 
 
-def has_word(text: str, at: int, stop: int) -> bool:
-    """Whether ``text[at:stop]`` contains a letter or digit of any script."""
-    return _HAS_WORD.search(text, at, stop) is not None
-
-
 def skip_space(text: str, at: int, stop: int) -> int:
     """End of the white space that begins at ``at``."""
     match = _SPACE.match(text, at, stop)
@@ -195,7 +140,7 @@ def sentence_end(text: str, start: int, dot: int, after: int, stop: int, *, last
     strong = run != "." and any(c in STRONG for c in run)
     following = text[after]
     if not following.isspace():
-        return _without_space(text, dot, after, following, strong=strong)
+        return _without_space(text, dot, after, stop, strong=strong, last=last)
     end = skip_space(text, after, stop)
     if end == stop:
         return GOES_ON if last else MORE
@@ -214,7 +159,12 @@ def sentence_end(text: str, start: int, dot: int, after: int, stop: int, *, last
         if stop - end < 3 and not last:
             return MORE
         return end if text[end + 1 : end + 2].isspace() and text[end + 2 : end + 3].isupper() else GOES_ON
-    if letter.islower() or letter in _CONTINUES or letter in TERMINATORS:
+    if letter.islower():
+        if letter_at + 1 == stop and not last:
+            return MORE
+        if not text[letter_at + 1 : letter_at + 2].isupper():  # "iPads"
+            return GOES_ON
+    if letter in _CONTINUES or letter in TERMINATORS:
         return GOES_ON
     if run.rstrip(_MARKS + _SUPERSCRIPTS) != ".":
         return end
@@ -222,15 +172,21 @@ def sentence_end(text: str, start: int, dot: int, after: int, stop: int, *, last
     return end if verdict > 0 else verdict
 
 
-def _without_space(text: str, dot: int, after: int, following: str, *, strong: bool) -> int:
-    if strong:
-        # 「行く。」と言った: what is said goes on in the sentence that reports it.
-        if text[after - 1] in "」』”" and _HIRAGANA.match(following):
+def _without_space(text: str, dot: int, after: int, stop: int, *, strong: bool, last: bool) -> int:
+    following = text[after]
+    if text[after - 1] in '」』”"）' and (strong or _CJK.match(following)):
+        if not last and stop - after < _MOST_REPORTING and text[after:stop].isalpha():
+            return MORE
+        if _REPORTS.match(text, after, stop):
             return GOES_ON
-        return GOES_ON if following in "、，,;；" or unicodedata.category(following)[0] == "M" else after
-    if _CJK.match(following) and (text[dot] in "!?" or (dot > 0 and _CJK.match(text[dot - 1]))):
-        return after
-    return GOES_ON
+    if strong:
+        if following in "、，,;；" or unicodedata.category(following)[0] == "M":
+            return GOES_ON
+        decimal = text[dot:after] == "．" and following.isdigit() and text[dot - 1 : dot].isdigit()
+        return GOES_ON if decimal else after
+    if text[dot] == "…" or not _CJK.match(following):
+        return GOES_ON
+    return after if text[dot] in "!?" or (dot > 0 and _CJK.match(text[dot - 1])) else GOES_ON
 
 
 def _after_full_stop(text: str, start: int, dot: int, next_at: int, stop: int, *, last: bool) -> int:
@@ -238,16 +194,28 @@ def _after_full_stop(text: str, start: int, dot: int, next_at: int, stop: int, *
     words = text[max(start, dot - 40) : dot].split()
     token = words[-1].lstrip(OPENERS + _QUOTES + _MARKS + "-–—/") if words else ""
     lower = token.lower()
-    following = text[next_at]
-    digit = following.isdigit()
-    if token in NEVER:
+    if token in NEVER or _abbreviates(token):
         return GOES_ON
     if token.isdigit():
         return _after_number(text, start, dot, next_at, stop, words, last=last)
-    if digit:
-        return GOES_ON if lower in BEFORE_NUMBER else 1
+    if lower in BEFORE_NUMBER:
+        if not last and _LETTER_OR_NUMERAL_BEGUN.match(text, next_at, stop):
+            return MORE
+        if text[next_at].isdigit() or _LETTER_OR_NUMERAL.match(text, next_at, stop):
+            return GOES_ON
+    if text[next_at].isdigit():
+        return 1
+    if lower in CLOCK:
+        if text[next_at - 1] in OPENERS:
+            return GOES_ON
+        return _by_next_word(OF_THE_CLOCK, text, next_at, stop, last=last)
     if lower in MAYBE or _INITIALS.fullmatch(token):
-        return _before_starter(text, next_at, stop, last=last)
+        if len(token) == 1 and len(words) > 1 and words[-2].lower() in LABELS:
+            return 1
+        word = _WORD.match(text, next_at, stop)
+        if word and len(word[0]) == 1 and word.end() < stop and text[word.end()] == ".":
+            return GOES_ON  # the next initial: "J. A. Smith"
+        return _by_next_word(STARTERS, text, next_at, stop, last=last)
     if len(token) == 1 and not last and stop - next_at < 2:
         return MORE
     # "z. B.", "i. d. R."
@@ -260,27 +228,97 @@ def _after_number(
     token = words[-1]
     if len(token) <= 3 and text[start:dot].strip() == token:
         return GOES_ON  # "2. Drink it.": an enumerator in running text
-    if len(token) > 2 or not text[next_at].isalpha():
+    if len(token) > 2:
         return 1
-    if len(words) > 1 and words[-2].lower() in BEFORE_ORDINAL:
+    if text[next_at].isdigit():
+        date = _DATE.match(text, next_at, stop)
+        if date and (date["month"] or (len(words) > 1 and words[-2].rstrip(".").isdigit())):
+            return MORE if date.end() == stop and not last else GOES_ON
+        return MORE if not last and _DATE_BEGUN.match(text, next_at, stop) else 1
+    if len(words) > 1 and words[-2].lower() in BEFORE_ORDINAL and text[next_at].isalpha():
         return GOES_ON
-    word = _WORD.match(text, next_at, stop)
-    if word is None:
-        return 1
-    if word.end() == stop and not last and any(month.startswith(word[0]) for month in MONTHS):
-        return MORE
-    return GOES_ON if word[0] in MONTHS else 1
+    return _by_next_word(MONTHS, text, next_at, stop, last=last)
 
 
-def _before_starter(text: str, at: int, stop: int, *, last: bool) -> int:
-    """Ends before a word that usually begins sentences ("U.S. The"), not before others ("U.S. Army")."""
+def _abbreviates(token: str) -> bool:
+    """Full stops within a word of a script without capitals abbreviate: "मि.ग्रा."."""
+    caseless = "." in token and len(token) <= _LONGEST_ABBREVIATION and token.lower() == token.upper()
+    return caseless and not _CJK.search(token) and not any(char.isdigit() for char in token)
+
+
+def _by_next_word(listed: frozenset[str], text: str, at: int, stop: int, *, last: bool) -> int:
+    """Ends before one of the starters ("U.S. The", not "U.S. Army"), or not before one of another list."""
     word = _WORD.match(text, at, stop)
     if word is None:
         return 1
-    if word.end() == stop:
-        if not last:
-            return MORE if word[0] in STARTER_PREFIXES else GOES_ON
-        return 1 if word[0] in STARTERS else GOES_ON
-    if len(word[0]) == 1 and text[word.end()] == ".":
-        return GOES_ON  # the next initial: "J. A. Smith"
-    return 1 if word[0] in STARTERS else GOES_ON
+    if word.end() == stop and not last and word[0] in _BEGINNINGS[listed]:
+        return MORE
+    return 1 if (word[0] in listed) is (listed is STARTERS) else GOES_ON
+
+
+# Terminators inside brackets or quotes end nothing, unless the bracket was opened this many characters ago:
+# an unclosed one must not hold up what follows.
+_NESTING_REACH: Final = 200
+# „German“ and »German« close with what opens in “English” and «français».
+_CLOSED_BY: Final = {"„": "“", "»": "«"}
+
+
+class Nesting:
+    """The brackets and quotes that are open in a sentence."""
+
+    __slots__ = ("_closed_by", "_depth", "_opened_at", "_quote_at", "_start")
+
+    def __init__(self) -> None:
+        self.begin(0)
+
+    def begin(self, at: int) -> None:
+        """A sentence begins: nothing is open."""
+        self._start = at
+        self._depth = self._opened_at = 0
+        self._quote_at = -1
+        self._closed_by = ""
+
+    def forget(self, count: int) -> None:
+        """``count`` characters of the text are dropped."""
+        self._start -= count
+        self._opened_at -= count
+        if self._quote_at >= 0:
+            self._quote_at -= count
+
+    def mark(self, text: str, at: int) -> None:
+        """A bracket or quote stands at ``at``."""
+        char = text[at]
+        first = at == self._start or text[at - 1].isspace()
+        if char == '"':
+            # An opening quote stands behind a space or a bracket; any other closes (or means inches).
+            self._quote_at = at if first or text[at - 1] in OPENERS else -1
+        elif char == self._closed_by:
+            self._closed_by = ""
+            self._depth -= self._depth > 0
+        elif char in OPENERS or char == "“" or (char == "»" and first and not self._depth):
+            self._closed_by = _CLOSED_BY.get(char, "")
+            if char == "(" and not first and text[at - 1] in ":;":
+                return  # :(
+            if not self._depth:
+                self._opened_at = at
+            self._depth += 1
+        elif self._depth:
+            self._depth -= 1
+
+    def holds(self, text: str, at: int, after: int) -> bool:
+        """Whether a terminator at ``at`` stands inside, with all that closes up to ``after``."""
+        depth, quote_at = self._closed(text, at, after)
+        return (depth > 0 and at - self._opened_at <= _NESTING_REACH) or (
+            quote_at >= 0 and at - quote_at <= _NESTING_REACH
+        )
+
+    def skip(self, text: str, at: int, after: int) -> None:
+        """The sentence goes on behind ``text[at:after]``."""
+        self._depth, self._quote_at = self._closed(text, at, after)
+
+    def _closed(self, text: str, at: int, after: int) -> tuple[int, int]:
+        if after - at == 1:
+            return self._depth, self._quote_at
+        skipped = text[at:after]
+        closing = sum((c in CLOSERS or c in "“«") - (c in OPENERS and c != "«") for c in skipped)
+        return max(0, self._depth - closing), -1 if '"' in skipped else self._quote_at

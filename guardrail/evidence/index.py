@@ -69,9 +69,14 @@ def _unwrapped(quote: str) -> str:
     return bare
 
 
+def as_copied(text: str) -> str:
+    """``text`` without what copying changes, except case; runs of white space as one space."""
+    return " ".join(text.translate(_FOLD).split())
+
+
 def _fold(text: str) -> str:
     """Each visible character of ``text`` as one character; runs of white space as one space."""
-    return " ".join(text.translate(_FOLD).lower().split())
+    return as_copied(text).lower()
 
 
 def _visible_span(text: str, first: int, length: int) -> tuple[int, int]:

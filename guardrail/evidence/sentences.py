@@ -10,11 +10,13 @@ import re
 from array import array
 from typing import Final
 
-from guardrail.claims.sentences import run_end, sentence_end, skip_citations
+from guardrail.claims.sentences import NESTING, TERMINATORS, Nesting, run_end, sentence_end, skip_citations
 
-# A possible end: a run of full stops of some script, or a line break with the blank after it. The look-behind
-# keeps a long run of stops linear.
-_END: Final = re.compile(r"(?<![.!?…])[.!?…]++|[。！？।॥｡]++|\n\s*")
+# A possible end: a run of full stops of some script, or a line break with the blank after it; or a bracket or
+# quote, inside which nothing ends. The look-behind keeps a long run of stops linear.
+_END: Final = re.compile(
+    rf"(?<![{re.escape(TERMINATORS)}])[{re.escape(TERMINATORS)}]++|\n\s*|[{re.escape(NESTING)}]"
+)
 _BULLET: Final = re.compile(r"[-*•·–|#>]|\(?\d{1,3}[.)]\s")
 _WORD_BEFORE: Final = re.compile(r"[\w.]{1,12}\Z")
 _WRAPPED_LINE_CHARS: Final = 50
@@ -29,20 +31,29 @@ def sentence_spans(text: str) -> tuple[array[int], array[int]]:
     starts, ends = array("I"), array("I")
     begin = line = read = 0
     last = len(text)
+    nesting = Nesting()
     for match in _END.finditer(text):
         at, stop = match.start(), match.end()
         if text[at] == "\n":
             line_start, line = line, stop
             ends_here = _line_ends(text, line_start, at, stop)
             end = at
-        elif at >= read:  # otherwise it is part of what was read before
-            end = stop = read = skip_citations(text, run_end(text, at, last), last, last=True)
-            ends_here = sentence_end(text, begin, at, end, last, last=True) > 0
-        else:
+        elif at < read:  # part of what was read before
             continue
+        elif text[at] in NESTING:
+            nesting.mark(text, at)
+            continue
+        else:
+            end = stop = read = skip_citations(text, run_end(text, at, last), last, last=True)
+            ends_here = not nesting.holds(text, at, end) and (
+                sentence_end(text, begin, at, end, last, last=True) > 0
+            )
+            if not ends_here:
+                nesting.skip(text, at, end)
         if ends_here:
             _add(text, begin, end, starts, ends)
             begin = stop
+            nesting.begin(begin)
     _add(text, begin, last, starts, ends)
     return starts, ends
 

@@ -80,6 +80,19 @@ PIECES = st.sampled_from(
             "3. März ",
             "z. B. ",
             "etc. ",
+            "p.m. ",
+            "Monday",
+            "No. ",
+            "IV",
+            "plan B. ",
+            "30. 6. 2024",
+            "iPads ",
+            "３．５",
+            " »",
+            "他说",
+            "问题",
+            "라고",
+            "मि.ग्रा. ",
             "$3.50",
             "v2.",
             "The ",
@@ -142,6 +155,8 @@ def test_any_cut_of_the_stream_gives_the_same_segments_and_claims(
 @given(TEXTS, BOUNDS, st.integers(1, 3))
 @settings(max_examples=300)
 @example("a.[3](x) b", 600, 1)
+@example("\u201c走。\u201d问题", 600, 1)
+@example("«I.\xa0»\u201cB", 600, 1)
 @example("(a.[3]) B. C", 600, 1)
 @example("```\n" + "x" * 40, 16, 1)
 @example("[1] \n- [x] a\n", 600, 1)

@@ -38,6 +38,7 @@ from guardrail.judges.local.search import (
     mentioned,
     view_of,
     windows_of,
+    word_for_word,
 )
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.verdict import (
@@ -45,6 +46,7 @@ from guardrail.judges.local.verdict import (
     answered_no,
     judgement_of,
     judgement_of_silence,
+    judgement_word_for_word,
     nothing_to_compare,
     said_to_be_false,
     with_silence,
@@ -83,7 +85,8 @@ _READS_NOTHING: Final = 2
 @dataclass(frozen=True, slots=True)
 class Examination:
     """Everything found out about one claim. ``features`` are those of words and figures and, where the
-    verifier has read, of what it ``read``. ``left_out`` says what there was no time to read."""
+    verifier has read, of what it ``read``. ``left_out`` says what there was no time to read, ``standing``
+    where the claim stands word for word, ``(context, start, end)``: then nothing is read."""
 
     view: ClaimView
     found: Candidates
@@ -92,6 +95,7 @@ class Examination:
     read: Sequence[Read]
     left_out: str | None = None
     cells: Sequence[CellCheck] = ()
+    standing: tuple[int, int, int] | None = None
 
 
 class ClaimChecker:
@@ -203,6 +207,9 @@ class ClaimChecker:
         if examined_of is not None:
             examined_of(claim_id, examined)
         fit = self._read if examined.read else self._words
+        if examined.standing is not None:
+            said = evidence.quote(*examined.standing)
+            return judgement_word_for_word(claim_id, NAME, said, fit.lines.supported)
         return judgement_of(
             claim_id,
             NAME,
@@ -256,6 +263,10 @@ class ClaimChecker:
         figures = with_cells(figures, cells.agreed)
         features = word_features(view, found, figures)
         examination = Examination(view, found, figures, features, (), cells=otherwise)
+        if pressure >= 0 and not otherwise and not claim.prose.deceptive:
+            standing = word_for_word(view, claim.lead_in, found, figures, evidence, self._rarity)
+            if standing is not None:
+                return replace(examination, standing=standing)
         if reader is None:
             return examination
         words = reworded(view.text, figures, claim.lead_in, question, row="|" in claim.text)

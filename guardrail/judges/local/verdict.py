@@ -29,6 +29,7 @@ from guardrail.verdicts import HALF_CHECKED, Judgement, spans_within
 _NOTHING_SHARED: Final = 0.01
 _SILENT: Final = 0.85  # how sure it is that what no sentence has most words of is not spoken of
 _BELOW: Final = 0.001  # a line, that support lies where a figure keeps a claim below it
+_WORD_FOR_WORD: Final = 0.99  # how sure it is that what a sentence says is what it says
 _MARKED: Final = 0.5
 _SAME_WORDS: Final = 0.95
 _CLOSE: Final = 0.6  # of a claim in a sentence that may say the same
@@ -112,6 +113,21 @@ def with_silence(judgement: Judgement, spoken_of: int | None, evidence: Evidence
         support=1.0 - _SILENT,
         evidence=(quote,),
         reasoning=f"A source speaks of it: '{_shortened(quote.quote)}'",
+    )
+
+
+def judgement_word_for_word(claim_id: str, judge: str, said: Evidence, least: float) -> Judgement:
+    """The judgement of a claim that is a sentence of a context; its support is ``least`` or more."""
+    support = max(_WORD_FOR_WORD, least)
+    return Judgement(
+        claim_id,
+        Verdict.SUPPORTED,
+        support,
+        support,
+        judge,
+        (said,),
+        reasoning="The source says so word for word.",
+        contradiction=0.0,
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from guardrail.claims import Segmenter
 from guardrail.events import SegmentKind
+from guardrail.evidence.sentences import sentence_spans
 
 KEPT_TOGETHER = [
     "It costs $3.50 a month",
@@ -28,7 +29,7 @@ KEPT_TOGETHER = [
     "Approx. 5 of them",
     "Smith et al. Report gains",
     "Apple Inc. Chief Tim Cook spoke",
-    "As Fig. 2 shows, vs. Plan B. Rivals lost",
+    "As Fig. 2 shows, vs. John B. Rivals lost",
     "Der Vertrag endet am 3. März und z. B. nicht früher",
     "Das gilt ab dem 2. Januar, d. h. sofort, gem. Art. 5 Abs. 2",
     "M. Dupont habite ici, p. ex. près de la gare",
@@ -41,6 +42,25 @@ KEPT_TOGETHER = [
     "Ratio 1:2, and so on; never more",
     "one . . . two",
     ":( That is all",
+    "Tours start at 10 a.m. Saturdays and at 2 p.m. Pacific",
+    "The shop shuts at 8 p.m. (Sundays at 6)",
+    "Use form No. K-7 under Art. XII and App. C",
+    "Laut Nr. B12 und Abb. D gilt das",
+    "Her Op. 12 and J. Doe et al. (1998) agree",
+    "It is 6 ft. 2 in. high",
+    "La visita dura aprox. 40 minutos",
+    "Der Antrag ist bis zum 15. 11. 2025 zu stellen",
+    "Der Antrag ging am 2. Dez. 2025 ein",
+    "Vi har t.ex. Uppsala, kl. 9 till 17",
+    "खुराक २५० मि.ली. है और डॉ. वर्मा ने रु. 90 लिए",
+    "ตั้งแต่ พ.ศ. 2540 จนถึงวันนี้",
+    "重さは２．５キロ",
+    "入場料（大人800円。子供無料。）は必要",
+    "「閉館です。」と書いてある",
+    "“我们九点开门。”经理说",
+    '"문을 닫았습니다."라고 했다',
+    "»Das gilt nicht.«, sagte er",
+    "The dose is 2.5 [4] mg and .5 more",
 ]
 
 CUT = [
@@ -90,6 +110,22 @@ CUT = [
     "¿Es seguro?| ¡Sí!| Muy bien.",
     "It ends. - Next one. - Third.".replace(". - ", ".| - "),
     "Это так.| Это всё.",
+    "The gate shuts at 8:15 p.m.| Alder Court has its own gate.",
+    "Rooms are free from 2 a.m.| Guests pay nothing.",
+    "Take plan C.| Travellers like it.| Vitamin D.| Adults need it.",
+    "She said no.| Nobody asked.| It is Ludwig II.| He built it.",
+    "It weighs 2.5.[1]| It fell by 30 %.[2][3]| In 7. [4]",
+    "It is free.| iPads cost more.| eBay takes 9 %.",
+    "»Das gilt nicht.«| Er ging.",
+    "Elle dit : « C'est fermé. »| Nous partons.",
+    "Dijo: «Está cerrado.»| Nos fuimos.",
+    "入館は無料です。|「明日は休館です。」|館長の話です。",
+    "门票三十元（含税。不含餐）。|儿童免费。|“走吧。”|问题很多。",
+    "문을 닫았습니다.|내일 엽니다.| 무료입니다.",
+    "মূল্য ৫০ টাকা।| ছাড় নেই।",
+    "Մուտքն անվճար է։| Բաց է։",
+    "ᱱᱚᱶᱟ ᱢᱮᱱᱟᱜ᱾| ᱫᱚᱥᱟᱨ",
+    "ဆိုင်ပိတ်သည်။| မနက်ဖြန်ဖွင့်သည်။",
     "The price (100 EUR. It is not closed" + " and goes on" * 20 + ".| Next.",
 ]
 
@@ -117,6 +153,15 @@ def test_is_cut_where_marked(marked: str) -> None:
     assert [p.strip() for p in pieces] == [p.strip() for p in expected]
     assert "".join(pieces) == text
     assert not any(p[0].isspace() for p in pieces)
+
+
+@pytest.mark.parametrize("marked", [*KEPT_TOGETHER, *CUT])
+def test_documents_end_sentences_as_answers_do(marked: str) -> None:
+    """On one line: what a line break means is another matter for each."""
+    text = marked.replace("|", "")
+    if "\n" not in text:
+        spans = zip(*sentence_spans(text), strict=True)
+        assert [text[a:b] for a, b in spans] == [piece.strip() for piece in cut(text, len(text))]
 
 
 @pytest.mark.parametrize(

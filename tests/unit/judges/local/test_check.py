@@ -28,7 +28,7 @@ from tests.unit.judges.model.tiny_verifier import parameters_for, write_paramete
 FILLER = "Filler filler filler filler filler filler. " * 20
 SKY = index_of(f"Sky is red. {FILLER} Sky is blue. {FILLER} Sky is sky. {FILLER}")
 SHORT = index_of("Sky is blue.")
-SURE = "Sky is blue."
+SURE = "Blue is sky."  # no sentence of the contexts, word for word
 NEVER_SURE = "Sky is delta."  # one word that counts: 0.02
 HOPELESS = "Alpha is beta."
 FEWER = ("verifier: too little time was left to read more than one window",)

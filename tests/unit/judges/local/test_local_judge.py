@@ -193,7 +193,7 @@ async def test_a_request_that_waited_is_judged_by_less(
     fitted = parameters_for(folder, sure=1.0, hopeless=0.0)  # no window settles anything
     path = write_parameters(tmp_path / "parameters.json", fitted)
     judge = LocalJudge(LocalJudgeSettings(parameters_path=path, verifier=VerifierSettings(path=folder)))
-    claims = {"c0": claim_of("Sky is blue.")}
+    claims = {"c0": claim_of("Blue is sky.")}
     evidence = index_of(f"Sky is red. {FILLER} Sky is blue.")
     free = threading.Event()
     for _ in range(judge._pool._max_workers):
@@ -216,7 +216,7 @@ async def test_the_wait_before_the_judge_was_asked_counts(monkeypatch: pytest.Mo
     monkeypatch.setattr(judge_module, "time", SimpleNamespace(monotonic=lambda: 1_000.0))
     judge = LocalJudge()
     source = "The basic plan costs $49 a month."
-    claims = {"c0": claim_of(source)}
+    claims = {"c0": claim_of("The basic plan is $49 a month.")}
     found = []
     for since in None, 998.0, 991.5:
         asked = JudgeRequest("r", "", claims, index_of(source), (since or 1_000.0) + 10.0, since=since)
@@ -242,7 +242,7 @@ async def test_of_many_that_wait_the_first_are_judged_by_less(
     evidence = index_of(f"Sky is red. {FILLER} Sky is blue.")
 
     async def ask() -> tuple[str, ...]:
-        asked = JudgeRequest("r", "", {"c0": claim_of("Sky is blue.")}, evidence, 1_004.0)
+        asked = JudgeRequest("r", "", {"c0": claim_of("Blue is sky.")}, evidence, 1_004.0)
         return (await reply_of(judge, asked)).judgements[0].degraded_from
 
     free = threading.Event()
