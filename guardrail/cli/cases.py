@@ -152,7 +152,6 @@ def show_command(
         documents=documents,
         most_chars=None if full else MOST_CHARS,
         remedy="; --full",
-        policies=settings.policies.values(),
     )
     console.print(card)
 
