@@ -32,11 +32,9 @@ from consumers.reading import open_topic
 from consumers.settings import KafkaSettings
 from consumers.webhook import Webhook
 from guardrail import telemetry
-from guardrail.decisions import deciding_claims
 from guardrail.doctor import is_proof
 from guardrail.errors import CaseStoreError, DecodeError
 from guardrail.events import FlaggedCase, parse_output
-from guardrail.policy import Policy
 
 _POLL_MS: Final = 250
 _AT_ONCE: Final = 100
@@ -63,17 +61,12 @@ class FlaggedSubscriber:
         store: CaseStore,
         *,
         webhook: Webhook | None = None,
-        policies: Sequence[Policy] = (),
         retries_s: Sequence[float] = _STORE_RETRIES_S,
     ) -> None:
-        """The caller opens and closes ``store`` and ``webhook``.
-
-        ``policies`` are those of the guard, as far as they are known here, to say which claim decided.
-        """
+        """The caller opens and closes ``store`` and ``webhook``."""
         self._settings = settings
         self._store = store
         self._webhook = webhook
-        self._policies = policies
         self._retries_s = retries_s
         self._topic = settings.topics.flagged
         self._watch: KafkaWatch | None = None
@@ -141,7 +134,7 @@ class FlaggedSubscriber:
             if not batches:
                 continue
             found = [
-                _case_of(each.value, each.timestamp, each.partition, each.offset, self._policies)
+                _case_of(each.value, each.timestamp, each.partition, each.offset)
                 for records in batches.values()
                 for each in records
             ]
@@ -187,9 +180,7 @@ async def _close_admin(admin: AIOKafkaAdminClient) -> None:
     await closed_in_time("admin client", admin.close(), _CLOSE_S)
 
 
-def _case_of(
-    value: bytes | None, at_ms: int, partition: int, offset: int, policies: Sequence[Policy]
-) -> NewCase | None:
+def _case_of(value: bytes | None, at_ms: int, partition: int, offset: int) -> NewCase | None:
     """The case that a record holds. What is none stays in the topic, and the log says where."""
     body = value or b""
     try:
@@ -198,24 +189,19 @@ def _case_of(
         reason = error.reason
     else:
         if isinstance(event, FlaggedCase):
-            claim = next(iter(deciding_claims(event, policies)), None)
-            return NewCase(event, body, at_ms, None if claim is None else claim.text)
+            return NewCase(event, body, at_ms)
         reason = event.type
     _log.warning("flagged.no_case", partition=partition, offset=offset, reason=reason)
     return None
 
 
-async def read_cases(
-    settings: KafkaSettings, policies: Sequence[Policy] = ()
-) -> AsyncGenerator[NewCase, None]:
+async def read_cases(settings: KafkaSettings) -> AsyncGenerator[NewCase, None]:
     """The cases that the topic holds now, in the order of each partition. Raises TransportError."""
     async with (
         open_topic(settings, settings.topics.flagged) as reader,
         aclosing(reader.until_end()) as records,
     ):
         async for record in records:
-            case = _case_of(
-                record.value, record.timestamp_ms, record.partition.index, record.offset, policies
-            )
+            case = _case_of(record.value, record.timestamp_ms, record.partition.index, record.offset)
             if case is not None:
                 yield case

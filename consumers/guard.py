@@ -309,7 +309,6 @@ class GuardConsumer:
         self._untaken: deque[tuple[Holding, Record]] = deque()
         """Records that were read before it showed that the judge is behind."""
         self._responses = ResponseLog()
-        self._policies = router.policies
         self._traces = traces
         self._waiting = Waiting(waiting_hint)
 
@@ -320,7 +319,6 @@ class GuardConsumer:
         policy names a judge that doesn't exist.
         """
         self._engine.use(router, judges)
-        self._policies = router.policies
 
     def waits_for(self) -> str:
         """Why the guard is not ready yet, in words; empty if it is ready."""
@@ -463,7 +461,7 @@ class GuardConsumer:
         event = output.event
         value, omitted = value_within(event, self._max_value_bytes)
         telemetry.count_output(event, output.waited_s)
-        self._responses.told(event, output.headers, self._policies)
+        self._responses.told(event, output.headers)
         if self._traces is not None:
             self._traces.told(event, output.headers)
         if omitted:

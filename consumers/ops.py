@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -34,11 +34,9 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import TypeAdapter, ValidationError
 
 from guardrail.config.settings import LogLevel
-from guardrail.decisions import deciding_claims
 from guardrail.errors import ConfigError
-from guardrail.events import OutputEvent, ResponseVerdict, Verdict
+from guardrail.events import OutputEvent, ResponseVerdict, Verdict, claim_that_decided
 from guardrail.logs import set_level
-from guardrail.policy import Policy
 from guardrail.telemetry import REGISTRY
 from guardrail.tracing import Headers, trace_id
 
@@ -243,12 +241,12 @@ class ResponseLog:
         self._claims: Counter[str] = Counter()
         self._unverified = 0
 
-    def told(self, event: OutputEvent, headers: Headers = (), policies: Iterable[Policy] = ()) -> None:
+    def told(self, event: OutputEvent, headers: Headers = ()) -> None:
         """An event was published; ``headers`` came with the response's start."""
         if not isinstance(event, ResponseVerdict):
             return
         counts = event.counts
-        deciding = next(iter(deciding_claims(event, policies)), None)
+        deciding = claim_that_decided(event)
         self._decisions[event.decision.value] += 1
         self._claims.update(claim.verdict.value for claim in event.claims)
         self._unverified += counts.unverified

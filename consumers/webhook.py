@@ -11,10 +11,9 @@ import base64
 import binascii
 import hashlib
 import hmac
-import json
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 import httpx2
@@ -23,10 +22,7 @@ import structlog
 from consumers.cases import CaseStore, DueCase
 from consumers.settings import is_loopback
 from guardrail import __version__, telemetry
-from guardrail.decisions import deciding_claims
 from guardrail.errors import CaseStoreError, ConfigError
-from guardrail.events import FlaggedCase, parse_output
-from guardrail.policy import Policy
 
 ATTEMPTS: Final = 10
 """After so many a case's webhook has failed: three hours and a half after the first, with the waits below."""
@@ -84,18 +80,6 @@ def signature(key: bytes, case_id: str, timestamp_s: int, body: bytes) -> str:
     return "v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
 
 
-def posted(body: bytes, policies: Sequence[Policy] = ()) -> bytes:
-    """What is posted of a case: the event as the guard wrote it, with the id of the claim that decided, which
-    a receiver could not tell.
-    """
-    case = parse_output(body)
-    assert isinstance(case, FlaggedCase)  # noqa: S101 - nothing else is stored
-    claim = next(iter(deciding_claims(case, policies)), None)
-    if claim is None:
-        return body
-    return body.rstrip()[:-1] + b',"deciding_claim":' + json.dumps(claim.claim_id).encode() + b"}"
-
-
 def wait_ms(attempt: int) -> int | None:
     """How long after this failed attempt, counted from 1, the next one comes; None after the last."""
     if attempt >= ATTEMPTS:
@@ -112,17 +96,12 @@ class Webhook:
         url: str,
         key: bytes,
         *,
-        policies: Sequence[Policy] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """``policies`` are those of the guard, as far as they are known here, to say which claim decided.
-
-        Raises ConfigError for what is no URL of HTTP.
-        """
+        """Raises ConfigError for what is no URL of HTTP."""
         self._store = store
         self._url = receiver(url)
         self._key = key
-        self._policies = policies
         self._clock = clock
         self._client = httpx2.AsyncClient(timeout=_TIMEOUT_S, follow_redirects=False)
         self._news = asyncio.Event()
@@ -188,18 +167,17 @@ class Webhook:
         """None once the receiver has taken it, else why not. What it answers is not read."""
         try:
             now_s = int(self._clock())
-            body = posted(case.body, self._policies)
             headers = {
                 "content-type": "application/json",
                 "user-agent": f"streaming-guardrail/{__version__}",
                 "idempotency-key": case.id,
                 "webhook-id": case.id,
                 "webhook-timestamp": str(now_s),
-                "webhook-signature": signature(self._key, case.id, now_s, body),
+                "webhook-signature": signature(self._key, case.id, now_s, case.body),
             }
             async with (
                 asyncio.timeout(_TIMEOUT_S),
-                self._client.stream("POST", self._url, content=body, headers=headers) as reply,
+                self._client.stream("POST", self._url, content=case.body, headers=headers) as reply,
             ):
                 return None if reply.is_success else f"HTTP {reply.status_code}"
         except Exception as error:  # noqa: BLE001 - nothing that a receiver does may end the storing

@@ -12,20 +12,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Final, NamedTuple
 
 from guardrail.events import (
     ClaimVerdict,
     Decision,
-    FlaggedCase,
     Interruption,
-    PolicyRef,
     ResponseVerdict,
     SegmentKind,
-    Verdict,
 )
-from guardrail.policy import ON_UNVERIFIED, SCORE_BELOW, FailPolicy, OnIncomplete, Policy, Rule
+from guardrail.policy import SCORE_BELOW, FailPolicy, OnIncomplete, Policy
 from guardrail.scoring import ScoreKeeper, lost
 
 # As ``Policy.decide_score`` writes them; an operator may name a rule so that it begins like them.
@@ -177,59 +173,28 @@ def by_segment(claims: Sequence[ClaimVerdict]) -> list[JudgedSegment]:
     return [(None, found[segment]) for segment in sorted(found)]
 
 
-def deciding_claims(
-    decided: ResponseVerdict | FlaggedCase, policies: Iterable[Policy] = ()
-) -> tuple[ClaimVerdict, ...]:
-    """The claims that the decision was about, the one that decided first.
-
-    Those that the deciding rule matches, in text order; of a decision by the score alone, those that cost it
-    anything, the dearest first. None of a decision that no claim made (the text ended early, a segment's
-    kind), or by a rule that can't be known. ``policies`` are those at hand; without the one that was applied
-    the rule is read from its name, which says the conditions unless the operator named it.
-    """
-    policy = _applied(decided.policy, policies)
-    return claims_decided_by(decided.decision, decided.rule, decided.claims, policy)
-
-
 def claims_decided_by(
-    decision: Decision, rule: str, claims: Sequence[ClaimVerdict], policy: Policy | None
+    decision: Decision, rule: str, claims: Sequence[ClaimVerdict], policy: Policy
 ) -> tuple[ClaimVerdict, ...]:
-    """As ``deciding_claims``, of a decision by ``policy``; None: not at hand."""
+    """The claims that ``policy``'s decision about a response was about, the one that decided first.
+
+    Those that the deciding rule is about, in text order; of a decision by the score alone, those that cost it
+    anything, the dearest first. None of a decision that no claim made: the text ended early, a segment's
+    kind.
+    """
     if decision is _RELEASE:
         return ()
-    if decided_by_score(rule):
-        by = policy or _shipped()
+    if not decided_by_score(rule):
+        return tuple(claim for claim in claims if policy.decide_claim(claim) == (decision, rule))
 
-        def cost(claim: ClaimVerdict) -> float:
-            return lost(claim.severity, claim.verdict, claim.support, by.score, by.weights, by.credits)
+    def cost(claim: ClaimVerdict) -> float:
+        return lost(
+            claim.severity, claim.verdict, claim.support, policy.score, policy.weights, policy.credits
+        )
 
-        return tuple(sorted((claim for claim in claims if cost(claim) > 0.0), key=cost, reverse=True))
-    if rule.startswith(ON_UNVERIFIED):
-        return tuple(claim for claim in claims if claim.verdict is Verdict.UNVERIFIED)
-    if policy is not None:
-        found = tuple(claim for claim in claims if policy.decide_claim(claim) == (decision, rule))
-        if found:
-            return found
-    try:
-        told = Rule.model_validate(rule)
-    except ValueError:
-        return ()
-    return tuple(claim for claim in claims if claim.verdict is not Verdict.UNVERIFIED and told.matches(claim))
+    return tuple(sorted((claim for claim in claims if cost(claim) > 0.0), key=cost, reverse=True))
 
 
 def decided_by_score(rule: str) -> bool:
     """Whether a decision by this rule was about the score of the whole response."""
     return _OF_THE_SCORE.fullmatch(rule) is not None
-
-
-@cache
-def _shipped() -> Policy:
-    """The policy that holds where nobody wrote one."""
-    return Policy()
-
-
-def _applied(ref: PolicyRef, policies: Iterable[Policy]) -> Policy | None:
-    """The policy that was applied; else, as it may have changed since, the one that has its name now."""
-    at_hand = list(policies)
-    same = next((policy for policy in (*at_hand, _shipped()) if policy.ref.digest == ref.digest), None)
-    return same or next((policy for policy in at_hand if policy.name == ref.name), None)

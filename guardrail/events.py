@@ -34,6 +34,14 @@ ResponseId = Annotated[
 ]
 Seq = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Name = Annotated[str, Field(max_length=256)]
+DecidingClaim = Annotated[
+    str | None,
+    Field(
+        exclude_if=lambda value: value is None,
+        description="The claim_id of the claim that decided; where the score alone decided, of the one that "
+        "weighs most in it. Absent where no claim did, and in events of earlier releases.",
+    ),
+]
 
 
 class Verdict(StrEnum):
@@ -491,6 +499,7 @@ class ResponseVerdict(OutputEvent):
         "abort, a time-out or a gap."
     )
     claims: tuple[ClaimVerdict, ...] = ()
+    deciding_claim: DecidingClaim = None
     hallucinated_claims: tuple[str, ...] = Field(
         default=(), description="Texts of the claims that are UNSUPPORTED or CONTRADICTED."
     )
@@ -572,12 +581,7 @@ class FlaggedCase(OutputEvent):
     rule: str
     score: Probability | None
     claims: tuple[ClaimVerdict, ...]
-    deciding_claim: str | None = Field(
-        default=None,
-        exclude_if=lambda value: value is None,
-        description="The claim_id of the claim that decided; where the score alone decided, of the one that "
-        "weighs most in it. Only in what the webhook gets, and only if it is known.",
-    )
+    deciding_claim: DecidingClaim = None
     route: str | None = None
     tenant: str | None = None
     generator_model: str | None = None
@@ -591,6 +595,13 @@ class FlaggedCase(OutputEvent):
     omitted: tuple[str, ...] = Field(
         default=(), description="Fields left empty because the event would have been too large for a record."
     )
+
+
+def claim_that_decided(event: ResponseVerdict | FlaggedCase) -> ClaimVerdict | None:
+    """The claim that ``deciding_claim`` names. None: no claim decided, or the claims were left out."""
+    if event.deciding_claim is None:
+        return None
+    return next((claim for claim in event.claims if claim.claim_id == event.deciding_claim), None)
 
 
 class LabelSource(StrEnum):

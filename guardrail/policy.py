@@ -276,8 +276,7 @@ DEFAULT_RULES: Final = (
 )
 
 SCORE_BELOW: Final = "score < "
-ON_UNVERIFIED: Final = "on_unverified: "
-"""How the names of the rules begin that are about the score, and about claims without a verdict."""
+"""How the names of the rules begin that are about the score."""
 
 WITHHELD: Final = "This answer was withheld because it could not be verified against the source documents."
 UNAVAILABLE: Final = "This answer was withheld because it could not be checked. Please try again later."
@@ -519,7 +518,7 @@ class Policy(BaseModel):
     @property
     def unverified_rule(self) -> str:
         """The name of the rule that decides a claim without a verdict."""
-        return f"{ON_UNVERIFIED}{self.on_unverified}"
+        return f"on_unverified: {self.on_unverified}"
 
     def decide_claim(self, claim: ClaimVerdict) -> tuple[Decision, str]:
         """What happens to this claim's segment, and the rule that decided it."""

@@ -1,8 +1,9 @@
 """The published contracts: a JSON Schema of every event and one AsyncAPI document, generated from the models.
 
 The schemas of input events and of labels say what a producer may send: fields with a default may be omitted,
-``type`` may not. The schemas of output events say what this program writes: every field, always. Neither
-forbids unknown fields, because readers on both sides tolerate them.
+``type`` may not. The schemas of output events say what this program writes: every field, always, but for
+those that it leaves out where there is nothing to say. Neither forbids unknown fields, because readers on
+both sides tolerate them.
 """
 
 from __future__ import annotations

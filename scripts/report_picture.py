@@ -26,7 +26,7 @@ from playwright.async_api import async_playwright
 
 from consumers.settings import load_settings
 from guardrail import JudgeSettings, Policy
-from guardrail.decisions import by_segment, redecide
+from guardrail.decisions import by_segment, claims_decided_by, redecide
 from guardrail.events import (
     Label,
     LabelSource,
@@ -177,10 +177,12 @@ def decided_again(results: list[EvaluationResult], policy: Policy) -> list[Evalu
     for each in results:
         assert each.verdict is not None  # noqa: S101 - the example has no errors
         found = redecide(judging_everything(policy), by_segment(each.verdict.claims))
+        about = claims_decided_by(found.decision, found.rule, each.verdict.claims, policy)
         verdict = each.verdict.model_copy(
             update={
                 "decision": found.decision,
                 "rule": found.rule,
+                "deciding_claim": about[0].claim_id if about else None,
                 "score": found.score,
                 "mode": policy.mode,
                 "policy": PolicyRef(name=policy.name, version=policy.version),

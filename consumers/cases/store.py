@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from guardrail.errors import CaseStoreError, ConfigError
-from guardrail.events import Decision, FlaggedCase
+from guardrail.events import Decision, FlaggedCase, claim_that_decided
 from guardrail.printable import shorten
 
 SCHEMA_VERSION: Final = 1
@@ -45,14 +45,11 @@ class WebhookState(StrEnum):
 
 
 class NewCase(NamedTuple):
-    """A case as it was read: the event, its bytes, its time in milliseconds since 1970, and the text of the
-    claim that decided, as far as it is known which that is.
-    """
+    """A case as it was read: the event, its bytes, and its time in milliseconds since 1970."""
 
     case: FlaggedCase
     body: bytes
     at_ms: int
-    deciding_claim: str | None = None
 
 
 class DueCase(NamedTuple):
@@ -143,7 +140,7 @@ class CaseStore(Protocol):
 
 def row_of(new: NewCase) -> CaseRow:
     """What is listed of a case that was just read."""
-    case, claim = new.case, new.deciding_claim
+    case, claim = new.case, claim_that_decided(new.case)
     return CaseRow(
         id=_text(case.id),
         response_id=_text(case.response_id),
@@ -154,7 +151,7 @@ def row_of(new: NewCase) -> CaseRow:
         tenant=_optional(case.tenant),
         policy=_text(case.policy.name),
         score=case.score,
-        deciding_claim=None if claim is None else _text(shorten(claim, _MAX_CLAIM)),
+        deciding_claim=None if claim is None else _text(shorten(claim.text, _MAX_CLAIM)),
     )
 
 

@@ -152,7 +152,6 @@ def show_command(
         documents=documents,
         most_chars=None if full else MOST_CHARS,
         remedy="; --full",
-        policies=settings.policies.values(),
     )
     console.print(card)
 
@@ -287,7 +286,7 @@ async def _find(settings: GuardSettings, url: str | None, id_: str) -> tuple[Cas
 def _read(settings: GuardSettings) -> AsyncGenerator[NewCase, None]:
     from consumers.flagged import read_cases
 
-    return read_cases(settings.kafka, tuple(settings.policies.values()))
+    return read_cases(settings.kafka)
 
 
 def _unknown_route(route: str, routes: Collection[str]) -> str:

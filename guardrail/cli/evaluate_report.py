@@ -20,14 +20,12 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.text import Text
 
 from guardrail.cli.terminal import discard
-from guardrail.decisions import deciding_claims
 from guardrail.demo.board import Card
 from guardrail.demo.views import VERDICT_STYLES, Symbols, finished_card, symbols_for
-from guardrail.events import Decision, Response, ResponseVerdict, Usage, Verdict
+from guardrail.events import Decision, Response, ResponseVerdict, Usage, Verdict, claim_that_decided
 from guardrail.offline.evaluation import OWN_SCORE
 from guardrail.offline.formats import unread_told
 from guardrail.offline.results import EvaluationResult, ScoreSummary, summary_lines, write_line
-from guardrail.policy import Policy
 from guardrail.printable import escape_controls, shorten
 from guardrail.routing import PolicyRouter
 from guardrail.verdicts import total
@@ -74,7 +72,7 @@ def row(verdict: ResponseVerdict) -> Text:
     return text
 
 
-def why(verdict: ResponseVerdict, policies: Iterable[Policy], symbols: Symbols, width: int) -> Text:
+def why(verdict: ResponseVerdict, symbols: Symbols, width: int) -> Text:
     """Rule, claim and reason of a decision, a line each of at most ``width`` characters, after a line break.
 
     Empty for a response that is simply released.
@@ -83,7 +81,8 @@ def why(verdict: ResponseVerdict, policies: Iterable[Policy], symbols: Symbols, 
     if verdict.decision is Decision.RELEASE:
         return text
     told = [("rule", verdict.rule, "")]
-    for claim in deciding_claims(verdict, policies)[:1]:
+    claim = claim_that_decided(verdict)
+    if claim is not None:
         mark = f"{symbols.verdicts[claim.verdict]} {claim.text}"
         told += [("claim", mark, VERDICT_STYLES[claim.verdict]), ("reason", claim.reasoning, "")]
     for name, value, style in told:
@@ -264,7 +263,7 @@ class Report:
         show: str | None = None,
         scores: Sequence[str] = (),
     ) -> None:
-        """``router`` has the policies, for the reasons. ``show``: one of SHOW_WORDS, or an id."""
+        """``router`` tells which routes no entry names. ``show``: one of SHOW_WORDS, or an id."""
         self.totals = Totals()
         self.cards = 0
         """Printed."""
@@ -272,7 +271,6 @@ class Report:
         """Whether results are kept in ``kept``, for those who want all of them at the end."""
         self.kept: list[EvaluationResult] = []
         self._router = router
-        self._policies = tuple(router.policies) if router else ()
         self._show = show
         self._sources = sources
         self._scores = {name: _Mean() for name in scores}
@@ -351,7 +349,7 @@ class Report:
     def _keep(self, verdict: ResponseVerdict) -> None:
         """Keep the row if it is among the worst so far; what has no score comes after all that have one."""
         score = _NO_SCORE if verdict.score is None else verdict.score
-        text = row(verdict) + why(verdict, self._policies, self._symbols, self._width)
+        text = row(verdict) + why(verdict, self._symbols, self._width)
         kept = (-score, -self.totals.responses, text)
         if len(self._worst) < MAX_ROWS:
             heapq.heappush(self._worst, kept)
@@ -449,6 +447,4 @@ class Report:
         self.cards += 1
         card = Card(response, response.answer, list(verdict.claims), verdict=verdict)
         width = min(_MOST_WIDE, self._table.width)
-        self._table.print(
-            finished_card(card, verdict, self._symbols, width, delivered=False, policies=self._policies)
-        )
+        self._table.print(finished_card(card, verdict, self._symbols, width, delivered=False))

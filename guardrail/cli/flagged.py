@@ -106,16 +106,16 @@ async def serve(settings: GuardSettings) -> None:
     async with AsyncExitStack() as stack:
         url = flagged.store.read(_SETTING, "store's URL")
         store = await stack.enter_async_context(open_store(url, _SETTING, create=True))
-        webhook, policies = None, tuple(settings.policies.values())
+        webhook = None
         if flagged.webhook_url is not None and flagged.webhook_secret is not None:
             key = signing_key(
                 flagged.webhook_secret.read("flagged.webhook_secret", "webhook's secret"),
                 "flagged.webhook_secret",
             )
             url = flagged.webhook_url.read("flagged.webhook_url", "webhook's URL")
-            webhook = Webhook(store, url, key, policies=policies)
+            webhook = Webhook(store, url, key)
             stack.push_async_callback(webhook.aclose)
-        subscriber = FlaggedSubscriber(settings.kafka, store, webhook=webhook, policies=policies)
+        subscriber = FlaggedSubscriber(settings.kafka, store, webhook=webhook)
         health = Health(started=True, waits_for=lambda: subscriber.waits_for)
         await stack.enter_async_context(OpsServer(health).listening(settings.ops.host, flagged.ops_port))
         try:

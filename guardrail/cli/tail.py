@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from consumers.transport import Record
     from guardrail.demo.views import Symbols
     from guardrail.events import ResponseVerdict
-    from guardrail.policy import Policy
 
 EPILOG = """[bold]Examples[/]
 
@@ -57,18 +55,10 @@ def tail_command(
     settings = settings_from(config, {"kafka": {"bootstrap_servers": bootstrap_servers}})
     replace_unencodable()
     with suppress(KeyboardInterrupt):
-        policies = settings.policies.values()
-        asyncio.run(_tail(settings.kafka, since_ms, number, flagged=flagged, policies=policies))
+        asyncio.run(_tail(settings.kafka, since_ms, number, flagged=flagged))
 
 
-async def _tail(
-    settings: KafkaSettings,
-    since_ms: int | None,
-    number: int | None,
-    *,
-    flagged: bool,
-    policies: Iterable[Policy],
-) -> None:
+async def _tail(settings: KafkaSettings, since_ms: int | None, number: int | None, *, flagged: bool) -> None:
     from consumers.reading import Range, open_topic
     from guardrail.demo.views import symbols_for
 
@@ -82,9 +72,7 @@ async def _tail(
         err().print(Text("waiting for what comes; Ctrl-C ends it", "dim"))
         async with aclosing(reader.follow()) as records:
             async for record in records:
-                picture = picture_of(
-                    record, symbols, min(console.width, MAX_WIDTH), flagged=flagged, policies=policies
-                )
+                picture = picture_of(record, symbols, min(console.width, MAX_WIDTH), flagged=flagged)
                 if picture is not None:
                     console.print(picture, soft_wrap=isinstance(picture, Text))
                     shown += 1
@@ -92,9 +80,7 @@ async def _tail(
                     return
 
 
-def picture_of(
-    record: Record, symbols: Symbols, width: int, *, flagged: bool, policies: Iterable[Policy] = ()
-) -> RenderableType | None:
+def picture_of(record: Record, symbols: Symbols, width: int, *, flagged: bool) -> RenderableType | None:
     """What is shown of a record: a case's card, a verdict's line, or nothing, as of a proof of the doctor."""
     from guardrail.demo.cases import case_card
     from guardrail.doctor import is_proof
@@ -114,7 +100,6 @@ def picture_of(
             at_ms=record.timestamp_ms,
             most_chars=_MOST_CHARS,
             remedy="; guardrail cases show ID --full",
-            policies=policies,
         )
     if not flagged and isinstance(event, ResponseVerdict):
         return verdict_line(event, record.timestamp_ms, symbols)

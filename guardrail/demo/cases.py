@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -25,7 +24,6 @@ from guardrail.demo.views import (
     visible,
 )
 from guardrail.events import ClaimVerdict, Decision, FlaggedCase, ResponseHead, Verdict
-from guardrail.policy import Policy
 
 MOST_CHARS = 4_000
 """Of each text that is shown: else a long one scrolls what is wrong out of sight."""
@@ -49,10 +47,9 @@ def case_card(
     documents: bool = False,
     most_chars: int | None = MOST_CHARS,
     remedy: str = "",
-    policies: Iterable[Policy] = (),
 ) -> RenderableType:
     """The case as a panel: question, answer with its claims highlighted, and what was wrong, the claim that
-    decided first. ``policies`` are those at hand, to say which that is.
+    decided first.
 
     With ``whole`` the claims that are supported follow, and with ``documents`` the documents. Texts are
     escaped, and each is cut after ``most_chars``; ``remedy`` tells there how to see the rest. With None
@@ -79,7 +76,7 @@ def case_card(
     text = answer_text(card, symbols, running=False, shown_to=_shown_to(case))
     parts.append(text.append_text(cut.left(case.answer)))
     doubtful = [claim for claim in case.claims if claim.verdict is not Verdict.SUPPORTED]
-    wanted = told_first(doubtful, case, policies)
+    wanted = told_first(doubtful, case)
     parts += [claim_rows(claim, symbols, width, whole=whole, said=_said(claim, say)) for claim, say in wanted]
     parts += _delivered(case, symbols, width, cut, whole=whole)
     shown = [claim for claim, _ in wanted]

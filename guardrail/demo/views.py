@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TextIO
 
@@ -20,7 +20,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from guardrail.decisions import decided_by_score, deciding_claims
+from guardrail.decisions import decided_by_score
 from guardrail.demo.board import LANES, Board, BoardEvent, Card
 from guardrail.events import (
     ClaimVerdict,
@@ -33,8 +33,8 @@ from guardrail.events import (
     ResponseStarted,
     ResponseVerdict,
     Verdict,
+    claim_that_decided,
 )
-from guardrail.policy import Policy
 from guardrail.printable import escape_controls
 
 
@@ -259,11 +259,9 @@ def finished_card(
     width: int,
     *,
     delivered: bool = True,
-    policies: Iterable[Policy] = (),
 ) -> RenderableType:
     """A response when everything is known of it: what it was written from, what was written and what of it
-    the user reads, what was wrong. ``delivered`` is False for one that was judged for nobody to read;
-    ``policies`` are those at hand, to say which claim decided."""
+    the user reads, what was wrong. ``delivered`` is False for one that was judged for nobody to read."""
     style = DECISION_STYLES[verdict.decision]
     words, bold = decided(verdict.decision, verdict.mode)
     title = Text.assemble(
@@ -282,7 +280,7 @@ def finished_card(
         _side_by_side(_documents(card, verdict, symbols), _texts(card, verdict, symbols, delivered), width),
     ]
     doubtful = [claim for claim in verdict.claims if claim.verdict is not Verdict.SUPPORTED]
-    told = told_first(doubtful, verdict, policies)
+    told = told_first(doubtful, verdict)
     parts += [claim_rows(claim, symbols, width, said=said if told[1:] else "") for claim, said in told]
     if not doubtful and verdict.claims:
         mark = symbols.verdicts[Verdict.SUPPORTED]
@@ -429,13 +427,15 @@ def _verdict_words(claim: ClaimVerdict, symbols: Symbols, limit: int = 48) -> Te
 
 
 def told_first(
-    claims: Sequence[ClaimVerdict], decided: ResponseVerdict | FlaggedCase, policies: Iterable[Policy] = ()
+    claims: Sequence[ClaimVerdict], decided: ResponseVerdict | FlaggedCase
 ) -> list[tuple[ClaimVerdict, str]]:
     """``claims`` with the one first that decided, each with what is said of that. A decision by the score is
     about every claim: there the one that costs it most is first, even if it is SUPPORTED."""
-    first = deciding_claims(decided, policies)[:1]
-    said = "weighs most in the score" if decided_by_score(decided.rule) else "decided"
-    return [*((claim, said) for claim in first), *((claim, "") for claim in claims if claim not in first)]
+    first = claim_that_decided(decided)
+    others = [(claim, "") for claim in claims if claim is not first]
+    if first is None:
+        return others
+    return [(first, "weighs most in the score" if decided_by_score(decided.rule) else "decided"), *others]
 
 
 def claim_rows(

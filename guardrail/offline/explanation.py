@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from guardrail.decisions import deciding_claims
 from guardrail.errors import JudgeError
-from guardrail.events import ClaimVerdict, Response, ResponseVerdict, Usage, Verdict
+from guardrail.events import ClaimVerdict, Response, ResponseVerdict, Usage, Verdict, claim_that_decided
 from guardrail.printable import shorten
 
 _MOST_CLAIMS: Final = 5
@@ -121,14 +120,12 @@ def result_in_words(verdict: ResponseVerdict) -> str:
 
 def worst_claims(verdict: ResponseVerdict) -> list[ClaimVerdict]:
     """The claim that decided, then those that are not wholly supported: by severity, verdict and place."""
-    decided = deciding_claims(verdict)[:1]
+    decided = claim_that_decided(verdict)
     open_ = [
-        claim for claim in verdict.claims if claim.verdict is not Verdict.SUPPORTED and claim not in decided
+        claim for claim in verdict.claims if claim.verdict is not Verdict.SUPPORTED and claim is not decided
     ]
-    return [
-        *decided,
-        *sorted(open_, key=lambda c: (-c.severity.rank, _WORST_FIRST.index(c.verdict), c.index)),
-    ]
+    open_.sort(key=lambda c: (-c.severity.rank, _WORST_FIRST.index(c.verdict), c.index))
+    return open_ if decided is None else [decided, *open_]
 
 
 def _about(claim: ClaimVerdict) -> str:

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from guardrail import __version__
-from guardrail.decisions import deciding_claims
 from guardrail.errors import ConfigError
 from guardrail.events import ClaimVerdict, Context, Decision, Response, Severity, Span, Verdict
 from guardrail.offline.agreement import TITLES, Agreement
@@ -129,7 +128,7 @@ class AnswerShown:
     supported: tuple[ClaimShown, ...]
     left_out_claims: int
     deciding: int | None
-    """The number of the claim that decided."""
+    """The number of the claim that decided, if it is one of those that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +294,7 @@ def shown(result: EvaluationResult) -> AnswerShown:
     """The result with its claims marked in its text, and evidence beside them."""
     verdict, response = result.verdict, result.response
     claims = verdict.claims if verdict is not None else ()
-    deciding = None if verdict is None else next(iter(deciding_claims(verdict)), None)
+    deciding = verdict.deciding_claim if verdict is not None else None
     answer = response.answer if response is not None else ""
     contexts = {context.id: context for context in response.contexts} if response is not None else {}
     numbered = [
@@ -310,7 +309,7 @@ def shown(result: EvaluationResult) -> AnswerShown:
         tuple(doubtful),
         tuple(each for each in numbered if each.claim.verdict is Verdict.SUPPORTED),
         max(0, len(claims) - _MOST_CLAIMS),
-        None if deciding is None else claims.index(deciding) + 1,
+        next((each.number for each in numbered if each.claim.claim_id == deciding), None),
     )
 
 

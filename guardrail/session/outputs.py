@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from guardrail.claims.citations import Citation
 from guardrail.claims.model import Claim, Segment
+from guardrail.decisions import claims_decided_by
 from guardrail.event_ids import EventIds
 from guardrail.events import (
     MAX_CITED_CONTEXTS,
@@ -238,6 +239,7 @@ class OutputEvents:
     ) -> ResponseVerdict:
         """``kinds``: of the segments that were decided; None of one that another process decided."""
         known = tuple(kind for kind in kinds if kind is not None)
+        about = claims_decided_by(decision, rule, claims, self._policy)
         return ResponseVerdict(
             id=self.make_id("verdict.response"),
             response_id=self.response_id,
@@ -248,6 +250,7 @@ class OutputEvents:
             mode=self._policy.mode,
             complete=complete,
             claims=tuple(claims),
+            deciding_claim=about[0].claim_id if about else None,
             hallucinated_claims=tuple(claim.text for claim in claims if claim.verdict in NOT_BACKED),
             summary=_summary(claims, score, decision, rule, complete),
             conflicting_contexts=tuple(sorted({c for claim in claims for c in claim.conflicting_contexts})),
@@ -278,6 +281,7 @@ class OutputEvents:
             rule=verdict.rule,
             score=verdict.score,
             claims=verdict.claims,
+            deciding_claim=verdict.deciding_claim,
             route=head.route,
             tenant=head.tenant,
             generator_model=head.generator_model,

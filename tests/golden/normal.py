@@ -73,6 +73,7 @@ _ORDINARY: Final[Mapping[str, Mapping[str, Any]]] = {
         "rule": "score and rules passed",
         "mode": "stream",
         "claims": "= all",
+        "deciding_claim": ABSENT,
         "policy": _DEFAULT_POLICY,
         "complete": True,
         "hallucinated_claims": [],
@@ -97,6 +98,7 @@ _ORDINARY: Final[Mapping[str, Mapping[str, Any]]] = {
         "rule": _VERDICT,
         "score": _VERDICT,
         "claims": _VERDICT,
+        "deciding_claim": _VERDICT,
         "route": None,
         "tenant": None,
         "generator_model": None,
@@ -249,7 +251,9 @@ class _About:
         if isinstance(policy := event.get("policy"), dict) and list(policy) == _OF_A_POLICY:
             event["policy"] = " ".join(policy.values())
         left_out |= {name for name, value in ordinary.items() if name in event and _equal(event[name], value)}
-        missing = {name: ABSENT for name in ordinary if name not in event}
+        missing = {
+            name: ABSENT for name, value in ordinary.items() if name not in event and value is not ABSENT
+        }
         return {name: value for name, value in event.items() if name not in left_out} | missing
 
     def _number(self, claim_id: str, response_id: str) -> str | int:
@@ -290,6 +294,8 @@ class _About:
     def _shorten_response(self, event: dict[str, Any], response_id: str) -> None:
         claims = [claim for (owner, _), claim in self._claims.items() if owner == response_id]
         numbers = {claim["text"]: claim["index"] for claim in reversed(claims)}
+        if "deciding_claim" in event:
+            event["deciding_claim"] = self._number(event["deciding_claim"], response_id)
         if isinstance(texts := event.get("hallucinated_claims"), list):
             event["hallucinated_claims"] = [numbers.get(text, text) for text in texts]
         if isinstance(summary := event.get("summary"), str):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from consumers.cases import NewCase
-from guardrail.decisions import deciding_claims
 from guardrail.events import (
     ClaimVerdict,
     Context,
@@ -58,6 +57,7 @@ def flagged_case(number: int = 1, **changes: Any) -> FlaggedCase:
             claim(0, "Returns take 30 days.", 0, Verdict.CONTRADICTED, "within 14 days", "14, not 30"),
             claim(1, "Shipping is free.", 22, Verdict.SUPPORTED, "Shipping costs nothing", "it says so"),
         ),
+        "deciding_claim": "claim-0",
         "route": "support",
         "policy": PolicyRef(name="default", version="1"),
     }
@@ -67,5 +67,4 @@ def flagged_case(number: int = 1, **changes: Any) -> FlaggedCase:
 def new_case(number: int = 1, **changes: Any) -> NewCase:
     """Case ``number``, one second later than the one before."""
     case = flagged_case(number, **changes)
-    decided = [claim.text for claim in deciding_claims(case)]
-    return NewCase(case, case.to_json(), 1_700_000_000_000 + 1000 * number, *decided[:1])
+    return NewCase(case, case.to_json(), 1_700_000_000_000 + 1000 * number)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from hashlib import blake2b
 
 from guardrail.claims import Claim, ClaimCutter
+from guardrail.decisions import decided_by_score
 from guardrail.events import (
     ClaimVerdict,
     Context,
@@ -18,6 +19,7 @@ from guardrail.events import (
     ResponseVerdict,
     SegmentKind,
     Severity,
+    claim_that_decided,
 )
 from guardrail.judges import Judgement, Verdict
 from guardrail.policy import Policy
@@ -228,8 +230,21 @@ class Driver:
         elif self.case is not None:
             assert self.case.answer == self.text
             assert self.case.delivered == self.shown
+        if self.case is not None:
+            assert self.case.deciding_claim == self.verdict.deciding_claim
+        self._check_deciding_claim(self.verdict)
         assert [claim.index for claim in self.verdict.claims] == sorted(c.index for c in self.verdict.claims)
         assert sum(self.verdict.counts.model_dump().values()) == len(self.verdict.claims)
+
+    def _check_deciding_claim(self, verdict: ResponseVerdict) -> None:
+        """A claim is named where one decided, and it is one that decided so."""
+        decided = claim_that_decided(verdict)
+        by_claim = verdict.rule in {self.policy.unverified_rule, *(rule.name for rule in self.policy.rules)}
+        by_claim = by_claim or decided_by_score(verdict.rule)
+        assert (decided is not None) == (by_claim and verdict.decision is not Decision.RELEASE)
+        assert (decided is not None) == (verdict.deciding_claim is not None)
+        if decided is not None and not decided_by_score(verdict.rule):
+            assert self.policy.decide_claim(decided) == (verdict.decision, verdict.rule)
 
     @property
     def shown(self) -> str:

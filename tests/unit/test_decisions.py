@@ -1,4 +1,4 @@
-"""Which claim a decision was about: everybody who shows one asks this, so that they never name two."""
+"""Which claim a decision was about: the guard says it once, in its events, and its readers read that."""
 
 from __future__ import annotations
 
@@ -6,10 +6,20 @@ from typing import Any
 
 import pytest
 
-from guardrail.decisions import deciding_claims, redecide_record
-from guardrail.events import Decision, Finding, PolicyRef, Severity, Verdict
-from guardrail.policy import Policy, Rule
+from guardrail.decisions import claims_decided_by, decided_by_score, redecide_record
+from guardrail.events import (
+    Decision,
+    Finding,
+    FlaggedCase,
+    ResponseVerdict,
+    Severity,
+    Verdict,
+    claim_that_decided,
+    parse_output,
+)
+from guardrail.policy import FailPolicy, Policy, Rule
 from tests.support.records import claim, recorded
+from tests.support.sessions import Driver
 
 S, P, U, C, X = Verdict
 DEFAULT = Policy()
@@ -17,73 +27,113 @@ REDACTING = next(rule.name for rule in DEFAULT.rules if rule.action is Decision.
 DOUBTFUL = claim(P, text="You are entitled to 50 % of the fare.", severity=Severity.MAJOR, support=0.4)
 INVENTED = claim(U, text="That makes €48.00.", findings=(Finding.FIGURE_ABSENT,), support=0.05, segment=1)
 NAMED = Rule(name="invented figure", finding=(Finding.FIGURE_ABSENT,), action=Decision.REDACT)
-
-
 TWO = ("verdict UNSUPPORTED: release", "severity >= major: redact")
 
 
-def told(*found: dict[str, Any], policies: tuple[Policy, ...] = (), **fields: Any) -> list[str]:
-    verdict = recorded("r", found, **fields)
-    return [each.text for each in deciding_claims(verdict, policies)]
+def told(
+    *found: dict[str, Any],
+    policy: Policy = DEFAULT,
+    decision: Decision = Decision.REDACT,
+    rule: str = REDACTING,
+) -> list[str]:
+    return [each.text for each in claims_decided_by(decision, rule, recorded("r", found).claims, policy)]
 
 
 def test_the_claim_that_was_redacted_is_named_not_the_first_one_in_doubt() -> None:
     decided = redecide_record(DEFAULT, recorded("r", [claim(), DOUBTFUL, INVENTED]))
     assert (decided.decision, decided.rule) == (Decision.REDACT, REDACTING)
-    fields: dict[str, Any] = {"decision": decided.decision, "rule": decided.rule}
-    assert told(claim(), DOUBTFUL, INVENTED, policy=DEFAULT.ref, **fields) == ["That makes €48.00."]
+    assert told(claim(), DOUBTFUL, INVENTED) == ["That makes €48.00."]
 
 
-def test_a_rule_without_a_name_of_its_own_is_read_from_the_decision_alone() -> None:
-    unknown = PolicyRef(name="of another file", version="7", digest="0123456789ab")
-    fields: dict[str, Any] = {"decision": Decision.REDACT, "rule": REDACTING, "policy": unknown}
-    assert told(DOUBTFUL, INVENTED, **fields) == ["That makes €48.00."]
-
-
-def test_a_rule_that_the_operator_named_is_looked_up_in_the_policy() -> None:
-    own = Policy(name="own", rules=(NAMED,))
-    fields: dict[str, Any] = {"decision": Decision.REDACT, "rule": "invented figure", "policy": own.ref}
-    assert told(DOUBTFUL, INVENTED, policies=(own,), **fields) == ["That makes €48.00."]
-    changed = own.model_copy(update={"flag_below": 0.9})
-    assert told(DOUBTFUL, INVENTED, policies=(changed,), **fields) == ["That makes €48.00."]
-    assert told(DOUBTFUL, INVENTED, **fields) == [], "nothing is made up where the policy isn't known"
+def test_a_rule_that_the_operator_named_is_that_rule() -> None:
+    own = Policy(rules=(NAMED,))
+    assert told(DOUBTFUL, INVENTED, policy=own, rule="invented figure") == ["That makes €48.00."]
 
 
 def test_an_earlier_rule_takes_its_claims_from_a_later_one() -> None:
-    mild = Policy(name="own", rules=tuple(map(Rule.model_validate, TWO)))
-    fields: dict[str, Any] = {
-        "decision": Decision.REDACT,
-        "rule": "severity >= major: redact",
-        "policy": mild.ref,
-    }
-    assert told(INVENTED, DOUBTFUL, policies=(mild,), **fields) == ["You are entitled to 50 % of the fare."]
+    mild = Policy(rules=tuple(map(Rule.model_validate, TWO)))
+    assert told(INVENTED, DOUBTFUL, policy=mild, rule="severity >= major: redact") == [DOUBTFUL["text"]]
+
+
+def test_of_two_rules_of_one_name_it_is_the_one_that_decided_so() -> None:
+    mild = NAMED.model_copy(update={"finding": (), "verdict": (P,), "action": Decision.FLAG})
+    own = Policy(rules=(mild, NAMED))
+    assert told(DOUBTFUL, INVENTED, policy=own, rule="invented figure") == ["That makes €48.00."]
 
 
 def test_of_a_decision_by_the_score_the_claim_that_costs_it_most_is_first_even_a_supported_one() -> None:
     unsure = claim(S, text="The lid was open.", support=0.54)
     minor = claim(U, text="It is red.", support=0.1, severity=Severity.MINOR)
-    fields: dict[str, Any] = {"decision": Decision.FLAG, "rule": "score < flag_below 0.55"}
-    assert told(minor, claim(X, text="Unchecked."), unsure, **fields) == ["The lid was open.", "It is red."]
+    unchecked, full = claim(X, text="Unchecked."), claim(S, text="It is a lid.", support=1.0)
+    for decision, rule in (
+        (Decision.FLAG, "score < flag_below 0.55"),
+        (Decision.BLOCK, "score < block_below 1e-05"),
+    ):
+        found = told(minor, unchecked, full, unsure, decision=decision, rule=rule)
+        assert found == ["The lid was open.", "It is red."]
+        assert decided_by_score(rule)
+
+
+def test_of_equal_cost_the_first_in_the_text_is_first() -> None:
+    same = [claim(U, text=text, support=0.1) for text in ("One.", "Two.")]
+    assert told(*same, decision=Decision.FLAG, rule="score < flag_below 0.55") == ["One.", "Two."]
 
 
 def test_a_rule_that_an_operator_named_like_the_score_is_that_rule() -> None:
-    own = Policy(name="own", rules=(NAMED.model_copy(update={"name": "score < our taste"}),))
-    fields: dict[str, Any] = {"decision": Decision.REDACT, "rule": "score < our taste", "policy": own.ref}
-    assert told(DOUBTFUL, INVENTED, policies=(own,), **fields) == ["That makes €48.00."]
-
-
-def test_the_shipped_policy_stands_in_for_no_other_of_its_name() -> None:
-    own = Policy(name="default", rules=(NAMED,))
-    fields: dict[str, Any] = {"decision": Decision.REDACT, "rule": "invented figure", "policy": own.ref}
-    assert told(DOUBTFUL, INVENTED, **fields) == []
+    own = Policy(rules=(NAMED.model_copy(update={"name": "score < our taste"}),))
+    assert told(DOUBTFUL, INVENTED, policy=own, rule="score < our taste") == ["That makes €48.00."]
+    assert not decided_by_score("score < our taste")
 
 
 @pytest.mark.parametrize("rule", ["aborted", "timed out", "segment kind code", "sequence_gap"])
 def test_what_no_claim_decided_names_none(rule: str) -> None:
-    assert told(DOUBTFUL, INVENTED, decision=Decision.BLOCK, rule=rule, policy=DEFAULT.ref) == []
+    assert told(DOUBTFUL, INVENTED, decision=Decision.BLOCK, rule=rule) == []
 
 
 def test_a_released_answer_has_none_and_an_unverified_claim_decides_by_on_unverified() -> None:
-    assert told(DOUBTFUL) == []
-    fields: dict[str, Any] = {"decision": Decision.BLOCK, "rule": "on_unverified: fail_closed"}
-    assert told(DOUBTFUL, claim(X, text="Unchecked."), **fields) == ["Unchecked."]
+    assert told(DOUBTFUL, decision=Decision.RELEASE, rule="score and rules passed") == []
+    for how, decision in ((FailPolicy.FAIL_CLOSED, Decision.BLOCK), (FailPolicy.FLAG, Decision.FLAG)):
+        policy = Policy(on_unverified=how)
+        found = told(
+            DOUBTFUL, claim(X, text="No."), policy=policy, decision=decision, rule=f"on_unverified: {how}"
+        )
+        assert found == ["No."]
+
+
+# ------------------------------------------------------------------------------------ in the events
+
+
+def test_the_verdict_and_the_case_of_a_session_name_it() -> None:
+    own = Rule(name="our own", verdict=(C,), action=Decision.BLOCK)
+    driver = Driver(Policy(name="own", rules=(own,)))
+    driver.whole("It is partly so. It is wrong. It is wrong again. ")
+    assert driver.verdict is not None
+    assert driver.case is not None
+    for event in (driver.verdict, driver.case):
+        decided = claim_that_decided(event)
+        assert decided is not None
+        assert (event.rule, decided.index) == ("our own", 1)
+        read = parse_output(event.to_json())
+        assert isinstance(read, ResponseVerdict | FlaggedCase)
+        assert read.deciding_claim == driver.claims[1].claim_id
+
+
+def test_where_no_claim_decided_the_field_is_absent() -> None:
+    released, aborted = Driver(), Driver()
+    released.whole("It is so. ")
+    aborted.feed("It is so. It is wr")
+    aborted.apply(aborted.session.abort(aborted.now))
+    assert released.verdict is not None
+    assert aborted.verdict is not None
+    assert aborted.case is not None
+    for event in (released.verdict, aborted.verdict, aborted.case):
+        assert b"deciding_claim" not in event.to_json()
+        assert claim_that_decided(event) is None
+
+
+def test_a_claim_that_was_left_out_of_a_large_event_is_not_shown() -> None:
+    whole = recorded("r", [INVENTED], deciding_claim="r-0")
+    decided = claim_that_decided(whole)
+    assert decided is not None
+    assert decided.text == "That makes €48.00."
+    assert claim_that_decided(whole.model_copy(update={"claims": (), "omitted": ("claims",)})) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -60,15 +61,24 @@ def test_a_whole_card_goes_on_with_every_claim_and_with_the_documents_if_they_ar
 
 def test_the_claim_that_decided_comes_first_and_is_named_as_such_with_its_number() -> None:
     doubted = flagged_case(1).claims[1].model_copy(update={"verdict": Verdict.UNSUPPORTED})
-    wrong = flagged_case(1).claims[0].model_copy(update={"index": 4, "verdict": Verdict.CONTRADICTED})
+    wrong = flagged_case(1).claims[0].model_copy(update={"index": 4})
     text = shown(case_card(flagged_case(1, claims=(doubted, wrong)), UNICODE, 100))
     first, second = (
         text.index("✘ CONTRADICTED normal · claim 5, decided"),
         text.index("UNSUPPORTED normal · c"),
     )
     assert first < second
-    by_score = flagged_case(1, rule="score < flag_below 0.9", decision=Decision.FLAG, claims=(doubted,))
-    assert "claim 2, weighs most in the score" in shown(case_card(by_score, UNICODE, 100))
+    by_score: dict[str, Any] = {"rule": "score < flag_below 0.9", "decision": Decision.FLAG}
+    by_score |= {"claims": (wrong, doubted), "deciding_claim": "claim-1"}
+    assert "claim 2, weighs most in the score" in shown(case_card(flagged_case(1, **by_score), UNICODE, 100))
+
+
+def test_where_it_is_not_known_which_claim_decided_those_in_doubt_are_shown_in_their_order() -> None:
+    doubted = flagged_case(1).claims[1].model_copy(update={"verdict": Verdict.UNSUPPORTED})
+    claims = (flagged_case(1).claims[0], doubted)
+    text = shown(case_card(flagged_case(1, claims=claims, deciding_claim=None), UNICODE, 100))
+    assert "decided" not in text
+    assert text.index("claim 1") < text.index("claim 2")
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,13 @@ def test_severity_goes_before_the_verdict() -> None:
     assert [claim.index for claim in worst_claims(response_verdict(claims))] == [1, 2, 0]
 
 
+def test_the_claim_that_decided_goes_before_all_others_even_a_supported_one() -> None:
+    claims = [claim_verdict(0, U, Severity.CRITICAL), claim_verdict(1, S), claim_verdict(2, P)]
+    verdict = response_verdict(claims, decision=Decision.FLAG, deciding_claim="c1")
+    assert [claim.index for claim in worst_claims(verdict)] == [1, 0, 2]
+    assert "Supported, but not surely (normal): “Claim 1 says it all" in explain(verdict)
+
+
 class Words:
     """Says something, or nothing."""
 

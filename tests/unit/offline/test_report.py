@@ -149,16 +149,30 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_claim_that_decided_is_named_beside_the_rule(tmp_path: Path) -> None:
     dose = example()[1]
     assert dose.verdict is not None
-    by_rule = dose.verdict.model_copy(update={"rule": "verdict CONTRADICTED: block"})
     path = tmp_path / "report.html"
-    write_report(run_of(dose.model_copy(update={"verdict": by_rule})), path)
-    found = re.search(
-        r"Rule <b>verdict CONTRADICTED: block</b>, by <a href=\"#(\w+)\">claim 2</a>", path.read_text()
-    )
+    known = dose.verdict.model_copy(update={"deciding_claim": "c1"})
+    write_report(run_of(dose.model_copy(update={"verdict": known})), path)
+    page = path.read_text("utf-8")
+    found = re.search(r"Rule <b>contradicted fact</b>, by <a href=\"#(\w+)\">claim 2</a>", page)
     assert found is not None
-    assert f'id="{found[1]}"' in path.read_text()
+    assert f'id="{found[1]}"' in page
     write_report(run_of(dose), path)
-    assert "Rule <b>contradicted fact</b></span>" in path.read_text(), "it is not known by whose rule"
+    assert "Rule <b>contradicted fact</b></span>" in path.read_text("utf-8"), "an older record does not say"
+
+
+def test_no_link_leads_to_a_claim_beyond_those_that_are_shown(tmp_path: Path) -> None:
+    first = example()[1].verdict
+    assert first is not None
+    claims = [first.claims[0].model_copy(update={"claim_id": f"c{n}", "index": n}) for n in range(200)]
+    long = result("long", Decision.BLOCK, claims, answer=ANSWER, rule="a rule")
+    assert long.verdict is not None
+    path = tmp_path / "report.html"
+    for deciding, named in (("c99", True), ("c100", False)):
+        verdict = long.verdict.model_copy(update={"deciding_claim": deciding})
+        write_report(run_of(long.model_copy(update={"verdict": verdict})), path)
+        page = path.read_text("utf-8")
+        assert (", by <a href" in page) is named
+        assert set(re.findall(r'href="#(\w+)"', page)) <= set(re.findall(r'id="(\w+)"', page))
 
 
 async def test_curves_are_drawn_where_labels_tell_right_from_wrong(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from guardrail.cli.evaluate_report import Tally, Totals, header, row
+from guardrail.cli.evaluate_report import Tally, Totals, header, row, why
+from guardrail.demo.views import symbols_for
 from guardrail.events import Decision
 from guardrail.judges import Usage, Verdict
 from tests.unit.demo.events import claim, verdict
@@ -41,6 +42,16 @@ def test_a_row_counts_the_claims_by_verdict() -> None:
 def test_an_id_cannot_break_the_table() -> None:
     assert "\x1b" not in row(verdict(response_id="a\x1b[2J\nb")).plain
     assert "\n" not in row(verdict(response_id="a\x1b[2J\nb")).plain
+
+
+def test_below_a_row_stand_rule_claim_and_reason_of_what_was_not_simply_released() -> None:
+    wrong = CLAIMS[1].model_copy(update={"reasoning": "no\x1b[2J source"})
+    judged = verdict(Decision.BLOCK, (CLAIMS[0], wrong)).model_copy(update={"deciding_claim": "c1"})
+    told = why(judged, symbols_for("utf-8"), 79).plain.splitlines()
+    assert told == ["", "  rule    contradicted fact", "  claim   ✘ b", "  reason  no\\x1b[2J source"]
+    older = judged.model_copy(update={"deciding_claim": None})
+    assert why(older, symbols_for("utf-8"), 79).plain == "\n  rule    contradicted fact"
+    assert why(verdict(claims=CLAIMS), symbols_for("utf-8"), 79).plain == ""
 
 
 def test_totals_leave_out_of_the_mean_what_has_no_score() -> None:
