@@ -125,12 +125,18 @@ class Finding(StrEnum):
     """A figure in the claim is in no source and doesn't follow from the sources' figures by plain
     arithmetic.
     """
+    FIGURE_AMBIGUOUS = "figure_ambiguous"
+    """A figure in the claim is a source's only if a comma or point before three digits groups them, or only
+    if it begins decimals, and the texts don't show which: "2.500" and 2,500.
+    """
     LINK_ABSENT = "link_absent"
     """A link or an address that is in no source."""
     CITATION_ABSENT = "citation_absent"
     """A citation that names none of the contexts."""
     DISPLAY_MISMATCH = "display_mismatch"
     """The text looks different from what it says."""
+    CONTEXTS_DISAGREE = "contexts_disagree"
+    """Two contexts give different figures for the same thing: the claim's and another one."""
     CHECKED_IN_PART = "checked_in_part"
     """The judge had no time to read the contexts for the claim, and only compared words and figures."""
 

@@ -6,6 +6,10 @@ Digits past the fortieth are left out: nobody compares them.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from enum import IntFlag
+from itertools import islice
 from typing import Final, NamedTuple
 
 from guardrail.figures import tables
@@ -54,10 +58,99 @@ class Amount(NamedTuple):
         return self._replace(values=values, step=self.step * factor, next=after, scaled=True)
 
 
+class Separators(IntFlag):
+    """What the commas and points within the numerals of a text are seen to do: group digits, or part off
+    decimals."""
+
+    COMMA_GROUPS = 1
+    COMMA_PARTS = 2
+    POINT_GROUPS = 4
+    POINT_PARTS = 8
+    COMMA = COMMA_GROUPS | COMMA_PARTS
+    POINT = POINT_GROUPS | POINT_PARTS
+    NONE = 0
+
+
+_MOST_SHOWN: Final = 2_000  # numerals of a text that are looked at
+_SEPARATED: Final = re.compile(r"(?<![\w.,'’])\d++(?:[.,]\d++)++")
+_MEASURE: Final = re.compile(r"[ \u00a0\u202f]?([%€£$]|[^\W\d_]{1,12})")
+_EITHER: Final = re.compile(r"([1-9]\d{0,2})([.,])(\d{3})")
+_GROUPED: Final = re.compile(r"\d{1,3}(?:([.,])\d{3})++(?:(?!\1)([.,])\d++)?")
+_ENGLISH: Final = re.compile(r"\b(?:the|is|are|of|and|for|with|you)\b", re.IGNORECASE)
+_DECIMAL_COMMAS: Final = re.compile(
+    r"\b(?:und|der|das|ist|les|des|est|une|del|los|una|che|della|het|een|och|att|não|uma|jest)\b",
+    re.IGNORECASE,
+)
+_AFTER_DECIMALS: Final = tables.PERCENT_WORDS | MAGNITUDES.keys()
+_ROLES: Final = {
+    (",", True): Separators.COMMA_GROUPS, (",", False): Separators.COMMA_PARTS,
+    (".", True): Separators.POINT_GROUPS, (".", False): Separators.POINT_PARTS,
+}  # fmt: skip
+
+MAY_BE_EITHER: Final = re.compile(r"\d[.,]\d{3}(?!\d)")
+"""What a numeral has whose separator may group digits or part off decimals."""
+
+
+def separators_of(text: str) -> Separators:
+    """What a text shows of its separators; where that is nothing of commas and it is in a language that has
+    decimal commas, they may do both. Linear."""
+    shown = Separators.NONE
+    for numeral in islice(_SEPARATED.finditer(text), _MOST_SHOWN):
+        for sign, groups in _roles(text, numeral):
+            shown |= _ROLES[sign, groups]
+    if not shown & Separators.COMMA and _DECIMAL_COMMAS.search(text) and not _ENGLISH.search(text):
+        shown |= Separators.COMMA
+    return shown
+
+
+def _roles(text: str, numeral: re.Match[str]) -> Iterator[tuple[str, bool]]:
+    """The separators of a numeral that plainly group digits, or don't. One decimal or two count where they
+    are measured: "12,5 mg" shows something, "chapters 2,3" nothing."""
+    digits = numeral[0]
+    sign = "," if "," in digits else "."
+    whole, _, decimals = digits.partition(sign)
+    if (grouped := _GROUPED.fullmatch(digits)) is not None:
+        if grouped[2] or digits.count(grouped[1]) > 1:
+            yield grouped[1], True
+        if grouped[2]:
+            yield grouped[2], False
+    elif whole.isdecimal() and decimals.isdecimal():
+        measure = _MEASURE.match(text, numeral.end())
+        said = measure[1] if measure else ""
+        measured = said == "%" or said in SIGNS or said.casefold() in CURRENCY_WORDS or find_unit(said)
+        if whole == "0" or (len(decimals) <= 2 and (measured or text[: numeral.start()][-1:] in SIGNS)):
+            yield sign, False
+
+
+def settled(tokens: list[Token], shown: Separators) -> list[Token]:
+    """The tokens, each number whose separator does one thing written so that it can't be taken for the other.
+
+    A comma before three digits groups, unless the text shows decimal commas; after $ and £ always. A point
+    may do either until the text shows what it does, and "2.500" even then: hardly anybody writes 2.5 so.
+    """
+    found = list(tokens)
+    commas, points = shown & Separators.COMMA, shown & Separators.POINT
+    for i, token in enumerate(tokens):
+        match = _EITHER.fullmatch(token.text) if token.kind is Tok.NUMBER else None
+        if match is None:
+            continue
+        whole, sign, part = match.groups()
+        if sign == ",":
+            groups = not commas & Separators.COMMA_PARTS or (i > 0 and tokens[i - 1].text in ("$", "£"))
+            parts = commas == Separators.COMMA_PARTS and not points & Separators.POINT_PARTS
+        else:
+            groups = points == Separators.POINT_GROUPS or (commas == Separators.COMMA_PARTS and not points)
+            parts = points == Separators.POINT_PARTS and not commas & Separators.COMMA_PARTS
+            parts = (parts and not part.endswith("00")) or tokens[i + 1].low in _AFTER_DECIMALS
+        if groups or parts:
+            found[i] = token._replace(text=whole + part if groups else f"0{whole}.{part}")
+    return found
+
+
 def read_numeral(text: str) -> tuple[tuple[float, ...], float]:
     """Every reading of a numeral, the likeliest first, and the size of its last place.
 
-    A single point or comma before three digits may group ("1,000") or part ("1.125"): both readings count.
+    A single point or comma before three digits may group ("1,000") or part ("1.125"), save after a zero.
     """
     text = "".join(c for c in text[:_MAX_DIGITS] if c.isdecimal() or c in ".,").rstrip(".,")
     points, commas = text.count("."), text.count(",")
@@ -70,9 +163,7 @@ def read_numeral(text: str) -> tuple[tuple[float, ...], float]:
     whole = whole.replace(".", "").replace(",", "") or "0"
     parted, grouped = float(f"{whole}.{part or 0}"), float(whole + part)
     if points + commas == 1 and len(part) == 3 and len(whole) <= 3 and whole[0] != "0":
-        if sign == ".":
-            return (parted, grouped), 0.001
-        return ((grouped, parted) if part != "000" else (grouped,)), 1.0
+        return ((parted, grouped), 0.001) if sign == "." else ((grouped, parted), 1.0)
     return (parted,), 10.0 ** -len(part)
 
 

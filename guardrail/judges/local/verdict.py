@@ -19,6 +19,7 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import words as words_of
 from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, State
+from guardrail.figures.agreement import is_plain
 from guardrail.figures.equations import shown
 from guardrail.judges.local.combiner import Lines, Probabilities, Read, best_of
 from guardrail.judges.local.reader import unsupported_spans
@@ -165,8 +166,10 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         default=None,
     )
     absent = [c for c in examined.figures if c.state is State.ABSENT and not c.figure.name]
+    backed = [c for c in examined.figures if c.state is State.FOUND and c.source and not c.figure.name]
+    unsure = [check for check in backed if check.source and not is_plain(check.figure, check.source)]
     support = told.supported
-    if conflict is not None or absent:
+    if conflict is not None or absent or unsure:
         support = min(support, max(0.0, lines.supported - _BELOW))
     if _denied_otherwise(examined):
         support = min(support, max(0.0, lines.supported - _BELOW))
@@ -183,7 +186,7 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         support,
         judge,
         _proof(examined, verdict, conflict),
-        reasoning=_reason(examined, verdict, conflict, absent, spans),
+        reasoning=_reason(examined, verdict, conflict, absent, unsure, spans),
         degraded_from=degraded,
         unsupported_spans=tuple((start + examined.start, end + examined.start) for start, end in spans),
         contradiction=told.contradicted,
@@ -192,6 +195,7 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
             for finding, there in (
                 (Finding.FIGURE_CONFLICT, conflict is not None),
                 (Finding.FIGURE_ABSENT, bool(absent)),
+                (Finding.FIGURE_AMBIGUOUS, bool(unsure)),
             )
             if there
         ),
@@ -308,6 +312,7 @@ def _reason(
     verdict: Verdict,
     conflict: FigureCheck | None,
     absent: Sequence[FigureCheck],
+    unsure: Sequence[FigureCheck],
     spans: Sequence[Span],
 ) -> str:
     if conflict is not None and conflict.source is not None and conflict.sentence is None:
@@ -324,6 +329,10 @@ def _reason(
         return f"{' and '.join(quoted)} {'stands' if len(quoted) == 1 else 'stand'} in no source."
     if verdict is Verdict.CONTRADICTED:
         return "The sources say otherwise."
+    for check in unsure:
+        if check.source is not None:
+            claimed, given = _quoted(check.figure), _quoted(check.source)
+            return f"Not sure that {claimed} is the source's {given}: it depends on what a separator means."
     if verdict is not Verdict.SUPPORTED and _may_say_otherwise(examined):
         number = _best_sentence(examined, Verdict.CONTRADICTED)
         quote = _shortened(examined.quote(number).quote)
