@@ -14,18 +14,31 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final
 
-from guardrail.claims.markup import ENTITY, INLINE_TAGS, INVISIBLE, ODD_SPACES, PLAIN_CHARS, TAGS, joins
+from guardrail.claims.markup import (
+    ENTITY,
+    HIDING_TAGS,
+    INLINE_TAGS,
+    INVISIBLE,
+    ODD_SPACES,
+    PLAIN_CHARS,
+    TAGS,
+    hides,
+    joins,
+)
 from guardrail.events import Span
 
 _WIDE: Final = "\uff03-\uff19\uff21-\uff3a\uff41-\uff5a\uffe0-\uffe5\U0001d400-\U0001d7ff"
 # Searching for one set of characters is much faster than searching for alternatives.
 _MAY_HIDE: Final = re.compile(rf"[<&*~\\{INVISIBLE}{ODD_SPACES}{_WIDE}]")
-_MAY_STRESS: Final = re.compile(r"\b_|(?<=\d)\[\d")
+_MAY_STRESS: Final = re.compile(r"\b_|(?<=\d)\[\d|\]:[ \t]")
 _BEGINS: Final = re.compile(rf"[<&*~_\\\[{INVISIBLE}{ODD_SPACES}{_WIDE}]")
 _SIGN: Final = re.compile(
     rf"""
     (?P<comment> <!-- )
   | (?P<tag> <(?P<close>/?)(?P<name>[A-Za-z][A-Za-z0-9]{{0,9}})(?P<attributes>\s[^<>]{{0,500}}|\s?/)?> )
+  | (?P<unrendered> <[?](?!php\b|=)[^<>]{{1,2000}}>
+      | (?<![^\n])[ ]{{0,3}}\[[^\]\n]{{1,100}}\]:[ \t]{{0,4}}\S{{1,500}}[ \t]{{1,4}}
+        (?:\([^()\n]{{1,2000}}\)|"[^"\n]{{1,2000}}"|'[^'\n]{{1,2000}}')[ \t]*+(?=\n|\Z) )
   | (?P<struck> (?<!~)~~(?=[^\s~])(?:[^~\n]|~(?!~)|\n(?!\s*\n)){{1,2000}}+~~(?!~) )
   | (?P<entity> {ENTITY.pattern} )
   | (?P<escape> \\[!-'*-/:-@\[-`{{-~] )
@@ -38,17 +51,15 @@ _SIGN: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_HIDING: Final = frozenset("s del strike script style template".split())  # noqa: SIM905
-_HIDES: Final = re.compile(
-    r"(?<![\w-])hidden(?![\w-])|\bdisplay\s{0,4}:\s{0,4}none|\bvisibility\s{0,4}:\s{0,4}hidden", re.IGNORECASE
-)
-_VOID: Final = frozenset("br hr img wbr col".split())  # noqa: SIM905
+_VOID: Final = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
 _RAISED: Final = re.compile(
     r"<sup[^<>]{0,100}>\s{0,4}(\[?\d{1,2}(?:[,;] ?\d{1,2}){0,8}\]?)\s{0,4}</sup\s{0,4}>", re.IGNORECASE
 )
 _POWERS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _UNIT: Final = re.compile(r"(?:\d|(?<![^\W\d_])[^\W\d_]{1,3})\Z")
 _EMPHASIS: Final = "*_"
+_FENCE: Final = re.compile("```")
+_CODE_REACH: Final = 1_000
 
 
 class ShownText:
@@ -120,6 +131,7 @@ def _changes(raw: str) -> Iterator[tuple[int, int, str]]:
     Linear: a closing mark that was not found once is not searched for again.
     """
     unclosed: set[str] = set()
+    fences = [match.start() for match in _FENCE.finditer(raw)]
     at = 0
     while begins := _BEGINS.search(raw, at):
         match = _SIGN.match(raw, begins.start())
@@ -133,10 +145,11 @@ def _changes(raw: str) -> Iterator[tuple[int, int, str]]:
             end = -1 if "<!--" in unclosed else raw.find("-->", at)
             if end < 0:
                 unclosed.add("<!--")
-                continue
-            at = end + 3
+                if _in_code(raw, start, fences):
+                    continue
+            at = end + 3 if end >= 0 else len(raw)
         elif match["name"]:
-            said, at = _tag(raw, match, unclosed)
+            said, at = _tag(raw, match, unclosed, fences)
         elif kind == "entity":
             said = "".join(map(_plain, html.unescape(match[0])))
         elif kind in ("space", "wide", "unseen"):
@@ -164,23 +177,31 @@ def _multiplies(raw: str, start: int, end: int) -> bool:
     return raw[start] == "*" and raw[start - 1 : start].isdigit() and raw[end : end + 1].isdigit()
 
 
-def _tag(raw: str, match: re.Match[str], unclosed: set[str]) -> tuple[str | None, int]:
+def _tag(raw: str, match: re.Match[str], unclosed: set[str], fences: list[int]) -> tuple[str | None, int]:
     """What is shown of a tag, with its content if that is hidden, and where to continue; None: the text
-    itself, which is not a tag.
+    itself, which is not a tag. What nothing closes hides all that follows, save in code.
     """
     name, end = match["name"].lower(), match.end()
-    if name not in TAGS and name not in _HIDING:
+    hidden = name in HIDING_TAGS or hides(match["attributes"] or "")
+    if name not in TAGS and not hidden:
         return None, end
-    if not match["close"] and (name in _HIDING or _HIDES.search(match["attributes"] or "")):
-        behind = None if name in _VOID or name in unclosed else _closing(raw, end, name)
-        if behind is not None:
-            return "", behind
-        unclosed.add(name)
+    if hidden and not match["close"] and name not in _VOID:
+        behind = None if name in unclosed else _closing(raw, end, name)
+        if behind is None:
+            unclosed.add(name)
+        if behind is not None or not _in_code(raw, match.start(), fences):
+            return "", behind or len(raw)
     raised = _RAISED.match(raw, match.start()) if name == "sup" else None
     if raised:
         power = _UNIT.search(raw, max(0, match.start() - 4), match.start()) and raised[1].isdigit()
         return raised[1].translate(_POWERS) if power else "", raised.end()
     return "" if name in INLINE_TAGS else " ", end
+
+
+def _in_code(raw: str, at: int, fences: list[int]) -> bool:
+    """Whether something stands within code, in a line or between ``fences``, which shows it."""
+    line = raw[max(0, at - _CODE_REACH) : at].rpartition("\n")[2]
+    return line.count("`") % 2 == 1 or bisect_right(fences, at) % 2 == 1
 
 
 def _closing(raw: str, at: int, name: str) -> int | None:

@@ -28,6 +28,7 @@ from guardrail.judges.local.combiner import (
     read_features,
     word_features,
 )
+from guardrail.judges.local.doubts import Revoked, Rival, backed_elsewhere, revoked, rivals_of, taken_back
 from guardrail.judges.local.reader import Reworded, WindowReader, reworded
 from guardrail.judges.local.search import (
     Candidates,
@@ -36,6 +37,7 @@ from guardrail.judges.local.search import (
     load_rarity,
     mentioned,
     view_of,
+    window_around,
     windows_of,
 )
 from guardrail.judges.local.settings import LocalJudgeSettings
@@ -71,6 +73,7 @@ _YES_OR_NO: Final = re.compile(  # "False: it takes an hour" answers it
 _AUXILIARY: Final = re.compile(r"\A\W*(?:is it true that|is|are|do|does|did|was|were)\s+", re.IGNORECASE)
 _MOST_TOPICS: Final = 3  # that documents are said to be silent on
 _SPOKEN_OF: Final = 0.7  # support of a text's saying something about a topic
+_HOLDS: Final = 0.55  # support by one of two contexts that disagree
 _NONE: Final = "verifier: too little time was left"
 
 Pressed = Callable[[], int]
@@ -82,7 +85,8 @@ _READS_NOTHING: Final = 2
 @dataclass(frozen=True, slots=True)
 class Examination:
     """Everything found out about one claim. ``features`` are those of words and figures and, where the
-    verifier has read, of what it ``read``. ``left_out`` says what there was no time to read."""
+    verifier has read, of what it ``read``. ``left_out`` says what there was no time to read, ``rival`` that
+    another context has another value, ``revoked`` that the document takes back what backs the claim."""
 
     view: ClaimView
     found: Candidates
@@ -90,6 +94,8 @@ class Examination:
     features: dict[str, float]
     read: Sequence[Read]
     left_out: str | None = None
+    rival: Rival | None = None
+    revoked: Revoked | None = None
 
 
 class ClaimChecker:
@@ -213,6 +219,8 @@ class ClaimChecker:
                 fit.lines,
                 evidence,
                 start,
+                examined.rival,
+                examined.revoked,
             ),
             () if examined.left_out is None else (examined.left_out,),
         )
@@ -244,16 +252,28 @@ class ClaimChecker:
         found = find_candidates(evidence.layout, view, _SENTENCES, cited=_cited(claim, evidence))
         if not found.sentences:
             return None
-        near = [match.number for match in found.sentences[:_NEAR]]
+        gone = taken_back(view, found, evidence)
+        matches = [match for match in found.sentences if match.number not in gone] or found.sentences
+        near = [match.number for match in matches[:_NEAR]]
         figures = check_figures(view.text, source, near, question, claim.lead_in, stopped)
+        rival = None
+        if reader is not None and pressure == 0:
+            for rival in backed_elsewhere(view, figures, source, evidence):
+                own, text = rival.check, view.text
+                if own.sentence is not None and self._holds(text, own.sentence, evidence, reader, stopped):
+                    figures = tuple(own if each.figure == own.figure else each for each in figures)
+                    break
+            else:
+                rival = None
         features = word_features(view, found, figures)
+        lost = revoked(view, figures, found, source, evidence)
         if reader is None:
-            return Examination(view, found, figures, features, ())
+            return Examination(view, found, figures, features, (), revoked=lost)
         words = reworded(view.text, figures, claim.lead_in, question)
-        windows = windows_of(view, evidence, found.sentences)
+        windows = windows_of(view, evidence, matches, gone)
         if pressure >= _READS_NOTHING:
             left_out = _NONE if reader.readable(words, windows) else None
-            return Examination(view, found, figures, features, (), left_out)
+            return Examination(view, found, figures, features, (), left_out, revoked=lost)
         read: list[Read] = []
         settled = False
         for each in reader.reads(words, windows, stopped):
@@ -262,7 +282,7 @@ class ClaimChecker:
             if settled or pressure == _READS_ONE:
                 break
         if not read:
-            return Examination(view, found, figures, features, ())
+            return Examination(view, found, figures, features, (), revoked=lost)
         features |= read_features(read)
         left_out = (
             _FEWER if pressure == _READS_ONE and not settled and reader.readable(words, windows) else None
@@ -272,7 +292,24 @@ class ClaimChecker:
             left_out = _WHOLE
         elif facts:
             features |= self._least_of(facts, features, read, reader, stopped)
-        return Examination(view, found, figures, features, read, left_out)
+        if rival is None and pressure == 0:
+            rivals = rivals_of(view, figures, found, source, evidence)
+            said = ((each, each.said_of(view.text)) for each in rivals)
+            held = (r for r, text in said if self._holds(text, r.sentence, evidence, reader, stopped))
+            rival = next(held, None)
+        return Examination(view, found, figures, features, read, left_out, rival, lost)
+
+    def _holds(
+        self,
+        text: str,
+        number: int,
+        evidence: EvidenceIndex,
+        reader: WindowReader,
+        stopped: Callable[[], bool],
+    ) -> bool:
+        """Whether the verifier finds a text supported by a sentence and its neighbours."""
+        window = iter([window_around(evidence, number)])
+        return any(r.reading.support >= _HOLDS for r in reader.reads(Reworded(text, ()), window, stopped))
 
     def _open_facts(self, view: ClaimView, known: str, features: Mapping[str, float]) -> list[Reworded]:
         """The facts of a claim of several that is supported, unless it surely is: those are worth a reading

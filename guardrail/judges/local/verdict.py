@@ -22,6 +22,7 @@ from guardrail.figures import Figure, FigureCheck, State
 from guardrail.figures.agreement import is_plain
 from guardrail.figures.equations import shown
 from guardrail.judges.local.combiner import Lines, Probabilities, Read, best_of
+from guardrail.judges.local.doubts import Revoked, Rival
 from guardrail.judges.local.reader import unsupported_spans
 from guardrail.judges.local.search import Candidates, ClaimView
 from guardrail.verdicts import HALF_CHECKED, Judgement, spans_within
@@ -57,6 +58,8 @@ class Examined:
     evidence: EvidenceIndex
     start: int = 0
     """Of what is examined, in the claim's text."""
+    rival: Rival | None = None
+    revoked: Revoked | None = None
 
     def quote(self, number: int) -> Evidence:
         """A sentence of the contexts."""
@@ -173,7 +176,12 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         support = min(support, max(0.0, lines.supported - _BELOW))
     if _denied_otherwise(examined):
         support = min(support, max(0.0, lines.supported - _BELOW))
+    if examined.revoked is not None:
+        support = min(support, max(0.0, lines.partially - _BELOW))
     verdict = _verdict(told, lines, support, conflict)
+    rival = examined.rival if conflict is None else None
+    if verdict is Verdict.CONTRADICTED and rival is not None:
+        verdict = Verdict.PARTIALLY_SUPPORTED  # one context contradicts it, and another one supports it
     if verdict is Verdict.PARTIALLY_SUPPORTED and not examined.found.shared:
         verdict = Verdict.UNSUPPORTED  # no part of it is what a source says
     if verdict is Verdict.UNSUPPORTED:  # what was asked is not backed by being said again
@@ -186,6 +194,7 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         support,
         judge,
         _proof(examined, verdict, conflict),
+        _disagreeing(examined, rival),
         reasoning=_reason(examined, verdict, conflict, absent, unsure, spans),
         degraded_from=degraded,
         unsupported_spans=tuple((start + examined.start, end + examined.start) for start, end in spans),
@@ -196,10 +205,18 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
                 (Finding.FIGURE_CONFLICT, conflict is not None),
                 (Finding.FIGURE_ABSENT, bool(absent)),
                 (Finding.FIGURE_AMBIGUOUS, bool(unsure)),
+                (Finding.CONTEXTS_DISAGREE, rival is not None),
             )
             if there
         ),
     )
+
+
+def _disagreeing(examined: Examined, rival: Rival | None) -> tuple[str, ...]:
+    """The ids of the contexts that disagree: first that of the claim's value."""
+    if rival is None or rival.check.sentence is None:
+        return ()
+    return tuple(examined.quote(number).context_id for number in (rival.check.sentence, rival.sentence))
 
 
 def _denied_otherwise(examined: Examined) -> bool:
@@ -256,6 +273,9 @@ def _proof(examined: Examined, verdict: Verdict, conflict: FigureCheck | None) -
 def _deciding(examined: Examined, verdict: Verdict, conflict: FigureCheck | None) -> Iterator[int]:
     if conflict is not None and conflict.sentence is not None:
         yield conflict.sentence
+    elif examined.rival is not None and examined.rival.check.sentence is not None:
+        yield examined.rival.check.sentence
+        yield examined.rival.sentence
     yield _best_sentence(examined, verdict)
     for check in examined.figures:
         if check.state is State.FOUND and check.sentence is not None and verdict is Verdict.SUPPORTED:
@@ -324,15 +344,16 @@ def _reason(
     if verdict is Verdict.CONTRADICTED and _says_otherwise(examined):
         quote = examined.quote(_best_sentence(examined, verdict)).quote
         return f"The source says otherwise: '{_shortened(quote)}'"
+    if verdict is not Verdict.CONTRADICTED and (doubt := _doubted(examined)):
+        return doubt
     if absent:
         quoted = list(dict.fromkeys(_quoted(check.figure) for check in absent))[:2]
         return f"{' and '.join(quoted)} {'stands' if len(quoted) == 1 else 'stand'} in no source."
     if verdict is Verdict.CONTRADICTED:
         return "The sources say otherwise."
-    for check in unsure:
-        if check.source is not None:
-            claimed, given = _quoted(check.figure), _quoted(check.source)
-            return f"Not sure that {claimed} is the source's {given}: it depends on what a separator means."
+    if unsure and unsure[0].source is not None:
+        claimed, given = _quoted(unsure[0].figure), _quoted(unsure[0].source)
+        return f"Not sure that {claimed} is the source's {given}: it depends on what a separator means."
     if verdict is not Verdict.SUPPORTED and _may_say_otherwise(examined):
         number = _best_sentence(examined, Verdict.CONTRADICTED)
         quote = _shortened(examined.quote(number).quote)
@@ -351,6 +372,15 @@ def _reason(
     if verdict is Verdict.PARTIALLY_SUPPORTED:
         return f"The sources say part of it{'; they do not say ' + missing if missing else ''}."
     return f"The sources do not say {missing or 'it'}."
+
+
+def _doubted(examined: Examined) -> str:
+    """Why what a sentence says doesn't count, or not alone; empty where it does."""
+    rival, lost = examined.rival, examined.revoked
+    if rival is not None and rival.check.source is not None:
+        (one, other), own = _disagreeing(examined, rival), _quoted(rival.check.source)
+        return f"The contexts disagree: '{one}' says {own}, '{other}' says {_quoted(rival.figure)}."
+    return "" if lost is None else f"{lost.how}: '{_shortened(examined.quote(lost.sentence).quote)}'"
 
 
 def _coverage(examined: Examined, number: int) -> float:
