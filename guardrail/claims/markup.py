@@ -50,22 +50,6 @@ _OVERLAID: Final = re.compile(
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 HIDING_TAGS: Final = frozenset("s del strike dialog template noscript script style title datalist".split())  # noqa: SIM905
 """Elements that are shown struck or not at all."""
-_ATTRIBUTE: Final = re.compile(r"""([^\s"'=<>/]++)(?:\s{0,4}=\s{0,4}("[^"]*+"|'[^']*+'|[^\s"']++))?""")
-_HIDING: Final = {
-    "hidden": re.compile(""),
-    "class": re.compile(
-        r"(?<![\w:-])(?:hidden|sr-only|visually-?hidden|screen-reader-text|d-none)(?![\w-])", re.IGNORECASE
-    ),
-    "style": re.compile(
-        r"(?<![\w-])(?:display\s{0,4}:\s{0,4}none|visibility\s{0,4}:\s{0,4}(?:hidden|collapse)"
-        r"|(?:opacity|font-size|(?:max-)?(?:width|height))\s{0,4}:\s{0,4}0(?:\.0{1,4})?(?:px|r?em|pt|%)?(?![\w.%])"
-        r"|(?:left|right|top|text-indent|margin-left)\s{0,4}:\s{0,4}-\d{3,}"
-        r"|clip(?:-path)?\s{0,4}:\s{0,4}(?:rect\(\s{0,4}[01]|inset\(\s{0,4}(?:50|100)%)"
-        r"|color\s{0,4}:\s{0,4}transparent)"
-        r"|\A(?!.{0,500}background).{0,500}?(?<![\w-])color\s{0,4}:\s{0,4}(?:white|#fff(?:fff)?)\b",
-        re.IGNORECASE | re.DOTALL,
-    ),
-}
 # Comments, elements that are shown struck, folded up or not at all, and attributes that may hide.
 _HIDES: Final = re.compile(
     r"<!--[^<>\w]{0,2000}+[\w<]"
@@ -97,14 +81,6 @@ _looks: Final[dict[str, str]] = json.loads(
 _DIGITS: Final = _looks.pop("digits")
 _POSING_DIGIT: Final = re.compile(rf"[0-9$€£¥][.,]?[{_DIGITS}]|[{_DIGITS}][.,]?[0-9]")
 _LOOKALIKES: Final = {letter: script for script, letters in _looks.items() for letter in letters}
-
-
-def hides(attributes: str) -> bool:
-    """Whether an element with these attributes isn't shown: hidden, without a size, off the page, white."""
-    return any(
-        name.lower() in _HIDING and _HIDING[name.lower()].search(value) is not None
-        for name, value in _ATTRIBUTE.findall(attributes)
-    )
 
 
 def misleading(text: str) -> tuple[Span, ...]:

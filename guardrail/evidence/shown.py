@@ -22,7 +22,6 @@ from guardrail.claims.markup import (
     ODD_SPACES,
     PLAIN_CHARS,
     TAGS,
-    hides,
     joins,
 )
 from guardrail.events import Span
@@ -51,6 +50,22 @@ _SIGN: Final = re.compile(
     """,
     re.VERBOSE,
 )
+_ATTRIBUTE: Final = re.compile(r"""([^\s"'=<>/]++)(?:\s{0,4}=\s{0,4}("[^"]*+"|'[^']*+'|[^\s"']++))?""")
+_HIDING: Final = {
+    "hidden": re.compile(""),
+    "class": re.compile(
+        r"(?<![\w:-])(?:hidden|sr-only|visually-?hidden|screen-reader-text|d-none)(?![\w-])", re.IGNORECASE
+    ),
+    "style": re.compile(
+        r"(?<![\w-])(?:display\s{0,4}:\s{0,4}none|visibility\s{0,4}:\s{0,4}(?:hidden|collapse)"
+        r"|(?:opacity|font-size|(?:max-)?(?:width|height))\s{0,4}:\s{0,4}0(?:\.0{1,4})?(?:px|r?em|pt|%)?(?![\w.%])"
+        r"|(?:left|right|top|text-indent|margin-left)\s{0,4}:\s{0,4}-\d{3,}"
+        r"|clip(?:-path)?\s{0,4}:\s{0,4}(?:rect\(\s{0,4}[01]|inset\(\s{0,4}(?:50|100)%)"
+        r"|color\s{0,4}:\s{0,4}transparent)"
+        r"|\A(?!.{0,500}background).{0,500}?(?<![\w-])color\s{0,4}:\s{0,4}(?:white|#fff(?:fff)?)\b",
+        re.IGNORECASE | re.DOTALL,
+    ),
+}
 _VOID: Final = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
 _RAISED: Final = re.compile(
     r"<sup[^<>]{0,100}>\s{0,4}(\[?\d{1,2}(?:[,;] ?\d{1,2}){0,8}\]?)\s{0,4}</sup\s{0,4}>", re.IGNORECASE
@@ -182,7 +197,7 @@ def _tag(raw: str, match: re.Match[str], unclosed: set[str], fences: list[int]) 
     itself, which is not a tag. What nothing closes hides all that follows, save in code.
     """
     name, end = match["name"].lower(), match.end()
-    hidden = name in HIDING_TAGS or hides(match["attributes"] or "")
+    hidden = name in HIDING_TAGS or _hides(match["attributes"] or "")
     if name not in TAGS and not hidden:
         return None, end
     if hidden and not match["close"] and name not in _VOID:
@@ -202,6 +217,14 @@ def _in_code(raw: str, at: int, fences: list[int]) -> bool:
     """Whether something stands within code, in a line or between ``fences``, which shows it."""
     line = raw[max(0, at - _CODE_REACH) : at].rpartition("\n")[2]
     return line.count("`") % 2 == 1 or bisect_right(fences, at) % 2 == 1
+
+
+def _hides(attributes: str) -> bool:
+    """Whether an element with these attributes isn't shown: hidden, without a size, off the page, white."""
+    return any(
+        name.lower() in _HIDING and _HIDING[name.lower()].search(value) is not None
+        for name, value in _ATTRIBUTE.findall(attributes)
+    )
 
 
 def _closing(raw: str, at: int, name: str) -> int | None:

@@ -23,7 +23,7 @@ from guardrail.figures.agreement import (
 )
 from guardrail.figures.arithmetic import Cues, derived
 from guardrail.figures.model import Bound, Figure, Kind
-from guardrail.figures.numbers import MAY_BE_EITHER, Separators, separators_of
+from guardrail.figures.numbers import COMMAS, MAY_BE_EITHER, Separators, separators_of
 from guardrail.figures.opening import opening_hours
 from guardrail.figures.pairing import exchanged
 from guardrail.figures.reading import find_figures
@@ -190,9 +190,8 @@ def _separators(text: str, lead_in: str, source: FigureSource) -> Separators | N
     if not MAY_BE_EITHER.search(text):
         return None
     shown = separators_of(f"{lead_in}\n{text}")
-    if not shown & Separators.COMMA and any(s & Separators.COMMA_PARTS for s in source.separators.values()):
-        return shown | Separators.COMMA
-    return shown
+    silent = shown.isdisjoint(COMMAS)
+    return shown | COMMAS if silent and any((",", False) in s for s in source.separators.values()) else shown
 
 
 def _with_hours(

@@ -7,8 +7,6 @@ Digits past the fortieth are left out: nobody compares them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from enum import IntFlag
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -58,68 +56,49 @@ class Amount(NamedTuple):
         return self._replace(values=values, step=self.step * factor, next=after, scaled=True)
 
 
-class Separators(IntFlag):
-    """What the commas and points within the numerals of a text are seen to do: group digits, or part off
-    decimals."""
-
-    COMMA_GROUPS = 1
-    COMMA_PARTS = 2
-    POINT_GROUPS = 4
-    POINT_PARTS = 8
-    COMMA = COMMA_GROUPS | COMMA_PARTS
-    POINT = POINT_GROUPS | POINT_PARTS
-    NONE = 0
-
-
+Separators = frozenset[tuple[str, bool]]
+"""The commas and points within the numerals of a text, each with whether it groups digits, or parts off
+decimals, as far as the text shows it; one may do both."""
+COMMAS: Final[Separators] = frozenset({(",", True), (",", False)})
+MAY_BE_EITHER: Final = re.compile(r"\d[.,]\d{3}(?!\d)")
+"""What a numeral has whose separator may do either."""
 _MOST_SHOWN: Final = 2_000  # numerals of a text that are looked at
 _SEPARATED: Final = re.compile(r"(?<![\w.,'’])\d++(?:[.,]\d++)++")
 _MEASURE: Final = re.compile(r"[ \u00a0\u202f]?([%€£$]|[^\W\d_]{1,12})")
 _EITHER: Final = re.compile(r"([1-9]\d{0,2})([.,])(\d{3})")
 _GROUPED: Final = re.compile(r"\d{1,3}(?:([.,])\d{3})++(?:(?!\1)([.,])\d++)?")
 _ENGLISH: Final = re.compile(r"\b(?:the|is|are|of|and|for|with|you)\b", re.IGNORECASE)
-_DECIMAL_COMMAS: Final = re.compile(
-    r"\b(?:und|der|das|ist|les|des|est|une|del|los|una|che|della|het|een|och|att|não|uma|jest)\b",
+_HAS_DECIMAL_COMMAS: Final = re.compile(
+    r"\b(?:und|der|das|ist|sind|wird|ein|eine|les|des|est|sont|une|avec"
+    r"|del|los|una|che|della|het|een|och|att|não|uma|jest)\b",
     re.IGNORECASE,
 )
 _AFTER_DECIMALS: Final = tables.PERCENT_WORDS | MAGNITUDES.keys()
-_ROLES: Final = {
-    (",", True): Separators.COMMA_GROUPS, (",", False): Separators.COMMA_PARTS,
-    (".", True): Separators.POINT_GROUPS, (".", False): Separators.POINT_PARTS,
-}  # fmt: skip
-
-MAY_BE_EITHER: Final = re.compile(r"\d[.,]\d{3}(?!\d)")
-"""What a numeral has whose separator may group digits or part off decimals."""
 
 
 def separators_of(text: str) -> Separators:
-    """What a text shows of its separators; where that is nothing of commas and it is in a language that has
-    decimal commas, they may do both. Linear."""
-    shown = Separators.NONE
-    for numeral in islice(_SEPARATED.finditer(text), _MOST_SHOWN):
-        for sign, groups in _roles(text, numeral):
-            shown |= _ROLES[sign, groups]
-    if not shown & Separators.COMMA and _DECIMAL_COMMAS.search(text) and not _ENGLISH.search(text):
-        shown |= Separators.COMMA
-    return shown
+    """What a text shows of its separators; its commas may do both where it shows nothing of them and is in a
+    language that has decimal commas. Linear."""
+    numerals = islice(_SEPARATED.finditer(text), _MOST_SHOWN)
+    shown = frozenset(role for numeral in numerals for role in _roles(text, numeral))
+    foreign = _HAS_DECIMAL_COMMAS.search(text) and not _ENGLISH.search(text)
+    return shown | COMMAS if foreign and shown.isdisjoint(COMMAS) else shown
 
 
-def _roles(text: str, numeral: re.Match[str]) -> Iterator[tuple[str, bool]]:
+def _roles(text: str, numeral: re.Match[str]) -> list[tuple[str, bool]]:
     """The separators of a numeral that plainly group digits, or don't. One decimal or two count where they
     are measured: "12,5 mg" shows something, "chapters 2,3" nothing."""
     digits = numeral[0]
     sign = "," if "," in digits else "."
     whole, _, decimals = digits.partition(sign)
     if (grouped := _GROUPED.fullmatch(digits)) is not None:
-        if grouped[2] or digits.count(grouped[1]) > 1:
-            yield grouped[1], True
-        if grouped[2]:
-            yield grouped[2], False
-    elif whole.isdecimal() and decimals.isdecimal():
-        measure = _MEASURE.match(text, numeral.end())
-        said = measure[1] if measure else ""
-        measured = said == "%" or said in SIGNS or said.casefold() in CURRENCY_WORDS or find_unit(said)
-        if whole == "0" or (len(decimals) <= 2 and (measured or text[: numeral.start()][-1:] in SIGNS)):
-            yield sign, False
+        parted = [(grouped[2], False)] if grouped[2] else []
+        return [(grouped[1], True), *parted] if parted or digits.count(grouped[1]) > 1 else []
+    after = _MEASURE.match(text, numeral.end())
+    said = after[1] if after else ""
+    measured = text[: numeral.start()][-1:] in SIGNS or said == "%" or said in SIGNS or find_unit(said)
+    plain = whole == "0" or (len(decimals) <= 2 and (measured or said.casefold() in CURRENCY_WORDS))
+    return [(sign, False)] if plain and whole.isdecimal() and decimals.isdecimal() else []
 
 
 def settled(tokens: list[Token], shown: Separators) -> list[Token]:
@@ -129,19 +108,20 @@ def settled(tokens: list[Token], shown: Separators) -> list[Token]:
     may do either until the text shows what it does, and "2.500" even then: hardly anybody writes 2.5 so.
     """
     found = list(tokens)
-    commas, points = shown & Separators.COMMA, shown & Separators.POINT
+    commas = {groups for sign, groups in shown if sign == ","}
+    points = {groups for sign, groups in shown if sign == "."}
     for i, token in enumerate(tokens):
         match = _EITHER.fullmatch(token.text) if token.kind is Tok.NUMBER else None
         if match is None:
             continue
         whole, sign, part = match.groups()
         if sign == ",":
-            groups = not commas & Separators.COMMA_PARTS or (i > 0 and tokens[i - 1].text in ("$", "£"))
-            parts = commas == Separators.COMMA_PARTS and not points & Separators.POINT_PARTS
+            groups = False not in commas or (i > 0 and tokens[i - 1].text in ("$", "£"))
+            parts = commas == {False} and False not in points
         else:
-            groups = points == Separators.POINT_GROUPS or (commas == Separators.COMMA_PARTS and not points)
-            parts = points == Separators.POINT_PARTS and not commas & Separators.COMMA_PARTS
-            parts = (parts and not part.endswith("00")) or tokens[i + 1].low in _AFTER_DECIMALS
+            groups = points == {True} or (commas == {False} and not points)
+            parts = points == {False} and False not in commas and not part.endswith("00")
+            parts = parts or tokens[i + 1].low in _AFTER_DECIMALS
         if groups or parts:
             found[i] = token._replace(text=whole + part if groups else f"0{whole}.{part}")
     return found

@@ -14,7 +14,7 @@ from guardrail.claims.detector import DENYING_LABEL, fold
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import words
 from guardrail.figures import Figure, FigureCheck, FigureSource, Kind, State
-from guardrail.figures.agreement import compatible, of_a_sort
+from guardrail.figures.agreement import agrees, compatible, of_a_sort
 from guardrail.judges.local.search import Candidates, ClaimView
 
 _MOST_FIGURES: Final = 8  # of a claim
@@ -67,6 +67,7 @@ def rivals_of(
             if contexts[match.number] == home or not match.terms - inside or len(sentence.figures) > _MANY:
                 continue
             others = [f for f in sentence.figures if _is_other(check, f)]
+            others = [f for f in others if not any(agrees(each.figure, f) for each in checks)]
             missing = said.keys() - _around(evidence, match.number)
             unsaid = sum(said[term] for term in missing)
             if not others or missing & names or unsaid > _MISSING * sum(said.values()):
