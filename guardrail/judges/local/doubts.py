@@ -148,6 +148,7 @@ _DENIES: Final = re.compile(
     r"|(?:that|this|it)(?:['’]s| is)(?: not|n['’]t| in) ?(?:correct|right|true|accurate|quite|the case))",
     re.IGNORECASE,
 )
+_MAY_BE_LABEL: Final = re.compile(r"[^:–—]{1,40}+[:–—]\s")
 _NEGATES: Final = re.compile(r"\b(?:not|no|never)\b|n['’]t\b", re.IGNORECASE)
 _FALSE: Final = re.compile(
     r"\b(?:false|wrong|incorrect|untrue|myths?|misconceptions?|rumou?rs?)\b", re.IGNORECASE
@@ -233,28 +234,40 @@ def _all_revoked(
 
 
 def _taken_back(claim: str, number: int, evidence: EvidenceIndex, own: Figure | None) -> TakenBack | None:
-    """How a sentence, or its part with a figure, is taken back, if it is."""
+    """How a sentence, or its part with a figure, is taken back, if it is; not for a claim that says so."""
     sentences = evidence.layout.sentences
     text = evidence.shown(sentences.context[number])
     start, end = sentences.start[number], sentences.end[number]
-    begin = text.rfind("\n", max(0, start - _REACH), start) + 1 or max(0, start - _REACH)
     said = text[start:end]
-    if _FALSE.search(claim) or bool(_NEGATES.search(claim)) is not bool(_NEGATES.search(said)):
+    if _MAY_BE_LABEL.match(said) and DENYING_LABEL.match(fold(said).lstrip(" *_#>-•\"'")):
+        how = TakenBack.FALSE
+    elif _is_past(said, own) and not _THEN.search(claim):
+        how = TakenBack.PAST
+    elif _is_denied(text, start, end) and not _NEGATES.search(said):
+        how = TakenBack.DENIED
+    else:
         return None
-    if DENYING_LABEL.match(fold(said).lstrip(" *_#>-•\"'")):
-        return TakenBack.FALSE
-    if (ended := _ENDED.search(said)) is not None and not _THEN.search(claim):
-        turn = _NOW.search(said, ended.end())
-        past = said[: turn.start()] if turn else said
-        within = turn is None if own is None else own.start < len(past)
-        if within and (ended["label"] or _WAS.search(past)):
-            return TakenBack.PAST
-    label = _LABEL.match(text, begin)
-    after = text.find("\n", end)
-    if label is None or after < 0 or _NEGATES.search(said):
-        return None
+    denies = bool(_NEGATES.search(claim)) is not bool(_NEGATES.search(said))
+    return None if denies or _FALSE.search(claim) else how
+
+
+def _is_past(said: str, own: Figure | None) -> bool:
+    """Whether a sentence, or its part with a figure, says what was so until then."""
+    ended = _ENDED.search(said)
+    if ended is None:
+        return False
+    turn = _NOW.search(said, ended.end())
+    past = said[: turn.start()] if turn else said
+    within = turn is None if own is None else own.start < len(past)
+    return within and bool(ended["label"] or _WAS.search(past))
+
+
+def _is_denied(text: str, start: int, end: int) -> bool:
+    """Whether the next speaker denies what is said in the line of a sentence."""
+    begin = text.rfind("\n", max(0, start - _REACH), start) + 1 or max(0, start - _REACH)
+    label, after = _LABEL.match(text, begin), text.find("\n", end, end + _REACH)
+    if label is None or after < 0:
+        return False
     reply = text[after : after + _REACH].lstrip()
     answered = _LABEL.match(reply)
-    if answered and answered[1] != label[1] and _DENIES.match(reply, answered.end()):
-        return TakenBack.DENIED
-    return None
+    return bool(answered and answered[1] != label[1] and _DENIES.match(reply, answered.end()))
