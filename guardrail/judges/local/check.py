@@ -253,12 +253,12 @@ class ClaimChecker:
         if not found.sentences:
             return None
         gone = taken_back(view, found, evidence)
-        matches = [match for match in found.sentences if match.number not in gone] or found.sentences
+        matches = tuple(m for m in found.sentences if m.number not in gone) or found.sentences
         near = [match.number for match in matches[:_NEAR]]
         figures = check_figures(view.text, source, near, question, claim.lead_in, stopped)
         rival = None
         if reader is not None and pressure == 0:
-            for rival in backed_elsewhere(view, figures, source, evidence):
+            for rival in backed_elsewhere(view, figures, source, evidence, gone):
                 own, text = rival.check, view.text
                 if own.sentence is not None and self._holds(text, own.sentence, evidence, reader, stopped):
                     figures = tuple(own if each.figure == own.figure else each for each in figures)
@@ -293,7 +293,7 @@ class ClaimChecker:
         elif facts:
             features |= self._least_of(facts, features, read, reader, stopped)
         if rival is None and pressure == 0:
-            rivals = rivals_of(view, figures, found, source, evidence)
+            rivals = rivals_of(view, figures, replace(found, sentences=matches), source, evidence)
             said = ((each, each.said_of(view.text)) for each in rivals)
             held = (r for r, text in said if self._holds(text, r.sentence, evidence, reader, stopped))
             rival = next(held, None)

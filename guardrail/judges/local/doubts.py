@@ -5,6 +5,7 @@ thing, or the document takes it back.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -15,9 +16,11 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import words
 from guardrail.figures import Figure, FigureCheck, FigureSource, Kind, State
 from guardrail.figures.agreement import agrees, compatible, of_a_sort
-from guardrail.judges.local.search import Candidates, ClaimView
+from guardrail.judges.local.search import PRONOUNS, Candidates, ClaimView
 
 _MOST_FIGURES: Final = 8  # of a claim
+_LEAST: Final = 2  # contexts that can disagree
+_OPENING: Final = 2  # words within which a claim's subject is a pronoun, if it is one
 _MANY: Final = 12  # figures of a sentence; one of more is a list, whose values are of several things
 _BESIDE: Final = 2  # sentences around one that tell what it is of
 _HOLDING: Final = 2  # sentences with a claim's figure, beside one with another, that are looked at
@@ -52,16 +55,15 @@ def rivals_of(
     the claim's value are around the other one.
     """
     contexts = evidence.layout.sentences.context
-    backed = (
-        [check for check in checks[:_MOST_FIGURES] if _decides(check)] if len(evidence.contexts) > 1 else []
-    )
-    for check in backed:
+    names = _names(view.text)
+    comparable = len(evidence.contexts) >= _LEAST and _is_told(view.text)
+    for check in filter(_decides, checks[:_MOST_FIGURES]) if comparable else ():
         figure, home = check.figure, contexts[check.sentence or 0]
         inside = {term for at, term, _ in words(view.text) if figure.start <= at < figure.end}
-        said = {
-            t: view.content[t] for t in _around(evidence, check.sentence or 0) & view.content.keys() - inside
-        }
-        names = {term for at, term, _ in words(view.text) if _names(view.text, at)}
+        near = _around(evidence, check.sentence or 0)
+        said = {term: view.content[term] for term in near & view.content.keys() - inside}
+        if any(term in found.present and not _stands_in(evidence, term, home) for term in names - inside):
+            continue  # it is of something else, wherever that has it
         for match in found.sentences:
             sentence = source.sentence(match.number)
             if contexts[match.number] == home or not match.terms - inside or len(sentence.figures) > _MANY:
@@ -80,13 +82,17 @@ def rivals_of(
 
 
 def backed_elsewhere(
-    view: ClaimView, checks: Sequence[FigureCheck], source: FigureSource, evidence: EvidenceIndex
+    view: ClaimView,
+    checks: Sequence[FigureCheck],
+    source: FigureSource,
+    evidence: EvidenceIndex,
+    gone: frozenset[int],
 ) -> Iterator[Rival]:
     """The figures of a claim with which one context is at odds and that another context has, where the names
-    of the claim stand, too."""
+    of the claim stand, too, in sentences other than ``gone``."""
     contexts = evidence.layout.sentences.context
-    names = {term for at, term, _ in words(view.text) if _names(view.text, at)}
-    for check in checks[:_MOST_FIGURES]:
+    names = _names(view.text)
+    for check in checks[:_MOST_FIGURES] if _is_told(view.text) else ():
         if check.state is not State.CONFLICT or check.sentence is None or check.source is None:
             continue
         inside = {term for at, term, _ in words(view.text) if check.figure.start <= at < check.figure.end}
@@ -95,7 +101,7 @@ def backed_elsewhere(
             continue
         for number in holding[:_HOLDING]:
             own = source.backing(check.figure, number)
-            if own is not None and names - inside <= _around(evidence, number):
+            if own is not None and number not in gone and names - inside <= _around(evidence, number):
                 backed = replace(check, state=State.FOUND, sentence=number, source=own)
                 yield Rival(backed, check.sentence, check.source)
 
@@ -121,9 +127,23 @@ def _has(source: FigureSource, figure: Figure, context: int, contexts: Sequence[
     return any(source.backing(figure, number) is not None for number in holding)
 
 
-def _names(text: str, at: int) -> bool:
-    """Whether the word at a place names something: it has a capital or a digit."""
-    return text[at].isdigit() or (at > 0 and text[at].isupper())
+def _names(text: str) -> set[int]:
+    """The words of a claim that name something: with a capital or a digit."""
+    return {term for at, term, _ in words(text) if text[at].isdigit() or (at > 0 and text[at].isupper())}
+
+
+def _is_told(text: str) -> bool:
+    """Whether a claim itself says what it is of: no pronoun stands for that."""
+    return all(term not in PRONOUNS for _, term, _ in words(text)[:_OPENING])
+
+
+def _stands_in(evidence: EvidenceIndex, term: int, context: int) -> bool:
+    """Whether a context has a word."""
+    layout = evidence.layout
+    first, last = layout.context_first[context : context + 2]
+    positions = layout.positions(term)
+    at = bisect_left(positions, first)
+    return at < len(positions) and positions[at] < last
 
 
 def _around(evidence: EvidenceIndex, number: int) -> frozenset[int]:

@@ -68,6 +68,16 @@ def test_both_sides_of_a_disagreement_are_named(
 @pytest.mark.parametrize(
     ("claim", "contexts"),
     [
+        ("It seats 40.", ("The Heron is a launch. It seats 40.", "The Osprey is a launch. It seats 55.")),
+        (
+            "The Osprey seats 40.",
+            ("The Heron is a launch. It seats 40.", "The Osprey is a launch. It seats 55."),
+        ),
+        ("The Heron seats 40.", ("The Heron seats 40.", "Myth: The Heron seats 60.")),
+        (
+            "The oven runs at 180 to 220 °C.",
+            ("The oven runs at 180 °C or more.", "The oven runs at 220 °C or less."),
+        ),
         (
             "The Lyra plan costs £27 a month.",
             ("The Vega plan costs £18 a month.", "The Lyra plan costs £27 a month."),
