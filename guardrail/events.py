@@ -133,12 +133,18 @@ class Finding(StrEnum):
     """A figure in the claim is in no source and doesn't follow from the sources' figures by plain
     arithmetic.
     """
+    FIGURE_AMBIGUOUS = "figure_ambiguous"
+    """A figure in the claim is a source's only if a comma or point before three digits groups them, or only
+    if it begins decimals, and the texts don't show which: "2.500" and 2,500.
+    """
     LINK_ABSENT = "link_absent"
     """A link or an address that is in no source."""
     CITATION_ABSENT = "citation_absent"
     """A citation that names none of the contexts."""
     DISPLAY_MISMATCH = "display_mismatch"
     """The text looks different from what it says."""
+    CONTEXTS_DISAGREE = "contexts_disagree"
+    """Two contexts give different figures for the same thing: the claim's and another one."""
     CHECKED_IN_PART = "checked_in_part"
     """The judge had no time to read the contexts for the claim, and only compared words and figures."""
 
@@ -383,9 +389,11 @@ class ClaimVerdict(OutputEvent):
         default=(),
         description="Exact findings, each at most once. figure_conflict: a source gives another "
         "figure for the same thing. figure_absent: a figure in the claim is in no source "
-        "and doesn't follow from the sources' figures by plain arithmetic. link_absent: a "
+        "and doesn't follow from the sources' figures by plain arithmetic. figure_ambiguous: whether "
+        "a figure is a source's depends on what a comma or point does. link_absent: a "
         "link or an address is in no source. citation_absent: a citation names none of "
         "the contexts. display_mismatch: the text looks different from what it says. "
+        "contexts_disagree: another context has another figure for the same thing. "
         "checked_in_part: the judge had no time to read the contexts for the claim.",
     )
     evidence: tuple[Evidence, ...] = Field(default=(), description="What the verdict is based on.")
@@ -401,7 +409,9 @@ class ClaimVerdict(OutputEvent):
         "did not say.",
     )
     conflicting_contexts: tuple[str, ...] = Field(
-        default=(), description="Ids of contexts that contradict a claim that another context supports."
+        default=(),
+        description="Ids of contexts that contradict a claim that another context supports. Where the local "
+        "judge finds that two disagree, both: first the one that supports it.",
     )
     reasoning: str = Field(default="", description="The judge's explanation, in its own words.")
     unsupported_spans: tuple[Span, ...] = Field(

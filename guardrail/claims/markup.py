@@ -48,10 +48,12 @@ _OVERLAID: Final = re.compile(
     "[\\u0334-\\u0338\\u20d2\\u20d3\\u20d8-\\u20da\\u20dd-\\u20e0\\u20e4-\\u20e6\\u20ea\\u20eb]"
 )
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
+HIDING_TAGS: Final = frozenset("s del strike dialog template noscript script style title datalist".split())  # noqa: SIM905
+"""Elements that are shown struck or not at all."""
 # Comments, elements that are shown struck, folded up or not at all, and attributes that may hide.
 _HIDES: Final = re.compile(
     r"<!--[^<>\w]{0,2000}+[\w<]"
-    r"|<(?:s|del|strike|details|dialog|template|noscript|script|title|datalist)(?:\s[^<>]{0,2000}+)?>"
+    rf"|<(?:details|{'|'.join(sorted(HIDING_TAGS))})(?:\s[^<>]{{0,2000}}+)?>"
     r"|<[a-z][a-z0-9]{0,9}\s[^<>]{0,2000}?\b(?:style|hidden|class|color|size|opacity)\b[^<>]{0,2000}+>?"
     r"|<(?!img|t[adh]|col)[a-z][a-z0-9]{0,9}\s[^<>]{0,2000}?\b(?:width|height)\b[^<>]{0,2000}+>?",
     re.IGNORECASE,

@@ -18,7 +18,16 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from guardrail.claims.markup import ENTITY, INLINE_TAGS, INVISIBLE, ODD_SPACES, PLAIN_CHARS, TAGS, joins
+from guardrail.claims.markup import (
+    ENTITY,
+    HIDING_TAGS,
+    INLINE_TAGS,
+    INVISIBLE,
+    ODD_SPACES,
+    PLAIN_CHARS,
+    TAGS,
+    joins,
+)
 from guardrail.events import Span
 from guardrail.structure import Field, Record, Table, read_tables
 from guardrail.structure.tables import yes_or_no
@@ -26,12 +35,15 @@ from guardrail.structure.tables import yes_or_no
 _WIDE: Final = "\uff03-\uff19\uff21-\uff3a\uff41-\uff5a\uffe0-\uffe5\U0001d400-\U0001d7ff"
 # Searching for one set of characters is much faster than searching for alternatives.
 _MAY_HIDE: Final = re.compile(rf"[<&*~\\{INVISIBLE}{ODD_SPACES}{_WIDE}]")
-_MAY_STRESS: Final = re.compile(r"\b_|(?<=\d)\[\d")
+_MAY_STRESS: Final = re.compile(r"\b_|(?<=\d)\[\d|\]:[ \t]")
 _BEGINS: Final = re.compile(rf"[<&*~_\\\[{INVISIBLE}{ODD_SPACES}{_WIDE}]")
 _SIGN: Final = re.compile(
     rf"""
     (?P<comment> <!-- )
   | (?P<tag> <(?P<close>/?)(?P<name>[A-Za-z][A-Za-z0-9]{{0,9}})(?P<attributes>\s[^<>]{{0,500}}|\s?/)?> )
+  | (?P<unrendered> <[?](?!php\b|=)[^<>]{{1,2000}}>
+      | (?<![^\n])[ ]{{0,3}}\[[^\]\n]{{1,100}}\]:[ \t]{{0,4}}\S{{1,500}}[ \t]{{1,4}}
+        (?:\([^()\n]{{1,2000}}\)|"[^"\n]{{1,2000}}"|'[^'\n]{{1,2000}}')[ \t]*+(?=\n|\Z) )
   | (?P<struck> (?<!~)~~(?=[^\s~])(?:[^~\n]|~(?!~)|\n(?!\s*\n)){{1,2000}}+~~(?!~) )
   | (?P<entity> {ENTITY.pattern} )
   | (?P<escape> \\[!-'*-/:-@\[-`{{-~] )
@@ -44,17 +56,31 @@ _SIGN: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_HIDING: Final = frozenset("s del strike script style template".split())  # noqa: SIM905
-_HIDES: Final = re.compile(
-    r"(?<![\w-])hidden(?![\w-])|\bdisplay\s{0,4}:\s{0,4}none|\bvisibility\s{0,4}:\s{0,4}hidden", re.IGNORECASE
-)
-_VOID: Final = frozenset("br hr img wbr col".split())  # noqa: SIM905
+_ATTRIBUTE: Final = re.compile(r"""([^\s"'=<>/]++)(?:\s{0,4}=\s{0,4}("[^"]*+"|'[^']*+'|[^\s"']++))?""")
+_HIDING: Final = {
+    "hidden": re.compile(""),
+    "class": re.compile(
+        r"(?<![\w:-])(?:hidden|sr-only|visually-?hidden|screen-reader-text|d-none)(?![\w-])", re.IGNORECASE
+    ),
+    "style": re.compile(
+        r"(?<![\w-])(?:display\s{0,4}:\s{0,4}none|visibility\s{0,4}:\s{0,4}(?:hidden|collapse)"
+        r"|(?:opacity|font-size|(?:max-)?(?:width|height))\s{0,4}:\s{0,4}0(?:\.0{1,4})?(?:px|r?em|pt|%)?(?![\w.%])"
+        r"|(?:left|right|top|text-indent|margin-left)\s{0,4}:\s{0,4}-\d{3,}"
+        r"|clip(?:-path)?\s{0,4}:\s{0,4}(?:rect\(\s{0,4}[01]|inset\(\s{0,4}(?:50|100)%)"
+        r"|color\s{0,4}:\s{0,4}transparent)"
+        r"|\A(?!.{0,500}background).{0,500}?(?<![\w-])color\s{0,4}:\s{0,4}(?:white|#fff(?:fff)?)\b",
+        re.IGNORECASE | re.DOTALL,
+    ),
+}
+_VOID: Final = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
 _RAISED: Final = re.compile(
     r"<sup[^<>]{0,100}>\s{0,4}(\[?\d{1,2}(?:[,;] ?\d{1,2}){0,8}\]?)\s{0,4}</sup\s{0,4}>", re.IGNORECASE
 )
 _POWERS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _UNIT: Final = re.compile(r"(?:\d|(?<![^\W\d_])[^\W\d_]{1,3})\Z")
 _EMPHASIS: Final = "*_"
+_FENCE: Final = re.compile("```")
+_CODE_REACH: Final = 1_000
 _LINE_WORDS: Final = 45  # of a line that tells a record, before it goes on in another
 _LINE_BREAK: Final = re.compile(r"[\r\n]")
 _BARE: Final = re.compile(r"[*_~]{0,4}[+-]?\d[\d.,\s]*(?:[–-]\s?\d[\d.,\s]*)?[*_~]{0,4}")
@@ -246,6 +272,7 @@ def _changes(raw: str, at: int, stop: int) -> Iterator[tuple[int, int, str]]:
     Linear: a closing mark that was not found once is not searched for again.
     """
     unclosed: set[str] = set()
+    fences = [match.start() for match in _FENCE.finditer(raw)]
     while begins := _BEGINS.search(raw, at, stop):
         match = _SIGN.match(raw, begins.start(), stop)
         if match is None:
@@ -258,10 +285,11 @@ def _changes(raw: str, at: int, stop: int) -> Iterator[tuple[int, int, str]]:
             end = -1 if "<!--" in unclosed else raw.find("-->", at)
             if end < 0:
                 unclosed.add("<!--")
-                continue
-            at = end + 3
+                if _in_code(raw, start, fences):
+                    continue
+            at = end + 3 if end >= 0 else len(raw)
         elif match["name"]:
-            said, at = _tag(raw, match, unclosed)
+            said, at = _tag(raw, match, unclosed, fences)
         elif kind == "entity":
             said = "".join(map(_plain, html.unescape(match[0])))
         elif kind in ("space", "wide", "unseen"):
@@ -290,23 +318,39 @@ def _multiplies(raw: str, start: int, end: int) -> bool:
     return raw[start] == "*" and raw[start - 1 : start].isdigit() and raw[end : end + 1].isdigit()
 
 
-def _tag(raw: str, match: re.Match[str], unclosed: set[str]) -> tuple[str | None, int]:
+def _tag(raw: str, match: re.Match[str], unclosed: set[str], fences: list[int]) -> tuple[str | None, int]:
     """What is shown of a tag, with its content if that is hidden, and where to continue; None: the text
-    itself, which is not a tag.
+    itself, which is not a tag. What nothing closes hides all that follows, save in code.
     """
     name, end = match["name"].lower(), match.end()
-    if name not in TAGS and name not in _HIDING:
+    hidden = name in HIDING_TAGS or _hides(match["attributes"] or "")
+    if name not in TAGS and not hidden:
         return None, end
-    if not match["close"] and (name in _HIDING or _HIDES.search(match["attributes"] or "")):
-        behind = None if name in _VOID or name in unclosed else _closing(raw, end, name)
-        if behind is not None:
-            return "", behind
-        unclosed.add(name)
+    if hidden and not match["close"] and name not in _VOID:
+        behind = None if name in unclosed else _closing(raw, end, name)
+        if behind is None:
+            unclosed.add(name)
+        if behind is not None or not _in_code(raw, match.start(), fences):
+            return "", behind or len(raw)
     raised = _RAISED.match(raw, match.start()) if name == "sup" else None
     if raised:
         power = _UNIT.search(raw, max(0, match.start() - 4), match.start()) and raised[1].isdigit()
         return raised[1].translate(_POWERS) if power else "", raised.end()
     return "" if name in INLINE_TAGS else " ", end
+
+
+def _in_code(raw: str, at: int, fences: list[int]) -> bool:
+    """Whether something stands within code, in a line or between ``fences``, which shows it."""
+    line = raw[max(0, at - _CODE_REACH) : at].rpartition("\n")[2]
+    return line.count("`") % 2 == 1 or bisect_right(fences, at) % 2 == 1
+
+
+def _hides(attributes: str) -> bool:
+    """Whether an element with these attributes isn't shown: hidden, without a size, off the page, white."""
+    return any(
+        name.lower() in _HIDING and _HIDING[name.lower()].search(value) is not None
+        for name, value in _ATTRIBUTE.findall(attributes)
+    )
 
 
 def _closing(raw: str, at: int, name: str) -> int | None:

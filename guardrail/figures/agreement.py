@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 from datetime import date
 from typing import Final
 
@@ -17,6 +18,7 @@ _ABOUT: Final = 0.1
 _LIMIT: Final = 0.25  # how far an amount may be from a limit that it keeps: "over 3 million"
 _COUNTS: Final = frozenset({"tablet", "capsule", "pill", "drop", "puff", "spray", "time", "deg"})
 _KEYED: Final = frozenset({Kind.VERSION, Kind.IDENTIFIER, Kind.PHONE, Kind.EMAIL, Kind.URL})
+_NUMERALS: Final = re.compile(r"\d[\d.,]*+")
 _DECIMALS: Final = re.compile(r"\d\.\d+")
 _STRICT: Final = (Bound.OVER, Bound.UNDER)
 _DOSES: Final = frozenset({"mg", "µg", "ng", "ml", "IU"})
@@ -108,6 +110,16 @@ def agrees(claim: Figure, source: Figure) -> bool:
     else:
         return False
     return same_rate(claim, source) and any(_near(claim, source, a, b) for a in ours for b in theirs)
+
+
+def is_plain(claim: Figure, source: Figure) -> bool:
+    """Do two figures that agree do so whatever a separator means: a claim's in its likeliest reading, a
+    source's in each, or written as the same numeral? "2.500" is no plain 2.5, nor 2,500."""
+    if len(claim.values) < 2 > len(source.values) or Kind.TIME in (claim.kind, source.kind):
+        return True
+    if claim.unit == source.unit and _NUMERALS.findall(claim.text) == _NUMERALS.findall(source.text):
+        return True
+    return len(source.values) == 1 and agrees(replace(claim, values=claim.values[:1]), source)
 
 
 def _pounds(*figures: Figure) -> bool:

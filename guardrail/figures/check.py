@@ -23,6 +23,7 @@ from guardrail.figures.agreement import (
 )
 from guardrail.figures.arithmetic import Cues, derived
 from guardrail.figures.model import Bound, Figure, Kind
+from guardrail.figures.numbers import COMMAS, MAY_BE_EITHER, Separators, separators_of
 from guardrail.figures.opening import opening_hours
 from guardrail.figures.pairing import exchanged
 from guardrail.figures.reading import find_figures
@@ -159,7 +160,7 @@ def check_figures(
     at for the claim's own figures only. ``question``: its figures may be echoed and reckoned with;
     ``lead_in``, what the claim goes on from: reckoned with.
     """
-    claim = Sentence(claim_text)
+    claim = Sentence(claim_text, _separators(claim_text, lead_in, source))
     if not claim.figures:
         return ()
     near = list(dict.fromkeys(near))
@@ -182,6 +183,15 @@ def check_figures(
     checks = list(_with_counts(checks, source, near))
     checks = list(_with_exchanges(claim, checks, source, near))
     return tuple(_with_hours(claim, checks, source, near))
+
+
+def _separators(text: str, lead_in: str, source: FigureSource) -> Separators | None:
+    """What separators do in a claim: its commas may part off decimals, too, where those of a source do."""
+    if not MAY_BE_EITHER.search(text):
+        return None
+    shown = separators_of(f"{lead_in}\n{text}")
+    silent = shown.isdisjoint(COMMAS)
+    return shown | COMMAS if silent and any((",", False) in s for s in source.separators.values()) else shown
 
 
 def _with_hours(

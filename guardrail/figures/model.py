@@ -56,7 +56,8 @@ class Day:
 class Figure:
     """One figure: ``source[start:end] == text`` (code points), and what it means.
 
-    ``values`` holds every reading, the likeliest first ("1.500" is 1.5 or 1500), with its magnitude applied
+    ``values`` holds every reading, the likeliest first ("1.500" is 1.5 or 1500, unless the text shows which),
+    with its magnitude applied
     ("5 million" is 5000000), in ``unit`` (a name of the table of units, a currency, or None); of a TIME
     the minutes since midnight. ``upper`` ends a range, ``step`` is the size of the last place written,
     ``per`` the unit of a rate, ``noun`` what a bare number counts. ``days`` holds every reading of a DATE,

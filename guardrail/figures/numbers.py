@@ -6,6 +6,8 @@ Digits past the fortieth are left out: nobody compares them.
 
 from __future__ import annotations
 
+import re
+from itertools import islice
 from typing import Final, NamedTuple
 
 from guardrail.figures import tables
@@ -54,10 +56,81 @@ class Amount(NamedTuple):
         return self._replace(values=values, step=self.step * factor, next=after, scaled=True)
 
 
+Separators = frozenset[tuple[str, bool]]
+"""The commas and points within the numerals of a text, each with whether it groups digits, or parts off
+decimals, as far as the text shows it; one may do both."""
+COMMAS: Final[Separators] = frozenset({(",", True), (",", False)})
+MAY_BE_EITHER: Final = re.compile(r"\d[.,]\d{3}(?!\d)")
+"""What a numeral has whose separator may do either."""
+_MOST_SHOWN: Final = 2_000  # numerals of a text that are looked at
+_SEPARATED: Final = re.compile(r"(?<![\w.,'’])\d++(?:[.,]\d++)++")
+_MEASURE: Final = re.compile(r"[ \u00a0\u202f]?([%€£$]|[^\W\d_]{1,12})")
+_EITHER: Final = re.compile(r"([1-9]\d{0,2})([.,])(\d{3})")
+_GROUPED: Final = re.compile(r"\d{1,3}(?:([.,])\d{3})++(?:(?!\1)([.,])\d++)?")
+_ENGLISH: Final = re.compile(r"\b(?:the|is|are|of|and|for|with|you)\b", re.IGNORECASE)
+_HAS_DECIMAL_COMMAS: Final = re.compile(
+    r"\b(?:und|der|das|ist|sind|wird|ein|eine|les|des|est|sont|une|avec"
+    r"|del|los|una|che|della|het|een|och|att|não|uma|jest)\b",
+    re.IGNORECASE,
+)
+_AFTER_DECIMALS: Final = tables.PERCENT_WORDS | MAGNITUDES.keys()
+
+
+def separators_of(text: str) -> Separators:
+    """What a text shows of its separators; its commas may do both where it shows nothing of them and is in a
+    language that has decimal commas. Linear."""
+    numerals = islice(_SEPARATED.finditer(text), _MOST_SHOWN)
+    shown = frozenset(role for numeral in numerals for role in _roles(text, numeral))
+    foreign = _HAS_DECIMAL_COMMAS.search(text) and not _ENGLISH.search(text)
+    return shown | COMMAS if foreign and shown.isdisjoint(COMMAS) else shown
+
+
+def _roles(text: str, numeral: re.Match[str]) -> list[tuple[str, bool]]:
+    """The separators of a numeral that plainly group digits, or don't. One decimal or two count where they
+    are measured: "12,5 mg" shows something, "chapters 2,3" nothing."""
+    digits = numeral[0]
+    sign = "," if "," in digits else "."
+    whole, _, decimals = digits.partition(sign)
+    if (grouped := _GROUPED.fullmatch(digits)) is not None:
+        parted = [(grouped[2], False)] if grouped[2] else []
+        return [(grouped[1], True), *parted] if parted or digits.count(grouped[1]) > 1 else []
+    after = _MEASURE.match(text, numeral.end())
+    said = after[1] if after else ""
+    measured = text[: numeral.start()][-1:] in SIGNS or said == "%" or said in SIGNS or find_unit(said)
+    plain = whole == "0" or (len(decimals) <= 2 and (measured or said.casefold() in CURRENCY_WORDS))
+    return [(sign, False)] if plain and whole.isdecimal() and decimals.isdecimal() else []
+
+
+def settled(tokens: list[Token], shown: Separators) -> list[Token]:
+    """The tokens, each number whose separator does one thing written so that it can't be taken for the other.
+
+    A comma before three digits groups, unless the text shows decimal commas; after $ and £ always. A point
+    may do either until the text shows what it does, and "2.500" even then: hardly anybody writes 2.5 so.
+    """
+    found = list(tokens)
+    commas = {groups for sign, groups in shown if sign == ","}
+    points = {groups for sign, groups in shown if sign == "."}
+    for i, token in enumerate(tokens):
+        match = _EITHER.fullmatch(token.text) if token.kind is Tok.NUMBER else None
+        if match is None:
+            continue
+        whole, sign, part = match.groups()
+        if sign == ",":
+            groups = False not in commas or (i > 0 and tokens[i - 1].text in ("$", "£"))
+            parts = commas == {False} and False not in points
+        else:
+            groups = points == {True} or (commas == {False} and not points)
+            parts = points == {False} and False not in commas and not part.endswith("00")
+            parts = parts or tokens[i + 1].low in _AFTER_DECIMALS
+        if groups or parts:
+            found[i] = token._replace(text=whole + part if groups else f"0{whole}.{part}")
+    return found
+
+
 def read_numeral(text: str) -> tuple[tuple[float, ...], float]:
     """Every reading of a numeral, the likeliest first, and the size of its last place.
 
-    A single point or comma before three digits may group ("1,000") or part ("1.125"): both readings count.
+    A single point or comma before three digits may group ("1,000") or part ("1.125"), save after a zero.
     """
     text = "".join(c for c in text[:_MAX_DIGITS] if c.isdecimal() or c in ".,").rstrip(".,")
     points, commas = text.count("."), text.count(",")
@@ -70,9 +143,7 @@ def read_numeral(text: str) -> tuple[tuple[float, ...], float]:
     whole = whole.replace(".", "").replace(",", "") or "0"
     parted, grouped = float(f"{whole}.{part or 0}"), float(whole + part)
     if points + commas == 1 and len(part) == 3 and len(whole) <= 3 and whole[0] != "0":
-        if sign == ".":
-            return (parted, grouped), 0.001
-        return ((grouped, parted) if part != "000" else (grouped,)), 1.0
+        return ((parted, grouped), 0.001) if sign == "." else ((grouped, parted), 1.0)
     return (parted,), 10.0 ** -len(part)
 
 

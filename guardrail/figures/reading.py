@@ -12,7 +12,9 @@ from guardrail.figures import calendar, tables
 from guardrail.figures.calendar import CLOCK_WORDS, SUFFIXES, TO, FoundMoment, is_year
 from guardrail.figures.model import Bound, Day, Figure, Kind
 from guardrail.figures.numbers import (
+    MAY_BE_EITHER,
     Amount,
+    Separators,
     Suffix,
     read_amount,
     read_bound,
@@ -21,6 +23,8 @@ from guardrail.figures.numbers import (
     read_prefix,
     read_rate,
     read_suffix,
+    separators_of,
+    settled,
     singular,
 )
 from guardrail.figures.tables import ARTICLES, MONTHS, NO_NOUN, NUMBER_WORDS, ORDINALS, SIGNS, find_unit
@@ -60,13 +64,16 @@ def may_hold_figures(text: str) -> bool:
     return _FIGURE.search(text) is not None or not _TELLING.isdisjoint(_WORD.findall(text.casefold()))
 
 
-def find_figures(text: str) -> tuple[Figure, ...]:
+def find_figures(text: str, shown: Separators | None = None) -> tuple[Figure, ...]:
     """The figures of ``text`` in their order, not overlapping; ``text[f.start:f.end] == f.text``. Linear.
-    The numbers of citations and of list items are none."""
+    The numbers of citations and of list items are none. ``shown``: what separators do where the text stands;
+    None: what it shows itself."""
     masked = text
     for mark in (CITATION, _MARKER):
         masked = mark.sub(lambda match: " " * len(match.group()), masked)
     tokens = tokenize(masked)
+    if MAY_BE_EITHER.search(masked):
+        tokens = settled(tokens, separators_of(masked) if shown is None else shown)
     figures: list[Figure] = []
     i = 0
     while (token := tokens[i]).kind is not Tok.END:

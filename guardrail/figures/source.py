@@ -15,9 +15,10 @@ from itertools import islice, pairwise, takewhile
 from typing import Final, NamedTuple
 
 from guardrail.evidence.tokens import STOP_TERMS, term_of, words
-from guardrail.figures.agreement import agrees, base, dimension, keys, opposed
+from guardrail.figures.agreement import agrees, base, dimension, is_plain, keys, opposed
 from guardrail.figures.equations import Written, written
 from guardrail.figures.model import Figure, Kind
+from guardrail.figures.numbers import MAY_BE_EITHER, Separators, separators_of
 from guardrail.figures.reading import find_figures, may_hold_figures
 from guardrail.figures.tables import (
     AHEAD,
@@ -138,13 +139,15 @@ class Sentence:
     silent: Final = _SILENT
     """The terms that say nothing."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, shown: Separators | None = None) -> None:
+        """``shown``: what separators do where the text stands; None: what it shows itself."""
         self.text = text
+        self._shown = shown
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
         """The figures, in order."""
-        return find_figures(self.text) if may_hold_figures(self.text) else ()
+        return find_figures(self.text, self._shown) if may_hold_figures(self.text) else ()
 
     @cached_property
     def _by_key(self) -> dict[Hashable, list[Figure]]:
@@ -162,6 +165,7 @@ class Sentence:
         if len(self.figures) > MANY:
             likely += tuple(f for key in keys(figure) for f in self._by_key.get(key, ())[:MANY])
         agreeing = [other for other in likely if agrees(figure, other)]
+        agreeing.sort(key=lambda other: not is_plain(figure, other))
         found = next((other for other in agreeing if not opposed(figure, other)), None)
         found = found or next(iter(agreeing), None)
         if found is None and figure.kind in _ELLIPTIC:
@@ -358,8 +362,19 @@ class FigureSource:
         """A sentence, read."""
         sentence = self._read.get(number)
         if sentence is None:
-            sentence = self._read[number] = Sentence(self.texts[number].text)
+            given = self.texts[number]
+            either = MAY_BE_EITHER.search(given.text)
+            shown = self.separators[given.context_id] if either else None
+            sentence = self._read[number] = Sentence(given.text, shown)
         return sentence
+
+    @cached_property
+    def separators(self) -> dict[str, Separators]:
+        """What separators do in each context."""
+        texts: dict[str, list[str]] = {}
+        for sentence in self.texts:
+            texts.setdefault(sentence.context_id, []).append(sentence.text)
+        return {context: separators_of("\n".join(parts)) for context, parts in texts.items()}
 
     def terms(self, number: int) -> frozenset[int]:
         """What a sentence speaks of; one that opens with a pronoun also of what the one before does."""

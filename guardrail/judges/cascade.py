@@ -20,6 +20,7 @@ from guardrail.errors import JudgeError
 from guardrail.events import Finding, Severity, Verdict
 from guardrail.evidence.shown import ShownText
 from guardrail.figures import FigureSource, SourceText, State, check_figures
+from guardrail.figures.agreement import is_plain
 from guardrail.judges.base import Gathering, Judge, JudgeRequest, Meter
 from guardrail.judges.gathering import ENOUGH
 from guardrail.judges.streams import beside, checked, closing, within
@@ -393,14 +394,19 @@ def _unfounded(judgement: Judgement) -> bool:
 
 def _with_findings(judgement: Judgement, own: Judgement, claim: Claim, question: str) -> Judgement:
     """The second judge's verdict with the first judge's exact findings, unless the second overrules them by
-    supporting the claim with quotes that contain its figures.
+    supporting the claim with quotes that contain its figures. That contexts disagree stays: quotes of one
+    side don't settle it.
     """
     exact = [finding for finding in own.findings if finding is not Finding.CHECKED_IN_PART]
     if not exact:
         return judgement
     if judgement.verdict is Verdict.SUPPORTED and _quotes_figures(judgement, own, claim, question):
-        return judgement
-    return replace(judgement, findings=tuple(dict.fromkeys((*judgement.findings, *exact))))
+        exact = [finding for finding in exact if finding is Finding.CONTEXTS_DISAGREE]
+    return replace(
+        judgement,
+        findings=tuple(dict.fromkeys((*judgement.findings, *exact))),
+        conflicting_contexts=judgement.conflicting_contexts or own.conflicting_contexts,
+    )
 
 
 def _quotes_figures(judgement: Judgement, own: Judgement, claim: Claim, question: str) -> bool:
@@ -413,6 +419,7 @@ def _quotes_figures(judgement: Judgement, own: Judgement, claim: Claim, question
     doubted = own.unsupported_spans or ((0, len(text)),)
     return bool(quotes) and all(
         check.state in (State.FOUND, State.DERIVED)
+        and (check.source is None or is_plain(check.figure, check.source))
         for check in checks
         if not check.figure.name
         and any(start < check.figure.end and check.figure.start < end for start, end in doubted)

@@ -74,6 +74,8 @@ def decide(policy: Policy, verdict: Verdict, severity: Severity, support: float 
         (claim(V.UNSUPPORTED, S.CRITICAL, 0.14, findings=(F.FIGURE_ABSENT,)), D.REDACT),
         (claim(V.PARTIALLY_SUPPORTED, S.CRITICAL, 0.15, findings=(F.FIGURE_ABSENT,)), D.FLAG),
         (claim(V.UNSUPPORTED, S.CRITICAL, findings=(F.FIGURE_ABSENT, F.FIGURE_CONFLICT)), D.BLOCK),
+        (claim(V.PARTIALLY_SUPPORTED, S.MINOR, 0.49, findings=(F.FIGURE_AMBIGUOUS,)), D.FLAG),
+        (claim(V.SUPPORTED, S.MINOR, findings=(F.CONTEXTS_DISAGREE,)), D.FLAG),
         (claim(V.SUPPORTED, S.MINOR, findings=(F.LINK_ABSENT,)), D.FLAG),
         (claim(V.PARTIALLY_SUPPORTED, S.MINOR, findings=(F.DISPLAY_MISMATCH,)), D.FLAG),
     ],

@@ -29,6 +29,7 @@ from guardrail.judges.local.combiner import (
     read_features,
     word_features,
 )
+from guardrail.judges.local.doubts import Revoked, Rival, backed_elsewhere, revoked, rivals_of, taken_back
 from guardrail.judges.local.reader import Reworded, WindowReader, reworded
 from guardrail.judges.local.search import (
     Candidates,
@@ -37,6 +38,7 @@ from guardrail.judges.local.search import (
     load_rarity,
     mentioned,
     view_of,
+    window_around,
     windows_of,
     word_for_word,
 )
@@ -74,6 +76,7 @@ _YES_OR_NO: Final = re.compile(  # "False: it takes an hour" answers it
 _AUXILIARY: Final = re.compile(r"\A\W*(?:is it true that|is|are|do|does|did|was|were)\s+", re.IGNORECASE)
 _MOST_TOPICS: Final = 3  # that documents are said to be silent on
 _SPOKEN_OF: Final = 0.7  # support of a text's saying something about a topic
+_HOLDS: Final = 0.55  # support by one of two contexts that disagree
 _NONE: Final = "verifier: too little time was left"
 
 Pressed = Callable[[], int]
@@ -85,8 +88,10 @@ _READS_NOTHING: Final = 2
 @dataclass(frozen=True, slots=True)
 class Examination:
     """Everything found out about one claim. ``features`` are those of words and figures and, where the
-    verifier has read, of what it ``read``. ``left_out`` says what there was no time to read, ``standing``
-    where the claim stands word for word, ``(context, start, end)``: then nothing is read."""
+    verifier has read, of what it ``read``. ``left_out`` says what there was no time to read, ``cells`` what
+    the cells of a table say otherwise, ``standing`` where the claim stands word for word, ``(context, start,
+    end)``: then nothing is read; ``rival`` that another context has another value, and ``revoked`` that the
+    document takes back what backs the claim."""
 
     view: ClaimView
     found: Candidates
@@ -96,6 +101,8 @@ class Examination:
     left_out: str | None = None
     cells: Sequence[CellCheck] = ()
     standing: tuple[int, int, int] | None = None
+    rival: Rival | None = None
+    revoked: Revoked | None = None
 
 
 class ClaimChecker:
@@ -223,6 +230,8 @@ class ClaimChecker:
                 evidence,
                 start,
                 examined.cells,
+                examined.rival,
+                examined.revoked,
             ),
             () if examined.left_out is None else (examined.left_out,),
         )
@@ -254,24 +263,34 @@ class ClaimChecker:
         found = find_candidates(evidence.layout, view, _SENTENCES, cited=_cited(claim, evidence))
         if not found.sentences:
             return None
-        near = [match.number for match in found.sentences[:_NEAR]]
+        gone = taken_back(view, found, evidence)
+        matches = tuple(m for m in found.sentences if m.number not in gone) or found.sentences
+        near = [match.number for match in matches[:_NEAR]]
         figures = check_figures(view.text, source, near, question, claim.lead_in, stopped)
         tables = evidence.kept(Tables, lambda: Tables(evidence))
         cells = check_cells(view.text, tables, claim.lead_in, question)
         reckoned = {check.figure.start for check in figures if check.state in (State.DERIVED, State.FOUND)}
         otherwise = [c for c in cells.otherwise if c.owner or not c.figure or c.start not in reckoned]
         figures = with_cells(figures, cells.agreed)
+        rival = None
+        if reader is not None and pressure == 0:
+            elsewhere = backed_elsewhere(view, figures, source, evidence, gone)
+            rival = next((r for r in elsewhere if self._backs(view.text, r, evidence, reader, stopped)), None)
+        if rival is not None:
+            figures = tuple(rival.check if c.figure == rival.check.figure else c for c in figures)
         features = word_features(view, found, figures)
-        examination = Examination(view, found, figures, features, (), cells=otherwise)
-        if pressure >= 0 and not otherwise and not claim.prose.deceptive:
+        lost = revoked(view, figures, found, source, evidence)
+        examination = Examination(view, found, figures, features, (), cells=otherwise, revoked=lost)
+        known = replace(found, sentences=matches)
+        if pressure >= 0 and not (otherwise or lost or rival or claim.prose.deceptive):
             standing = word_for_word(view, claim.lead_in, found, figures, evidence, self._rarity)
-            if standing is not None:
+            if standing is not None and not any(rivals_of(view, figures, known, source, evidence)):
                 return replace(examination, standing=standing)
         if reader is None:
             return examination
         words = reworded(view.text, figures, claim.lead_in, question, row="|" in claim.text)
         words = replace(words, known=f"{words.known} {cells.told}" if cells.told else words.known)
-        windows = windows_of(view, evidence, found.sentences)
+        windows = windows_of(view, evidence, matches, gone)
         if pressure >= _READS_NOTHING:
             return replace(examination, left_out=_NONE if reader.readable(words, windows) else None)
         read: list[Read] = []
@@ -292,7 +311,36 @@ class ClaimChecker:
             left_out = _WHOLE
         elif facts:
             features |= self._least_of(facts, features, read, reader, stopped)
-        return replace(examination, features=features, read=read, left_out=left_out)
+        if rival is None and pressure == 0:
+            rivals = rivals_of(view, figures, known, source, evidence)
+            said = ((each, each.said_of(view.text)) for each in rivals)
+            held = (r for r, text in said if self._holds(text, r.sentence, evidence, reader, stopped))
+            rival = next(held, None)
+        return replace(examination, features=features, read=read, left_out=left_out, rival=rival)
+
+    def _backs(
+        self,
+        text: str,
+        rival: Rival,
+        evidence: EvidenceIndex,
+        reader: WindowReader,
+        stopped: Callable[[], bool],
+    ) -> bool:
+        """Whether the sentence that has the claim's value supports the claim."""
+        number = rival.check.sentence
+        return number is not None and self._holds(text, number, evidence, reader, stopped)
+
+    def _holds(
+        self,
+        text: str,
+        number: int,
+        evidence: EvidenceIndex,
+        reader: WindowReader,
+        stopped: Callable[[], bool],
+    ) -> bool:
+        """Whether the verifier finds a text supported by a sentence and its neighbours."""
+        window = iter([window_around(evidence, number)])
+        return any(r.reading.support >= _HOLDS for r in reader.reads(Reworded(text, ()), window, stopped))
 
     def _open_facts(self, view: ClaimView, known: str, features: Mapping[str, float]) -> list[Reworded]:
         """The facts of a claim of several that is supported, unless it surely is: those are worth a reading

@@ -209,8 +209,11 @@ class WindowText:
     best: int
 
 
-def windows_of(view: ClaimView, evidence: EvidenceIndex, matches: Sequence[Match]) -> Iterator[WindowText]:
-    """The windows of a claim, in the order in which they are worth reading, no text twice.
+def windows_of(
+    view: ClaimView, evidence: EvidenceIndex, matches: Sequence[Match], without: frozenset[int] = frozenset()
+) -> Iterator[WindowText]:
+    """The windows of a claim, in the order in which they are worth reading, no text twice, and none with the
+    sentences ``without``.
 
     ``matches`` are the sentences found for it, best first; at least one. Short contexts are one window. Of
     long ones the first holds the sentences that have most of the claim between them, with the sentences that
@@ -219,7 +222,7 @@ def windows_of(view: ClaimView, evidence: EvidenceIndex, matches: Sequence[Match
     """
     layout = evidence.layout
     if len(layout.terms) <= SHORT_WORDS:
-        everything = range(len(layout.sentences))
+        everything = [number for number in range(len(layout.sentences)) if number not in without]
         yield WindowText(_joined(evidence, everything), tuple(everything), matches[0].number)
         return
     seen: set[tuple[int, ...]] = set()
@@ -228,10 +231,10 @@ def windows_of(view: ClaimView, evidence: EvidenceIndex, matches: Sequence[Match
         *((_with_neighbours_that_lean(evidence, chosen, most), chosen[0]) for most in TOGETHER_WORDS),
         *_around_each(evidence, matches),
     ):
-        key = tuple(numbers)
+        key = tuple(number for number in numbers if number not in without)
         if key not in seen:
             seen.add(key)
-            yield WindowText(_joined(evidence, numbers), key, best)
+            yield WindowText(_joined(evidence, key), key, best)
 
 
 def _together(view: ClaimView, matches: Sequence[Match]) -> list[int]:
@@ -298,6 +301,12 @@ def _around_each(evidence: EvidenceIndex, matches: Sequence[Match]) -> Iterator[
         count += 1
         if count == MOST_AROUND:
             return
+
+
+def window_around(evidence: EvidenceIndex, number: int) -> WindowText:
+    """The window of a sentence with its neighbours."""
+    numbers = _around(evidence, number)
+    return WindowText(_joined(evidence, numbers), tuple(numbers), number)
 
 
 def _around(evidence: EvidenceIndex, number: int) -> list[int]:

@@ -19,9 +19,11 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import words as words_of
 from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, State
+from guardrail.figures.agreement import is_plain
 from guardrail.figures.equations import shown
 from guardrail.judges.local.cells import CellCheck
 from guardrail.judges.local.combiner import Lines, Probabilities, Read, best_of
+from guardrail.judges.local.doubts import Revoked, Rival
 from guardrail.judges.local.reader import unsupported_spans
 from guardrail.judges.local.search import Candidates, ClaimView
 from guardrail.verdicts import HALF_CHECKED, Judgement, spans_within
@@ -59,6 +61,8 @@ class Examined:
     start: int = 0
     """Of what is examined, in the claim's text."""
     cells: Sequence[CellCheck] = ()
+    rival: Rival | None = None
+    revoked: Revoked | None = None
 
     def quote(self, number: int) -> Evidence:
         """A sentence of the contexts."""
@@ -183,13 +187,20 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         default=None,
     )
     absent = [c for c in examined.figures if c.state is State.ABSENT and not c.figure.name]
+    backed = [c for c in examined.figures if c.state is State.FOUND and c.source and not c.figure.name]
+    unsure = [check for check in backed if check.source and not is_plain(check.figure, check.source)]
     support = told.supported
-    if conflict is not None or absent:
+    if conflict is not None or absent or unsure:
         support = min(support, max(0.0, lines.supported - _BELOW))
     cell = next(iter(examined.cells), None)
     if cell is not None or _denied_otherwise(examined):
         support = min(support, max(0.0, lines.supported - _BELOW))
+    if examined.revoked is not None:
+        support = min(support, max(0.0, lines.partially - _BELOW))
     verdict = _verdict(told, lines, support, conflict)
+    rival = examined.rival if conflict is None else None
+    if verdict is Verdict.CONTRADICTED and rival is not None:
+        verdict = Verdict.PARTIALLY_SUPPORTED  # one context contradicts it, and another one supports it
     if cell is not None and cell.sure:
         verdict = Verdict.CONTRADICTED
     if verdict is Verdict.PARTIALLY_SUPPORTED and not examined.found.shared:
@@ -206,7 +217,8 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         support,
         judge,
         _proof(examined, verdict, conflict),
-        reasoning=_reason(examined, verdict, conflict, absent, spans),
+        _disagreeing(examined, rival),
+        reasoning=_reason(examined, verdict, conflict, absent, unsure, spans),
         degraded_from=degraded,
         unsupported_spans=tuple((start + examined.start, end + examined.start) for start, end in spans),
         contradiction=told.contradicted,
@@ -215,6 +227,8 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
             for finding, there in (
                 (Finding.FIGURE_CONFLICT, conflict is not None),
                 (Finding.FIGURE_ABSENT, bool(absent)),
+                (Finding.FIGURE_AMBIGUOUS, bool(unsure)),
+                (Finding.CONTEXTS_DISAGREE, rival is not None),
             )
             if there
         ),
@@ -256,6 +270,13 @@ def _of_cell(
         contradiction=told.contradicted,
         findings=(Finding.FIGURE_CONFLICT,) if cell.figure and cell.sure else (),
     )
+
+
+def _disagreeing(examined: Examined, rival: Rival | None) -> tuple[str, ...]:
+    """The ids of the contexts that disagree: first that of the claim's value."""
+    if rival is None or rival.check.sentence is None:
+        return ()
+    return tuple(examined.quote(number).context_id for number in (rival.check.sentence, rival.sentence))
 
 
 def _denied_otherwise(examined: Examined) -> bool:
@@ -312,6 +333,9 @@ def _proof(examined: Examined, verdict: Verdict, conflict: FigureCheck | None) -
 def _deciding(examined: Examined, verdict: Verdict, conflict: FigureCheck | None) -> Iterator[int]:
     if conflict is not None and conflict.sentence is not None:
         yield conflict.sentence
+    elif examined.rival is not None and examined.rival.check.sentence is not None:
+        yield examined.rival.check.sentence
+        yield examined.rival.sentence
     yield _best_sentence(examined, verdict)
     for check in examined.figures:
         if check.state is State.FOUND and check.sentence is not None and verdict is Verdict.SUPPORTED:
@@ -368,6 +392,7 @@ def _reason(
     verdict: Verdict,
     conflict: FigureCheck | None,
     absent: Sequence[FigureCheck],
+    unsure: Sequence[FigureCheck],
     spans: Sequence[Span],
 ) -> str:
     if conflict is not None and conflict.source is not None and conflict.sentence is None:
@@ -379,11 +404,16 @@ def _reason(
     if verdict is Verdict.CONTRADICTED and _says_otherwise(examined):
         quote = examined.quote(_best_sentence(examined, verdict)).quote
         return f"The source says otherwise: '{_shortened(quote)}'"
+    if verdict is not Verdict.CONTRADICTED and (doubt := _doubted(examined)):
+        return doubt
     if absent:
         quoted = list(dict.fromkeys(_quoted(check.figure) for check in absent))[:2]
         return f"{' and '.join(quoted)} {'stands' if len(quoted) == 1 else 'stand'} in no source."
     if verdict is Verdict.CONTRADICTED:
         return "The sources say otherwise."
+    if unsure and unsure[0].source is not None:
+        claimed, given = _quoted(unsure[0].figure), _quoted(unsure[0].source)
+        return f"Not sure that {claimed} is the source's {given}: it depends on what a separator means."
     if verdict is not Verdict.SUPPORTED and _may_say_otherwise(examined):
         number = _best_sentence(examined, Verdict.CONTRADICTED)
         quote = _shortened(examined.quote(number).quote)
@@ -402,6 +432,15 @@ def _reason(
     if verdict is Verdict.PARTIALLY_SUPPORTED:
         return f"The sources say part of it{'; they do not say ' + missing if missing else ''}."
     return f"The sources do not say {missing or 'it'}."
+
+
+def _doubted(examined: Examined) -> str:
+    """Why what a sentence says doesn't count, or not alone; empty where it does."""
+    rival, lost = examined.rival, examined.revoked
+    if rival is not None and rival.check.source is not None:
+        (one, other), own = _disagreeing(examined, rival), _quoted(rival.check.source)
+        return f"The contexts disagree: '{one}' says {own}, '{other}' says {_quoted(rival.figure)}."
+    return "" if lost is None else f"{lost.how}: '{_shortened(examined.quote(lost.sentence).quote)}'"
 
 
 def _coverage(examined: Examined, number: int) -> float:

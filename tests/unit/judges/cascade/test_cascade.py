@@ -347,6 +347,27 @@ class TestFindings:
         (found,) = (await reply_of(judge, request(text))).judgements
         assert (found.verdict, found.findings) == (S, () if lifted else self.FOUND)
 
+    async def test_that_contexts_disagree_stays_said_whatever_the_second_judge_quotes(self) -> None:
+        quote = "A day pass is 12 euros."
+        proof = (Evidence(context_id="c1", quote=quote, span=(0, len(quote))),)
+        own = replace(
+            local(X, 0.3, 0.6), findings=(Finding.CONTEXTS_DISAGREE,), conflicting_contexts=("c1", "c2")
+        )
+        text = "A day pass is 12 euros."
+        judge, _ = cascade({text: own}, {text: Judgement("a", S, 0.9, 0.9, "llm", evidence=proof)})
+        (found,) = (await reply_of(judge, request(text))).judgements
+        assert (found.verdict, found.findings) == (S, (Finding.CONTEXTS_DISAGREE,))
+        assert found.conflicting_contexts == ("c1", "c2")
+
+    async def test_a_quote_that_may_be_read_either_way_lifts_nothing(self) -> None:
+        quote = "A day pass is 1.200 yen."
+        proof = (Evidence(context_id="c1", quote=quote, span=(0, len(quote))),)
+        text = "A day pass is 1,200 yen."
+        own = {text: replace(local(X, 0.3, 0.6), findings=(Finding.FIGURE_AMBIGUOUS,))}
+        judge, _ = cascade(own, {text: Judgement("a", S, 0.9, 0.9, "llm", evidence=proof)})
+        (found,) = (await reply_of(judge, request(text))).judgements
+        assert found.findings == (Finding.FIGURE_AMBIGUOUS,)
+
     async def test_that_a_claim_was_checked_in_part_is_not_said_of_the_second_judges_verdict(self) -> None:
         judge, _ = cascade({"a": checked_in_part(replace(local(S, 0.9), degraded_from=("x",)))}, {"a": S})
         (found,) = (await reply_of(judge, request("a"))).judgements
