@@ -205,7 +205,7 @@ def claims_decided_by(
 
         return tuple(sorted((claim for claim in claims if cost(claim) > 0.0), key=cost, reverse=True))
     if rule.startswith(ON_UNVERIFIED):
-        return tuple(claim for claim in claims if claim.verdict is Verdict.UNVERIFIED)
+        return tuple(claim for claim in claims if claim.unanswered)
     if policy is not None:
         found = tuple(claim for claim in claims if policy.decide_claim(claim) == (decision, rule))
         if found:
@@ -214,7 +214,13 @@ def claims_decided_by(
         told = Rule.model_validate(rule)
     except ValueError:
         return ()
-    return tuple(claim for claim in claims if claim.verdict is not Verdict.UNVERIFIED and told.matches(claim))
+    return tuple(
+        claim
+        for claim in claims
+        if (told.finding or claim.verdict is not Verdict.UNVERIFIED)
+        and not claim.unanswered
+        and told.matches(claim)
+    )
 
 
 def decided_by_score(rule: str) -> bool:

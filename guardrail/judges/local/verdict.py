@@ -139,6 +139,8 @@ def said_to_be_false(judgement: Judgement) -> Judgement:
 
 def answered_no(judgement: Judgement) -> Judgement:
     """The judgement of a "No", where that of what was asked is given: the reverse."""
+    if judgement.verdict is Verdict.UNVERIFIED:
+        return judgement
     if judgement.verdict is Verdict.SUPPORTED:
         return said_to_be_false(judgement)
     support, contradiction = judgement.contradiction or 0.0, judgement.support
@@ -165,6 +167,8 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         default=None,
     )
     absent = [c for c in examined.figures if c.state is State.ABSENT and not c.figure.name]
+    unchecked = [c for c in examined.figures if c.state is State.UNCHECKED]
+    left_open = bool(unchecked) and conflict is None and not absent
     support = told.supported
     if conflict is not None or absent:
         support = min(support, max(0.0, lines.supported - _BELOW))
@@ -173,25 +177,30 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
     verdict = _verdict(told, lines, support, conflict)
     if verdict is Verdict.PARTIALLY_SUPPORTED and not examined.found.shared:
         verdict = Verdict.UNSUPPORTED  # no part of it is what a source says
-    if verdict is Verdict.UNSUPPORTED:  # what was asked is not backed by being said again
+    if left_open:
+        verdict = Verdict.UNVERIFIED
+    elif verdict is Verdict.UNSUPPORTED:  # what was asked is not backed by being said again
         absent += [c for c in examined.figures if c.state is State.ECHOED and not c.figure.name]
     spans = _unsupported(examined, verdict)
     return Judgement(
         claim_id,
         verdict,
-        _confidence(verdict, told, support, conflict),
-        support,
+        0.0 if left_open else _confidence(verdict, told, support, conflict),
+        None if left_open else support,
         judge,
         _proof(examined, verdict, conflict),
-        reasoning=_reason(examined, verdict, conflict, absent, spans),
+        reasoning=_left_open(unchecked[0])
+        if left_open
+        else _reason(examined, verdict, conflict, absent, spans),
         degraded_from=degraded,
         unsupported_spans=tuple((start + examined.start, end + examined.start) for start, end in spans),
-        contradiction=told.contradicted,
+        contradiction=None if left_open else told.contradicted,
         findings=tuple(
             finding
             for finding, there in (
                 (Finding.FIGURE_CONFLICT, conflict is not None),
                 (Finding.FIGURE_ABSENT, bool(absent)),
+                (Finding.CALCULATION_UNCHECKED, bool(unchecked)),
             )
             if there
         ),
@@ -310,6 +319,10 @@ def _reason(
     absent: Sequence[FigureCheck],
     spans: Sequence[Span],
 ) -> str:
+    if conflict is not None and conflict.operands:
+        first, second = map(_quoted, conflict.operands)
+        whose = "the sources say" if conflict.sentence is not None else "by its own figures it is"
+        return f"The claim says {_quoted(conflict.figure)}; {whose} {first} against {second}."
     if conflict is not None and conflict.source is not None and conflict.sentence is None:
         right = shown(conflict.figure, conflict.source)
         return f"{_quoted(conflict.source)} is {right}, not {_quoted(conflict.figure)}."
@@ -342,6 +355,14 @@ def _reason(
     if verdict is Verdict.PARTIALLY_SUPPORTED:
         return f"The sources say part of it{'; they do not say ' + missing if missing else ''}."
     return f"The sources do not say {missing or 'it'}."
+
+
+def _left_open(check: FigureCheck) -> str:
+    of = " and ".join(map(_quoted, check.operands[:3]))
+    if not check.figure.values:
+        return f"Whether {_quoted(check.figure)} is right was not checked: the figures may be {of}."
+    from_what = f"may follow from {of}" if of else "may be reckoned"
+    return f"{_quoted(check.figure)} {from_what}; the claim does not say how, so it was not checked."
 
 
 def _coverage(examined: Examined, number: int) -> float:
