@@ -197,6 +197,10 @@ def _products(claim: Figure, operands: list[Figure]) -> Iterator[Reckoning]:
     for rate, one in ((r, o) for r in same for o in much):
         if (found := _for_so_much(rate, one)) is not None:
             yield Reckoning(found[0], (rate, one), By.PRODUCT, per=found[1])
+        for each in much if not rate.per else ():  # "€5 for 15 minutes"
+            if each is not one and dimension(each) == dimension(one) and _amount(each):
+                value = _amount(rate) * _amount(one) / _amount(each)
+                yield Reckoning(value, (rate, each, one), By.PRODUCT)
         parts = (claim.per or "").split("/")
         if one.values[0] and (one.unit in parts or not any(map(find_unit, parts))):  # "€17 per square metre"
             yield Reckoning(_amount(rate) / one.values[0], (rate, one), By.PRODUCT, per=None)

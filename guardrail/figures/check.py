@@ -42,6 +42,7 @@ from guardrail.figures.tables import (
     RESULTING,
     STATING,
     SUPPOSING,
+    TIERS,
     TOTAL,
     UPWARD,
     find_unit,
@@ -70,6 +71,7 @@ _CALENDAR: Final = (2.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 100.0, 365.0, 1000.0
 _FEW_THINGS: Final = range(2, 13)
 _ANNOUNCING: Final = re.compile(r":(?!\d)")
 _OF_ALL: Final = re.compile(r"\b(?:of|among)\s(?:(?:the|all|these|those)\s){0,2}\Z", re.IGNORECASE)
+_BORDER: Final = re.compile(r"\A|[,;:|.](?!\d)")
 _LISTS: Final = re.compile(r"[:;()]|[.!?](?=\s|$)")
 _SEPARATOR: Final = re.compile(r",(?:\s{0,4}(?:and|or)\b)?|\b(?:and|or)\b", re.IGNORECASE)
 _PIECE: Final = re.compile(r"\w+|[^\w\s]")
@@ -305,9 +307,9 @@ def _check(
         if rival is not None:
             mine = claim.limited(figure) if own is not None and rival.end == own.end else figure
             conflict = _better(conflict, FigureCheck(mine, State.CONFLICT, share, number, rival))
-        elif own is not None and said_otherwise and share >= _TURNED:
+        elif own is not None and said_otherwise and share >= _TURNED and not beyond(figure, own):
             limit = source.sentence(number).limited(own)
-            turned = _better(turned, FigureCheck(figure, State.UNCHECKED, share, operands=(limit,)))
+            turned = _better(turned, FigureCheck(figure, State.UNCHECKED, share, number, limit))
         elif own is not None and not said_otherwise:
             found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
     if found is None or conflict is not None:
@@ -321,20 +323,22 @@ def _check(
     words = max(len(frame.told), 1)
     said = found.frame if found is not None else -1.0
     if conflict is not None and said <= conflict.frame - max(_MARGIN, _MARGIN_WORDS / words):
-        return _reckoned(claim, figure, source, near, said_before, True) or conflict
+        reckoned_of = _reckoned(claim, figure, source, near, said_before)
+        return reckoned_of or _may_be_reckoned(claim, figure, source, near, said_before, True) or conflict
     if turned is not None and said < turned.frame:
         return turned
     if found is None or (rivalled >= _FRAME and said <= rivalled - max(_APART, _APART_WORDS / words)):
         doubted = rivalled >= _FRAME and not claim.is_difference(figure)
-        found = _reckoned(claim, figure, source, near, said_before, doubted)
-    if found is None:
         found = (
-            _of_an_age(claim, figure, source, near)
+            (None if doubted else _given(claim, figure, said_before))
+            or _reckoned(claim, figure, source, near, said_before)
+            or _of_an_age(claim, figure, source, near)
             or _none(figure, source, near)
             or _of_other_days(claim, figure, source, near)
         )
-    if found is None and _says_little(claim, figure, source, near):
-        figure = replace(figure, name=True)
+        if found is None and _says_little(claim, figure, source, near):
+            figure = replace(figure, name=True)
+        found = found or _may_be_reckoned(claim, figure, source, near, said_before, doubted)
     return found or FigureCheck(figure, State.ABSENT, best)
 
 
@@ -514,8 +518,6 @@ def _rival(
     if unfit or (claim.denials - sentence.denials) % 2:
         return None
     if own is not None and (sides := _opposite(claim, figure, sentence, own)) is not None:
-        if claim.open is not None and claim.open is not sentence.open:
-            return None
         least = _SAME if complements(*sides) else _REVERSE
         told_back = _said_back(claim, sentence, own, sentence.terms) >= least
         return sentence.limited(own) if told_back else None
@@ -550,6 +552,8 @@ def _opposite(
 ) -> tuple[Figure, Figure] | None:
     """Both figures with their limits, where these are opposite. "Up to" so long before something is no less
     than at least."""
+    if claim.open is not None and sentence.open is not None and claim.open is not sentence.open:
+        return None  # closed until then, and open from then on
     mine = replace(figure, bound=claim.limit(figure))
     theirs = replace(own, bound=sentence.limit(own, figure))
     before = claim.ahead(figure) or sentence.ahead(own)
@@ -592,7 +596,46 @@ def _said_back(claim: Sentence, sentence: Sentence, rival: Figure, part: frozens
     return said / whole if whole else 1.0
 
 
+def _given(claim: Sentence, figure: Figure, said_before: _Said) -> FigureCheck | None:
+    """Whether a figure is the question's, and given rather than told."""
+    aged = figure.values if claim.of_age(figure) else None
+    asked_too = any(agrees(figure, other) or other.values == aged for other in said_before.asked)
+    given = asked_too and not figure.name and _is_given(claim, figure)
+    return FigureCheck(figure, State.ECHOED, 0.0) if given else None
+
+
 def _reckoned(
+    claim: Sentence, figure: Figure, source: FigureSource, near: list[int], said_before: _Said
+) -> FigureCheck | None:
+    """Whether the claim spells out how a figure is reckoned, of what the sources or the question have, or the
+    sources leave no choice."""
+    asked, before, checks = said_before
+    if figure.name:
+        return None
+
+    def holds(other: Figure) -> bool:
+        return _backed(source, other, near) or any(agrees(other, each) for each in asked)
+
+    if (spelled := _spelled_out(claim, figure, before, holds)) is not None:
+        return spelled
+    known = {check.figure for check in checks if check.state is State.DERIVED}
+    sure = [f for f in _own(claim, figure) if f in known or holds(f)]
+    sure += [f for f in (*before.figures, *before.unspared) if holds(f)]
+    # The claim may leave out per what its figures are: "£28.80 a month instead of £36".
+    rates = ((f, next((r for n in near if (r := source.backing(f, n))), None)) for f in sure if not f.per)
+    sure += [replace(f, per=rate.per) for f, rate in rates if rate and rate.per and figure.per]
+    sure += [r for r, parts in _equations(claim, before) if all(map(holds, parts))]
+    for found in reckoned(figure, [*sure, *asked], twice=True):
+        tiered = found.by is not By.SUM and any(_on_condition(source, part, near) for part in found.parts)
+        if _told(claim, figure, found) and not tiered and not set(found.parts) <= set(asked):
+            return FigureCheck(figure, State.DERIVED, 0.0, operands=found.parts)
+    for number in near[:_OPERANDS_FROM]:
+        if (parts := _without_choice(claim, figure, source, number)) is not None:
+            return FigureCheck(figure, State.DERIVED, 0.0, operands=parts)
+    return _total(claim, figure, before)
+
+
+def _may_be_reckoned(
     claim: Sentence,
     figure: Figure,
     source: FigureSource,
@@ -600,60 +643,44 @@ def _reckoned(
     said_before: _Said,
     doubted: bool,
 ) -> FigureCheck | None:
-    """Whether a figure is given by the question, reckoned, or may be; ``doubted``: the sources have another
-    one there, so that a word must say that it is reckoned."""
+    """Whether a figure that no source has may come out of others, or a word says that it is reckoned; both,
+    where the sources have another figure there (``doubted``), if it isn't the price of so many."""
     asked, before, checks = said_before
-    if figure.name:
-        return None
-    aged = figure.values if claim.of_age(figure) else None
-    asked_too = any(agrees(figure, other) or other.values == aged for other in asked)
-    if asked_too and not doubted and _is_given(claim, figure):
-        return FigureCheck(figure, State.ECHOED, 0.0)
-
-    def holds(other: Figure) -> bool:
-        return _backed(source, other, near) or any(agrees(other, each) for each in asked)
-
-    if (spelled := _spelled_out(claim, figure, before, holds)) is not None:
-        return spelled
-    own, results = _own(claim, figure), [*claim.written.results, *before.written.results]
-    known = {check.figure for check in checks if check.state is State.DERIVED}
-    sure = [f for f in own if f in known or holds(f)]
-    sure += [f for f in (*before.figures, *before.unspared) if holds(f)]
-    sure += [r for r, parts in zip(results, _parts(claim, before), strict=True) if all(map(holds, parts))]
-    for found in reckoned(figure, sure, twice=True):
-        tiered = found.by is not By.SUM and any(_on_condition(source, part, near) for part in found.parts)
-        if _told(claim, figure, found) and not tiered:
-            return FigureCheck(figure, State.DERIVED, 0.0, operands=found.parts)
-    for number in near[:_OPERANDS_FROM]:
-        if (parts := _without_choice(claim, figure, source, number)) is not None:
-            return FigureCheck(figure, State.DERIVED, 0.0, operands=parts)
-    if (total := _total(claim, figure, before)) is not None:
-        return total
     reckons = _reckons(claim, figure)
-    if doubted and not reckons:
+    counted = figure.kind is Kind.MONEY and any(f.kind is Kind.NUMBER for f in (*_own(claim, figure), *asked))
+    if figure.name or (doubted and not (reckons or counted)):
         return None
+    known = {check.figure for check in checks if check.state in (State.DERIVED, State.UNCHECKED)}
+    # Figures that no source has don't vouch for each other.
+    own = [
+        f
+        for f in _own(claim, figure)
+        if f in known or dimension(f) != dimension(figure) or _backed(source, f, near)
+    ]
     around = source.around(near)
     theirs = [f for n in around for f in (*source.sentence(n).figures[:MANY], *source.sentence(n).changes)]
-    known |= {check.figure for check in checks if check.state is State.UNCHECKED}
-    # Figures that no source has don't vouch for each other.
-    own = [f for f in own if f in known or f in sure or dimension(f) != dimension(figure)]
     theirs.sort(key=lambda f: (dimension(f) != dimension(figure)) + (f.kind is not Kind.NUMBER))
+    results = (result for result, _ in _equations(claim, before))
     near_by = [f for f in (*own, *results, *before.figures, *asked, *theirs) if f.kind is not Kind.ORDINAL]
-    by_chance = chain(reckoned(figure, near_by), reckoned(figure, near_by[:_FEW_OPERANDS], twice=True))
     named = {*own, *asked}
-    likely = max(by_chance, key=lambda each: sum(part in named for part in each.parts), default=None)
-    if likely is None and (doubted or not reckons):
+    likely = max(
+        reckoned(figure, near_by), key=lambda each: sum(part in named for part in each.parts), default=None
+    ) or next(reckoned(figure, near_by[:_FEW_OPERANDS], twice=True), None)
+    parts = likely.parts if likely else ()
+    said_so = reckons if not doubted else parts and (reckons or not named.isdisjoint(parts))
+    if not said_so and (doubted or not parts):
         return None
-    return FigureCheck(figure, State.UNCHECKED, 0.0, operands=likely.parts if likely else ())
+    return FigureCheck(figure, State.UNCHECKED, 0.0, operands=parts)
 
 
 def _on_condition(source: FigureSource, figure: Figure, near: list[int]) -> bool:
     """Whether a price or an amount holds for some only, where the sources have it: "for the first hour"."""
     for number in near:
         if figure.kind in (Kind.MONEY, Kind.QUANTITY) and (own := source.backing(figure, number)) is not None:
-            sentence = source.sentence(number).text
-            beside = sentence[max(0, own.start - _GIVEN_REACH) : own.end + _GIVEN_REACH]
-            return not _pieces(beside).isdisjoint(CONDITIONS)
+            text = source.sentence(number).text
+            start = max(match.end() for match in _BORDER.finditer(text, 0, own.start)) if own.start else 0
+            end = _BORDER.search(text, own.end)
+            return not _pieces(text[start : end.start() if end else len(text)]).isdisjoint(TIERS)
     return False
 
 
@@ -669,8 +696,10 @@ def _own(claim: Sentence, figure: Figure) -> list[Figure]:
     return [f for f in (*free, *claim.unspared) if not aged or _tells_age(f)]
 
 
-def _parts(claim: Sentence, before: Sentence) -> list[tuple[Figure, ...]]:
-    return [*claim.written.operands, *before.written.operands]
+def _equations(claim: Sentence, before: Sentence) -> Iterator[tuple[Figure, tuple[Figure, ...]]]:
+    """What is written out in a claim or before it: what each comes to, and of what."""
+    for written in (claim.written, before.written):
+        yield from zip(written.results, written.operands, strict=True)
 
 
 def _spelled_out(
@@ -679,26 +708,28 @@ def _spelled_out(
     """Whether a figure stands in an equation or is what one comes to, and what that is reckoned with holds."""
 
     def known(operand: Figure) -> bool:
-        counted = operand in factors and operand.values[0] in _CALENDAR
-        return counted or operand.name or holds(operand)
+        if operand.name or holds(operand):
+            return True
+        return operand in factors and (operand.values[0] in _CALENDAR or bool(_share_of(claim, operand)))
 
     factors = (*claim.written.factors, *before.written.factors)
     stated = next((result for own, result in claim.written.stated if own is figure), None)
-    for result, parts in zip(
-        (*claim.written.results, *before.written.results), _parts(claim, before), strict=True
-    ):
+    for result, parts in _equations(claim, before):
         within = result.start <= figure.start < result.end and figure in parts
         same = (result.start, result.end) == (stated.start, stated.end) if stated else agrees(figure, result)
         if within or not same:
             continue
         state = State.DERIVED if all(map(known, parts)) else State.UNCHECKED
         return FigureCheck(figure, state, 0.0, operands=(result,) if state is State.DERIVED else parts)
-    multiplied = figure in claim.written.factors or any(
-        _counts_the_same(figure, factor) for factor in claim.written.factors
-    )
-    if multiplied:
-        return FigureCheck(figure, State.DERIVED if figure.values[0] in _CALENDAR else State.UNCHECKED, 0.0)
+    if figure in factors or any(_counts_the_same(figure, factor) for factor in claim.written.factors):
+        return FigureCheck(figure, State.DERIVED if known(figure) else State.UNCHECKED, 0.0)
     return None
+
+
+def _share_of(claim: Sentence, factor: Figure) -> Figure | None:
+    """The percentage of a claim that a factor is: 0.7 of 70%."""
+    percents = (f for f in claim.figures if f.kind is Kind.PERCENT and f.values)
+    return next((f for f in percents if abs(f.values[0] - 100 * factor.values[0]) < _ALWAYS), None)
 
 
 def _told(claim: Sentence, figure: Figure, found: Reckoning) -> bool:
@@ -708,9 +739,10 @@ def _told(claim: Sentence, figure: Figure, found: Reckoning) -> bool:
     parted = differs or not pieces.isdisjoint(PARTING | COMPARING)
     few = figure.kind is Kind.NUMBER and not figure.fraction and figure.values[0] < _HARDLY_BY_CHANCE
     if found.by is By.SUM:
-        return result and not differs
+        listed = _ANNOUNCING.match(claim.text, figure.end) is not None  # "€30: €10 and €20"
+        return (result or (listed and all(f.start >= figure.end for f in found.parts))) and not differs
     if found.by is By.DIFFERENCE:
-        return parted
+        return parted or not pieces.isdisjoint(RESULTING)
     if found.by is By.CHANGE:
         return parted and _way(pieces) * _change(found) >= 0
     if found.by is By.REST:

@@ -60,7 +60,7 @@ def contest(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Conte
     said = _sides(claim)
     if said is None:
         return _among_all(claim, source, near)
-    start, end, ways, first, second, _ = said
+    start, end, ways, first, second, *_ = said
     if claim.denials % 2:
         return None
     if (within := _within(claim, said)) is not None:
@@ -75,8 +75,8 @@ def contest(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Conte
     measured = {_measure(f) for f in claim.figures if claim.is_difference(f) and f.kind is not Kind.PERCENT}
     measured = measured or ({"money"} if _PRICED & claim.terms else set())
     decided = [each for each in decided if not measured or _measure(each[0].figure) in measured]
-    if _ANY in ways and not measured:  # what is more is told by a word that both have
-        decided = [each for each in decided if each[0].scope & each[1].scope or each[0].number == each[1].number]
+    if _ANY in ways and not measured:  # what is more is told by a word that both have, or the one
+        decided = [each for each in decided if _alike(*each[:2], said.of)]
     if not decided or len({so for _, _, so, _ in decided}) > 1:
         return None
     one, other, so, sure = decided[0]
@@ -101,8 +101,8 @@ def _within(claim: Sentence, said: _Sides) -> Contest | None:
 
 
 class _Sides(NamedTuple):
-    """The words that compare, the direction by what is measured, the terms of either side alone, and where
-    both sides are."""
+    """The words that compare, the direction by what is measured, the terms of either side alone, where both
+    sides are, and of what there is more: "more storage than"."""
 
     start: int
     end: int
@@ -110,6 +110,7 @@ class _Sides(NamedTuple):
     first: frozenset[int]
     second: frozenset[int]
     spans: tuple[tuple[int, int], tuple[int, int]]
+    of: frozenset[int]
 
 
 def _sides(claim: Sentence) -> _Sides | None:
@@ -131,7 +132,8 @@ def _sides(claim: Sentence) -> _Sides | None:
         if first - second and second - first:
             end = than.end() if than else found.end()
             ways = _ways([word[0] for word in words])
-            return _Sides(found.start(), end, ways, first - second, second - first, spans)
+            of = _terms(claim, found.end(), than.start()) if than else frozenset[int]()
+            return _Sides(found.start(), end, ways, first - second, second - first, spans, of)
     return None
 
 
@@ -212,6 +214,13 @@ def _decided(
     size, against = _size(one.figure) or 0.0, _size(other_one.figure) or 0.0
     sure = share == other_share == 1.0 and not (one.figure.bound.direction or other_one.figure.bound.direction)
     return one, other_one, (size - against) * way > 0, sure
+
+
+def _alike(one: _Held, other: _Held, of: frozenset[int]) -> bool:
+    """Whether it is plain that both figures are of what there is more of."""
+    if of:
+        return not of.isdisjoint(one.scope | other.scope)
+    return not one.scope.isdisjoint(other.scope) or one.number == other.number
 
 
 def _only(found: Sequence[tuple[float, _Held]]) -> tuple[float, _Held] | None:

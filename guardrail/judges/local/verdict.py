@@ -358,6 +358,9 @@ def _reason(
 
 
 def _left_open(check: FigureCheck) -> str:
+    if check.source is not None:
+        other = f"The claim says {_quoted(check.figure)}, a source {_quoted(check.source)}"
+        return f"{other}; whether they speak of the same was not checked."
     of = " and ".join(map(_quoted, check.operands[:3]))
     if not check.figure.values:
         return f"Whether {_quoted(check.figure)} is right was not checked: the figures may be {of}."
