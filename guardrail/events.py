@@ -125,7 +125,9 @@ class Finding(StrEnum):
     FIGURE_ABSENT = "figure_absent"
     """A figure in the claim is in no source, and nothing suggests that it is reckoned from their figures."""
     CALCULATION_UNCHECKED = "calculation_unchecked"
-    """A figure in the claim may be reckoned from the sources' figures, but the claim does not spell out how."""
+    """A figure in the claim may be reckoned from the sources' figures, and the claim does not spell out how;
+    or it is the opposite limit, or compared, and it is not sure that the sources speak of the same.
+    """
     LINK_ABSENT = "link_absent"
     """A link or an address that is in no source."""
     CITATION_ABSENT = "citation_absent"

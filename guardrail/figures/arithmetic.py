@@ -187,7 +187,8 @@ def _products(claim: Figure, operands: list[Figure]) -> Iterator[Reckoning]:
     """Amounts so many times, one of so many parts of them, shares of them, and rates times a quantity."""
     measure = dimension(claim)
     same = _like(claim, operands) if measure in _ADDED else []
-    for one, count in ((a, b) for a in same for b in _counts(operands) if a is not b and measure != "percent"):
+    counts = _counts(operands) if measure != "percent" else []
+    for one, count in ((a, b) for a in same for b in counts if a is not b):
         yield from _times(claim, one, count)
     for one, share in ((a, b) for a in same for b in operands if _is_share(b) and a is not b):
         part = _amount(one) * _amount(share) / 100

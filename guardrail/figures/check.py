@@ -93,14 +93,22 @@ _TOTAL_REACH: Final = 40  # characters before the figure
 _UNSAID: Final = frozenset(  # what a claim says of how it reckons, and not of what
     map(
         term_of,
-        LASTING | PRICING | UPWARD | DOWNWARD | REMAINDER | ADDING | PARTING | RESULTING | COMPARING
+        LASTING
+        | PRICING
+        | UPWARD
+        | DOWNWARD
+        | REMAINDER
+        | ADDING
+        | PARTING
+        | RESULTING
+        | COMPARING
         | PERHAPS_RESULTING,
     )
 )
 
 
 class State(StrEnum):
-    """FOUND: a source has it. DERIVED: the claim spells out how it is reckoned from figures of the sources, or
+    """FOUND: a source has it. DERIVED: the claim spells out how it is reckoned from the sources' figures, or
     they leave no other way. UNCHECKED: it may be reckoned from them. ECHOED: it is the question's, and given
     rather than told. CONFLICT: a source has another figure for the same thing, or the claim's own equation
     comes to another. ABSENT: no source has it, or only of other matters, where a sentence says all the rest
@@ -667,6 +675,8 @@ def _may_be_reckoned(
         reckoned(figure, near_by), key=lambda each: sum(part in named for part in each.parts), default=None
     ) or next(reckoned(figure, near_by[:_FEW_OPERANDS], twice=True), None)
     parts = likely.parts if likely else ()
+    operands = (f for f in near_by if dimension(figure) == "percent" or dimension(f) == dimension(figure))
+    reckons = reckons and (bool(parts) or any(operands))
     said_so = reckons if not doubted else parts and (reckons or not named.isdisjoint(parts))
     if not said_so and (doubted or not parts):
         return None
@@ -705,7 +715,7 @@ def _equations(claim: Sentence, before: Sentence) -> Iterator[tuple[Figure, tupl
 def _spelled_out(
     claim: Sentence, figure: Figure, before: Sentence, holds: Callable[[Figure], bool]
 ) -> FigureCheck | None:
-    """Whether a figure stands in an equation or is what one comes to, and what that is reckoned with holds."""
+    """Whether a figure stands in an equation or is what one comes to, whose operands hold."""
 
     def known(operand: Figure) -> bool:
         if operand.name or holds(operand):
@@ -763,8 +773,8 @@ def _change(found: Reckoning) -> float:
 def _without_choice(
     claim: Sentence, figure: Figure, source: FigureSource, number: int
 ) -> tuple[Figure, ...] | None:
-    """What a figure is reckoned from where one sentence says all the rest of the claim, under no condition, and
-    has no other figure that it could be reckoned from."""
+    """What a figure is reckoned from where one sentence says all the rest of the claim, under no condition,
+    and has no other figure that it could be reckoned from."""
     sentence = source.sentence(number)
     matter = claim.terms - _UNSAID
     held = source.terms(number)

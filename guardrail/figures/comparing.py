@@ -26,12 +26,14 @@ _PRICED: Final = frozenset(map(term_of, PRICING))
 _NEAR: Final = 6  # sentences
 _ANY: Final = "any"
 _CLOCK: Final = "clock"
+_NEXT: Final = 24  # characters behind "the most" that say of what
 _FEWEST: Final = 2  # others, that one is the most of
 
 
 class Contest(NamedTuple):
-    """A comparison of a claim as the sources decide it: its words, the figures of the one and the other thing,
-    in which sentence the first stands, whether the claim is so, and whether that is sure."""
+    """A comparison of a claim as the sources decide it: its words, the figures of the one and the other
+    thing, in which sentence the first stands (None: both are the claim's own), whether the claim is so, and
+    whether that is sure."""
 
     start: int
     end: int
@@ -69,7 +71,7 @@ def contest(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Conte
     decided = [
         found
         for measure in dict.fromkeys(_measure(each.figure) for each in held)
-        if (way := ways.get(measure, ways.get(_ANY, 0)))
+        if (way := _way(ways, measure))
         and (found := _decided([e for e in held if _measure(e.figure) == measure], first, second, way))
     ]
     measured = {_measure(f) for f in claim.figures if claim.is_difference(f) and f.kind is not Kind.PERCENT}
@@ -90,7 +92,7 @@ def _within(claim: Sentence, said: _Sides) -> Contest | None:
         for start, end in said.spans
     )
     for one in ours if len(ours) == 1 else ():
-        way = said.ways.get(_measure(one), said.ways.get(_ANY, 0))
+        way = _way(said.ways, _measure(one))
         alike = [f for f in theirs if _measure(f) == _measure(one) and _comparable(one, f)]
         if way and len(alike) == 1 and not (one.bound.direction or alike[0].bound.direction):
             size, against = _size(one), _size(alike[0])
@@ -150,6 +152,11 @@ def _ways(words: Sequence[str]) -> dict[str, int]:
     for ways in before:
         sign *= ways.get(_ANY, 1)
     return {measure: sign * way for measure, way in last.items()}
+
+
+def _way(ways: Mapping[str, int], measure: str) -> int:
+    """+1 where more of what is measured is meant, -1 for less; 0 where it can't be, as of "more" of days."""
+    return ways.get(measure, 0 if measure in ("date", _CLOCK) else ways.get(_ANY, 0))
 
 
 def _terms(claim: Sentence, start: int, end: int) -> frozenset[int]:
@@ -212,7 +219,8 @@ def _decided(
     if not _comparable(one.figure, other_one.figure):
         return None
     size, against = _size(one.figure) or 0.0, _size(other_one.figure) or 0.0
-    sure = share == other_share == 1.0 and not (one.figure.bound.direction or other_one.figure.bound.direction)
+    limits = one.figure.bound.direction or other_one.figure.bound.direction
+    sure = share == other_share == 1.0 and not limits
     return one, other_one, (size - against) * way > 0, sure
 
 
@@ -245,7 +253,7 @@ def _among_all(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Co
     first = _terms(claim, 0, found.start()) or _terms(claim, found.end(), len(claim.text))
     held = [each for number in near[:_NEAR] for each in _held(source, number)]
     for measure in dict.fromkeys(_measure(each.figure) for each in held):
-        way = ways.get(measure, ways.get(_ANY, 0))
+        way = _way(ways, measure)
         alike = [each for each in held if _measure(each.figure) == measure] if way else []
         telling = first & frozenset[int]().union(*(each.scope for each in alike))
         own = _only([(1.0, e) for e in alike if telling <= e.scope]) if telling else None
@@ -257,6 +265,7 @@ def _among_all(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Co
             continue
         best = max(others, key=lambda e: way * (_size(e.figure) or 0.0))
         so = way * ((_size(mine.figure) or 0.0) - (_size(best.figure) or 0.0)) >= 0
-        like = bool((mine.scope - first) & best.scope) or mine.number == best.number
-        return Contest(found.start(), found.end(), mine.figure, best.figure, mine.number, so, like)
+        of = _terms(claim, found.end(), found.end() + _NEXT) if _ANY in ways else frozenset[int]()
+        if so or _alike(mine, best, of):
+            return Contest(found.start(), found.end(), mine.figure, best.figure, mine.number, so, sure=True)
     return None

@@ -85,7 +85,9 @@ _SILENT: Final = STOP_TERMS | frozenset(map(term_of, FILLERS))
 _OR_REACH: Final = 24
 _OR_BEFORE: Final = re.compile(r"\bor\s\W{0,3}\Z")
 _OR_AFTER: Final = re.compile(r"\s?\W{0,2}or\b")
-_LIMIT: Final = re.compile(r"\b(min(?:imum|\.)?|max(?:imum|\.)?)(?:\s[^\W\d]{2,16}){0,2}:?\s\Z", re.IGNORECASE)
+_LIMIT: Final = re.compile(
+    r"\b(min(?:imum|\.)?|max(?:imum|\.)?)(?:\s[^\W\d]{2,16}){0,2}:?\s\Z", re.IGNORECASE
+)
 _LIMIT_AFTER: Final = re.compile(r"(?:\s[^\W\d]{2,16}){0,2}\sat\s(?:the\s)?(most|least)\b", re.IGNORECASE)
 _LIMIT_REACH: Final = 48
 _OR_ELSE: Final = re.compile(r"[^\d.;:]{0,32}\bor\s")

@@ -604,7 +604,8 @@ def unverified_rank(policy: Policy) -> int:
 
 def governed(rule: Rule, records: Records) -> Array:
     """The claims that the rule decides if none before it does."""
-    return matching(rule, records) & (records.checked | records.left_open if rule.finding else records.checked)
+    decided = records.checked | records.left_open if rule.finding else records.checked
+    return matching(rule, records) & decided
 
 
 def matching(rule: Rule, records: Records) -> Array:

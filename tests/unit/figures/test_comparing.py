@@ -64,8 +64,11 @@ def test_what_is_so_or_can_not_be_told_is_not(claim: str, sources: tuple[str, ..
         ("The rink is open until 3 March.", "The rink is open from 3 March to 9 May.", State.CONFLICT),
         ("The rink is open until 9 May.", "The rink is open from 3 March to 9 May.", State.FOUND),
         ("Orders after 2 p.m. leave today.", "Orders before 2 p.m. leave today.", State.CONFLICT),
-        ("Orders after 2 p.m. leave tomorrow.", "Orders before 2 p.m. leave today, later ones tomorrow.",
-         State.UNCHECKED),
+        (
+            "Orders after 2 p.m. leave tomorrow.",
+            "Orders before 2 p.m. leave today, later ones tomorrow.",
+            State.UNCHECKED,
+        ),
         ("A stay is 4 nights at the most.", "The minimum stay is 4 nights.", State.CONFLICT),
         ("A stay is at least 4 nights.", "The minimum stay is 4 nights.", State.FOUND),
         ("Book no more than 5 days ahead.", "Book at least 5 days ahead.", State.CONFLICT),

@@ -1,5 +1,5 @@
-"""Reckoned figures: right results of made-up sums that are spelled out are derived, wrong ones are not, and what
-a reader would have to work out from the sources stays open."""
+"""Reckoned figures: right results of made-up sums that are spelled out are derived, wrong ones are not, and
+what a reader would have to work out from the sources stays open."""
 
 from __future__ import annotations
 
