@@ -315,7 +315,8 @@ class Policy(BaseModel):
         default_factory=lambda: tuple(Rule.model_validate(rule) for rule in DEFAULT_RULES),
         description="Tried in order on every checked claim, and those with a finding on claims that the "
         "judge left open; the first that matches decides its segment. Each is a line, "
-        "CONDITION and CONDITION: ACTION, or a mapping (docs/policies.md). Replaces all rules of the policy that this one extends.",
+        "CONDITION and CONDITION: ACTION, or a mapping (docs/policies.md). Replaces all rules of "
+        "the policy that this one extends.",
     )
     rules_before: tuple[Rule, ...] = Field(
         default=(), description="Rules to try before all others, including inherited ones."

@@ -139,7 +139,7 @@ class Deciding:
         return governed(loose, self.records)
 
     def _of_unverified(self) -> Array:
-        """The rank that claims without a verdict give each response, and those left open that no rule names."""
+        """The rank that claims without a verdict give each response, and those left open by no rule."""
         records = self.records
         found = np.zeros(len(records), dtype=np.int8)
         no_rule = records.left_open.copy()
