@@ -67,7 +67,8 @@ class Judged(NamedTuple):
 
 def outcome(verdict: ResponseVerdict) -> Outcome:
     """What the verdict means for the reader of the answer."""
-    return Outcome.UNVERIFIED if verdict.counts.unverified else _OF_DECISION[verdict.decision]
+    unanswered = any(claim.unanswered for claim in verdict.claims)
+    return Outcome.UNVERIFIED if unanswered else _OF_DECISION[verdict.decision]
 
 
 async def judged(cases: Iterable[ChatCase], settings: Settings) -> list[Judged]:

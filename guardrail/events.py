@@ -45,7 +45,8 @@ DecidingClaim = Annotated[
 
 
 class Verdict(StrEnum):
-    """What the judge decides about a claim. UNVERIFIED: it could not decide (timeout, outage, budget)."""
+    """What the judge decides about a claim. UNVERIFIED: it could not decide (timeout, outage, budget), or has
+    looked and leaves it open, for which a finding says why (``LEFT_OPEN``)."""
 
     SUPPORTED = "SUPPORTED"
     PARTIALLY_SUPPORTED = "PARTIALLY_SUPPORTED"
@@ -130,8 +131,10 @@ class Finding(StrEnum):
     FIGURE_CONFLICT = "figure_conflict"
     """A source gives another figure for the same thing."""
     FIGURE_ABSENT = "figure_absent"
-    """A figure in the claim is in no source and doesn't follow from the sources' figures by plain
-    arithmetic.
+    """A figure in the claim is in no source, and nothing suggests that it is reckoned from their figures."""
+    CALCULATION_UNCHECKED = "calculation_unchecked"
+    """A figure in the claim may be reckoned from the sources' figures, and the claim does not spell out how;
+    or it is the opposite limit, or compared, and it is not sure that the sources speak of the same.
     """
     FIGURE_AMBIGUOUS = "figure_ambiguous"
     """A figure in the claim is a source's only if a comma or point before three digits groups them, or only
@@ -147,6 +150,10 @@ class Finding(StrEnum):
     """Two contexts give different figures for the same thing: the claim's and another one."""
     CHECKED_IN_PART = "checked_in_part"
     """The judge had no time to read the contexts for the claim, and only compared words and figures."""
+
+
+LEFT_OPEN: Final = frozenset({Finding.CALCULATION_UNCHECKED})
+"""Findings with which a judge leaves a claim open: UNVERIFIED, but not for want of an answer."""
 
 
 class CitationBacking(StrEnum):
@@ -388,9 +395,10 @@ class ClaimVerdict(OutputEvent):
     findings: tuple[Finding, ...] = Field(
         default=(),
         description="Exact findings, each at most once. figure_conflict: a source gives another "
-        "figure for the same thing. figure_absent: a figure in the claim is in no source "
-        "and doesn't follow from the sources' figures by plain arithmetic. figure_ambiguous: whether "
-        "a figure is a source's depends on what a comma or point does. link_absent: a "
+        "figure for the same thing. figure_absent: a figure in the claim is in no source, and "
+        "nothing suggests that it is reckoned. figure_ambiguous: whether a figure is a source's "
+        "depends on what a comma or point does. calculation_unchecked: a figure may be reckoned "
+        "from the sources' figures, but the claim does not spell out how. link_absent: a "
         "link or an address is in no source. citation_absent: a citation names none of "
         "the contexts. display_mismatch: the text looks different from what it says. "
         "contexts_disagree: another context has another figure for the same thing. "
@@ -443,6 +451,11 @@ class ClaimVerdict(OutputEvent):
     omitted: tuple[str, ...] = Field(
         default=(), description="Fields left empty because the event would have been too large for a record."
     )
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether no judge could say anything in time: UNVERIFIED without a finding that leaves it open."""
+        return self.verdict is Verdict.UNVERIFIED and LEFT_OPEN.isdisjoint(self.findings)
 
 
 class VerdictCounts(WireModel):

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from guardrail.claims.patterns import SeverityRules, compile_pattern
 from guardrail.claims.severity import SEVERITY_REASONS
 from guardrail.events import (
+    LEFT_OPEN,
     CitationBacking,
     ClaimVerdict,
     Decision,
@@ -274,10 +275,15 @@ DEFAULT_RULES: Final = (
     "finding figure_ambiguous|contexts_disagree: flag",
     "finding link_absent|display_mismatch: flag",
     "finding checked_in_part and severity >= normal: flag",
+    "finding calculation_unchecked: flag",
 )
 
 SCORE_BELOW: Final = "score < "
 """How the names of the rules begin that are about the score."""
+ON_UNVERIFIED: Final = "on_unverified: "
+"""How the names of the rules begin that are about claims without a verdict."""
+LEFT_OPEN_RULE: Final = f"finding {'|'.join(sorted(LEFT_OPEN))}: flag"
+"""What holds for a claim that a judge left open where no rule names its finding: it is never clean."""
 
 WITHHELD: Final = "This answer was withheld because it could not be verified against the source documents."
 UNAVAILABLE: Final = "This answer was withheld because it could not be checked. Please try again later."
@@ -309,9 +315,10 @@ class Policy(BaseModel):
     )
     rules: tuple[Rule, ...] = Field(
         default_factory=lambda: tuple(Rule.model_validate(rule) for rule in DEFAULT_RULES),
-        description="Tried in order on every checked claim; the first that matches decides its "
-        "segment. Each is a line, CONDITION and CONDITION: ACTION, or a mapping "
-        "(docs/policies.md). Replaces all rules of the policy that this one extends.",
+        description="Tried in order on every checked claim, and those with a finding on claims that the "
+        "judge left open; the first that matches decides its segment. Each is a line, "
+        "CONDITION and CONDITION: ACTION, or a mapping (docs/policies.md). Replaces all rules of "
+        "the policy that this one extends.",
     )
     rules_before: tuple[Rule, ...] = Field(
         default=(), description="Rules to try before all others, including inherited ones."
@@ -518,17 +525,18 @@ class Policy(BaseModel):
 
     @property
     def unverified_rule(self) -> str:
-        """The name of the rule that decides a claim without a verdict."""
-        return f"on_unverified: {self.on_unverified}"
+        """The name of the rule that decides a claim on which no judge could say anything."""
+        return f"{ON_UNVERIFIED}{self.on_unverified}"
 
     def decide_claim(self, claim: ClaimVerdict) -> tuple[Decision, str]:
         """What happens to this claim's segment, and the rule that decided it."""
-        if claim.verdict is Verdict.UNVERIFIED:
+        if claim.unanswered:
             return _UNVERIFIED[self.on_unverified], self.unverified_rule
+        left_open = claim.verdict is Verdict.UNVERIFIED
         for rule in self.rules:
-            if rule.matches(claim):
+            if (rule.finding or not left_open) and rule.matches(claim):
                 return rule.action, rule.name
-        return Decision.RELEASE, "no rule matched"
+        return (Decision.FLAG, LEFT_OPEN_RULE) if left_open else (Decision.RELEASE, "no rule matched")
 
     def decide_score(self, score: float | None) -> tuple[Decision, str]:
         """The decision by the score alone."""

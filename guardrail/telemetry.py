@@ -26,7 +26,6 @@ from guardrail.events import (
     OutputEvent,
     ResponseVerdict,
     Usage,
-    Verdict,
 )
 
 __all__ = ["REGISTRY", "GuardState", "PartitionState", "count_output", "serve_state"]
@@ -200,7 +199,7 @@ def _count_claim(event: ClaimVerdict) -> None:
     VERDICT_SECONDS.labels(judge).observe(event.latency_ms / 1000)
     for finding in event.findings:
         FINDINGS.labels(finding.value).inc()
-    if event.verdict is Verdict.UNVERIFIED:
+    if event.unanswered:
         UNVERIFIED.labels(reason_label(_kind(event.reasoning))).inc()
     if event.degraded_from:
         DEGRADED.labels(reason_label(_kind(event.degraded_from[0], parts=2))).inc()

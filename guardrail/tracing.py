@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from guardrail.errors import ConfigError
-from guardrail.events import ClaimVerdict, OutputEvent, ResponseVerdict, Verdict
+from guardrail.events import ClaimVerdict, OutputEvent, ResponseVerdict
 from guardrail.semconv import (
     ERROR_TYPE,
     EVALUATION,
@@ -150,7 +150,7 @@ class Traces:
             },
             start_time=at - _ns(verdict.latency_ms),
         )
-        if verdict.verdict is Verdict.UNVERIFIED:
+        if verdict.unanswered:
             child.set_status(self._trace.StatusCode.ERROR)
         child.end(at)
 

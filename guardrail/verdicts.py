@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from guardrail.events import ClaimPart, Evidence, Finding, Span, Usage, Verdict
+from guardrail.events import LEFT_OPEN, ClaimPart, Evidence, Finding, Span, Usage, Verdict
 
 TWO_VERDICTS: Final = "the judge gave two different verdicts for this claim"
 """Why neither is believed."""
@@ -40,6 +40,11 @@ class Judgement:
     unsupported_spans: tuple[Span, ...] = ()
     contradiction: float | None = None
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether it says nothing: UNVERIFIED without a finding that leaves the claim open."""
+        return self.verdict is Verdict.UNVERIFIED and LEFT_OPEN.isdisjoint(self.findings)
 
 
 def unverified(

@@ -282,7 +282,6 @@ def evaluate_command(
     """
     from guardrail.cli.evaluate_report import SHOW_WORDS, Report
     from guardrail.cli.evaluate_sources import Sources
-    from guardrail.events import Verdict
     from guardrail.offline.results import Evaluation, StoredResults
 
     outputs = _Outputs(out, verdicts, resume, overwrite)
@@ -330,7 +329,7 @@ def evaluate_command(
     if not report.totals.responses and not report.totals.unreadable:
         print_error(f"there is no answer in {', '.join(sources)}")
         failed = True
-    if unverified := report.totals.verdicts[Verdict.UNVERIFIED]:
+    if unverified := report.totals.unanswered:
         how_many = "no claim" if report.totals.nothing_judged else f"{unverified:,} of the claims"
         could = "could" if report.totals.nothing_judged else "could not"
         print_error(f"{how_many} {could} be judged: {report.totals.first_unverified}")

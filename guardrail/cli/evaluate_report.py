@@ -140,11 +140,13 @@ class Totals:
     """Routes of responses that no entry of ``routes`` names."""
     first_unverified: str = ""
     """Why the first claim was not judged that was not."""
+    unanswered: int = 0
+    """Claims that no judge could say anything about; those left open are UNVERIFIED too."""
 
     @property
     def nothing_judged(self) -> bool:
         """Were there claims, and no verdict on any of them?"""
-        return 0 < self.claims == self.verdicts[Verdict.UNVERIFIED]
+        return 0 < self.claims == self.unanswered
 
     def add(self, verdict: ResponseVerdict) -> None:
         self.responses += 1
@@ -159,7 +161,8 @@ class Totals:
             self.score_sum += verdict.score
         self.usage = total(self.usage, verdict.usage)
         for claim in verdict.claims:
-            if claim.verdict is Verdict.UNVERIFIED:
+            if claim.unanswered:
+                self.unanswered += 1
                 self.unverified.add(claim.reasoning)
                 self.first_unverified = self.first_unverified or claim.reasoning
             if claim.degraded_from:
@@ -182,9 +185,8 @@ class Totals:
             *self.rules.lines(),
             Text(f"{self.claims:,} claim{'' if self.claims == 1 else 's'}: {verdicts or 'none'}"),
         ]
-        unverified = self.verdicts[Verdict.UNVERIFIED]
-        if unverified:
-            share = f"{unverified:,} of {self.claims:,} claims were not judged"
+        if self.unanswered:
+            share = f"{self.unanswered:,} of {self.claims:,} claims were not judged"
             lines.append(Text(f"{share}, and count in no score: the events say why", "bold yellow"))
             lines += self.unverified.lines()
         if self.degraded:

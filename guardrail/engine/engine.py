@@ -45,7 +45,6 @@ from guardrail.events import (
     ResponseDelta,
     ResponseHead,
     ResponseStarted,
-    Verdict,
 )
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judge
@@ -682,6 +681,6 @@ class Engine:
             self._judged(run, [judgement])
 
     def _judged(self, run: Run, judgements: Sequence[Judgement]) -> None:
-        verdicts = sum(judgement.verdict is not Verdict.UNVERIFIED for judgement in judgements)
+        verdicts = sum(not judgement.unanswered for judgement in judgements)
         self._carry_out(run, run.session.judged(judgements, self._clock()))
         self._look(verdicts)

@@ -21,7 +21,8 @@ from guardrail.figures.agreement import (
     of_a_sort,
     opposed,
 )
-from guardrail.figures.arithmetic import Cues, derived
+from guardrail.figures.arithmetic import By, Reckoning, reckoned
+from guardrail.figures.comparing import Contest, compares, contest
 from guardrail.figures.model import Bound, Figure, Kind
 from guardrail.figures.numbers import COMMAS, MAY_BE_EITHER, Separators, separators_of
 from guardrail.figures.opening import opening_hours
@@ -29,15 +30,20 @@ from guardrail.figures.pairing import exchanged
 from guardrail.figures.reading import find_figures
 from guardrail.figures.source import MANY, FigureSource, Sentence
 from guardrail.figures.tables import (
+    ADDING,
     COMPARING,
+    CONDITIONS,
     DOWNWARD,
+    GIVEN,
     LASTING,
+    PARTING,
+    PERHAPS_RESULTING,
     PRICING,
-    RATES,
-    RECKONING,
-    RECKONING_HINTS,
-    RECKONING_TIMES,
     REMAINDER,
+    RESULTING,
+    STATING,
+    SUPPOSING,
+    TIERS,
     TOTAL,
     UPWARD,
     find_unit,
@@ -47,6 +53,7 @@ _NEARNESS: Final = 0.93  # what a word counts less for each word between it and 
 _ELSEWHERE: Final = 0.3  # of a word that stands by another figure of the same sort
 _FRAME: Final = 0.9  # of the claim, that a sentence must say to be at odds with its figure
 _MARGIN: Final = 0.15  # of the claim, by which it must say more than any sentence with the claim's figure
+_TURNED: Final = 0.4  # the same to doubt it, for an opposite limit
 _SAME: Final = 0.95  # the same for the same figure with an opposite limit
 _REVERSE: Final = 0.7  # of what the sentence says around its own figure, that the claim must say
 _FEW: Final = 3  # words of a claim
@@ -58,43 +65,59 @@ _APART: Final = (
 )
 _APART_WORDS: Final = 2.0
 _LEAST: Final = 2  # words or figures around a figure that tell what it is of
+_VAGUE: Final = ("up to", "until", "within")
 _LATER: Final = 4  # figures behind one that may be its operands
+_HARDLY_BY_CHANCE: Final = 10  # least bare number that a claim's own figures hardly come to by chance
+_CALENDAR: Final = (2.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 100.0, 365.0, 1000.0)  # what all may count with
 _FEW_THINGS: Final = range(2, 13)
 _ANNOUNCING: Final = re.compile(r":(?!\d)")
+_OF_ALL: Final = re.compile(r"\b(?:of|among)\s(?:(?:the|all|these|those)\s){0,2}\Z", re.IGNORECASE)
+_BORDER: Final = re.compile(r"\A|[,;:|.](?!\d)")
 _LISTS: Final = re.compile(r"[:;()]|[.!?](?=\s|$)")
 _SEPARATOR: Final = re.compile(r",(?:\s{0,4}(?:and|or)\b)?|\b(?:and|or)\b", re.IGNORECASE)
 _PIECE: Final = re.compile(r"\w+|[^\w\s]")
 _PRICING: Final = frozenset(map(term_of, PRICING))
 _CLOSELY: Final = 32  # figures of a claim that are compared with others and reckoned; the rest are looked up
 _MOST: Final = 1000  # that are looked up
-_OF: Final = re.compile(r"\sof\s(?:(?:all|the|its|their|our)\s){0,2}")
 _INSTEAD: Final = re.compile(r"\W{1,4}(?:instead\sof|rather\sthan|(?:and\s)?not)\s\W{0,3}", re.IGNORECASE)
 _ALWAYS: Final = 0.01
 _LOOKED_UP: Final = 8  # sentences, for one of them
+_FEW_OPERANDS: Final = 8  # of a reckoning in two steps
+_GIVEN_REACH: Final = 48  # characters before a figure
+_WORDS_OF: Final = re.compile(r"[^\W\d_]+")
 _MOST_OF_A_SORT: Final = 32  # figures of a sentence whose parts are told apart
 _MOST_TOLD: Final = 3  # stretches of the sources that days follow from
 _BESIDE: Final = 4  # other figures of a claim that tell what one is of
 _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
-_ENOUGH: Final = 0.5  # of the words around a length of time or a rest, that the sources must say of it
-_CHANGED: Final = re.compile(
-    r"\bfrom\s(?:\w{1,12}\s){0,2}\Z|\b(?:after|against|compared\sto|up|down)\s(?:\w{1,8}\s){0,2}\Z",
-    re.IGNORECASE,
-)
-_CHANGED_REACH: Final = 32
-_THAN: Final = re.compile(r"\bthan\b|\bcompared\b", re.IGNORECASE)
 _MOST_LINES: Final = 16
 _TOTAL_REACH: Final = 40  # characters before the figure
-_UNSAID: Final = frozenset(map(term_of, LASTING | PRICING | UPWARD | DOWNWARD | REMAINDER))
+_UNSAID: Final = frozenset(  # what a claim says of how it reckons, and not of what
+    map(
+        term_of,
+        LASTING
+        | PRICING
+        | UPWARD
+        | DOWNWARD
+        | REMAINDER
+        | ADDING
+        | PARTING
+        | RESULTING
+        | COMPARING
+        | PERHAPS_RESULTING,
+    )
+)
 
 
 class State(StrEnum):
-    """FOUND: a source has it. DERIVED: it is reckoned from figures of the sources. ECHOED: it is the
-    question's. CONFLICT: a source has another figure for the same thing, or the claim's own equation comes to
-    another. ABSENT: no source has it, or only
-    of other matters, where a sentence says all the rest of the claim and has a figure of the sort."""
+    """FOUND: a source has it. DERIVED: the claim spells out how it is reckoned from the sources' figures, or
+    they leave no other way. UNCHECKED: it may be reckoned from them. ECHOED: it is the question's, and given
+    rather than told. CONFLICT: a source has another figure for the same thing, or the claim's own equation
+    comes to another. ABSENT: no source has it, or only of other matters, where a sentence says all the rest
+    of the claim and has a figure of the sort."""
 
     FOUND = "found"
     DERIVED = "derived"
+    UNCHECKED = "unchecked"
     ECHOED = "echoed"
     CONFLICT = "conflict"
     ABSENT = "absent"
@@ -137,12 +160,12 @@ class _Frame:
 
 
 class _Said(NamedTuple):
-    """What was said before a claim, and what the figure was reckoned from that stands instead of another."""
+    """What was said before a figure: in the question, in what the claim goes on from, and the checks of the
+    claim's figures before it."""
 
     asked: Sequence[Figure]
     before: Sentence
-    question: str
-    operands: tuple[Figure, ...] = ()
+    checks: Sequence[FigureCheck] = ()
 
 
 def check_figures(
@@ -161,28 +184,48 @@ def check_figures(
     ``lead_in``, what the claim goes on from: reckoned with.
     """
     claim = Sentence(claim_text, _separators(claim_text, lead_in, source))
-    if not claim.figures:
+    if not claim.figures and not compares(claim_text):
         return ()
     near = list(dict.fromkeys(near))
-    said = _Said(find_figures(question), Sentence(lead_in), question)
     checks: list[FigureCheck] = []
+    said = _Said(find_figures(question), Sentence(lead_in), checks)
     for number, figure in enumerate(claim.figures):
         if stopped():
             break
         if (right := claim.written.right(figure)) is not None:
             checks.append(FigureCheck(figure, State.CONFLICT, 1.0, source=right))
         elif number < _CLOSELY:
-            beside = checks[-1] if checks and checks[-1].state is State.DERIVED else None
-            instead = beside and _INSTEAD.fullmatch(claim_text, beside.figure.end, figure.start)
-            said = said._replace(operands=beside.operands if beside and instead else ())
             checks.append(_check(claim, figure, source, near, said, stopped))
         elif number < _MOST:
             checks.append(_looked_up(figure, source, near, stopped))
         else:
             checks.append(FigureCheck(figure, State.ABSENT, 0.0))
-    checks = list(_with_counts(checks, source, near))
+    checks = list(_with_inputs(claim, checks))
     checks = list(_with_exchanges(claim, checks, source, near))
-    return tuple(_with_hours(claim, checks, source, near))
+    checks = list(_with_hours(claim, checks, source, near))
+    compared = None if stopped() else contest(claim, source, near)
+    return tuple(checks if compared is None else _with_contest(claim, checks, compared))
+
+
+def _with_contest(claim: Sentence, checks: Sequence[FigureCheck], found: Contest) -> Sequence[FigureCheck]:
+    """The checks, where what a claim compares is so or not: how far two are apart follows from both."""
+    both = found.first, found.second
+    if not found.so:
+        text = claim.text[found.start : found.end]
+        words = Figure(Kind.NUMBER, text, found.start, found.end)
+        if found.sure:
+            said = FigureCheck(words, State.CONFLICT, 1.0, found.number, found.first, both)
+        else:
+            said = FigureCheck(words, State.UNCHECKED, 0.0, operands=both)
+        return sorted((*checks, said), key=lambda check: check.figure.start)
+
+    def follows(check: FigureCheck) -> bool:
+        apart = (By.DIFFERENCE, By.CHANGE, By.SHARE)
+        unchecked = check.state is State.UNCHECKED and found.sure
+        ways = reckoned(check.figure, both) if unchecked else ()
+        return any(each.by in apart and _told(claim, check.figure, each) for each in ways)
+
+    return [replace(c, state=State.DERIVED, operands=both) if follows(c) else c for c in checks]
 
 
 def _separators(text: str, lead_in: str, source: FigureSource) -> Separators | None:
@@ -229,23 +272,18 @@ def _with_exchanges(
             yield replace(check, state=State.CONFLICT, sentence=number, source=rival)
 
 
-def _with_counts(
-    checks: Sequence[FigureCheck], source: FigureSource, near: Sequence[int]
-) -> Iterator[FigureCheck]:
-    """The checks, where a count that a price was multiplied with is no longer absent, if a source says that
-    price of what is counted: "two bicycles cost 12 euros"."""
-    spent = [check.operands for check in checks if check.state is State.DERIVED and len(check.operands) > 1]
+def _with_inputs(claim: Sentence, checks: Sequence[FigureCheck]) -> Iterator[FigureCheck]:
+    """The checks, where what another figure may be reckoned from is no longer absent: how many tickets it is
+    that cost so much, and other results of the sort. Of a claim that says that it reckons that may be all
+    that no source has."""
+    unchecked = [check for check in checks if check.state is State.UNCHECKED]
+    inputs = {operand for check in unchecked for operand in check.operands}
+    measures = {"number", "time", *(dimension(check.figure) for check in unchecked)} if unchecked else set()
+    reckons = any(_reckons(claim, check.figure) for check in unchecked)
     for check in checks:
-        figure = check.figure
-        counts = check.state is State.ABSENT and figure.kind is Kind.NUMBER and figure.noun
-        prices = [p for parts in spent if figure in parts for p in parts if p is not figure] if counts else []
-        priced = any(
-            price in source.sentence(number).figures[:MANY]
-            and term_of(figure.noun or "") in source.sentence(number).around(price)
-            for price in prices
-            for number in near[:_OPERANDS_FROM]
-        )
-        yield replace(check, state=State.DERIVED, operands=tuple(prices[:1])) if priced else check
+        alike = (reckons or dimension(check.figure) in measures) and check.frame < _FRAME
+        spent = check.state is State.ABSENT and (check.figure in inputs or alike)
+        yield replace(check, state=State.UNCHECKED) if spent else check
 
 
 def _looked_up(
@@ -272,6 +310,7 @@ def _check(
     frame = _frame(claim, figure)
     found: FigureCheck | None = None
     conflict: FigureCheck | None = None
+    turned: FigureCheck | None = None
     best = rivalled = 0.0
     for number in near:
         share = frame.said(source, number)
@@ -284,7 +323,11 @@ def _check(
         said_otherwise = own is not None and _limits_otherwise(claim, figure, source.sentence(number), own)
         rival = _rival(claim, figure, frame, source.sentence(number), own) if share >= _FRAME else None
         if rival is not None:
-            conflict = _better(conflict, FigureCheck(figure, State.CONFLICT, share, number, rival))
+            mine = claim.limited(figure) if own is not None and rival.end == own.end else figure
+            conflict = _better(conflict, FigureCheck(mine, State.CONFLICT, share, number, rival))
+        elif own is not None and said_otherwise and share >= _TURNED and not beyond(figure, own):
+            limit = source.sentence(number).limited(own)
+            turned = _better(turned, FigureCheck(figure, State.UNCHECKED, share, number, limit))
         elif own is not None and not said_otherwise:
             found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
     if found is None or conflict is not None:
@@ -298,19 +341,22 @@ def _check(
     words = max(len(frame.told), 1)
     said = found.frame if found is not None else -1.0
     if conflict is not None and said <= conflict.frame - max(_MARGIN, _MARGIN_WORDS / words):
-        return _derived(claim, figure, source, near, said_before, True) or conflict
+        reckoned_of = _reckoned(claim, figure, source, near, said_before)
+        return reckoned_of or _may_be_reckoned(claim, figure, source, near, said_before, True) or conflict
+    if turned is not None and said < turned.frame:
+        return turned
     if found is None or (rivalled >= _FRAME and said <= rivalled - max(_APART, _APART_WORDS / words)):
-        doubted = best >= _FRAME and not claim.is_difference(figure)
-        found = _derived(claim, figure, source, near, said_before, doubted)
-    if found is None:
+        doubted = rivalled >= _FRAME and not claim.is_difference(figure)
         found = (
-            _of_an_age(claim, figure, source, near)
+            (None if doubted else _given(claim, figure, said_before))
+            or _reckoned(claim, figure, source, near, said_before)
+            or _of_an_age(claim, figure, source, near)
             or _none(figure, source, near)
             or _of_other_days(claim, figure, source, near)
         )
-    found = found or _total(claim, figure, said_before.before)
-    if found is None and _says_little(claim, figure, source, near):
-        figure = replace(figure, name=True)
+        if found is None and _says_little(claim, figure, source, near):
+            figure = replace(figure, name=True)
+        found = found or _may_be_reckoned(claim, figure, source, near, said_before, doubted)
     return found or FigureCheck(figure, State.ABSENT, best)
 
 
@@ -427,6 +473,8 @@ def _counts_few(claim: Sentence, figure: Figure, source: FigureSource, near: lis
         return False
     if _ANNOUNCING.search(claim.text, figure.end):
         return True
+    if _OF_ALL.search(claim.text[: figure.start][-_TOTAL_REACH:]) and compares(claim.text):
+        return True
     parts = (part for number in near for part in _LISTS.split(source.sentence(number).text) if "," in part)
     return any(1 + len(_SEPARATOR.findall(part)) == figure.values[0] for part in parts)
 
@@ -487,11 +535,10 @@ def _rival(
     unfit = figure.name or len(frame.told) < _LEAST or len(sentence.figures) > MANY
     if unfit or (claim.denials - sentence.denials) % 2:
         return None
-    if own is not None and figure.bound.direction * own.bound.direction < 0:
-        if claim.ahead(figure) or sentence.ahead(own):
-            return None
-        least = _SAME if complements(figure, own) else _REVERSE
-        return own if _said_back(claim, sentence, own, sentence.terms) >= least else None
+    if own is not None and (sides := _opposite(claim, figure, sentence, own)) is not None:
+        least = _SAME if complements(*sides) else _REVERSE
+        told_back = _said_back(claim, sentence, own, sentence.terms) >= least
+        return sentence.limited(own) if told_back else None
     sort = [other for other in sentence.figures if other is own or _alike(figure, other)]
     told = sentence.told(sort) if any(of_a_sort(figure, other) for other in sort) else None
     if told is None or any(compatible(figure, other) for other in sentence.figures if other is not own):
@@ -514,10 +561,22 @@ def _limits_otherwise(claim: Sentence, figure: Figure, sentence: Sentence, own: 
     something."""
     if beyond(figure, own):  # save "not for more than 5 days"
         return not claim.denials and not sentence.denials
-    denied = (claim.denials - sentence.denials) % 2
-    if not opposed(figure, own) or complements(figure, own) or denied:
-        return False
-    return not (claim.ahead(figure) or sentence.ahead(own))
+    sides = _opposite(claim, figure, sentence, own)
+    return sides is not None and not complements(*sides) and not (claim.denials - sentence.denials) % 2
+
+
+def _opposite(
+    claim: Sentence, figure: Figure, sentence: Sentence, own: Figure
+) -> tuple[Figure, Figure] | None:
+    """Both figures with their limits, where these are opposite. "Up to" so long before something is no less
+    than at least."""
+    if claim.open is not None and sentence.open is not None and claim.open is not sentence.open:
+        return None  # closed until then, and open from then on
+    mine = replace(figure, bound=claim.limit(figure))
+    theirs = replace(own, bound=sentence.limit(own, figure))
+    before = claim.ahead(figure) or sentence.ahead(own)
+    vague = before and any(f.text.casefold().startswith(_VAGUE) for f in (figure, own))
+    return (mine, theirs) if opposed(mine, theirs) and not vague else None
 
 
 def _meant(
@@ -555,7 +614,46 @@ def _said_back(claim: Sentence, sentence: Sentence, rival: Figure, part: frozens
     return said / whole if whole else 1.0
 
 
-def _derived(
+def _given(claim: Sentence, figure: Figure, said_before: _Said) -> FigureCheck | None:
+    """Whether a figure is the question's, and given rather than told."""
+    aged = figure.values if claim.of_age(figure) else None
+    asked_too = any(agrees(figure, other) or other.values == aged for other in said_before.asked)
+    given = asked_too and not figure.name and _is_given(claim, figure)
+    return FigureCheck(figure, State.ECHOED, 0.0) if given else None
+
+
+def _reckoned(
+    claim: Sentence, figure: Figure, source: FigureSource, near: list[int], said_before: _Said
+) -> FigureCheck | None:
+    """Whether the claim spells out how a figure is reckoned, of what the sources or the question have, or the
+    sources leave no choice."""
+    asked, before, checks = said_before
+    if figure.name:
+        return None
+
+    def holds(other: Figure) -> bool:
+        return _backed(source, other, near) or any(agrees(other, each) for each in asked)
+
+    if (spelled := _spelled_out(claim, figure, before, holds)) is not None:
+        return spelled
+    known = {check.figure for check in checks if check.state is State.DERIVED}
+    sure = [f for f in _own(claim, figure) if f in known or holds(f)]
+    sure += [f for f in (*before.figures, *before.unspared) if holds(f)]
+    # The claim may leave out per what its figures are: "£28.80 a month instead of £36".
+    rates = ((f, next((r for n in near if (r := source.backing(f, n))), None)) for f in sure if not f.per)
+    sure += [replace(f, per=rate.per) for f, rate in rates if rate and rate.per and figure.per]
+    sure += [r for r, parts in _equations(claim, before) if all(map(holds, parts))]
+    for found in reckoned(figure, [*sure, *asked], twice=True):
+        tiered = found.by is not By.SUM and any(_on_condition(source, part, near) for part in found.parts)
+        if _told(claim, figure, found) and not tiered and not set(found.parts) <= set(asked):
+            return FigureCheck(figure, State.DERIVED, 0.0, operands=found.parts)
+    for number in near[:_OPERANDS_FROM]:
+        if (parts := _without_choice(claim, figure, source, number)) is not None:
+            return FigureCheck(figure, State.DERIVED, 0.0, operands=parts)
+    return _total(claim, figure, before)
+
+
+def _may_be_reckoned(
     claim: Sentence,
     figure: Figure,
     source: FigureSource,
@@ -563,46 +661,163 @@ def _derived(
     said_before: _Said,
     doubted: bool,
 ) -> FigureCheck | None:
-    """Whether a figure is the question's, or reckoned; where it is doubted, out of the claim's own only."""
-    asked, before, question, meant_before = said_before
-    spent = claim.written.spent
-    others = (r for r in claim.written.results if not r.start <= figure.start < r.end)
-    results = (*others, *before.written.results)  # those that it is no part of
-    if figure in claim.written.factors:
-        return FigureCheck(figure, State.DERIVED, 0.0)
-    stated = next((result for own, result in claim.written.stated if own is figure), None)
-    if (result := stated or next((r for r in results if agrees(figure, r)), None)) is not None:
-        return FigureCheck(figure, State.DERIVED, 0.0, operands=(result,))
-    counted = any(_counts_the_same(figure, factor) for factor in claim.written.factors)
-    multiplied = FigureCheck(figure, State.DERIVED, 0.0) if counted else None
-    if figure.name or (doubted and figure.kind is Kind.NUMBER and not (figure.fraction or figure.per)):
-        return multiplied
-    echo = next((other for other in asked if agrees(figure, other)), None)
-    if echo is not None and not doubted:  # a question may lead: "It costs 14 euros, doesn't it?"
-        return FigureCheck(figure, State.ECHOED, 0.0)
-    # What stands after it may be reckoned from it, unless a source has it.
+    """Whether a figure that no source has may come out of others, or a word says that it is reckoned; both,
+    where the sources have another figure there (``doubted``), if it isn't the price of so many."""
+    asked, before, checks = said_before
+    reckons = _reckons(claim, figure)
+    counted = figure.kind is Kind.MONEY and any(f.kind is Kind.NUMBER for f in (*_own(claim, figure), *asked))
+    if figure.name or (doubted and not (reckons or counted)):
+        return None
+    known = {check.figure for check in checks if check.state in (State.DERIVED, State.UNCHECKED)}
+    # Figures that no source has don't vouch for each other.
+    own = [
+        f
+        for f in _own(claim, figure)
+        if f in known or dimension(f) != dimension(figure) or _backed(source, f, near)
+    ]
+    around = source.around(near)
+    theirs = [f for n in around for f in (*source.sentence(n).figures[:MANY], *source.sentence(n).changes)]
+    theirs.sort(key=lambda f: (dimension(f) != dimension(figure)) + (f.kind is not Kind.NUMBER))
+    results = (result for result, _ in _equations(claim, before))
+    near_by = [f for f in (*own, *results, *before.figures, *asked, *theirs) if f.kind is not Kind.ORDINAL]
+    named = {*own, *asked}
+    likely = max(
+        reckoned(figure, near_by), key=lambda each: sum(part in named for part in each.parts), default=None
+    ) or next(reckoned(figure, near_by[:_FEW_OPERANDS], twice=True), None)
+    parts = likely.parts if likely else ()
+    operands = (f for f in near_by if dimension(figure) == "percent" or dimension(f) == dimension(figure))
+    reckons = reckons and (bool(parts) or any(operands))
+    said_so = reckons if not doubted else parts and (reckons or not named.isdisjoint(parts))
+    if not said_so and (doubted or not parts):
+        return None
+    return FigureCheck(figure, State.UNCHECKED, 0.0, operands=parts)
+
+
+def _on_condition(source: FigureSource, figure: Figure, near: list[int]) -> bool:
+    """Whether a price or an amount holds for some only, where the sources have it: "for the first hour"."""
+    for number in near:
+        if figure.kind in (Kind.MONEY, Kind.QUANTITY) and (own := source.backing(figure, number)) is not None:
+            text = source.sentence(number).text
+            start = max(match.end() for match in _BORDER.finditer(text, 0, own.start)) if own.start else 0
+            end = _BORDER.search(text, own.end)
+            return not _pieces(text[start : end.start() if end else len(text)]).isdisjoint(TIERS)
+    return False
+
+
+def _own(claim: Sentence, figure: Figure) -> list[Figure]:
+    """The other figures of a claim that one of it may be reckoned from, all that it is no part of: of an age
+    those that tell one."""
     at = claim.figures.index(figure)
-    behind = claim.figures[at + 1 : at + 1 + _LATER]
-    later = [f for f in behind if _backed(source, f, near)]
-    own = [*claim.figures[:at], *later]
-    # "5 minutes and 2 more"
-    meant = [full for f in own if f not in spent and (full := claim.meant.get(f.start))]
-    meant += claim.unspared
-    aged = claim.of_age(figure)  # from dates and durations alone, not from how many there are
-    free = [f for f in (*own, *meant) if f not in spent and (aged or not claim.of_age(f))]
-    echoed = [f for f in asked if _alike(figure, f) or not any(_replaces(other, f) for other in own)]
-    mine = [*free, *results, *before.figures, *before.unspared, *echoed, *meant_before]
-    mine = [f for f in mine if _tells_age(f)] if aged else mine
-    used = {(f.kind, f.values) for f in spent}
-    cues = _cues(claim, figure, question)
-    for numbers in (near[:2], *([number] for number in near[2:_OPERANDS_FROM])):
-        theirs = [f for number in numbers for f in source.sentence(number).figures[:MANY]]
-        theirs = [f for f in theirs if (f.kind, f.values) not in used and (not aged or _tells_age(f))]
-        changes = [*own, *(f for number in numbers for f in source.sentence(number).changes)]
-        operands = derived(figure, mine, theirs, cues, (*later, *meant), changes)
-        if operands is not None and not (doubted and len(operands) > 1 and set(operands).isdisjoint(mine)):
-            return FigureCheck(figure, State.DERIVED, 0.0, operands=operands)
-    return multiplied
+    others = [*claim.figures[:at], *claim.figures[at + 1 : at + 1 + _LATER]]
+    meant = [full for f in others if (full := claim.meant.get(f.start))]  # "5 minutes and 2 more"
+    aged = claim.of_age(figure)
+    spent = claim.written.spent
+    free = [f for f in (*others, *meant) if f not in spent and (aged or not claim.of_age(f))]
+    return [f for f in (*free, *claim.unspared) if not aged or _tells_age(f)]
+
+
+def _equations(claim: Sentence, before: Sentence) -> Iterator[tuple[Figure, tuple[Figure, ...]]]:
+    """What is written out in a claim or before it: what each comes to, and of what."""
+    for written in (claim.written, before.written):
+        yield from zip(written.results, written.operands, strict=True)
+
+
+def _spelled_out(
+    claim: Sentence, figure: Figure, before: Sentence, holds: Callable[[Figure], bool]
+) -> FigureCheck | None:
+    """Whether a figure stands in an equation or is what one comes to, whose operands hold."""
+
+    def known(operand: Figure) -> bool:
+        if operand.name or holds(operand):
+            return True
+        return operand in factors and (operand.values[0] in _CALENDAR or bool(_share_of(claim, operand)))
+
+    factors = (*claim.written.factors, *before.written.factors)
+    stated = next((result for own, result in claim.written.stated if own is figure), None)
+    for result, parts in _equations(claim, before):
+        within = result.start <= figure.start < result.end and figure in parts
+        same = (result.start, result.end) == (stated.start, stated.end) if stated else agrees(figure, result)
+        if within or not same:
+            continue
+        state = State.DERIVED if all(map(known, parts)) else State.UNCHECKED
+        return FigureCheck(figure, state, 0.0, operands=(result,) if state is State.DERIVED else parts)
+    if figure in factors or any(_counts_the_same(figure, factor) for factor in claim.written.factors):
+        return FigureCheck(figure, State.DERIVED if known(figure) else State.UNCHECKED, 0.0)
+    return None
+
+
+def _share_of(claim: Sentence, factor: Figure) -> Figure | None:
+    """The percentage of a claim that a factor is: 0.7 of 70%."""
+    percents = (f for f in claim.figures if f.kind is Kind.PERCENT and f.values)
+    return next((f for f in percents if abs(f.values[0] - 100 * factor.values[0]) < _ALWAYS), None)
+
+
+def _told(claim: Sentence, figure: Figure, found: Reckoning) -> bool:
+    """Whether a claim says that it reckons a figure that way."""
+    pieces, differs = _said_around(claim, figure), claim.is_difference(figure)
+    result = not pieces.isdisjoint(RESULTING | PERHAPS_RESULTING | ADDING)
+    parted = differs or not pieces.isdisjoint(PARTING | COMPARING)
+    few = figure.kind is Kind.NUMBER and not figure.fraction and figure.values[0] < _HARDLY_BY_CHANCE
+    if found.by is By.SUM:
+        listed = _ANNOUNCING.match(claim.text, figure.end) is not None  # "€30: €10 and €20"
+        return (result or (listed and all(f.start >= figure.end for f in found.parts))) and not differs
+    if found.by is By.DIFFERENCE:
+        return parted or not pieces.isdisjoint(RESULTING)
+    if found.by is By.CHANGE:
+        return parted and _way(pieces) * _change(found) >= 0
+    if found.by is By.REST:
+        return not pieces.isdisjoint(REMAINDER)
+    if len(found.parts) == 1 and found.by is By.PERIOD:
+        return bool(figure.per)
+    return not differs and (result or not few)
+
+
+def _change(found: Reckoning) -> float:
+    """Whether what is reckoned in percent is a rise, above 0, or a fall."""
+    first, *rest = found.parts
+    if not rest:
+        return (first.upper or 0.0) - first.values[0]
+    return first.values[0] - rest[0].values[0]
+
+
+def _without_choice(
+    claim: Sentence, figure: Figure, source: FigureSource, number: int
+) -> tuple[Figure, ...] | None:
+    """What a figure is reckoned from where one sentence says all the rest of the claim, under no condition,
+    and has no other figure that it could be reckoned from."""
+    sentence = source.sentence(number)
+    matter = claim.terms - _UNSAID
+    held = source.terms(number)
+    if not matter or not matter <= held or not _pieces(sentence.text).isdisjoint(CONDITIONS):
+        return None
+    theirs = [f for f in sentence.figures[:MANY] if not f.name]
+    if any(f.bound.direction for f in theirs):
+        return None
+    for found in reckoned(figure, [*theirs, *sentence.changes]):
+        measures = {dimension(part) for part in found.parts}
+        rivals = [f for f in theirs if dimension(f) in measures and f.kind is not Kind.DATE]
+        if len(rivals) <= len(found.parts) and _told(claim, figure, found):
+            return found.parts
+    return None
+
+
+def _reckons(claim: Sentence, figure: Figure) -> bool:
+    """Whether a word around a figure or before it says that it is reckoned, or supposed."""
+    pieces = _said_around(claim, figure) | _pieces(claim.text[: figure.start])
+    return claim.is_difference(figure) or not pieces.isdisjoint(RESULTING | ADDING | PARTING | SUPPOSING)
+
+
+def _said_around(claim: Sentence, figure: Figure) -> frozenset[str]:
+    start, end = claim.clause(figure)
+    return _pieces(claim.text[start : figure.start]) | _pieces(claim.text[figure.end : end])
+
+
+def _is_given(claim: Sentence, figure: Figure) -> bool:
+    """Whether a claim takes a figure for given ("for your group of 17", "after 40 days"), rather than to say
+    that it is so ("the fee is 14 euros"): of the words before it, which of either is nearer."""
+    before = _WORDS_OF.findall(claim.text[max(0, figure.start - _GIVEN_REACH) : figure.start].casefold())
+    nearest = next((word for word in reversed(before) if word in GIVEN or word in STATING), None)
+    return nearest in GIVEN or (nearest is None and figure.start < _GIVEN_REACH)
 
 
 def _counts_the_same(figure: Figure, factor: Figure) -> bool:
@@ -621,13 +836,6 @@ def _backed(source: FigureSource, figure: Figure, near: list[int]) -> bool:
     return any(source.backing(figure, number) for number in numbers)
 
 
-def _replaces(own: Figure, asked: Figure) -> bool:
-    """Whether a claim goes on with another number of what the question has so many of: 60 pages of 160."""
-    counted = own.unit or own.noun
-    alike = own.kind is asked.kind and counted is not None and counted == (asked.unit or asked.noun)
-    return alike and own.values != asked.values
-
-
 def _pieces(text: str) -> frozenset[str]:
     return frozenset(_PIECE.findall(text.casefold()))
 
@@ -635,30 +843,3 @@ def _pieces(text: str) -> frozenset[str]:
 def _way(pieces: frozenset[str]) -> int:
     """+1 where words say that something is more, -1 for less, 0 where they say both or neither."""
     return (not pieces.isdisjoint(UPWARD)) - (not pieces.isdisjoint(DOWNWARD))
-
-
-def _cues(claim: Sentence, figure: Figure, question: str) -> Cues:
-    """What a figure's clause says of how it came about, the figure itself aside ("more than 50")."""
-    start, end = claim.clause(figure)
-    ahead = _pieces(claim.text[start : figure.start])
-    pieces = ahead | _pieces(claim.text[figure.end : end])
-    timed = figure.kind is Kind.TIME and not pieces.isdisjoint(RECKONING_TIMES)
-    hints = ahead if figure.kind is Kind.NUMBER else pieces  # "8 and 10 come to" says nothing of the 10
-    behind = _PIECE.search(claim.text, figure.end)
-    spoken = pieces if figure.per else pieces | _pieces(question)
-    periods = {RATES[piece] for piece in spoken & RATES.keys()}
-    units = (find_unit(piece) for piece in spoken if piece.isalpha() and len(piece) > 2)
-    periods |= {unit.name for unit in units if unit is not None and unit.dimension == "time"}
-    share = figure.fraction or figure.kind is Kind.PERCENT
-    after = next((f for f in claim.figures if f.start >= figure.end), None) if share else None
-    whole = after is not None and _OF.fullmatch(claim.text, figure.end, after.start)
-    return Cues(
-        reckoned=timed or not pieces.isdisjoint(RECKONING),
-        hinted=figure.fraction or not hints.isdisjoint(RECKONING_HINTS),
-        compared=not pieces.isdisjoint(COMPARING),
-        apart=behind is not None and behind.group().casefold() in COMPARING,
-        way=_way(pieces),
-        periods=frozenset(periods),
-        often=any(f.unit == "time" and f.per and f is not figure for f in claim.figures),
-        whole=after if whole else None,
-    )

@@ -272,7 +272,8 @@ def _combined(sign: str, one: _Value, other: _Value) -> _Value | None:
             scale = _scale(one)
             amount = one.amount + way * other.amount
             return replace(one, amount=amount, written=amount / scale)
-        if "number" not in (one.measure, other.measure):
+        number = one if one.measure == "number" else other
+        if number.measure != "number" or number.unit.noun:  # "€6 plus one child"
             return None
         total, of = one.written + way * other.written, other if one.measure == "number" else one
         return replace(of, amount=total * _scale(of), written=total)

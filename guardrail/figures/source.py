@@ -17,14 +17,16 @@ from typing import Final, NamedTuple
 from guardrail.evidence.tokens import STOP_TERMS, term_of, words
 from guardrail.figures.agreement import agrees, base, dimension, is_plain, keys, opposed
 from guardrail.figures.equations import Written, written
-from guardrail.figures.model import Figure, Kind
+from guardrail.figures.model import Bound, Figure, Kind
 from guardrail.figures.numbers import MAY_BE_EITHER, Separators, separators_of
 from guardrail.figures.reading import find_figures, may_hold_figures
 from guardrail.figures.tables import (
     AHEAD,
     APART,
+    BEGINNING,
     CLOSED,
     COMPARING,
+    ENDING,
     EXTRA,
     FILLERS,
     NEGATIONS,
@@ -84,6 +86,13 @@ _SILENT: Final = STOP_TERMS | frozenset(map(term_of, FILLERS))
 _OR_REACH: Final = 24
 _OR_BEFORE: Final = re.compile(r"\bor\s\W{0,3}\Z")
 _OR_AFTER: Final = re.compile(r"\s?\W{0,2}or\b")
+_LIMIT: Final = re.compile(
+    r"\b(min(?:imum|\.)?|max(?:imum|\.)?)(?:\s[^\W\d]{2,16}){0,2}:?\s\Z", re.IGNORECASE
+)
+_LIMIT_AFTER: Final = re.compile(r"(?:\s[^\W\d]{2,16}){0,2}\sat\s(?:the\s)?(most|least)\b", re.IGNORECASE)
+_LIMIT_REACH: Final = 48
+_OR_ELSE: Final = re.compile(r"[^\d.;:]{0,32}\bor\s")
+_WORD_BEFORE: Final = re.compile(r"([^\W\d_]+)\s(?:(?:the|on|at)\s)?\Z", re.IGNORECASE)
 _PRONOUNS: Final = frozenset(map(term_of, PRONOUNS))
 MANY: Final = 200  # figures of one sentence that are looked at one by one
 _LIKELY: Final = 8
@@ -99,6 +108,8 @@ _MAX_KEY: Final = 64
 _ELLIPTIC: Final = (Kind.MONEY, Kind.QUANTITY)
 _READ_WHOLLY: Final = 60_000  # characters of sentences with figures
 _HOLDING: Final = 200  # sentences with a claim's figure that are looked at
+_CENTRES: Final = 2  # sentences whose neighbours may have what a figure is reckoned from
+_BESIDE: Final = (-1, 1, -2, 2, -3, 3, -4, 4)
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
 _NEGATIONS: Final = frozenset(map(term_of, NEGATIONS))
 _DENIALS: Final = _NEGATIONS - {term_of("except")}  # "except" leaves days out
@@ -276,6 +287,42 @@ class Sentence:
             _OR_AFTER.match(self.text[figure.end : figure.end + _OR_REACH])
         )
 
+    def limit(self, figure: Figure, meant: Figure | None = None) -> Bound:
+        """How a figure is a limit: as it is read, as a "minimum stay" is, and of days and times whether
+        something begins or ends then; of one that is an end of a span, which that ``meant`` is."""
+        if figure.kind not in (Kind.DATE, Kind.TIME):
+            said = _LIMIT.search(self.text[max(0, figure.start - _LIMIT_REACH) : figure.start])
+            said = said or _LIMIT_AFTER.match(self.text[figure.end : figure.end + _LIMIT_REACH])
+            if figure.bound is Bound.EXACT and said is None:  # "a minimum of 2 nights or 3 nights"
+                before = next((f for f in reversed(self.figures) if f.end <= figure.start), None)
+                beside = before and before.noun == figure.noun and before.unit == figure.unit
+                told = before and beside and _OR_ELSE.fullmatch(self.text, before.end, figure.start)
+                return self.limit(before) if before and told else Bound.EXACT
+            if said is None or figure.bound is not Bound.EXACT:
+                return figure.bound
+            return Bound.AT_LEAST if said[1][:3].casefold() in ("min", "lea") else Bound.AT_MOST
+        if figure.last is not None or figure.upper is not None:
+            if meant is None:
+                return Bound.EXACT
+            ends = figure.days[:1] if figure.last else figure.values[:1]
+            begins = any(end in (meant.days if figure.last else meant.values) for end in ends)
+            return Bound.AT_LEAST if begins else Bound.AT_MOST
+        stands = _WORD_BEFORE.search(self.text[max(0, figure.start - _OR_REACH) : figure.start].casefold())
+        word = stands[1] if stands else ""
+        if word in BEGINNING:
+            return Bound.OVER if word == "after" else Bound.AT_LEAST
+        return (Bound.UNDER if word == "before" else Bound.AT_MOST) if word in ENDING else Bound.EXACT
+
+    def limited(self, figure: Figure) -> Figure:
+        """A figure with the word that makes it a limit."""
+        before = self.text[max(0, figure.start - _LIMIT_REACH) : figure.start]
+        dated = figure.kind in (Kind.DATE, Kind.TIME)
+        said = (_WORD_BEFORE if dated else _LIMIT).search(before)
+        if said is None or (dated and said[1].casefold() not in BEGINNING | ENDING):
+            return figure
+        start = figure.start - len(before) + said.start()
+        return replace(figure, start=start, text=self.text[start : figure.end])
+
     def ahead(self, figure: Figure) -> bool:
         """Whether a figure says how long before something."""
         after = _WORD_AFTER.search(self.text, figure.end)
@@ -383,6 +430,13 @@ class FigureSource:
         if first or not sentence.opens_with_pronoun:
             return sentence.terms
         return sentence.terms | self.sentence(number - 1).terms
+
+    def around(self, numbers: Sequence[int]) -> list[int]:
+        """The numbers of sentences, and those of their contexts beside the first of them."""
+        beside = (n + step for n in numbers[:_CENTRES] for step in _BESIDE if 0 <= n + step < len(self.texts))
+        found = {n: self.texts[n].context_id for n in (*numbers, *beside)}
+        ids = {self.texts[n].context_id for n in numbers}
+        return [n for n, context_id in found.items() if context_id in ids]
 
     def backing(self, figure: Figure, number: int) -> Figure | None:
         """A sentence's figure that backs a claim's; identifiers may be parted otherwise ("CO 2")."""

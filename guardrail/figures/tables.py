@@ -53,6 +53,14 @@ def _ratio(text: str) -> float:
     return int(over) / int(under)
 
 
+def _ways(table: dict[str, str]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for measures, words in table.items():
+        ways = {measure[:-1]: 1 if measure[-1] == "+" else -1 for measure in measures.split()}
+        found |= dict.fromkeys(words.split(), ways)
+    return found
+
+
 ONES: Final[dict[str, int]] = _TABLES["ones"]
 TENS: Final[dict[str, int]] = _TABLES["tens"]
 MAGNITUDES: Final[dict[str, int]] = _TABLES["magnitudes"]
@@ -81,6 +89,8 @@ MONTH_AFTER: Final = _words(_TABLES["month_after"])
 
 BOUNDS: Final = {p: Bound(name) for name, text in _TABLES["bounds"].items() for p in _phrases(text)}
 TRAILING_BOUNDS: Final = {phrase: Bound(name) for phrase, name in _TABLES["trailing_bounds"].items()}
+BEGINNING: Final = _words(_TABLES["beginning"])
+ENDING: Final = _words(_TABLES["ending"])
 PER_MILLE: Final = frozenset(_phrases(_TABLES["per_mille"]))
 PERCENT_WORDS: Final = _words(_TABLES["percent"])
 RATES: Final[dict[str, str]] = _TABLES["rates"]
@@ -108,9 +118,18 @@ FREE_BEFORE: Final = _words(_TABLES["free"]["before"])
 FREE_NOT_AFTER: Final = _words(_TABLES["free"]["not_after"])
 #: Calls a figure the sum of the lines above it; for text in lower case.
 TOTAL: Final = re.compile(rf"\b(?:{alternatives(_phrases(_TABLES['totals']))})\b")
-RECKONING: Final = _words(_TABLES["reckoning"])
-RECKONING_TIMES: Final = _words(_TABLES["reckoning_times"])
-RECKONING_HINTS: Final = _words(_TABLES["reckoning_hints"])
+#: Words that compare, with +1 (more) or -1 by what is measured; "any" for all else.
+COMPARATIVES: Final = _ways(_TABLES["comparatives"])
+SUPERLATIVES: Final = _ways(_TABLES["superlatives"])
+ADDING: Final = _words(_TABLES["adding"])
+PARTING: Final = _words(_TABLES["parting"])
+RESULTING: Final = _words(_TABLES["resulting"])
+PERHAPS_RESULTING: Final = _words(_TABLES["perhaps_resulting"])
+TIERS: Final = _words(_TABLES["tiers"])
+CONDITIONS: Final = TIERS | _words(_TABLES["conditions"])
+GIVEN: Final = _words(_TABLES["given"])
+SUPPOSING: Final = _words(_TABLES["supposing"])
+STATING: Final = _words(_TABLES["stating"])
 MORE: Final = _words(_TABLES["more"])
 LESS: Final = _words(_TABLES["less"])
 APART: Final = MORE | LESS | _words(_TABLES["apart"])

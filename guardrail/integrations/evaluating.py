@@ -322,7 +322,7 @@ class _Checks:
         response = response.model_copy(update={"response_id": blake2b(content, digest_size=16).hexdigest()})
         async with self._slots:
             verdict = await self._check(response)
-        if verdict.claims and verdict.counts.unverified == len(verdict.claims):
+        if verdict.claims and all(claim.unanswered for claim in verdict.claims):
             raise JudgeUnavailable(f"no claim of the answer could be judged{_why(verdict)}")
         return verdict
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError
-from guardrail.events import Finding, Severity, Verdict
+from guardrail.events import LEFT_OPEN, Finding, Severity, Verdict
 from guardrail.evidence.shown import ShownText
 from guardrail.figures import FigureSource, SourceText, State, check_figures
 from guardrail.figures.agreement import is_plain
@@ -347,7 +347,7 @@ class CascadeJudge:
         who = (given.judge if given is not None else "") or second.name
         path = (*(given.degraded_from if given is not None else ()), _named(who, why))
         attempts += own.attempts
-        if own.verdict is Verdict.UNVERIFIED:
+        if own.unanswered:
             reason = f"neither judge could check it; {path[-1]}"
             path = (_named(own.judge, own.reasoning), *path)
             return unverified(own.claim_id, who, reason, attempts=attempts, degraded_from=path)
@@ -397,7 +397,8 @@ def _with_findings(judgement: Judgement, own: Judgement, claim: Claim, question:
     supporting the claim with quotes that contain its figures. That contexts disagree stays: quotes of one
     side don't settle it.
     """
-    exact = [finding for finding in own.findings if finding is not Finding.CHECKED_IN_PART]
+    unsettled = LEFT_OPEN | {Finding.CHECKED_IN_PART}  # which the second judge settles
+    exact = [finding for finding in own.findings if finding not in unsettled]
     if not exact:
         return judgement
     if judgement.verdict is Verdict.SUPPORTED and _quotes_figures(judgement, own, claim, question):

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from guardrail.events import Decision, Severity
-from guardrail.offline.records import SEVERITIES, VERDICTS, Array, Records, matching, unverified_rank
+from guardrail.offline.records import SEVERITIES, VERDICTS, Array, Records, governed, unverified_rank
 from guardrail.policy import Policy, Rule
 from guardrail.scoring import Formula
 
@@ -50,6 +50,8 @@ class Deciding:
         self._met = [met[self._rows] for met in self.conditions]
         self._values = {name: getattr(records, name)[self._rows] for name, _ in BOUNDS.values()}
         owners = records.claim_response[self._rows]
+        open_ = records.left_open[self._rows]
+        self._left_open: Array = np.where(open_, Decision.FLAG.rank, 0).astype(np.int8)
         self._owners: Array = np.unique(owners)
         self._begins: Array = np.searchsorted(owners, self._owners)
         self._masks: dict[tuple[int, Bounds], Array] = {}
@@ -70,7 +72,7 @@ class Deciding:
         """The rank of the decision about each response, 0 to 3."""
         found: Array = self._unverified.copy()
         if len(self._rows):
-            of_claims = np.zeros(len(self._rows), dtype=np.int8)
+            of_claims = self._left_open.copy()
             for number in range(len(bounds) - 1, -1, -1):  # the first that matches decides: it is set last
                 action = self.policy.rules[number].action.rank
                 np.copyto(of_claims, action, where=self._mask(number, bounds[number]))
@@ -134,13 +136,19 @@ class Deciding:
     def _without_bounds(self, rule: Rule) -> Array:
         """Which claims meet all of ``rule`` but its bounds."""
         loose = rule.model_copy(update=dict.fromkeys(BOUNDS))
-        return self.records.checked & matching(loose, self.records)
+        return governed(loose, self.records)
 
     def _of_unverified(self) -> Array:
-        """The rank that claims without a verdict give each response."""
-        found = np.zeros(len(self.records), dtype=np.int8)
-        found[self.records.claim_response[~self.records.checked]] = unverified_rank(self.policy)
-        return found
+        """The rank that claims without a verdict give each response, and those left open by no rule."""
+        records = self.records
+        found = np.zeros(len(records), dtype=np.int8)
+        no_rule = records.left_open.copy()
+        no_rule[self._rows] = False
+        found[records.claim_response[no_rule]] = Decision.FLAG.rank
+        unverified = np.zeros(len(records), dtype=np.int8)
+        unanswered = ~records.checked & ~records.left_open
+        unverified[records.claim_response[unanswered]] = unverified_rank(self.policy)
+        return np.maximum(found, unverified)
 
 
 def _share(part: Array, whole: Array) -> Array:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from guardrail.errors import ConfigError, GuardrailError, InputError, JudgeUnavailable, only_cause
-from guardrail.events import Response, ResponseVerdict, Verdict
+from guardrail.events import Response, ResponseVerdict
 from guardrail.guard import Guard
 from guardrail.judges.base import Judge
 from guardrail.limits import Limits
@@ -253,7 +253,7 @@ def raise_failure(result: EvaluationResult) -> None:
     if result.verdict is None:
         raise InputError("invalid_sample", f"{result.place}: {result.error}")
     claims = result.verdict.claims
-    if claims and all(claim.verdict is Verdict.UNVERIFIED for claim in claims):
+    if claims and all(claim.unanswered for claim in claims):
         raise JudgeUnavailable(f"{result.place}: no claim could be judged: {claims[0].reasoning}")
 
 

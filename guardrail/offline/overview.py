@@ -247,7 +247,7 @@ class Overview:
         for claim in verdict.claims:
             if claim.judge in self.judges or len(self.judges) < _MOST_REASONS:
                 self.judges[claim.judge] += 1
-            if claim.verdict is Verdict.UNVERIFIED:
+            if claim.unanswered:
                 self.unverified.add(claim.reasoning or "no reason given", place)
             for missed in claim.degraded_from:
                 self.degraded.add(missed, place)

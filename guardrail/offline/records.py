@@ -18,6 +18,7 @@ from typing_extensions import TypedDict
 
 from guardrail.decisions import Redecision, on_incomplete
 from guardrail.events import (
+    LEFT_OPEN,
     CitationBacking,
     Decision,
     Finding,
@@ -27,7 +28,7 @@ from guardrail.events import (
     Severity,
     Verdict,
 )
-from guardrail.policy import FailPolicy, Policy, Rule
+from guardrail.policy import LEFT_OPEN_RULE, FailPolicy, Policy, Rule
 from guardrail.scoring import Formula
 
 Array = Any
@@ -225,6 +226,12 @@ class Records:
         """Which claims have a verdict that says something."""
         checked: Array = self.verdict != _UNVERIFIED
         return checked
+
+    @cached_property
+    def left_open(self) -> Array:
+        """Which claims a judge left open: rules on their findings decide those."""
+        bits = sum(_FINDING_BITS[each] for each in LEFT_OPEN)
+        return ~self.checked & ((self.findings & bits) != 0)
 
     @cached_property
     def claim_response(self) -> Array:
@@ -575,21 +582,30 @@ def _keyed(rank: Array, order: Array) -> Array:
 
 def _claims(policy: Policy, records: Records, names: _Names) -> tuple[Array, Array]:
     """Rank of the decision on each claim, and the code of its rule."""
-    unverified = ~records.checked
+    unverified = ~records.checked & ~records.left_open
     rank = np.where(unverified, unverified_rank(policy), 0)
     rule = np.where(unverified, names.code(policy.unverified_rule), 0)
     left = ~unverified
     for each in policy.rules:
-        matched = left & matching(each, records)
+        matched = left & governed(each, records)
         rank[matched] = each.action.rank
         rule[matched] = names.code(each.name)
         left &= ~matched
+    left &= records.left_open
+    rank[left] = Decision.FLAG.rank
+    rule[left] = names.code(LEFT_OPEN_RULE)
     return rank, rule
 
 
 def unverified_rank(policy: Policy) -> int:
     """Rank of the decision on a claim that could not be checked."""
     return {FailPolicy.FAIL_CLOSED: _BLOCK, FailPolicy.FLAG: Decision.FLAG.rank}.get(policy.on_unverified, 0)
+
+
+def governed(rule: Rule, records: Records) -> Array:
+    """The claims that the rule decides if none before it does."""
+    decided = records.checked | records.left_open if rule.finding else records.checked
+    return matching(rule, records) & decided
 
 
 def matching(rule: Rule, records: Records) -> Array:

@@ -36,7 +36,6 @@ from guardrail.events import (
     ResponseHead,
     SegmentKind,
     Usage,
-    Verdict,
 )
 from guardrail.policy import FailPolicy, Policy
 from guardrail.session.effects import AskJudge, Cancel, Channel, CutOn, Effect, Emit
@@ -448,7 +447,7 @@ class Session:
         verdict = self._verdict_on(pending.claim, judgement, latency_ms)
         if self._first_verdict_at is None:
             self._first_verdict_at = now
-        if judgement.verdict is not Verdict.UNVERIFIED:
+        if not judgement.unanswered:
             self._heard_at = now
         held = pending.held
         held.verdicts.append(verdict)

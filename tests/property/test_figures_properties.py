@@ -51,7 +51,9 @@ def test_what_is_quoted_stands_in_its_sentence(claim: str, text: str, question: 
     for check in check_figures(claim, source, [0, 0, 1], question):
         assert claim[check.figure.start : check.figure.end] == check.figure.text
         assert 0.0 <= check.frame <= 1.000001
-        assert (check.sentence is None) == (check.state in (State.ABSENT, State.DERIVED))
+        assert check.state in (State.UNCHECKED, State.CONFLICT) or (check.sentence is None) == (
+            check.state in (State.ABSENT, State.DERIVED, State.ECHOED)
+        )
         if check.sentence is not None and check.source is not None:
             text = source.texts[check.sentence].text
             assert text[check.source.start : check.source.end] == check.source.text

@@ -132,6 +132,30 @@ def test_unverified_claims_follow_the_fail_policy_not_the_rules(
     assert rule == f"on_unverified: {fail_policy}"
 
 
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (DEFAULT_RULES, D.FLAG),
+        (["finding calculation_unchecked and severity >= critical: redact"], D.REDACT),
+        (["finding calculation_unchecked: release"], D.RELEASE),
+        (["always: release"], D.FLAG),  # names no finding, and it is never clean
+        (["verdict UNVERIFIED: block"], D.FLAG),
+        (["verdict UNVERIFIED and finding figure_absent|calculation_unchecked: block"], D.BLOCK),
+        (["finding calculation_unchecked and support < 0.9: block"], D.FLAG),
+    ],
+)
+def test_claims_that_a_judge_left_open_follow_rules_on_their_finding(
+    rules: list[str], expected: Decision
+) -> None:
+    policy = Policy.model_validate({"rules": rules, "on_unverified": "fail_closed"})
+    open_claim = claim(V.UNVERIFIED, S.CRITICAL, None, confidence=0.0, findings=(F.CALCULATION_UNCHECKED,))
+    assert policy.decide_claim(open_claim)[0] is expected
+    assert not open_claim.unanswered
+    late = claim(V.UNVERIFIED, S.CRITICAL, None, confidence=0.0, findings=(F.LINK_ABSENT,))
+    assert late.unanswered
+    assert policy.decide_claim(late)[0] is D.BLOCK
+
+
 def test_the_first_rule_that_matches_decides() -> None:
     policy = Policy.model_validate({"rules": ["severity minor: release", "verdict UNSUPPORTED: block"]})
     assert decide(policy, V.UNSUPPORTED, S.MINOR) is D.RELEASE

@@ -161,6 +161,8 @@ def said_to_be_false(judgement: Judgement) -> Judgement:
 
 def answered_no(judgement: Judgement) -> Judgement:
     """The judgement of a "No", where that of what was asked is given: the reverse."""
+    if judgement.verdict is Verdict.UNVERIFIED:
+        return judgement
     if judgement.verdict is Verdict.SUPPORTED:
         return said_to_be_false(judgement)
     support, contradiction = judgement.contradiction or 0.0, judgement.support
@@ -189,10 +191,13 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
     absent = [c for c in examined.figures if c.state is State.ABSENT and not c.figure.name]
     backed = [c for c in examined.figures if c.state is State.FOUND and c.source and not c.figure.name]
     unsure = [check for check in backed if check.source and not is_plain(check.figure, check.source)]
+    unchecked = [c for c in examined.figures if c.state is State.UNCHECKED]
     support = told.supported
     if conflict is not None or absent or unsure:
         support = min(support, max(0.0, lines.supported - _BELOW))
     cell = next(iter(examined.cells), None)
+    sure = cell is not None and cell.sure
+    left_open = bool(unchecked) and conflict is None and not absent and not sure
     if cell is not None or _denied_otherwise(examined):
         support = min(support, max(0.0, lines.supported - _BELOW))
     if examined.revoked is not None:
@@ -201,27 +206,31 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
     rival = examined.rival if conflict is None else None
     if verdict is Verdict.CONTRADICTED and rival is not None:
         verdict = Verdict.PARTIALLY_SUPPORTED  # one context contradicts it, and another one supports it
-    if cell is not None and cell.sure:
+    if sure:
         verdict = Verdict.CONTRADICTED
     if verdict is Verdict.PARTIALLY_SUPPORTED and not examined.found.shared:
         verdict = Verdict.UNSUPPORTED  # no part of it is what a source says
-    if verdict is Verdict.UNSUPPORTED:  # what was asked is not backed by being said again
+    if left_open:
+        verdict = Verdict.UNVERIFIED
+    elif verdict is Verdict.UNSUPPORTED:  # what was asked is not backed by being said again
         absent += [c for c in examined.figures if c.state is State.ECHOED and not c.figure.name]
     spans = _unsupported(examined, verdict)
-    if cell is not None and verdict is not Verdict.SUPPORTED:
+    if cell is not None and not left_open and verdict is not Verdict.SUPPORTED:
         return _of_cell(claim_id, judge, examined, degraded, verdict, support, cell)
     return Judgement(
         claim_id,
         verdict,
-        _confidence(verdict, told, support, conflict),
-        support,
+        0.0 if left_open else _confidence(verdict, told, support, conflict),
+        None if left_open else support,
         judge,
         _proof(examined, verdict, conflict),
         _disagreeing(examined, rival),
-        reasoning=_reason(examined, verdict, conflict, absent, unsure, spans),
+        reasoning=_left_open(unchecked[0])
+        if left_open
+        else _reason(examined, verdict, conflict, absent, unsure, spans),
         degraded_from=degraded,
         unsupported_spans=tuple((start + examined.start, end + examined.start) for start, end in spans),
-        contradiction=told.contradicted,
+        contradiction=None if left_open else told.contradicted,
         findings=tuple(
             finding
             for finding, there in (
@@ -229,6 +238,7 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
                 (Finding.FIGURE_ABSENT, bool(absent)),
                 (Finding.FIGURE_AMBIGUOUS, bool(unsure)),
                 (Finding.CONTEXTS_DISAGREE, rival is not None),
+                (Finding.CALCULATION_UNCHECKED, bool(unchecked)),
             )
             if there
         ),
@@ -395,6 +405,10 @@ def _reason(
     unsure: Sequence[FigureCheck],
     spans: Sequence[Span],
 ) -> str:
+    if conflict is not None and conflict.operands:
+        first, second = map(_quoted, conflict.operands)
+        whose = "the sources say" if conflict.sentence is not None else "by its own figures it is"
+        return f"The claim says {_quoted(conflict.figure)}; {whose} {first} against {second}."
     if conflict is not None and conflict.source is not None and conflict.sentence is None:
         right = shown(conflict.figure, conflict.source)
         return f"{_quoted(conflict.source)} is {right}, not {_quoted(conflict.figure)}."
@@ -441,6 +455,17 @@ def _doubted(examined: Examined) -> str:
         (one, other), own = _disagreeing(examined, rival), _quoted(rival.check.source)
         return f"The contexts disagree: '{one}' says {own}, '{other}' says {_quoted(rival.figure)}."
     return "" if lost is None else f"{lost.how}: '{_shortened(examined.quote(lost.sentence).quote)}'"
+
+
+def _left_open(check: FigureCheck) -> str:
+    if check.source is not None:
+        other = f"The claim says {_quoted(check.figure)}, a source {_quoted(check.source)}"
+        return f"{other}; whether they speak of the same was not checked."
+    of = " and ".join(map(_quoted, check.operands[:3]))
+    if not check.figure.values:
+        return f"Whether {_quoted(check.figure)} is right was not checked: the figures may be {of}."
+    from_what = f"may follow from {of}" if of else "may be reckoned"
+    return f"{_quoted(check.figure)} {from_what}; the claim does not say how, so it was not checked."
 
 
 def _coverage(examined: Examined, number: int) -> float:

@@ -31,7 +31,7 @@ def test_the_built_in_policy_is_well_and_told_in_words() -> None:
     [check] = found()
     assert (check.state, check.about) == ("ok", "policies.default")
     assert check.detail == (
-        "stream; rules: 2 block, 1 redact, 5 flag; flags scores below 0.55; used by default_policy"
+        "stream; rules: 2 block, 1 redact, 6 flag; flags scores below 0.55; used by default_policy"
     )
 
 
@@ -99,7 +99,8 @@ def test_rules_that_never_fire_or_are_never_reached_are_named_by_their_place() -
     ]
     checks = found(policies={"default": {"rules": rules}})
     assert of(checks, "policies.default.rules.0").detail.endswith(
-        "can never fire: on_unverified decides claims without a verdict, before any rule"
+        "can never fire: on_unverified decides claims without a verdict, "
+        "and rules on a finding those left open"
     )
     shadowed = of(checks, "policies.default.rules.2")
     assert "rules.1 ('verdict CONTRADICTED|UNSUPPORTED: flag') takes every claim" in shadowed.detail

@@ -31,11 +31,21 @@ def test_a_wrong_result_is_a_conflict_although_a_source_has_that_figure() -> Non
     source = FigureSource(
         [SourceText("c", 0, 0, "A locker is €4 a day."), SourceText("c", 0, 0, "At most €28.")]
     )
-    checks = check_figures("Three lockers for two days: 3 × 2 × €4 = €28.", source, [0, 1])
-    assert [check.state for check in checks] == [*[State.DERIVED] * 4, State.FOUND, State.CONFLICT]
+    asked = "We need three lockers for two days."
+    checks = check_figures("Three lockers for two days: 3 × 2 × €4 = €28.", source, [0, 1], asked)
+    assert State.UNCHECKED not in [check.state for check in checks]
+    assert [check.state for check in checks][-2:] == [State.FOUND, State.CONFLICT]
 
 
 def test_a_right_result_is_reckoned_in_whatever_unit_the_factors_were_left() -> None:
     source = FigureSource([SourceText("c", 0, 0, "A locker is €4 a day.")])
-    checks = check_figures("That comes to 3 × 4 = 12 euros.", source, [0])
+    checks = check_figures("That comes to 3 × 4 = 12 euros.", source, [0], "What do 3 days cost?")
     assert [check.state for check in checks] == [State.DERIVED, State.FOUND, State.DERIVED]
+
+
+def test_a_factor_that_nobody_gave_leaves_the_result_open() -> None:
+    source = FigureSource([SourceText("c", 0, 0, "A strip has 8 pills.")])
+    checks = check_figures("The box has 4 strips, so 4 × 8 = 32 pills.", source, [0])
+    assert {check.state for check in checks if check.figure.text != "8"} == {State.UNCHECKED}
+    spelled = check_figures("A year's supply is 12 × 8 = 96 pills.", source, [0])
+    assert spelled[-1].state is State.DERIVED

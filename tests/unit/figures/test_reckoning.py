@@ -1,4 +1,5 @@
-"""Reckoned figures: right results of made-up sums are derived, wrong ones are not."""
+"""Reckoned figures: right results of made-up sums that are spelled out are derived, wrong ones are not, and
+what a reader would have to work out from the sources stays open."""
 
 from __future__ import annotations
 
@@ -44,19 +45,22 @@ def _sums(r: random.Random) -> list[Sum]:
     stock, rate = r.randint(5, 40), r.randint(2, 9)
     named = f"We are {n} adults and {m} children."
     return [
-        Sum(f"{n} × €{a} plus {m} × €{b} comes to €{{}}.", prices, n * p + m * q),
-        Sum(f"A family of {n} pays €{{}} ({n} × €{a}).", one, n * p),
+        Sum(f"{n} × €{a} plus {m} × €{b} comes to €{{}}.", prices, n * p + m * q, named),
+        Sum(f"A family of {n} pays €{{}} ({n} × €{a}).", one, n * p, f"We are a family of {n}."),
         Sum(f"{n} day tickets at €{a} each make €{{}}.", one, n * p, f"What do {n} day tickets cost?"),
         Sum(f"Adults pay €{a} and children €{b}, so you pay €{{}} altogether.", prices, n * p + m * q, named),
         Sum("So you save €{}.", plans, high - low, "", f"Monthly is €{_money(high)}, yearly €{_money(low)}."),
         Sum(f"Yearly billing is €{_money(low)} instead of €{_money(high)}, which saves €{{}}.",
             plans, high - low),
         Sum(f"At €0.{cents:02} per kilometre, a {wide} km drive gives you €{{}}.",
-            (f"We pay €0.{cents:02} per kilometre.", "Trains are second class."), cents * wide / 100),
+            (f"We pay €0.{cents:02} per kilometre.", "Trains are second class."), cents * wide / 100,
+            f"What do I get for {wide} km?"),
         Sum(f"€{a} is charged per {minutes} minutes of delay, so {minutes * n} minutes come to €{{}}.",
-            (f"Each {minutes} minutes of delay cost €{a}.", "A deposit of €50 is due."), n * p),
+            (f"Each {minutes} minutes of delay cost €{a}.", "A deposit of €50 is due."), n * p,
+            f"We were {minutes * n} minutes late."),
         Sum(f"{n} litres are needed per kilogram, so a {kilos}-kg wheel takes {{}} litres.",
-            (f"It takes {n} litres of milk to make a kilogram of cheese.", "It ripens."), n * kilos),
+            (f"It takes {n} litres of milk to make a kilogram of cheese.", "It ripens."), n * kilos,
+            f"How much milk is in a wheel of {kilos} kg?"),
         Sum(f"{share}% of the {people} euros, so {{}} euros, are paid back.",
             (f"We pay back {share}% of the fees.", f"The fees are {people} euros."), share * people / 100),
         Sum(f"At {rate} tablets a day, {stock * rate} tablets will last {{}} days.",
@@ -66,6 +70,18 @@ def _sums(r: random.Random) -> list[Sum]:
         Sum(f"The ticket is €{a} and the locker €{b}, so both together cost €{{}}.",
             (f"The ticket costs €{a}.", f"A locker costs €{b}."), p + q),
     ]  # fmt: skip
+
+
+def _unsaid(r: random.Random) -> list[Sum]:
+    """Sums whose operands stand in the sources or nowhere, not in the claim."""
+    p, q, n = _price(r) + 90, _price(r), r.randint(2, 9)
+    a, b = _money(p), _money(q)
+    prices = (f"The bay tour costs €{a}.", f"The fort tour costs €{b}.", "Both begin at noon.")
+    return [
+        Sum("Both tours together come to €{}.", prices, p + q),
+        Sum(f"{n} people pay €{{}} for the bay tour.", prices, n * p),
+        Sum("The difference is €{}.", prices, p - q),
+    ]
 
 
 def _wrong(right: float, r: random.Random) -> float:
@@ -85,6 +101,12 @@ def _last(sum_: Sum, result: float) -> State:
     checks = check_figures(text, source, range(len(sum_.sources)), sum_.question, sum_.lead_in)
     at = sum_.claim.index("{}")
     return next(check.state for check in checks if check.figure.start <= at < check.figure.end)
+
+
+def test_what_no_claim_spells_out_is_neither_derived_nor_absent() -> None:
+    r = random.Random(_SEED)
+    made = [s for _ in range(_OF_EACH) for s in _unsaid(r)]
+    assert {_last(s, s.result) for s in made} <= {State.UNCHECKED, State.FOUND}
 
 
 def test_right_results_are_derived_and_wrong_ones_are_not() -> None:

@@ -368,6 +368,15 @@ class TestFindings:
         (found,) = (await reply_of(judge, request(text))).judgements
         assert found.findings == (Finding.FIGURE_AMBIGUOUS,)
 
+    async def test_what_the_first_judge_leaves_open_goes_on_and_is_settled_by_the_second(self) -> None:
+        left_open = replace(local(U, None, 0.0), findings=(Finding.CALCULATION_UNCHECKED,))
+        judge, _ = cascade({"a": left_open, "b": left_open}, {"a": S})
+        settled, kept = (await reply_of(judge, request("a", "b"))).judgements
+        assert (settled.verdict, settled.findings) == (S, ())
+        assert (kept.verdict, kept.findings) == (U, left_open.findings)
+        assert kept.degraded_from
+        assert not kept.unanswered
+
     async def test_that_a_claim_was_checked_in_part_is_not_said_of_the_second_judges_verdict(self) -> None:
         judge, _ = cascade({"a": checked_in_part(replace(local(S, 0.9), degraded_from=("x",)))}, {"a": S})
         (found,) = (await reply_of(judge, request("a"))).judgements

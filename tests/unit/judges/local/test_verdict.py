@@ -65,6 +65,22 @@ def test_the_verdict_follows_from_the_probabilities(
     assert found.findings == ()
 
 
+@pytest.mark.parametrize("told", [SURE, NOT, OTHERWISE])
+def test_a_calculation_that_no_claim_spells_out_is_left_open(told: tuple[float, float, float, float]) -> None:
+    found = judged("Pro is $20 dearer than Basic with Enterprise, so both plans come to $78.", told)
+    assert (found.verdict, found.support, found.contradiction) == (Verdict.UNVERIFIED, None, None)
+    assert found.findings == (Finding.CALCULATION_UNCHECKED,)
+    assert "was not checked" in found.reasoning
+    absent = judged("Both plans come to $78 for 300 rooms of Enterprise.", told)
+    assert Finding.CALCULATION_UNCHECKED in absent.findings
+
+
+def test_what_two_figures_decide_is_a_conflict_that_names_both() -> None:
+    found = judged("Pro is cheaper than Basic.", SURE)
+    assert (found.verdict, found.findings) == (Verdict.CONTRADICTED, (Finding.FIGURE_CONFLICT,))
+    assert "'$49 per month' against '$29 per month'" in found.reasoning
+
+
 @pytest.mark.parametrize(
     ("claim", "told", "verdict"),
     [

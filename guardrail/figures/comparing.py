@@ -1,0 +1,271 @@
+"""What two figures of the sources decide: "A costs more than B", "the fastest of the three".
+
+A figure is of a thing where its part of a sentence has the thing's words and none of the other's. Where each
+thing has one figure of what is compared, and no other, the two decide; else nothing is sure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from guardrail.evidence.tokens import term_of
+from guardrail.figures.agreement import base, dimension, same_rate
+from guardrail.figures.model import Day, Figure, Kind
+from guardrail.figures.source import MANY, FigureSource, Sentence
+from guardrail.figures.tables import COMPARATIVES, PRICING, SUPERLATIVES, alternatives, same_currency
+
+_WORDS: Final = re.compile(rf"\b(?:{alternatives(COMPARATIVES)})\b", re.IGNORECASE)
+_MOST: Final = re.compile(rf"\b(?:{alternatives(SUPERLATIVES)})\b", re.IGNORECASE)
+_THAN: Final = re.compile(r"\bthan\b", re.IGNORECASE)
+_WITH: Final = re.compile(r"\b(?:compared (?:with|to)|unlike)\b([^,;]{1,80})[,;]", re.IGNORECASE)
+_REACH: Final = 60  # characters from a comparative to "than"
+_STOP: Final = re.compile(r"[;:]|,\s|\b(?:but|because|while|whereas|although|so|and|which)\b", re.IGNORECASE)
+_PRICED: Final = frozenset(map(term_of, PRICING))
+_NEAR: Final = 6  # sentences
+_ANY: Final = "any"
+_CLOCK: Final = "clock"
+_NEXT: Final = 24  # characters behind "the most" that say of what
+_FEWEST: Final = 2  # others, that one is the most of
+
+
+class Contest(NamedTuple):
+    """A comparison of a claim as the sources decide it: its words, the figures of the one and the other
+    thing, in which sentence the first stands (None: both are the claim's own), whether the claim is so, and
+    whether that is sure."""
+
+    start: int
+    end: int
+    first: Figure
+    second: Figure
+    number: int | None
+    so: bool
+    sure: bool
+
+
+class _Held(NamedTuple):
+    """A figure of a sentence with the terms of its part."""
+
+    figure: Figure
+    number: int
+    scope: frozenset[int]
+
+
+def compares(text: str) -> bool:
+    """Whether a text may compare: cheaper than to look."""
+    return _MOST.search(text) is not None or _WORDS.search(text) is not None
+
+
+def contest(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Contest | None:
+    """The comparison of a claim, if it makes one that figures of the sources decide."""
+    said = _sides(claim)
+    if said is None:
+        return _among_all(claim, source, near)
+    start, end, ways, first, second, *_ = said
+    if claim.denials % 2:
+        return None
+    if (within := _within(claim, said)) is not None:
+        return within
+    held = [each for number in near[:_NEAR] for each in _held(source, number)]
+    decided = [
+        found
+        for measure in dict.fromkeys(_measure(each.figure) for each in held)
+        if (way := _way(ways, measure))
+        and (found := _decided([e for e in held if _measure(e.figure) == measure], first, second, way))
+    ]
+    measured = {_measure(f) for f in claim.figures if claim.is_difference(f) and f.kind is not Kind.PERCENT}
+    measured = measured or ({"money"} if _PRICED & claim.terms else set())
+    decided = [each for each in decided if not measured or _measure(each[0].figure) in measured]
+    if _ANY in ways and not measured:  # what is more is told by a word that both have, or the one
+        decided = [each for each in decided if _alike(*each[:2], said.of)]
+    if not decided or len({so for _, _, so, _ in decided}) > 1:
+        return None
+    one, other, so, sure = decided[0]
+    return Contest(start, end, one.figure, other.figure, one.number, so, sure and len(decided) == 1)
+
+
+def _within(claim: Sentence, said: _Sides) -> Contest | None:
+    """The comparison where the claim has a figure of what is compared on either side."""
+    ours, theirs = (
+        [f for f in claim.figures if start <= f.start < end and not claim.is_difference(f) and not f.name]
+        for start, end in said.spans
+    )
+    for one in ours if len(ours) == 1 else ():
+        way = _way(said.ways, _measure(one))
+        alike = [f for f in theirs if _measure(f) == _measure(one) and _comparable(one, f)]
+        if way and len(alike) == 1 and not (one.bound.direction or alike[0].bound.direction):
+            size, against = _size(one), _size(alike[0])
+            if size is not None and against is not None:
+                so = (size - against) * way > 0
+                return Contest(said.start, said.end, one, alike[0], None, so, sure=True)
+    return None
+
+
+class _Sides(NamedTuple):
+    """The words that compare, the direction by what is measured, the terms of either side alone, where both
+    sides are, and of what there is more: "more storage than"."""
+
+    start: int
+    end: int
+    ways: Mapping[str, int]
+    first: frozenset[int]
+    second: frozenset[int]
+    spans: tuple[tuple[int, int], tuple[int, int]]
+    of: frozenset[int]
+
+
+def _sides(claim: Sentence) -> _Sides | None:
+    """What a claim compares."""
+    text = claim.text
+    for found in _WORDS.finditer(text):
+        than = _THAN.search(text, found.end(), found.end() + _REACH)
+        against = _WITH.search(text[: found.start()])
+        if than is not None:
+            stop = _STOP.search(text, than.end())
+            last = stop.start() if stop else len(text)
+            spans = (_begun(claim, found.start()), found.start()), (than.end(), last)
+        elif against is not None:
+            spans = (against.end(), found.start()), (against.start(1), against.end(1))
+        else:
+            continue
+        words = found, *(_WORDS.finditer(text, found.end(), than.start() if than else found.end() + _REACH))
+        first, second = (_terms(claim, *span) for span in spans)
+        if first - second and second - first:
+            end = than.end() if than else found.end()
+            ways = _ways([word[0] for word in words])
+            of = _terms(claim, found.end(), than.start()) if than else frozenset[int]()
+            return _Sides(found.start(), end, ways, first - second, second - first, spans, of)
+    return None
+
+
+def _begun(claim: Sentence, end: int) -> int:
+    """Where the clause begins that ends there and has a word."""
+    stops = [0, *(match.end() for match in _STOP.finditer(claim.text, 0, end))]
+    return next((start for start in reversed(stops) if _terms(claim, start, end)), 0)
+
+
+def _ways(words: Sequence[str]) -> dict[str, int]:
+    """The directions of comparatives, the last of which says most: "less expensive"."""
+    *before, last = (COMPARATIVES[word.casefold()] for word in words)
+    sign = 1
+    for ways in before:
+        sign *= ways.get(_ANY, 1)
+    return {measure: sign * way for measure, way in last.items()}
+
+
+def _way(ways: Mapping[str, int], measure: str) -> int:
+    """+1 where more of what is measured is meant, -1 for less; 0 where it can't be, as of "more" of days."""
+    return ways.get(measure, 0 if measure in ("date", _CLOCK) else ways.get(_ANY, 0))
+
+
+def _terms(claim: Sentence, start: int, end: int) -> frozenset[int]:
+    return frozenset(term for at, term in claim.words if start <= at < end) & claim.terms
+
+
+def _measure(figure: Figure) -> str:
+    """What is compared: times of day apart from durations, counts by what they count."""
+    if figure.kind is Kind.TIME:
+        return _CLOCK
+    measure = dimension(figure)
+    return f"{measure} {figure.unit or figure.noun or ''}" if measure == "number" else measure
+
+
+def _held(source: FigureSource, number: int) -> Iterator[_Held]:
+    """The figures of a sentence that can be compared, each with what its part says."""
+    sentence = source.sentence(number)
+    figures = [f for f in sentence.figures[:MANY] if not f.name and f.upper is None and f.last is None]
+    for measure in dict.fromkeys(map(_measure, figures)):
+        alike = [f for f in figures if _measure(f) == measure]
+        told = [source.terms(number)] if len(alike) == 1 else sentence.told(alike)
+        for figure, scope in zip(alike, told or (), strict=False):
+            if _size(figure) is not None:
+                yield _Held(figure, number, scope)
+
+
+def _size(figure: Figure) -> float | None:
+    if figure.kind is Kind.DATE:
+        day = figure.days[0] if figure.days else Day()
+        return None if day.year is None else day.year * 400.0 + (day.month or 0) * 32 + (day.day or 0)
+    if figure.kind is Kind.TIME:
+        return figure.values[0] if len(figure.values) == 1 else None
+    return base(figure)[0][0] if figure.values else None
+
+
+def _decided(
+    held: Sequence[_Held], first: frozenset[int], second: frozenset[int], way: int
+) -> tuple[_Held, _Held, bool, bool] | None:
+    """The figures of two things, whether the first is more (``way`` +1) or less (-1), and whether that is
+    sure; None where either has none or several."""
+    said = frozenset[int]().union(*(each.scope for each in held))
+    first, second = first & said, second & said
+    if not first or not second:
+        return None
+    # What is said of both tells neither: "the tram takes …, the bus takes …".
+    first, second = (
+        mine.difference(*(each.scope for each in held if other <= each.scope)) or mine
+        for mine, other in ((first, second), (second, first))
+    )
+    ours: list[tuple[float, _Held]] = []
+    theirs: list[tuple[float, _Held]] = []
+    for each in held:
+        share, other = len(each.scope & first) / len(first), len(each.scope & second) / len(second)
+        if share != other:
+            (ours if share > other else theirs).append((max(share, other), each))
+    our, their = _only(ours), _only(theirs)
+    if our is None or their is None:
+        return None
+    (share, one), (other_share, other_one) = our, their
+    if not _comparable(one.figure, other_one.figure):
+        return None
+    size, against = _size(one.figure) or 0.0, _size(other_one.figure) or 0.0
+    limits = one.figure.bound.direction or other_one.figure.bound.direction
+    sure = share == other_share == 1.0 and not limits
+    return one, other_one, (size - against) * way > 0, sure
+
+
+def _alike(one: _Held, other: _Held, of: frozenset[int]) -> bool:
+    """Whether it is plain that both figures are of what there is more of."""
+    if of:
+        return not of.isdisjoint(one.scope | other.scope)
+    return not one.scope.isdisjoint(other.scope) or one.number == other.number
+
+
+def _only(found: Sequence[tuple[float, _Held]]) -> tuple[float, _Held] | None:
+    """The one figure of a thing, of those whose part has most of its words."""
+    most = max((share for share, _ in found), default=0.0)
+    best = [each for share, each in found if share == most]
+    alike = best and all(_size(each.figure) == _size(best[0].figure) for each in best)
+    return (most, best[0]) if alike else None
+
+
+def _comparable(one: Figure, other: Figure) -> bool:
+    same = one.kind is not Kind.MONEY or same_currency(one.unit or "", other.unit or "")
+    return same and same_rate(one, other)
+
+
+def _among_all(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Contest | None:
+    """ "A is the cheapest": against all figures of the sort that sentences say the same of."""
+    found = _MOST.search(claim.text)
+    if found is None or claim.denials % 2:
+        return None
+    ways = SUPERLATIVES[found[0].casefold()]
+    first = _terms(claim, 0, found.start()) or _terms(claim, found.end(), len(claim.text))
+    held = [each for number in near[:_NEAR] for each in _held(source, number)]
+    for measure in dict.fromkeys(_measure(each.figure) for each in held):
+        way = _way(ways, measure)
+        alike = [each for each in held if _measure(each.figure) == measure] if way else []
+        telling = first & frozenset[int]().union(*(each.scope for each in alike))
+        own = _only([(1.0, e) for e in alike if telling <= e.scope]) if telling else None
+        if own is None:
+            continue
+        mine = own[1]
+        others = [e for e in alike if not telling <= e.scope and _comparable(mine.figure, e.figure)]
+        if len(others) < _FEWEST:
+            continue
+        best = max(others, key=lambda e: way * (_size(e.figure) or 0.0))
+        so = way * ((_size(mine.figure) or 0.0) - (_size(best.figure) or 0.0)) >= 0
+        of = _terms(claim, found.end(), found.end() + _NEXT) if _ANY in ways else frozenset[int]()
+        if so or _alike(mine, best, of):
+            return Contest(found.start(), found.end(), mine.figure, best.figure, mine.number, so, sure=True)
+    return None

@@ -1,0 +1,79 @@
+"""Comparisons and limits that two figures of the sources decide."""
+
+from __future__ import annotations
+
+import pytest
+
+from guardrail.figures import FigureSource, SourceText, State, check_figures
+
+RAFTS = (
+    "The Otter raft carries six people and rents for £85 a day.",
+    "The Heron raft carries four people and rents for £60 a day.",
+    "The Stork raft carries eight people and rents for £120 a day.",
+)
+LIFTS = ("The east lift takes 9 minutes, the west lift 14 minutes.",)
+STONES = ("The mill dates from 1780.", "The chapel dates from 1655.")
+
+
+def states(claim: str, sources: tuple[str, ...]) -> list[str]:
+    texts = [SourceText(f"c{i}", 0, len(text), text) for i, text in enumerate(sources)]
+    return [str(check.state) for check in check_figures(claim, FigureSource(texts), range(len(texts)))]
+
+
+@pytest.mark.parametrize(
+    ("claim", "sources"),
+    [
+        ("The Heron raft is more expensive than the Otter raft.", RAFTS),
+        ("The Otter costs less than the Heron.", RAFTS),
+        ("Of the rafts, the Otter is the cheapest.", RAFTS),
+        ("The west lift is quicker than the east lift.", LIFTS),
+        ("Compared with the east lift, the west lift is faster.", LIFTS),
+        ("The mill is older than the chapel.", STONES),
+        ("The mill of 1780 is older than the chapel of 1655.", STONES),
+    ],
+)
+def test_what_is_turned_is_in_conflict(claim: str, sources: tuple[str, ...]) -> None:
+    assert "conflict" in states(claim, sources)
+
+
+@pytest.mark.parametrize(
+    ("claim", "sources"),
+    [
+        ("The Otter raft is more expensive than the Heron raft.", RAFTS),
+        ("The Heron costs less than the Otter.", RAFTS),
+        ("The Heron is the cheapest raft.", RAFTS),
+        ("The Heron is not more expensive than the Otter.", RAFTS),
+        ("The east lift is quicker than the west lift.", LIFTS),
+        ("The chapel is older than the mill.", STONES),
+        ("The chapel is more beautiful than the mill.", STONES),
+        ("The Otter is cheaper than the ferry.", RAFTS),
+        ("The Heron raft is more stable than the Otter raft.", RAFTS),
+    ],
+)
+def test_what_is_so_or_can_not_be_told_is_not(claim: str, sources: tuple[str, ...]) -> None:
+    assert not {"conflict", "unchecked"} & set(states(claim, sources))
+
+
+@pytest.mark.parametrize(
+    ("claim", "source", "state"),
+    [
+        ("The rink is open until 3 March.", "The rink is open from 3 March.", State.CONFLICT),
+        ("The rink is open until 3 March.", "The rink is open until 3 March.", State.FOUND),
+        ("The rink is closed until 3 March.", "The rink is open from 3 March.", State.FOUND),
+        ("The rink opens on 3 March.", "The rink opens from 3 March on.", State.FOUND),
+        ("The rink is open until 3 March.", "The rink is open from 3 March to 9 May.", State.CONFLICT),
+        ("The rink is open until 9 May.", "The rink is open from 3 March to 9 May.", State.FOUND),
+        ("Orders after 2 p.m. leave today.", "Orders before 2 p.m. leave today.", State.CONFLICT),
+        (
+            "Orders after 2 p.m. leave tomorrow.",
+            "Orders before 2 p.m. leave today, later ones tomorrow.",
+            State.UNCHECKED,
+        ),
+        ("A stay is 4 nights at the most.", "The minimum stay is 4 nights.", State.CONFLICT),
+        ("A stay is at least 4 nights.", "The minimum stay is 4 nights.", State.FOUND),
+        ("Book no more than 5 days ahead.", "Book at least 5 days ahead.", State.CONFLICT),
+        ("Book up to 5 days ahead.", "Book at least 5 days ahead.", State.FOUND),
+    ],
+)
+def test_a_turned_limit_is_not_found(claim: str, source: str, state: State) -> None:
+    assert states(claim, (source,))[-1] == state
