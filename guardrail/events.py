@@ -125,6 +125,8 @@ class Finding(StrEnum):
     """A figure in the claim is in no source and doesn't follow from the sources' figures by plain
     arithmetic.
     """
+    OTHER_THING = "other_thing"
+    """The sources have the claim's figure or name, but beside another thing than the claim names."""
     LINK_ABSENT = "link_absent"
     """A link or an address that is in no source."""
     CITATION_ABSENT = "citation_absent"

@@ -271,6 +271,7 @@ DEFAULT_RULES: Final = (
     "finding figure_absent|figure_conflict and severity >= major: flag",
     "verdict CONTRADICTED|UNSUPPORTED and severity >= normal: flag",
     f"verdict PARTIALLY_SUPPORTED and severity >= critical and support < {NEARLY_SUPPORTED}: flag",
+    "finding other_thing: flag",
     "finding link_absent|display_mismatch: flag",
     "finding checked_in_part and severity >= normal: flag",
 )

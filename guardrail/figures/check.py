@@ -24,6 +24,7 @@ from guardrail.figures.agreement import (
 from guardrail.figures.arithmetic import Cues, derived
 from guardrail.figures.model import Bound, Figure, Kind
 from guardrail.figures.opening import opening_hours
+from guardrail.figures.owners import Owned
 from guardrail.figures.pairing import exchanged
 from guardrail.figures.reading import find_figures
 from guardrail.figures.source import MANY, FigureSource, Sentence
@@ -106,7 +107,8 @@ class FigureCheck:
     ``sentence`` is the number of the sentence that decides and ``source`` its figure, whose ``text`` stands
     there verbatim; both None for ABSENT. Of a CONFLICT without a sentence ``source`` is what the claim's own
     equation comes to, and its ``text`` what is reckoned. ``frame`` is how much of what the claim says around
-    the figure that sentence says too, 0..1; for ABSENT, the best sentence.
+    the figure that sentence says too, 0..1; for ABSENT, the best sentence. ``owned``: it is another thing's
+    there, as far as words tell; a CONFLICT where that is sure.
     """
 
     figure: Figure
@@ -115,6 +117,7 @@ class FigureCheck:
     sentence: int | None = None
     source: Figure | None = None
     operands: tuple[Figure, ...] = ()
+    owned: Owned | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +164,7 @@ def check_figures(
     """
     claim = Sentence(claim_text)
     if not claim.figures:
-        return ()
+        return tuple(_with_parted(claim, (), source))
     near = list(dict.fromkeys(near))
     said = _Said(find_figures(question), Sentence(lead_in), question)
     checks: list[FigureCheck] = []
@@ -181,7 +184,47 @@ def check_figures(
             checks.append(FigureCheck(figure, State.ABSENT, 0.0))
     checks = list(_with_counts(checks, source, near))
     checks = list(_with_exchanges(claim, checks, source, near))
-    return tuple(_with_hours(claim, checks, source, near))
+    checks = list(_with_hours(claim, checks, source, near))
+    checks = [_with_owner(claim, check, source, near, question) for check in checks[:_CLOSELY]] + checks[
+        _CLOSELY:
+    ]
+    return tuple(_with_parted(claim, checks, source))
+
+
+def _with_owner(
+    claim: Sentence, check: FigureCheck, source: FigureSource, near: Sequence[int], question: str
+) -> FigureCheck:
+    """The check of a figure that was found, and is another thing's there, or of a code that is misread."""
+    figure = check.figure
+    if check.state is State.ABSENT and figure.kind is Kind.IDENTIFIER and figure.text not in question:
+        number, code = source.things.misread(figure) or (None, None)
+        return (
+            check
+            if code is None
+            else FigureCheck(replace(figure, name=False), State.CONFLICT, 1.0, number, code)
+        )
+    if check.state is not State.FOUND or check.sentence is None:
+        return check
+    numbers = dict.fromkeys((check.sentence, *near, *source.holding(figure)))
+    holding = [n for n in numbers if n == check.sentence or source.backing(figure, n) is not None]
+    owned = source.things.owned(claim, figure, holding, question)
+    if owned is None or not owned.owner:
+        return replace(check, owned=owned)
+    return FigureCheck(figure, State.CONFLICT, 1.0, owned.number, owned.figure, owned=owned)
+
+
+def _with_parted(
+    claim: Sentence, checks: Sequence[FigureCheck], source: FigureSource
+) -> Iterator[FigureCheck]:
+    """The checks, and one of a name that stands elsewhere than the claim's other one, if that is all there
+    is to say."""
+    yield from checks
+    if not any(check.owned or check.state is State.CONFLICT for check in checks):
+        owned = source.things.parted(claim)
+        if owned is not None:
+            start = claim.text.index(owned.thing)
+            thing = Figure(Kind.IDENTIFIER, owned.thing, start, start + len(owned.thing), name=True)
+            yield FigureCheck(thing, State.FOUND, 0.0, owned.number, owned=owned)
 
 
 def _with_hours(

@@ -18,6 +18,7 @@ from guardrail.evidence.tokens import STOP_TERMS, term_of, words
 from guardrail.figures.agreement import agrees, base, dimension, keys, opposed
 from guardrail.figures.equations import Written, written
 from guardrail.figures.model import Figure, Kind
+from guardrail.figures.owners import Things
 from guardrail.figures.reading import find_figures, may_hold_figures
 from guardrail.figures.tables import (
     AHEAD,
@@ -124,12 +125,14 @@ _ADDS: Final = re.compile(r"\b(?:plus|on\stop|add|adds|added|minus|rebate)\b", r
 
 
 class SourceText(NamedTuple):
-    """One sentence, list item or table row of a context: ``context[start:end] == text`` (code points)."""
+    """One sentence, list item or table row of a context: ``context[start:end] == text`` (code points).
+    ``before`` is what stands between it and the sentence before: a space, or the end of a line."""
 
     context_id: str
     start: int
     end: int
     text: str
+    before: str = "\n"
 
 
 class Sentence:
@@ -368,6 +371,11 @@ class FigureSource:
         if first or not sentence.opens_with_pronoun:
             return sentence.terms
         return sentence.terms | self.sentence(number - 1).terms
+
+    @cached_property
+    def things(self) -> Things:
+        """What the sentences speak of."""
+        return Things(self)
 
     def backing(self, figure: Figure, number: int) -> Figure | None:
         """A sentence's figure that backs a claim's; identifiers may be parted otherwise ("CO 2")."""

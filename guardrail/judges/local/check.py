@@ -365,8 +365,10 @@ class _Sentences(Sequence[SourceText]):
             return [self[each] for each in range(*number.indices(len(self)))]
         context = self._all.context[number]
         start, end = self._all.start[number], self._all.end[number]
-        text = self._evidence.shown(context)[start:end]
-        return SourceText(self._evidence.contexts[context].id, start, end, text)
+        text = self._evidence.shown(context)
+        first = number == 0 or self._all.context[number - 1] != context
+        before = "\n\n" if first else text[self._all.end[number - 1] : start]
+        return SourceText(self._evidence.contexts[context].id, start, end, text[start:end], before)
 
 
 def _as_set(fit: Fit, settings: LocalJudgeSettings) -> Fit:

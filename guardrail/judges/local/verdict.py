@@ -20,6 +20,7 @@ from guardrail.evidence.tokens import words as words_of
 from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, State
 from guardrail.figures.equations import shown
+from guardrail.figures.owners import Owned
 from guardrail.judges.local.combiner import Lines, Probabilities, Read, best_of
 from guardrail.judges.local.reader import unsupported_spans
 from guardrail.judges.local.search import Candidates, ClaimView
@@ -165,8 +166,9 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         default=None,
     )
     absent = [c for c in examined.figures if c.state is State.ABSENT and not c.figure.name]
+    elsewhere = next((check for check in examined.figures if check.owned is not None), None)
     support = told.supported
-    if conflict is not None or absent:
+    if conflict is not None or absent or elsewhere is not None:
         support = min(support, max(0.0, lines.supported - _BELOW))
     if _denied_otherwise(examined):
         support = min(support, max(0.0, lines.supported - _BELOW))
@@ -183,7 +185,7 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         support,
         judge,
         _proof(examined, verdict, conflict),
-        reasoning=_reason(examined, verdict, conflict, absent, spans),
+        reasoning=_reason(examined, verdict, conflict, absent, elsewhere, spans),
         degraded_from=degraded,
         unsupported_spans=tuple((start + examined.start, end + examined.start) for start, end in spans),
         contradiction=told.contradicted,
@@ -192,6 +194,7 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
             for finding, there in (
                 (Finding.FIGURE_CONFLICT, conflict is not None),
                 (Finding.FIGURE_ABSENT, bool(absent)),
+                (Finding.OTHER_THING, elsewhere is not None),
             )
             if there
         ),
@@ -233,7 +236,7 @@ def _unsupported(examined: Examined, verdict: Verdict) -> tuple[Span, ...]:
     spans = [
         (check.figure.start, check.figure.end)
         for check in examined.figures
-        if check.state in (State.CONFLICT, State.ABSENT) and not check.figure.name
+        if check.owned or (check.state in (State.CONFLICT, State.ABSENT) and not check.figure.name)
     ]
     text = examined.view.text
     if examined.read:
@@ -308,6 +311,7 @@ def _reason(
     verdict: Verdict,
     conflict: FigureCheck | None,
     absent: Sequence[FigureCheck],
+    elsewhere: FigureCheck | None,
     spans: Sequence[Span],
 ) -> str:
     if conflict is not None and conflict.source is not None and conflict.sentence is None:
@@ -315,6 +319,10 @@ def _reason(
         return f"{_quoted(conflict.source)} is {right}, not {_quoted(conflict.figure)}."
     if conflict is not None and conflict.source is not None:
         claimed, given = _quoted(conflict.figure), _quoted(conflict.source)
+        if conflict.owned is not None:
+            thing, owner = conflict.owned.thing, conflict.owned.owner
+            said = f"the source says that of '{owner}', and {given} of '{thing}'"
+            return f"The claim says {claimed} of '{thing}'; {said}."
         return f"The claim says {claimed}, the source says {given}."
     if verdict is Verdict.CONTRADICTED and _says_otherwise(examined):
         quote = examined.quote(_best_sentence(examined, verdict)).quote
@@ -322,6 +330,8 @@ def _reason(
     if absent:
         quoted = list(dict.fromkeys(_quoted(check.figure) for check in absent))[:2]
         return f"{' and '.join(quoted)} {'stands' if len(quoted) == 1 else 'stand'} in no source."
+    if elsewhere is not None and elsewhere.owned is not None:
+        return _of_another(elsewhere.figure, elsewhere.owned)
     if verdict is Verdict.CONTRADICTED:
         return "The sources say otherwise."
     if verdict is not Verdict.SUPPORTED and _may_say_otherwise(examined):
@@ -342,6 +352,13 @@ def _reason(
     if verdict is Verdict.PARTIALLY_SUPPORTED:
         return f"The sources say part of it{'; they do not say ' + missing if missing else ''}."
     return f"The sources do not say {missing or 'it'}."
+
+
+def _of_another(figure: Figure, owned: Owned) -> str:
+    if owned.figure is None:
+        return f"No source speaks of '{owned.thing}' where it has the claim's other name."
+    beside = f"beside which they have {_quoted(owned.figure)}"
+    return f"The sources have {_quoted(figure)}, but not of '{owned.thing}', {beside}."
 
 
 def _coverage(examined: Examined, number: int) -> float:
