@@ -284,10 +284,11 @@ class Things:
             return self._by_name(claim, figure, mine, own, rivals, holding, claim.text)
         told = frozenset(term for at, term in claim.words if start <= at < end) - _SILENT
         found = self._by_word(told, own, rivals, holding, claim.text)
-        if found is None and not self._at_home(told, own):
+        if found is None:
             asked = self.names_of(question, ())
             if asked:
                 return self._by_name(claim, figure, asked, own, rivals, holding, question)
+        if found is None and not self._at_home(told, own):
             about = frozenset(term for _, term, _ in words(question)) - _SILENT
             found = self._by_word(about, own, rivals, holding, question)
         return found
