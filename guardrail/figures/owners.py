@@ -371,14 +371,15 @@ class Things:
             [n for n in range(len(self._tokens)) if self._stands(each.terms, self._source.sentence(n).terms)]
             for each in (one, other)
         ]
+        both = one.terms | other.terms
+        others = frozenset(
+            n for n, names in enumerate(self._names) if any(not each.terms <= both for each in names)
+        )
         for each, numbers in ((other, places[0]), (one, places[1])):
             if not numbers or len(numbers) > _MOST_HOLDING:
                 return None
-            if any(self._stands(each.terms, self._loosely(n, frozenset())) for n in numbers):
+            if any(self._stands(each.terms, self._loosely(n, others)) for n in numbers):
                 return None
-        parts = [{self._first[n] for n in numbers} for numbers in places]
-        if not parts[0].isdisjoint(parts[1]):
-            return None
         return Owned(claim.text[one.start : one.end], places[1][0], None)
 
     def misread(self, figure: Figure) -> tuple[int, Figure] | None:
