@@ -279,7 +279,9 @@ class Things:
             for each in self.names_of(claim.text, claim.figures)
             if not any(f.start <= each.end and each.start <= f.end for f in values)
         ]
-        mine = [each for each in named if start <= each.start < end] or named
+        first, last = claim.clause(figure)
+        mine = [each for each in named if max(start, first) <= each.start < min(end, last)]
+        mine = mine or [each for each in named if start <= each.start < end] or named
         if mine:
             return self._by_name(claim, figure, mine, own, rivals, holding, claim.text)
         told = frozenset(term for at, term in claim.words if start <= at < end) - _SILENT
@@ -288,7 +290,7 @@ class Things:
             asked = self.names_of(question, ())
             if asked:
                 return self._by_name(claim, figure, asked, own, rivals, holding, question)
-        if found is None and not self._at_home(told, own):
+        if found is None and claim.opens_with_pronoun:
             about = frozenset(term for _, term, _ in words(question)) - _SILENT
             found = self._by_word(about, own, rivals, holding, question)
         return found
@@ -308,10 +310,16 @@ class Things:
         absent = [each for each in named if each not in present]
         for rival in rivals if absent else ():
             given = next((each for each in absent if self._stands(each.terms, rival.scope)), None)
+            if not all(self._names_another(scope, rival.scope, claim) for scope in own):
+                continue
             if given is not None and all(self._stands(each.terms, rival.scope) for each in present):
                 owner = "" if text is not claim.text else self._owner(claim, figure, given, rival, holding)
                 return Owned(text[given.start : given.end], rival.number, rival.figure, owner)
         return None
+
+    def _names_another(self, scope: Scope, rival: Scope, claim: Sentence) -> bool:
+        """Whether what has the claim's figure names something that neither claim nor rival does."""
+        return any(term in self._naming for term in scope - rival - claim.terms)
 
     def _owner(
         self, claim: Sentence, figure: Figure, given: _Named, rival: _Rival, holding: Sequence[int]
