@@ -364,7 +364,10 @@ class Things:
         return any(len(self._parts.get(t, ())) == 1 and any(t in scope for scope in own) for t in told)
 
     def _top(self, n: int) -> Scope:
-        return self._source.sentence(self._first[n]).terms | self._heads[n]
+        """What stands above a sentence's part, and in its first sentence ahead of any figure."""
+        first = self._source.sentence(self._first[n])
+        ahead = next((f.start for f in first.figures if not f.name), len(first.text))
+        return self._heads[n].union(term for at, term in first.words if at < ahead)
 
     # ----------------------------------------------------------------------------- names and codes as values
 
