@@ -214,12 +214,12 @@ class Things:
         return found
 
     def _loosely(self, n: int, others: frozenset[int]) -> Scope:
-        """The same back to a sentence of ``others`` before one that has a subject."""
+        """The same back to a sentence of ``others`` before one that has a name."""
         passed = False
 
         def stops(at: int) -> bool:
             nonlocal passed
-            passed = passed or self._subject[at]
+            passed = passed or (bool(self._names[at]) and not self._source.sentence(at).opens_with_pronoun)
             return passed and at - 1 in others
 
         return self._before(n, stops=stops)
