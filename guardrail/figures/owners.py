@@ -119,6 +119,7 @@ class Things:
     def _find_capitals(self) -> frozenset[int]:
         """The terms that are written with a capital where not every word is; fills ``_lower``."""
         capital: Counter[int] = Counter()
+        openings: set[int] = set()
         for n, tokens in enumerate(self._tokens):
             text = self._source.texts[n].text
             leads = "\n" in self._source.texts[n].before and (
@@ -134,6 +135,9 @@ class Things:
                     self._lower[term] += 1
                 elif leads or not begins or (word.isupper() and len(word) > 1):
                     capital[term] += 1
+                else:
+                    openings.add(term)
+        self._openings = frozenset(term for term in openings if not self._lower[term])
         return frozenset(term for term, times in capital.items() if 2 * times >= self._lower[term])
 
     def _names_in(
@@ -146,7 +150,7 @@ class Things:
             while at < len(figures) and figures[at].end <= start:
                 at += 1
             within = at < len(figures) and figures[at].start <= start
-            if not (figures[at].name if within else word[0].isupper() and term in self._capital):
+            if not (figures[at].name if within else word[0].isupper() and (term in self._capital or term in self._openings)):
                 continue
             end = start + len(word)
             if found and _WITHIN.fullmatch(text, found[-1].end, start):
@@ -194,7 +198,7 @@ class Things:
         """What a sentence may speak of: its own words, those above it and those of the sentences before it
         in its part, back to the one before which it ``stops()``."""
         found = self._source.sentence(n).terms | self._heads[n]
-        if self._item[n] or n - self._first[n] < _RECORD:
+        if self._item[n] or (n - self._first[n] < _RECORD and not self._subject[n]):
             found |= self._source.sentence(self._first[n]).terms
         for at in range(n, max(0, n - _BACK), -1):
             texts = self._source.texts
@@ -247,7 +251,7 @@ class Things:
         """The names of a claim or question that the sources have, too. A number alone is none."""
         tokens = words(text)
         numbers = {term for _, term, word in tokens if word[0].isdigit()}
-        first = tokens[0][1] if tokens and self._lower[tokens[0][1]] else None
+        first = tokens[0][1] if tokens and tokens[0][1] not in self._capital else None
         return [
             named
             for named in self._names_in(text, tokens, figures)
@@ -265,7 +269,7 @@ class Things:
         others = [
             (n, other)
             for n, other in self._figures[figure.kind]
-            if _is_alternative(figure, other) and not agrees(figure, other)
+            if _is_alternative(figure, other)
         ][:_MOST]
         if not holding or not others:
             return None
@@ -447,13 +451,14 @@ def _shape(figure: Figure) -> str:
 def _is_alternative(figure: Figure, other: Figure) -> bool:
     """Whether a thing that has one figure lacks the other, limits and what is counted aside."""
     if figure.kind in _KEYED:
-        return figure.kind is not Kind.IDENTIFIER or (_is_code(other) and _shape(figure) == _shape(other))
+        alike = figure.kind is not Kind.IDENTIFIER or (_is_code(other) and _shape(figure) == _shape(other))
+        return alike and not agrees(figure, other)
     one, two = (replace(f, bound=Bound.EXACT, upper=None) for f in (figure, other))
     if figure.kind is Kind.ORDINAL:  # "Second floor" begins with a capital
         two = replace(two, name=False)
     if not (one.noun and two.noun) and not (one.unit or two.unit):
         one, two = replace(one, noun=None), replace(two, noun=None)
-    return of_a_sort(one, two)
+    return of_a_sort(one, two) and not agrees(one, two)
 
 
 def _written(text: str, terms: Scope) -> str:
