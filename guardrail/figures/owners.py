@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _SILENT: Final = STOP_TERMS | frozenset(
     map(term_of, FILLERS | frozenset(("yes", "no", "please", "thanks", "sure", "which", "whose")))
 )
+_PLACING: Final = frozenset(  # before a name that is no subject
+    map(term_of, ("from", "in", "on", "at", "to", "by", "near", "after", "before", "since", "until"))
+)
 _MOST_SENTENCES: Final = 2_000  # of sources whose things are told apart
 _BACK: Final = 12  # sentences before one that may name what it speaks of
 _RECORD: Final = 6  # sentences of a paragraph that are all of what its first one names
@@ -49,7 +52,7 @@ _ITEM: Final = re.compile(r"\s*(?:[-*•·–|>]|\(?\d{1,3}[.)]\s)")
 _BOLD: Final = re.compile(r"\*\*[^*]+\*\*:?\Z")
 _MARKED: Final = ("#", "**", "- **", "* **")
 _ENDS: Final = (".", "!", "?", "…", "。")
-_BEGINS: Final = re.compile(r"[.!?:\"“#*|•]")
+_BEGINS: Final = re.compile(r"[.!?\"“#*|•]")
 _WITHIN: Final = re.compile(r"[  \-–]{0,2}|['’]s |\s(?:of the|of|the|and|&|de|van|von)\s|\. ?")
 
 Name = frozenset[int]
@@ -81,6 +84,8 @@ class _Rival(NamedTuple):
     number: int
     figure: Figure
     scope: Scope
+    said: Scope
+    """What the sentence itself speaks of, and what stands above it."""
 
 
 class Things:
@@ -97,6 +102,9 @@ class Things:
             for n in range(count)
         ]
         self._subject = [self._has_subject(n) for n in range(count)]
+        self._surely = [
+            led and not self._names[n][0].terms <= self._openings for n, led in enumerate(self._subject)
+        ]
         self._first: list[int] = []
         self._item: list[bool] = []
         self._heads: list[Scope] = []
@@ -109,7 +117,7 @@ class Things:
             for name in {named.terms for named in self._names[n]}:
                 for term in name:
                     self._naming[term].append(name)
-            for term in source.sentence(n).terms | self._heads[n]:
+            for term in self._said(n):
                 self._parts[term].add(self._first[n])
             for figure in source.sentence(n).figures:
                 self._figures[figure.kind].append((n, figure))
@@ -137,7 +145,7 @@ class Things:
                     capital[term] += 1
                 else:
                     openings.add(term)
-        self._openings = frozenset(term for term in openings if not self._lower[term])
+        self._openings = frozenset(t for t in openings if not self._lower[t] and not capital[t])
         return frozenset(term for term, times in capital.items() if 2 * times >= self._lower[term])
 
     def _names_in(
@@ -150,7 +158,8 @@ class Things:
             while at < len(figures) and figures[at].end <= start:
                 at += 1
             within = at < len(figures) and figures[at].start <= start
-            if not (figures[at].name if within else word[0].isupper() and (term in self._capital or term in self._openings)):
+            known = word[0].isupper() and (term in self._capital or term in self._openings)
+            if not (figures[at].name if within else known):
                 continue
             end = start + len(word)
             if found and _WITHIN.fullmatch(text, found[-1].end, start):
@@ -163,8 +172,8 @@ class Things:
         """Whether a sentence begins with a name: what follows is of that."""
         if not self._names[n] or self._source.sentence(n).opens_with_pronoun:
             return False
-        ahead = self._tokens[n][: _AHEAD + 1]
-        return any(start >= self._names[n][0].start for start, _, _ in ahead) or len(ahead) <= _AHEAD
+        ahead = [term for start, term, _ in self._tokens[n] if start < self._names[n][0].start]
+        return len(ahead) <= _AHEAD and _PLACING.isdisjoint(ahead)
 
     def _find_parts(self) -> None:
         """Where the part of each sentence begins, a paragraph or a list item, and what stands above it."""
@@ -194,11 +203,11 @@ class Things:
             if level:
                 above.append((level, self._source.sentence(n).terms, n))
 
-    def _before(self, n: int, *, stops: Callable[[int], bool]) -> Scope:
+    def _before(self, n: int, led: Sequence[bool], stops: Callable[[int], bool]) -> Scope:
         """What a sentence may speak of: its own words, those above it and those of the sentences before it
-        in its part, back to the one before which it ``stops()``."""
-        found = self._source.sentence(n).terms | self._heads[n]
-        if self._item[n] or (n - self._first[n] < _RECORD and not self._subject[n]):
+        in its part, back to the one before which it ``stops()``; ``led`` are those that have a subject."""
+        found = self._said(n)
+        if self._item[n] or (n - self._first[n] < _RECORD and not led[n]):
             found |= self._source.sentence(self._first[n]).terms
         for at in range(n, max(0, n - _BACK), -1):
             texts = self._source.texts
@@ -210,11 +219,14 @@ class Things:
             found |= self._source.sentence(at - 1).terms
         return found
 
+    def _said(self, n: int) -> Scope:
+        return self._source.sentence(n).terms | self._heads[n]
+
     def _strictly(self, n: int) -> Scope:
         """The same back to the nearest sentence that has a subject."""
         found = self._scopes.get(n)
         if found is None:
-            found = self._scopes[n] = self._before(n, stops=lambda at: self._subject[at])
+            found = self._scopes[n] = self._before(n, self._surely, self._surely.__getitem__)
         return found
 
     def _loosely(self, n: int, others: frozenset[int]) -> Scope:
@@ -226,7 +238,7 @@ class Things:
             passed = passed or (bool(self._names[at]) and not self._source.sentence(at).opens_with_pronoun)
             return passed and at - 1 in others
 
-        return self._before(n, stops=stops)
+        return self._before(n, self._subject, stops)
 
     # ------------------------------------------------------------------------------ what names stand with
 
@@ -251,11 +263,14 @@ class Things:
         """The names of a claim or question that the sources have, too. A number alone is none."""
         tokens = words(text)
         numbers = {term for _, term, word in tokens if word[0].isdigit()}
-        first = tokens[0][1] if tokens and tokens[0][1] not in self._capital else None
+        first = tokens[0][1] if tokens else 0
+        common = first not in self._capital or bool(self._lower[first])
         return [
             named
             for named in self._names_in(text, tokens, figures)
-            if not named.terms <= numbers and named.terms != {first} and self._stands(named.terms, self._all)
+            if not named.terms <= numbers
+            and not (common and named.terms == {first})
+            and self._stands(named.terms, self._all)
         ]
 
     def owned(self, claim: Sentence, figure: Figure, holding: Iterable[int], question: str) -> Owned | None:
@@ -266,16 +281,14 @@ class Things:
         holding = [n for n in holding if n < count][:_MOST_HOLDING]
         exactly = [n for n in holding if self._source.sentence(n).exactly(figure) is not None]
         holding = exactly or holding
-        others = [
-            (n, other)
-            for n, other in self._figures[figure.kind]
-            if _is_alternative(figure, other)
-        ][:_MOST]
+        others = [(n, other) for n, other in self._figures[figure.kind] if _is_alternative(figure, other)][
+            :_MOST
+        ]
         if not holding or not others:
             return None
         apart = frozenset(n for n, _ in others)
         own = [self._loosely(n, apart) for n in holding]
-        rivals = [_Rival(n, other, self._strictly(n)) for n, other in others]
+        rivals = [_Rival(n, other, self._strictly(n), self._said(n)) for n, other in others]
         start, end = _part_of(claim, figure)
         values = [f for f in claim.figures if f is figure or not f.name]
         named = [
@@ -314,16 +327,29 @@ class Things:
         absent = [each for each in named if each not in present]
         for rival in rivals if absent else ():
             given = next((each for each in absent if self._stands(each.terms, rival.scope)), None)
-            if not all(self._names_another(scope, rival.scope, claim) for scope in own):
-                continue
-            if given is not None and all(self._stands(each.terms, rival.scope) for each in present):
+            if (
+                given is not None
+                and all(self._stands(each.terms, rival.scope) for each in present)
+                and all(
+                    self._names_another(scope, rival, given, claim) or self._alike(n, rival, given, claim)
+                    for n, scope in zip(holding, own, strict=True)
+                )
+            ):
                 owner = "" if text is not claim.text else self._owner(claim, figure, given, rival, holding)
                 return Owned(text[given.start : given.end], rival.number, rival.figure, owner)
         return None
 
-    def _names_another(self, scope: Scope, rival: Scope, claim: Sentence) -> bool:
+    def _names_another(self, scope: Scope, rival: _Rival, given: _Named, claim: Sentence) -> bool:
         """Whether what has the claim's figure names something that neither claim nor rival does."""
-        return any(term in self._naming for term in scope - rival - claim.terms)
+        left = scope - claim.terms - (rival.said if self._stands(given.terms, rival.said) else rival.scope)
+        return any(term in self._naming and term not in self._openings for term in left)
+
+    def _alike(self, n: int, rival: _Rival, given: _Named, claim: Sentence) -> bool:
+        """Whether a sentence begins with another name where the rival's begins with the claim's."""
+        if not (self._subject[n] and self._subject[rival.number]):
+            return False
+        own, theirs = self._names[n][0].terms, self._names[rival.number][0].terms
+        return own.isdisjoint(claim.terms) and not theirs.isdisjoint(given.terms)
 
     def _owner(
         self, claim: Sentence, figure: Figure, given: _Named, rival: _Rival, holding: Sequence[int]
@@ -331,19 +357,22 @@ class Things:
         """Whose the claim's figure is, if that is sure: the rival's own sentence names the claim's thing and
         says as much of the claim as each sentence with the claim's figure, which begins with another name."""
         sentence = self._source.sentence(rival.number)
-        said = sentence.terms | self._heads[rival.number]
         vague = figure.kind is Kind.NUMBER and not figure.noun
-        if vague or not self._stands(given.terms, said) or not of_a_sort(figure, rival.figure):
+        if vague or not self._stands(given.terms, rival.said) or not of_a_sort(figure, rival.figure):
             return ""
-        if (claim.denials - sentence.denials) % 2 or not all(
-            claim.terms & self._source.sentence(n).terms <= said
-            and self._subject[n]
-            and not self._names[n][0].terms & claim.terms
-            for n in holding
-        ):
+        if (claim.denials - sentence.denials) % 2:
             return ""
-        first = self._names[holding[0]][0]
-        return self._source.texts[holding[0]].text[first.start : first.end]
+        taken, owner = rival.said | claim.terms, ""
+        for n in holding:
+            own = (each for each in self._names[n] if each.terms.isdisjoint(taken))
+            first = next(own, None) if self._subject[n] else None
+            backing = self._source.backing(figure, n)
+            if first is None or backing is None or first.start > backing.start:
+                return ""
+            if not claim.terms & self._source.sentence(n).terms <= rival.said:
+                return ""
+            owner = owner or self._source.texts[n].text[first.start : first.end]
+        return owner
 
     def _by_word(
         self,
