@@ -53,10 +53,6 @@ _FEW: Final = 3  # words of a claim
 _REVERSE_OF_FEW: Final = 0.85
 _LOCALITY: Final = 0.7  # what a word counts less there for each word between
 _MARGIN_WORDS: Final = 1.5  # the same in words, where there are few
-_APART: Final = (
-    0.5  # of the claim, by which a sentence with its figure may say less than one that says the rest
-)
-_APART_WORDS: Final = 2.0
 _LEAST: Final = 2  # words or figures around a figure that tell what it is of
 _LATER: Final = 4  # figures behind one that may be its operands
 _FEW_THINGS: Final = range(2, 13)
@@ -90,8 +86,7 @@ _UNSAID: Final = frozenset(map(term_of, LASTING | PRICING | UPWARD | DOWNWARD | 
 class State(StrEnum):
     """FOUND: a source has it. DERIVED: it is reckoned from figures of the sources. ECHOED: it is the
     question's. CONFLICT: a source has another figure for the same thing, or the claim's own equation comes to
-    another. ABSENT: no source has it, or only
-    of other matters, where a sentence says all the rest of the claim and has a figure of the sort."""
+    another. ABSENT: no source has it."""
 
     FOUND = "found"
     DERIVED = "derived"
@@ -305,14 +300,10 @@ def _check(
     frame = _frame(claim, figure)
     found: FigureCheck | None = None
     conflict: FigureCheck | None = None
-    best = rivalled = 0.0
+    best = 0.0
     for number in near:
         share = frame.said(source, number)
         best = max(best, share)
-        if share > rivalled and any(
-            _alike(figure, other) for other in source.sentence(number).figures[:MANY]
-        ):
-            rivalled = share
         own = source.backing(figure, number)
         said_otherwise = own is not None and _limits_otherwise(claim, figure, source.sentence(number), own)
         rival = _rival(claim, figure, frame, source.sentence(number), own) if share >= _FRAME else None
@@ -332,7 +323,7 @@ def _check(
     said = found.frame if found is not None else -1.0
     if conflict is not None and said <= conflict.frame - max(_MARGIN, _MARGIN_WORDS / words):
         return _derived(claim, figure, source, near, said_before, True) or conflict
-    if found is None or (rivalled >= _FRAME and said <= rivalled - max(_APART, _APART_WORDS / words)):
+    if found is None:
         doubted = best >= _FRAME and not claim.is_difference(figure)
         found = _derived(claim, figure, source, near, said_before, doubted)
     if found is None:

@@ -298,7 +298,7 @@ class Things:
         ]
         first, last = claim.clause(figure)
         mine = [each for each in named if max(start, first) <= each.start < min(end, last)]
-        mine = mine or [each for each in named if start <= each.start < end] or named
+        mine = mine or [each for each in named if start <= each.start < end]
         if mine:
             return self._by_name(claim, figure, mine, own, rivals, holding, claim.text)
         told = frozenset(term for at, term in claim.words if start <= at < end) - _SILENT
