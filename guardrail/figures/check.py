@@ -180,29 +180,28 @@ def check_figures(
     checks = list(_with_counts(checks, source, near))
     checks = list(_with_exchanges(claim, checks, source, near))
     checks = list(_with_hours(claim, checks, source, near))
-    checks = [_with_owner(claim, check, source, near, question) for check in checks[:_CLOSELY]] + checks[
-        _CLOSELY:
+    asked = (lead_in if claim.opens_with_pronoun else "") if lead_in else question
+    checks[:_CLOSELY] = [
+        _with_owner(claim, check, source, near, (asked, question)) for check in checks[:_CLOSELY]
     ]
     return tuple(_with_parted(claim, checks, source))
 
 
 def _with_owner(
-    claim: Sentence, check: FigureCheck, source: FigureSource, near: Sequence[int], question: str
+    claim: Sentence, check: FigureCheck, source: FigureSource, near: Sequence[int], asked: tuple[str, str]
 ) -> FigureCheck:
-    """The check of a figure that was found, and is another thing's there, or of a code that is misread."""
+    """The check of a figure that was found, and is another thing's there, or of a code that is misread.
+    ``asked`` is what the claim goes on from, and the question."""
     figure = check.figure
-    if check.state is State.ABSENT and figure.kind is Kind.IDENTIFIER and figure.text not in question:
+    if check.state is State.ABSENT and figure.kind is Kind.IDENTIFIER and figure.text not in asked[1]:
         number, code = source.things.misread(figure) or (None, None)
-        return (
-            check
-            if code is None
-            else FigureCheck(replace(figure, name=False), State.CONFLICT, 1.0, number, code)
-        )
+        misread = FigureCheck(replace(figure, name=False), State.CONFLICT, 1.0, number, code)
+        return check if code is None else misread
     if check.state is not State.FOUND or check.sentence is None:
         return check
     numbers = dict.fromkeys((check.sentence, *near, *source.holding(figure)))
     holding = [n for n in numbers if n == check.sentence or source.backing(figure, n) is not None]
-    owned = source.things.owned(claim, figure, holding, question)
+    owned = source.things.owned(claim, figure, holding, asked[0])
     if owned is None or not owned.owner:
         return replace(check, owned=owned)
     return FigureCheck(figure, State.CONFLICT, 1.0, owned.number, owned.figure, owned=owned)

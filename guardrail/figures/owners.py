@@ -44,6 +44,7 @@ _FEW: Final = 12  # up to which a number that counts nothing says little
 _CODE: Final = 6  # characters of an identifier that is a value, such as an order number,
 _CODE_DIGITS: Final = 4  # or digits
 _MISREAD: Final = 2  # characters in which a code differs from one that it is taken for
+_MOST_VALUES: Final = 2  # of a claim that names nothing, but speaks of one thing
 _BRIEF: Final = 14  # words of a claim that says one thing of one thing
 _PLAIN: Final = 7  # level of a heading without marks; Markdown has six
 _LEADING: Final = 8  # of a line that ends with a colon
@@ -273,8 +274,9 @@ class Things:
             and self._stands(named.terms, self._all)
         ]
 
-    def owned(self, claim: Sentence, figure: Figure, holding: Iterable[int], question: str) -> Owned | None:
-        """Whether a claim's figure, which the sentences ``holding`` have, is another thing's there."""
+    def owned(self, claim: Sentence, figure: Figure, holding: Iterable[int], asked: str) -> Owned | None:
+        """Whether a claim's figure, which the sentences ``holding`` have, is another thing's there. What a
+        claim does not name is ``asked`` of, or goes before it."""
         count = len(self._tokens)
         if not count or not _is_value(figure):
             return None
@@ -301,15 +303,15 @@ class Things:
         mine = mine or [each for each in named if start <= each.start < end]
         if mine:
             return self._by_name(claim, figure, mine, own, rivals, holding, claim.text)
+        if len(values) > _MOST_VALUES:
+            return None
         told = frozenset(term for at, term in claim.words if start <= at < end) - _SILENT
         found = self._by_word(told, own, rivals, holding, claim.text)
-        if found is None:
-            asked = self.names_of(question, ())
-            if asked:
-                return self._by_name(claim, figure, asked, own, rivals, holding, question)
+        if found is None and (names := self.names_of(asked, ())):
+            return self._by_name(claim, figure, names, own, rivals, holding, asked)
         if found is None and claim.opens_with_pronoun:
-            about = frozenset(term for _, term, _ in words(question)) - _SILENT
-            found = self._by_word(about, own, rivals, holding, question)
+            about = frozenset(term for _, term, _ in words(asked)) - _SILENT
+            found = self._by_word(about, own, rivals, holding, asked)
         return found
 
     def _by_name(
@@ -391,10 +393,6 @@ class Things:
             if found := lacking & rival.scope & self._top(rival.number):
                 return Owned(_written(text, found), rival.number, rival.figure)
         return None
-
-    def _at_home(self, told: Scope, own: Sequence[Scope]) -> bool:
-        """Whether a claim's figure stands with a word of it that no other part has."""
-        return any(len(self._parts.get(t, ())) == 1 and any(t in scope for scope in own) for t in told)
 
     def _top(self, n: int) -> Scope:
         """What stands above a sentence's part, and in its first sentence ahead of any figure."""
