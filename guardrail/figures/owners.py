@@ -44,8 +44,9 @@ _FEW: Final = 12  # up to which a number that counts nothing says little
 _CODE: Final = 6  # characters of an identifier that is a value, such as an order number,
 _CODE_DIGITS: Final = 4  # or digits
 _MISREAD: Final = 2  # characters in which a code differs from one that it is taken for
-_MOST_VALUES: Final = 2  # of a claim that names nothing, but speaks of one thing
-_BRIEF: Final = 14  # words of a claim that says one thing of one thing
+_MOST_VALUES: Final = 3  # of a claim that says the like of one or two things,
+_OF_UNNAMED: Final = 2  # and of one that names nothing
+_BRIEF: Final = 12  # words of a claim that says one thing of one thing
 _PLAIN: Final = 7  # level of a heading without marks; Markdown has six
 _LEADING: Final = 8  # of a line that ends with a colon
 _KEYED: Final = frozenset((Kind.IDENTIFIER, Kind.PHONE, Kind.EMAIL, Kind.URL, Kind.VERSION))
@@ -265,7 +266,7 @@ class Things:
         tokens = words(text)
         numbers = {term for _, term, word in tokens if word[0].isdigit()}
         first = tokens[0][1] if tokens else 0
-        common = first not in self._capital or bool(self._lower[first])
+        common = bool(self._lower[first]) or not (first in self._capital or first in self._openings)
         return [
             named
             for named in self._names_in(text, tokens, figures)
@@ -293,6 +294,8 @@ class Things:
         rivals = [_Rival(n, other, self._strictly(n), self._said(n)) for n, other in others]
         start, end = _part_of(claim, figure)
         values = [f for f in claim.figures if f is figure or not f.name]
+        if len(values) > _MOST_VALUES:
+            return None
         named = [
             each
             for each in self.names_of(claim.text, claim.figures)
@@ -303,7 +306,7 @@ class Things:
         mine = mine or [each for each in named if start <= each.start < end]
         if mine:
             return self._by_name(claim, figure, mine, own, rivals, holding, claim.text)
-        if len(values) > _MOST_VALUES:
+        if len(values) > _OF_UNNAMED:
             return None
         told = frozenset(term for at, term in claim.words if start <= at < end) - _SILENT
         found = self._by_word(told, own, rivals, holding, claim.text)
@@ -351,7 +354,7 @@ class Things:
         if not (self._subject[n] and self._subject[rival.number]):
             return False
         own, theirs = self._names[n][0].terms, self._names[rival.number][0].terms
-        return own.isdisjoint(claim.terms) and not theirs.isdisjoint(given.terms)
+        return self._telling(own).isdisjoint(claim.terms) and not theirs.isdisjoint(given.terms)
 
     def _owner(
         self, claim: Sentence, figure: Figure, given: _Named, rival: _Rival, holding: Sequence[int]
@@ -366,7 +369,7 @@ class Things:
             return ""
         taken, owner = rival.said | claim.terms, ""
         for n in holding:
-            own = (each for each in self._names[n] if each.terms.isdisjoint(taken))
+            own = (each for each in self._names[n] if not self._stands(each.terms, taken))
             first = next(own, None) if self._subject[n] else None
             backing = self._source.backing(figure, n)
             if first is None or backing is None or first.start > backing.start:
