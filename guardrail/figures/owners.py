@@ -409,7 +409,8 @@ class Things:
         """Whether the two names of a brief claim stand together nowhere, but each with another one: "X is
         managed by Ann", who manages Y."""
         named = {each.terms: each for each in self.names_of(claim.text, claim.figures)}
-        if len(named) != 2 or len(claim.tokens) > _BRIEF or claim.denials:
+        told = any(not figure.name for figure in claim.figures)
+        if len(named) != 2 or told or len(claim.tokens) > _BRIEF or claim.denials:
             return None
         one, other = named.values()
         places = [
