@@ -341,7 +341,7 @@ class Things:
                 )
             ):
                 owner = "" if text is not claim.text else self._owner(claim, figure, given, rival, holding)
-                return Owned(text[given.start : given.end], rival.number, rival.figure, owner)
+                return Owned(_shown(text, given), rival.number, rival.figure, owner)
         return None
 
     def _names_another(self, scope: Scope, rival: _Rival, given: _Named, claim: Sentence) -> bool:
@@ -376,7 +376,7 @@ class Things:
                 return ""
             if not claim.terms & self._source.sentence(n).terms <= rival.said:
                 return ""
-            owner = owner or self._source.texts[n].text[first.start : first.end]
+            owner = owner or _shown(self._source.texts[n].text, first)
         return owner
 
     def _by_word(
@@ -426,7 +426,7 @@ class Things:
                 return None
             if any(self._stands(each.terms, self._loosely(n, others)) for n in numbers):
                 return None
-        return Owned(claim.text[one.start : one.end], places[1][0], None)
+        return Owned(_shown(claim.text, one), places[1][0], None)
 
     def misread(self, figure: Figure) -> tuple[int, Figure] | None:
         """The code of the sources that one which they lack is nearly: with other characters, or exchanged."""
@@ -490,6 +490,10 @@ def _is_alternative(figure: Figure, other: Figure) -> bool:
     if not (one.noun and two.noun) and not (one.unit or two.unit):
         one, two = replace(one, noun=None), replace(two, noun=None)
     return of_a_sort(one, two) and not agrees(one, two)
+
+
+def _shown(text: str, name: _Named) -> str:
+    return text[name.start : name.end].removesuffix("'s").removesuffix("’s")
 
 
 def _written(text: str, terms: Scope) -> str:
