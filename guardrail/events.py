@@ -140,6 +140,8 @@ class Finding(StrEnum):
     """A figure in the claim is a source's only if a comma or point before three digits groups them, or only
     if it begins decimals, and the texts don't show which: "2.500" and 2,500.
     """
+    OTHER_THING = "other_thing"
+    """The sources have the claim's figure or name, but beside another thing than the claim names."""
     LINK_ABSENT = "link_absent"
     """A link or an address that is in no source."""
     CITATION_ABSENT = "citation_absent"

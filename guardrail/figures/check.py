@@ -26,6 +26,7 @@ from guardrail.figures.comparing import Contest, compares, contest
 from guardrail.figures.model import Bound, Figure, Kind
 from guardrail.figures.numbers import COMMAS, MAY_BE_EITHER, Separators, separators_of
 from guardrail.figures.opening import opening_hours
+from guardrail.figures.owners import Owned
 from guardrail.figures.pairing import exchanged
 from guardrail.figures.reading import find_figures
 from guardrail.figures.source import MANY, FigureSource, Sentence
@@ -60,10 +61,6 @@ _FEW: Final = 3  # words of a claim
 _REVERSE_OF_FEW: Final = 0.85
 _LOCALITY: Final = 0.7  # what a word counts less there for each word between
 _MARGIN_WORDS: Final = 1.5  # the same in words, where there are few
-_APART: Final = (
-    0.5  # of the claim, by which a sentence with its figure may say less than one that says the rest
-)
-_APART_WORDS: Final = 2.0
 _LEAST: Final = 2  # words or figures around a figure that tell what it is of
 _VAGUE: Final = ("up to", "until", "within")
 _LATER: Final = 4  # figures behind one that may be its operands
@@ -130,7 +127,8 @@ class FigureCheck:
     ``sentence`` is the number of the sentence that decides and ``source`` its figure, whose ``text`` stands
     there verbatim; both None for ABSENT. Of a CONFLICT without a sentence ``source`` is what the claim's own
     equation comes to, and its ``text`` what is reckoned. ``frame`` is how much of what the claim says around
-    the figure that sentence says too, 0..1; for ABSENT, the best sentence.
+    the figure that sentence says too, 0..1; for ABSENT, the best sentence. ``owned``: it is another thing's
+    there, as far as words tell; a CONFLICT where that is sure.
     """
 
     figure: Figure
@@ -139,6 +137,7 @@ class FigureCheck:
     sentence: int | None = None
     source: Figure | None = None
     operands: tuple[Figure, ...] = ()
+    owned: Owned | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +184,7 @@ def check_figures(
     """
     claim = Sentence(claim_text, _separators(claim_text, lead_in, source))
     if not claim.figures and not compares(claim_text):
-        return ()
+        return tuple(_with_parted(claim, (), source))
     near = list(dict.fromkeys(near))
     checks: list[FigureCheck] = []
     said = _Said(find_figures(question), Sentence(lead_in), checks)
@@ -203,8 +202,47 @@ def check_figures(
     checks = list(_with_inputs(claim, checks))
     checks = list(_with_exchanges(claim, checks, source, near))
     checks = list(_with_hours(claim, checks, source, near))
-    compared = None if stopped() else contest(claim, source, near)
-    return tuple(checks if compared is None else _with_contest(claim, checks, compared))
+    if not stopped() and (compared := contest(claim, source, near)) is not None:
+        checks = list(_with_contest(claim, checks, compared))
+    asked = (lead_in if claim.opens_with_pronoun else "") if lead_in else question
+    checks[:_CLOSELY] = [
+        _with_owner(claim, check, source, near, (asked, question)) for check in checks[:_CLOSELY]
+    ]
+    return tuple(_with_parted(claim, checks, source))
+
+
+def _with_owner(
+    claim: Sentence, check: FigureCheck, source: FigureSource, near: Sequence[int], asked: tuple[str, str]
+) -> FigureCheck:
+    """The check of a figure that was found, and is another thing's there, or of a code that is misread.
+    ``asked`` is what the claim goes on from, and the question."""
+    figure = check.figure
+    if check.state is State.ABSENT and figure.kind is Kind.IDENTIFIER and figure.text not in asked[1]:
+        number, code = source.things.misread(figure) or (None, None)
+        misread = FigureCheck(replace(figure, name=False), State.CONFLICT, 1.0, number, code)
+        return check if code is None else misread
+    if check.state is not State.FOUND or check.sentence is None:
+        return check
+    numbers = dict.fromkeys((check.sentence, *near, *source.holding(figure)))
+    holding = [n for n in numbers if n == check.sentence or source.backing(figure, n) is not None]
+    owned = source.things.owned(claim, figure, holding, asked[0])
+    if owned is None or not owned.owner:
+        return replace(check, owned=owned)
+    return FigureCheck(figure, State.CONFLICT, 1.0, owned.number, owned.figure, owned=owned)
+
+
+def _with_parted(
+    claim: Sentence, checks: Sequence[FigureCheck], source: FigureSource
+) -> Iterator[FigureCheck]:
+    """The checks, and one of a name that stands elsewhere than the claim's other one, if that is all there
+    is to say."""
+    yield from checks
+    if not any(check.owned or check.state is State.CONFLICT for check in checks):
+        owned = source.things.parted(claim)
+        if owned is not None:
+            start = claim.text.index(owned.thing)
+            thing = Figure(Kind.IDENTIFIER, owned.thing, start, start + len(owned.thing), name=True)
+            yield FigureCheck(thing, State.FOUND, 0.0, owned.number, owned=owned)
 
 
 def _with_contest(claim: Sentence, checks: Sequence[FigureCheck], found: Contest) -> Sequence[FigureCheck]:
@@ -345,7 +383,7 @@ def _check(
         return reckoned_of or _may_be_reckoned(claim, figure, source, near, said_before, True) or conflict
     if turned is not None and said < turned.frame:
         return turned
-    if found is None or (rivalled >= _FRAME and said <= rivalled - max(_APART, _APART_WORDS / words)):
+    if found is None:
         doubted = rivalled >= _FRAME and not claim.is_difference(figure)
         found = (
             (None if doubted else _given(claim, figure, said_before))

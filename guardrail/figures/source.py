@@ -19,6 +19,7 @@ from guardrail.figures.agreement import agrees, base, dimension, is_plain, keys,
 from guardrail.figures.equations import Written, written
 from guardrail.figures.model import Bound, Figure, Kind
 from guardrail.figures.numbers import MAY_BE_EITHER, Separators, separators_of
+from guardrail.figures.owners import Things
 from guardrail.figures.reading import find_figures, may_hold_figures
 from guardrail.figures.tables import (
     AHEAD,
@@ -136,12 +137,14 @@ _ADDS: Final = re.compile(r"\b(?:plus|on\stop|add|adds|added|minus|rebate)\b", r
 
 
 class SourceText(NamedTuple):
-    """One sentence, list item or table row of a context: ``context[start:end] == text`` (code points)."""
+    """One sentence, list item or table row of a context: ``context[start:end] == text`` (code points).
+    ``before`` is what stands between it and the sentence before: a space, or the end of a line."""
 
     context_id: str
     start: int
     end: int
     text: str
+    before: str = "\n"
 
 
 class Sentence:
@@ -437,6 +440,11 @@ class FigureSource:
         found = {n: self.texts[n].context_id for n in (*numbers, *beside)}
         ids = {self.texts[n].context_id for n in numbers}
         return [n for n, context_id in found.items() if context_id in ids]
+
+    @cached_property
+    def things(self) -> Things:
+        """What the sentences speak of."""
+        return Things(self)
 
     def backing(self, figure: Figure, number: int) -> Figure | None:
         """A sentence's figure that backs a claim's; identifiers may be parted otherwise ("CO 2")."""

@@ -375,14 +375,17 @@ def _counting(figure: Figure) -> bool:
     return figure.kind is Kind.NUMBER and bool(figure.values) and figure.upper is None
 
 
-def with_cells(checks: Sequence[FigureCheck], agreed: Mapping[int, Cell | None]) -> tuple[FigureCheck, ...]:
-    """The checks, where figures that the cells of the records named have are no longer absent or in conflict:
-    a bare "112" below "Rate" is "€112"."""
+def with_cells(checks: Sequence[FigureCheck], cells: CellFindings) -> tuple[FigureCheck, ...]:
+    """The checks, where figures that the cells of the records named have are no longer absent, in conflict,
+    left open or another thing's: a bare "112" below "Rate" is "€112". What was worked out over a column, as
+    that a price is the lowest, is no longer left open either.
+    """
     return tuple(
-        replace(check, state=State.FOUND, source=None, sentence=None, frame=1.0, operands=())
-        if check.figure.start in agreed and check.state in (State.ABSENT, State.CONFLICT, State.ECHOED)
+        replace(check, state=State.FOUND, source=None, sentence=None, frame=1.0, operands=(), owned=None)
+        if check.figure.start in cells.agreed and check.state is not State.DERIVED
         else check
         for check in checks
+        if not (cells.told and check.state is State.UNCHECKED and not check.figure.values)
     )
 
 

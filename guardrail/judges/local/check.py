@@ -271,7 +271,7 @@ class ClaimChecker:
         cells = check_cells(view.text, tables, claim.lead_in, question)
         reckoned = {check.figure.start for check in figures if check.state in (State.DERIVED, State.FOUND)}
         otherwise = [c for c in cells.otherwise if c.owner or not c.figure or c.start not in reckoned]
-        figures = with_cells(figures, cells.agreed)
+        figures = with_cells(figures, cells)
         rival = None
         if reader is not None and pressure == 0:
             elsewhere = backed_elsewhere(view, figures, source, evidence, gone)
@@ -433,8 +433,10 @@ class _Sentences(Sequence[SourceText]):
             return [self[each] for each in range(*number.indices(len(self)))]
         context = self._all.context[number]
         start, end = self._all.start[number], self._all.end[number]
-        text = self._evidence.shown(context)[start:end]
-        return SourceText(self._evidence.contexts[context].id, start, end, text)
+        text = self._evidence.shown(context)
+        first = number == 0 or self._all.context[number - 1] != context
+        before = "\n\n" if first else text[self._all.end[number - 1] : start]
+        return SourceText(self._evidence.contexts[context].id, start, end, text[start:end], before)
 
 
 def _as_set(fit: Fit, settings: LocalJudgeSettings) -> Fit:

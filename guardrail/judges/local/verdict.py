@@ -21,6 +21,7 @@ from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, State
 from guardrail.figures.agreement import is_plain
 from guardrail.figures.equations import shown
+from guardrail.figures.owners import Owned
 from guardrail.judges.local.cells import CellCheck
 from guardrail.judges.local.combiner import Lines, Probabilities, Read, best_of
 from guardrail.judges.local.doubts import Revoked, Rival
@@ -192,8 +193,9 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
     backed = [c for c in examined.figures if c.state is State.FOUND and c.source and not c.figure.name]
     unsure = [check for check in backed if check.source and not is_plain(check.figure, check.source)]
     unchecked = [c for c in examined.figures if c.state is State.UNCHECKED]
+    elsewhere = next((check for check in examined.figures if check.owned is not None), None)
     support = told.supported
-    if conflict is not None or absent or unsure:
+    if conflict is not None or absent or unsure or elsewhere is not None:
         support = min(support, max(0.0, lines.supported - _BELOW))
     cell = next(iter(examined.cells), None)
     sure = cell is not None and cell.sure
@@ -227,7 +229,7 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         _disagreeing(examined, rival),
         reasoning=_left_open(unchecked[0])
         if left_open
-        else _reason(examined, verdict, conflict, absent, unsure, spans),
+        else _reason(examined, verdict, conflict, absent, unsure, elsewhere, spans),
         degraded_from=degraded,
         unsupported_spans=tuple((start + examined.start, end + examined.start) for start, end in spans),
         contradiction=None if left_open else told.contradicted,
@@ -237,6 +239,7 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
                 (Finding.FIGURE_CONFLICT, conflict is not None),
                 (Finding.FIGURE_ABSENT, bool(absent)),
                 (Finding.FIGURE_AMBIGUOUS, bool(unsure)),
+                (Finding.OTHER_THING, elsewhere is not None),
                 (Finding.CONTEXTS_DISAGREE, rival is not None),
                 (Finding.CALCULATION_UNCHECKED, bool(unchecked)),
             )
@@ -324,7 +327,7 @@ def _unsupported(examined: Examined, verdict: Verdict) -> tuple[Span, ...]:
     spans = [
         (check.figure.start, check.figure.end)
         for check in examined.figures
-        if check.state in (State.CONFLICT, State.ABSENT) and not check.figure.name
+        if check.owned or (check.state in (State.CONFLICT, State.ABSENT) and not check.figure.name)
     ]
     text = examined.view.text
     if examined.read:
@@ -403,18 +406,11 @@ def _reason(
     conflict: FigureCheck | None,
     absent: Sequence[FigureCheck],
     unsure: Sequence[FigureCheck],
+    elsewhere: FigureCheck | None,
     spans: Sequence[Span],
 ) -> str:
-    if conflict is not None and conflict.operands:
-        first, second = map(_quoted, conflict.operands)
-        whose = "the sources say" if conflict.sentence is not None else "by its own figures it is"
-        return f"The claim says {_quoted(conflict.figure)}; {whose} {first} against {second}."
-    if conflict is not None and conflict.source is not None and conflict.sentence is None:
-        right = shown(conflict.figure, conflict.source)
-        return f"{_quoted(conflict.source)} is {right}, not {_quoted(conflict.figure)}."
     if conflict is not None and conflict.source is not None:
-        claimed, given = _quoted(conflict.figure), _quoted(conflict.source)
-        return f"The claim says {claimed}, the source says {given}."
+        return _of_conflict(conflict, conflict.source)
     if verdict is Verdict.CONTRADICTED and _says_otherwise(examined):
         quote = examined.quote(_best_sentence(examined, verdict)).quote
         return f"The source says otherwise: '{_shortened(quote)}'"
@@ -423,6 +419,8 @@ def _reason(
     if absent:
         quoted = list(dict.fromkeys(_quoted(check.figure) for check in absent))[:2]
         return f"{' and '.join(quoted)} {'stands' if len(quoted) == 1 else 'stand'} in no source."
+    if elsewhere is not None and elsewhere.owned is not None:
+        return _of_another(elsewhere.figure, elsewhere.owned)
     if verdict is Verdict.CONTRADICTED:
         return "The sources say otherwise."
     if unsure and unsure[0].source is not None:
@@ -448,6 +446,21 @@ def _reason(
     return f"The sources do not say {missing or 'it'}."
 
 
+def _of_conflict(conflict: FigureCheck, source: Figure) -> str:
+    claimed, given = _quoted(conflict.figure), _quoted(source)
+    if conflict.operands:
+        first, second = map(_quoted, conflict.operands)
+        whose = "the sources say" if conflict.sentence is not None else "by its own figures it is"
+        return f"The claim says {claimed}; {whose} {first} against {second}."
+    if conflict.sentence is None:
+        return f"{given} is {shown(conflict.figure, source)}, not {claimed}."
+    if conflict.owned is not None:
+        thing, owner = conflict.owned.thing, conflict.owned.owner
+        said = f"the source says that of '{owner}', and {given} of '{thing}'"
+        return f"The claim says {claimed} of '{thing}'; {said}."
+    return f"The claim says {claimed}, the source says {given}."
+
+
 def _doubted(examined: Examined) -> str:
     """Why what a sentence says doesn't count, or not alone; empty where it does."""
     rival, lost = examined.rival, examined.revoked
@@ -466,6 +479,13 @@ def _left_open(check: FigureCheck) -> str:
         return f"Whether {_quoted(check.figure)} is right was not checked: the figures may be {of}."
     from_what = f"may follow from {of}" if of else "may be reckoned"
     return f"{_quoted(check.figure)} {from_what}; the claim does not say how, so it was not checked."
+
+
+def _of_another(figure: Figure, owned: Owned) -> str:
+    if owned.figure is None:
+        return f"No source speaks of '{owned.thing}' where it has the claim's other name."
+    beside = f"beside which they have {_quoted(owned.figure)}"
+    return f"The sources have {_quoted(figure)}, but not of '{owned.thing}', {beside}."
 
 
 def _coverage(examined: Examined, number: int) -> float:
