@@ -380,13 +380,12 @@ def with_cells(checks: Sequence[FigureCheck], cells: CellFindings) -> tuple[Figu
     left open or another thing's: a bare "112" below "Rate" is "€112". What was worked out over a column, as
     that a price is the lowest, is no longer left open either.
     """
-    return tuple(
-        replace(check, state=State.FOUND, source=None, sentence=None, frame=1.0, operands=(), owned=None)
-        if check.figure.start in cells.agreed and check.state is not State.DERIVED
-        else check
-        for check in checks
-        if not (cells.told and check.state is State.UNCHECKED and not check.figure.values)
-    )
+    kept = [c for c in checks if c.figure.values or not (cells.told and c.state is State.UNCHECKED)]
+    for at, check in enumerate(kept):
+        if check.figure.start in cells.agreed and check.state is not State.DERIVED:
+            found = check if check.state is State.FOUND else replace(check, source=None, sentence=None)
+            kept[at] = replace(found, state=State.FOUND, operands=(), owned=None)
+    return tuple(kept)
 
 
 def _named(table: TableText, tokens: Sequence[tuple[int, int]], text: str) -> list[_Named]:
