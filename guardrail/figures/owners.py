@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from guardrail.evidence.tokens import STOP_TERMS, term_of, words
@@ -114,7 +115,7 @@ class Things:
         self._scopes: dict[int, Scope] = {}
         self._naming: dict[int, list[Name]] = defaultdict(list)
         self._parts: dict[int, set[int]] = defaultdict(set)
-        self._figures: dict[Kind, list[tuple[int, Figure]]] = defaultdict(list)
+        self._figures: dict[Kind, list[tuple[int, Figure, Figure]]] = defaultdict(list)
         for n in range(count):
             for name in {named.terms for named in self._names[n]}:
                 for term in name:
@@ -122,7 +123,7 @@ class Things:
             for term in self._said(n):
                 self._parts[term].add(self._first[n])
             for figure in source.sentence(n).figures:
-                self._figures[figure.kind].append((n, figure))
+                self._figures[figure.kind].append((n, figure, _plain(figure)))
 
     # ------------------------------------------------------------------------------- names and parts
 
@@ -284,9 +285,9 @@ class Things:
         holding = [n for n in holding if n < count][:_MOST_HOLDING]
         exactly = [n for n in holding if self._source.sentence(n).exactly(figure) is not None]
         holding = exactly or holding
-        others = [(n, other) for n, other in self._figures[figure.kind] if _is_alternative(figure, other)][
-            :_MOST
-        ]
+        plain = _plain(figure)
+        alternatives = ((n, f) for n, f, bare in self._figures[figure.kind] if _is_alternative(plain, bare))
+        others = list(islice(alternatives, _MOST))
         if not holding or not others:
             return None
         apart = frozenset(n for n, _ in others)
@@ -430,7 +431,7 @@ class Things:
 
     def misread(self, figure: Figure) -> tuple[int, Figure] | None:
         """The code of the sources that one which they lack is nearly: with other characters, or exchanged."""
-        for number, other in self._figures[figure.kind] if _is_code(figure) else ():
+        for number, other, _ in self._figures[figure.kind] if _is_code(figure) else ():
             if len(other.key) == len(figure.key) and _shape(other) == _shape(figure):
                 wrong = sum(a != b for a, b in zip(figure.key, other.key, strict=True))
                 if 0 < wrong <= _MISREAD:
@@ -480,16 +481,21 @@ def _shape(figure: Figure) -> str:
 
 
 def _is_alternative(figure: Figure, other: Figure) -> bool:
-    """Whether a thing that has one figure lacks the other, limits and what is counted aside."""
+    """Whether a thing that has one figure, of two ``_plain`` ones, lacks the other."""
     if figure.kind in _KEYED:
         alike = figure.kind is not Kind.IDENTIFIER or (_is_code(other) and _shape(figure) == _shape(other))
         return alike and not agrees(figure, other)
-    one, two = (replace(f, bound=Bound.EXACT, upper=None) for f in (figure, other))
-    if figure.kind is Kind.ORDINAL:  # "Second floor" begins with a capital
-        two = replace(two, name=False)
-    if not (one.noun and two.noun) and not (one.unit or two.unit):
-        one, two = replace(one, noun=None), replace(two, noun=None)
-    return of_a_sort(one, two) and not agrees(one, two)
+    if (figure.noun or other.noun) and not (figure.noun and other.noun) and not (figure.unit or other.unit):
+        figure, other = replace(figure, noun=None), replace(other, noun=None)
+    return of_a_sort(figure, other) and not agrees(figure, other)
+
+
+def _plain(figure: Figure) -> Figure:
+    """A figure without limits, and without its end. "Second floor" names nothing."""
+    if figure.bound is Bound.EXACT and figure.upper is None and figure.kind is not Kind.ORDINAL:
+        return figure
+    named = figure.name and figure.kind is not Kind.ORDINAL
+    return replace(figure, bound=Bound.EXACT, upper=None, name=named)
 
 
 def _shown(text: str, name: _Named) -> str:
