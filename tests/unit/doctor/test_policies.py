@@ -99,7 +99,8 @@ def test_rules_that_never_fire_or_are_never_reached_are_named_by_their_place() -
     ]
     checks = found(policies={"default": {"rules": rules}})
     assert of(checks, "policies.default.rules.0").detail.endswith(
-        "can never fire: on_unverified decides claims without a verdict, and rules on a finding those left open"
+        "can never fire: on_unverified decides claims without a verdict, "
+        "and rules on a finding those left open"
     )
     shadowed = of(checks, "policies.default.rules.2")
     assert "rules.1 ('verdict CONTRADICTED|UNSUPPORTED: flag') takes every claim" in shadowed.detail

@@ -184,7 +184,11 @@ def test_a_claim_is_read_as_its_sources_write_its_figures_behind_what_leads_in_t
 @pytest.mark.parametrize(
     ("claim", "source", "known"),
     [
-        ("The plan costs $588 a year.", "The plan costs $49 per month.", " $588 a year follows from $49 per month."),
+        (
+            "The plan costs $588 a year.",
+            "The plan costs $49 per month.",
+            " $588 a year follows from $49 per month.",
+        ),
         ("It is 12 × $7 = $84.", "One is $7.", " $84 follows from 12 × $7."),
         ("The oven is hot at about 356 °F.", "The oven is hot at 180 °C.", " about 356 °F is 180 °C."),
         ("It costs $600 a year.", "It costs $49 per month.", ""),
