@@ -457,7 +457,7 @@ def _is_one(figure: Figure) -> bool:
 def _counts_few(claim: Sentence, figure: Figure, source: FigureSource, near: list[int]) -> bool:
     """Whether a small number counts what the claim goes on to list, or as many things as a source lists."""
     few = figure.kind is Kind.NUMBER and not figure.upper and figure.values[0] in _FEW_THINGS
-    if not few or figure.unit or figure.bound.direction:
+    if not few or figure.unit or claim.limit(figure).direction:
         return False
     if _ANNOUNCING.search(claim.text, figure.end):
         return True
