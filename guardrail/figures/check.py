@@ -76,13 +76,11 @@ _PIECE: Final = re.compile(r"\w+|[^\w\s]")
 _PRICING: Final = frozenset(map(term_of, PRICING))
 _CLOSELY: Final = 32  # figures of a claim that are compared with others and reckoned; the rest are looked up
 _MOST: Final = 1000  # that are looked up
-_INSTEAD: Final = re.compile(r"\W{1,4}(?:instead\sof|rather\sthan|(?:and\s)?not)\s\W{0,3}", re.IGNORECASE)
 _ALWAYS: Final = 0.01
 _LOOKED_UP: Final = 8  # sentences, for one of them
 _FEW_OPERANDS: Final = 8  # of a reckoning in two steps
 _GIVEN_REACH: Final = 48  # characters before a figure
 _WORDS_OF: Final = re.compile(r"[^\W\d_]+")
-_MOST_OF_A_SORT: Final = 32  # figures of a sentence whose parts are told apart
 _MOST_TOLD: Final = 3  # stretches of the sources that days follow from
 _BESIDE: Final = 4  # other figures of a claim that tell what one is of
 _OPERANDS_FROM: Final = 4  # near sentences whose figures may be reckoned with
@@ -507,7 +505,7 @@ def _is_one(figure: Figure) -> bool:
 def _counts_few(claim: Sentence, figure: Figure, source: FigureSource, near: list[int]) -> bool:
     """Whether a small number counts what the claim goes on to list, or as many things as a source lists."""
     few = figure.kind is Kind.NUMBER and not figure.upper and figure.values[0] in _FEW_THINGS
-    if not few or figure.unit or figure.bound.direction:
+    if not few or figure.unit or claim.limit(figure).direction:
         return False
     if _ANNOUNCING.search(claim.text, figure.end):
         return True
