@@ -258,12 +258,11 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
     for number, table in enumerate(tables.tables):
         named, sure = _records_named(table, said, f"{lead_in} {question} {text}")
         checks: list[CellCheck] = []
-        if sure or not named:
-            for each in _over_columns(table, said, named):
-                if isinstance(each, CellCheck):
-                    checks.append(each)
-                else:
-                    told.append(each)
+        for each in _over_columns(table, said, named):
+            if isinstance(each, CellCheck):
+                checks.append(each if sure or not named else replace(each, sure=False))
+            else:
+                told.append(each)
         checks += _of_named(table, said, named, sure=sure) if named else _of_no_record(table, said)
         odd = {each.start for each in checks}
         found += [(number, each) for each in checks]
@@ -380,7 +379,11 @@ def with_cells(checks: Sequence[FigureCheck], cells: CellFindings) -> tuple[Figu
     left open or another thing's: a bare "112" below "Rate" is "€112". What was worked out over a column, as
     that a price is the lowest, is no longer left open either.
     """
-    kept = [c for c in checks if c.figure.values or not (cells.told and c.state is State.UNCHECKED)]
+    kept = [
+        c
+        for c in checks
+        if not (cells.told and c.operands and c.figure.kind is Kind.NUMBER and not c.figure.values)
+    ]
     for at, check in enumerate(kept):
         if check.figure.start in cells.agreed and check.state is not State.DERIVED:
             found = check if check.state is State.FOUND else replace(check, source=None, sentence=None)
@@ -560,7 +563,10 @@ def _figure_otherwise(
             for owner, cell in holders
             for row in rows
             for mine in row.cells
-            if mine.header == cell.header and (_rivals(mine, figure, cell) or says_nothing(mine.text))
+            if mine.header == cell.header
+            and (_rivals(mine, figure, cell) or says_nothing(mine.text))
+            and not any(_holds(mine, other) for other in said.figures)
+            and (not _bare(figure) or any(map(_bare, cell.figures)) or _headed(table, said, mine) >= _HEADED)
         ]
         if pairs:
             row, mine, owner, _ = max(pairs, key=lambda pair: _headed(table, said, pair[1]))

@@ -269,7 +269,8 @@ class ClaimChecker:
         figures = check_figures(view.text, source, near, question, claim.lead_in, stopped)
         tables = evidence.kept(Tables, lambda: Tables(evidence))
         cells = check_cells(view.text, tables, claim.lead_in, question)
-        reckoned = {check.figure.start for check in figures if check.state in (State.DERIVED, State.FOUND)}
+        open_ = (State.DERIVED, State.UNCHECKED, State.FOUND)
+        reckoned = {check.figure.start for check in figures if check.state in open_}
         otherwise = [c for c in cells.otherwise if c.owner or not c.figure or c.start not in reckoned]
         figures = with_cells(figures, cells)
         rival = None
