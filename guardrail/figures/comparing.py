@@ -17,7 +17,7 @@ from guardrail.figures.source import MANY, FigureSource, Sentence
 from guardrail.figures.tables import COMPARATIVES, PRICING, SUPERLATIVES, alternatives, same_currency
 
 _WORDS: Final = re.compile(rf"\b(?:{alternatives(COMPARATIVES)})\b", re.IGNORECASE)
-_MOST: Final = re.compile(rf"\b(?:{alternatives(SUPERLATIVES)})\b", re.IGNORECASE)
+_MOST: Final = re.compile(rf"(?<!\bat )\b(?:{alternatives(SUPERLATIVES)})\b", re.IGNORECASE)
 _THAN: Final = re.compile(r"\bthan\b", re.IGNORECASE)
 _WITH: Final = re.compile(r"\b(?:compared (?:with|to)|unlike)\b([^,;]{1,80})[,;]", re.IGNORECASE)
 _REACH: Final = 60  # characters from a comparative to "than"
@@ -261,6 +261,8 @@ def _among_all(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Co
             continue
         mine = own[1]
         others = [e for e in alike if not telling <= e.scope and _comparable(mine.figure, e.figure)]
+        # A row of a table has other things of the same one beside it.
+        others = [e for e in others if e.number != mine.number] or others
         if len(others) < _FEWEST:
             continue
         best = max(others, key=lambda e: way * (_size(e.figure) or 0.0))

@@ -599,6 +599,7 @@ def _in_other_column(
     """The named record has the value, but below another header than the claim names."""
     if said.denies or any(not cell.terms.isdisjoint(_OPENING) for _, cell in own):
         return
+    united = any(_of_its_unit(cell, figure) for _, cell in own)
     best = max(_headed(table, said, cell) for _, cell in own)
     meant = [
         (row, cell)
@@ -607,6 +608,7 @@ def _in_other_column(
         if (share := _headed(table, said, cell)) > best
         and share >= (_HEADED if best else _HINTED)
         and _rivals(cell, figure)
+        and (not united or _of_its_unit(cell, figure) or figure.kind is Kind.NUMBER)
         and not any(_holds(cell, other) for other in said.figures)
     ]
     if meant:
