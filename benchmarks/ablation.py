@@ -82,7 +82,7 @@ RULES: Final[Mapping[str, Sequence[Patch]]] = {
     "figures: written equations": ((source, "written", lambda *_: Written()),),
     "figures: opposite limits": ((figures_check, "_limits_otherwise", _no),),
     "figures: absent": ((check, "check_figures", _without(State.ABSENT)),),
-    "figures: reckoning": ((figures_check, "_derived", _nothing),),
+    "figures: reckoning": ((figures_check, "_reckoned", _nothing),),
     "figures: ages and none": ((figures_check, "_of_an_age", _nothing), (figures_check, "_none", _nothing)),
     "figures: counts that say little": ((figures_check, "_says_little", _no),),
     "figures: calendar": (

@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple, get_args
 import uvloop
 
 from guardrail.config import LoggingSettings, Settings, load_settings
-from guardrail.events import Decision, ResponseVerdict
+from guardrail.events import Decision, ResponseVerdict, Verdict
 from guardrail.guard import Guard
 from guardrail.judges.factory import build_judge
 from guardrail.logs import configure_logging
@@ -67,7 +67,8 @@ class Judged(NamedTuple):
 
 def outcome(verdict: ResponseVerdict) -> Outcome:
     """What the verdict means for the reader of the answer."""
-    unanswered = any(claim.unanswered for claim in verdict.claims)
+    left_open = sum(c.verdict is Verdict.UNVERIFIED and not c.unanswered for c in verdict.claims)
+    unanswered = verdict.counts.unverified - left_open
     return Outcome.UNVERIFIED if unanswered else _OF_DECISION[verdict.decision]
 
 

@@ -29,7 +29,7 @@ from guardrail.claims.markup import (
     joins,
 )
 from guardrail.events import Span
-from guardrail.structure import Field, Record, Table, read_tables
+from guardrail.structure import Field, Table, TableRecord, read_tables
 from guardrail.structure.tables import yes_or_no
 
 _WIDE: Final = "\uff03-\uff19\uff21-\uff3a\uff41-\uff5a\uffe0-\uffe5\U0001d400-\U0001d7ff"
@@ -173,7 +173,7 @@ class ShownText:
         kind = " ".join(self._said(cell) for cell in table.kind)
         return ShownTable(kind, tuple(records))
 
-    def _tell_record(self, record: Record) -> ShownRecord:
+    def _tell_record(self, record: TableRecord) -> ShownRecord:
         label = ", ".join(self._said(cell) for cell in record.label)
         fields: list[ShownField] = []
         begin = words = 0

@@ -378,7 +378,9 @@ def _check(
     said = found.frame if found is not None else -1.0
     if conflict is not None and said <= conflict.frame - max(_MARGIN, _MARGIN_WORDS / words):
         reckoned_of = _reckoned(claim, figure, source, near, said_before)
-        return reckoned_of or _may_be_reckoned(claim, figure, source, near, said_before, True) or conflict
+        other = None if conflict.sentence is None else source.sentence(conflict.sentence)
+        may_be = _may_be_reckoned(claim, figure, source, near, said_before, True, other)
+        return reckoned_of or may_be or conflict
     if turned is not None and said < turned.frame:
         return turned
     if found is None:
@@ -696,11 +698,12 @@ def _may_be_reckoned(
     near: list[int],
     said_before: _Said,
     doubted: bool,
+    rival: Sentence | None = None,
 ) -> FigureCheck | None:
     """Whether a figure that no source has may come out of others, or a word says that it is reckoned; both,
     where the sources have another figure there (``doubted``), if it isn't the price of so many."""
     asked, before, checks = said_before
-    reckons = _reckons(claim, figure)
+    reckons = _reckons(claim, figure, rival)
     counted = figure.kind is Kind.MONEY and any(f.kind is Kind.NUMBER for f in (*_own(claim, figure), *asked))
     if figure.name or (doubted and not (reckons or counted)):
         return None
@@ -837,9 +840,11 @@ def _without_choice(
     return None
 
 
-def _reckons(claim: Sentence, figure: Figure) -> bool:
-    """Whether a word around a figure or before it says that it is reckoned, or supposed."""
+def _reckons(claim: Sentence, figure: Figure, rival: Sentence | None = None) -> bool:
+    """Whether a word around a figure or before it says that it is reckoned, or supposed; not one that
+    ``rival``, a sentence that has another figure for it, says too: "the total liability"."""
     pieces = _said_around(claim, figure) | _pieces(claim.text[: figure.start])
+    pieces -= _pieces(rival.text) if rival is not None else frozenset()
     return claim.is_difference(figure) or not pieces.isdisjoint(RESULTING | ADDING | PARTING | SUPPOSING)
 
 

@@ -8,15 +8,15 @@ from guardrail.lazy import face
 
 if TYPE_CHECKING:
     from guardrail.structure.forms import read_tables
-    from guardrail.structure.tables import Field, Record, Table
+    from guardrail.structure.tables import Field, Table, TableRecord
 
-__all__ = ["Field", "Record", "Table", "read_tables"]
+__all__ = ["Field", "Table", "TableRecord", "read_tables"]
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others
     __getattr__, __dir__ = face(
         __name__,
         {
             "guardrail.structure.forms": ("read_tables",),
-            "guardrail.structure.tables": ("Field", "Record", "Table"),
+            "guardrail.structure.tables": ("Field", "TableRecord", "Table"),
         },
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from guardrail.structure.tables import Cell, Field, Grid, Record, Table, table_of
+from guardrail.structure.tables import Cell, Field, Grid, Table, TableRecord, table_of
 
 _MOST_CELLS: Final = 20_000  # of a table; a larger one stays text
 _MOST_CHARS: Final = 500_000  # of a text whose layout is read
@@ -193,7 +193,7 @@ def _json_tables(text: str, begin: int, stop: int) -> list[Table]:
         at = opening.end() if parsed is None else parsed[1]
         if parsed is None:
             continue
-        records: list[Record] = []
+        records: list[TableRecord] = []
         _json_records(text, parsed[0], (), records)
         if not records:
             continue
@@ -234,7 +234,7 @@ def _placed_node(value: Any, spans: Iterator[Cell]) -> _Node:
     return next(spans)
 
 
-def _json_records(text: str, node: _Node, path: tuple[Cell, ...], records: list[Record]) -> None:
+def _json_records(text: str, node: _Node, path: tuple[Cell, ...], records: list[TableRecord]) -> None:
     """Add the records of a node: objects that have values; ``path`` are the names of those around it."""
     if isinstance(node, list):
         for each in node:
@@ -268,7 +268,7 @@ def _json_records(text: str, node: _Node, path: tuple[Cell, ...], records: list[
             fields.append(Field((key,), value))
     if fields and (named is not None or path or len(fields) > 1):
         label = path if named is None else (*path[:-1], named) if _is_plural(text, path) else (*path, named)
-        records.append(Record(label, tuple(fields)))
+        records.append(TableRecord(label, tuple(fields)))
 
 
 def _naming(text: str, node: dict[Cell, Any], *, listed: bool) -> Cell | None:
@@ -443,6 +443,8 @@ def _fields(text: str, sign: str, rows: Sequence[Sequence[Cell | None]]) -> bool
     cells = [cell for row in rows for cell in row if cell is not None]
     if len(rows[0]) < 2 or not cells or sum(end - start for start, end in cells) > _MOST_PROSE * len(cells):
         return False
+    if 2 * sum(row[0] is not None and text[row[0][1] - 1] == ":" for row in rows) > len(rows):
+        return False  # those say who speaks
     if sign == "\t":
         return True
     spaced = sum(text[start - 1] == " " for row in rows for cell in row[1:] if cell for start in cell[:1])
@@ -534,7 +536,7 @@ def _nested_items(text: str, lines: Sequence[_Line]) -> _Found:
             yield first, after, table
 
 
-def _item_records(text: str, items: Sequence[_Item]) -> list[Record]:
+def _item_records(text: str, items: Sequence[_Item]) -> list[TableRecord]:
     """One record for each item that has items, with those of them that have none; of a flat list one for
     each item that is a name with a value. Nothing where some of the items would be in no record."""
     if not items:
@@ -546,7 +548,7 @@ def _item_records(text: str, items: Sequence[_Item]) -> list[Record]:
             return []
         if sum(text[item.cell[1] - 1] in ".!?" for item in items) > 1:  # those are sentences
             return []
-        return [Record((pair[0],), (Field((), pair[1]),)) for pair in pairs if pair and pair[1]]
+        return [TableRecord((pair[0],), (Field((), pair[1]),)) for pair in pairs if pair and pair[1]]
     path: list[tuple[int, Cell]] = []
     open_: dict[tuple[Cell, ...], list[Field]] = {}
     for number, item in enumerate(items):
@@ -571,7 +573,7 @@ def _item_records(text: str, items: Sequence[_Item]) -> list[Record]:
         own = next((label[:depth] for depth in range(1, len(label)) if label[:depth] in open_), label)
         inner = label[len(own) :]
         found.setdefault(own, []).extend(Field((*inner, *f.header), f.value) for f in fields)
-    return [Record(label, tuple(fields)) for label, fields in found.items()]
+    return [TableRecord(label, tuple(fields)) for label, fields in found.items()]
 
 
 def _parted(text: str, cell: Cell) -> tuple[Cell, Cell | None] | None:
@@ -659,9 +661,9 @@ def _table_of_blocks(
         return None
     headed = all(block.heading is not None for block in blocks)
     records = [
-        Record((block.heading,), tuple(block.fields))
+        TableRecord((block.heading,), tuple(block.fields))
         if headed and block.heading is not None
-        else Record((block.fields[0].value,), tuple(block.fields[1:]))
+        else TableRecord((block.fields[0].value,), tuple(block.fields[1:]))
         for block in blocks
     ]
     first, after = blocks[0].top if headed else blocks[0].first, blocks[-1].after

@@ -31,7 +31,7 @@ class Field(NamedTuple):
     value: Cell
 
 
-class Record(NamedTuple):
+class TableRecord(NamedTuple):
     """What the table says of one thing: the label names it, in one cell or several."""
 
     label: tuple[Cell, ...]
@@ -48,7 +48,7 @@ class Table(NamedTuple):
     start: int
     end: int
     kind: tuple[Cell, ...]
-    records: tuple[Record, ...]
+    records: tuple[TableRecord, ...]
 
 
 class Grid(NamedTuple):
@@ -97,7 +97,7 @@ def table_of(grid: Grid, text: str) -> Table | None:
             if column >= labels and cell is not None
         ]
         if fields:
-            records.append(Record(label, tuple(fields)))
+            records.append(TableRecord(label, tuple(fields)))
     kind = _distinct([cell for head in heads[:labels] for cell in head])
     return Table(grid.start, grid.end, kind, tuple(records)) if records else None
 

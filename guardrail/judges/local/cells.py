@@ -104,7 +104,7 @@ def _figures_of_header(header: str) -> tuple[Figure, ...]:
     return Sentence(header).figures
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A record, read."""
 
     label: str
@@ -147,7 +147,7 @@ class TableText:
 
     def __init__(self, table: ShownTable, context: int, text: str) -> None:
         self.rows = tuple(
-            Row(
+            TableRow(
                 record.label,
                 *_label_terms(record.label),
                 tuple(
@@ -170,22 +170,22 @@ class TableText:
         return frozenset(t for row in self.rows for cell in row.cells if cell.wordy for t in cell.told)
 
     @cached_property
-    def alike(self) -> tuple[Row, ...]:
+    def alike(self) -> tuple[TableRow, ...]:
         """The records that have a header in common with another one."""
         shared = {header for header, cells in self.columns.items() if len(cells) > 1}
         return tuple(row for row in self.rows if any(cell.header in shared for cell in row.cells))
 
     @cached_property
-    def numbered(self) -> frozenset[Row]:
+    def numbered(self) -> frozenset[TableRow]:
         """The records that only numbers tell from another one: "Tarka 3" and "Tarka 5"."""
         words_of = {row: frozenset(row.terms) - row.numbers for row in self.rows}
         times = Counter(words_of.values())
         return frozenset(row for row in self.rows if not words_of[row] or times[words_of[row]] > 1)
 
     @cached_property
-    def columns(self) -> dict[str, list[tuple[Row, Cell]]]:
+    def columns(self) -> dict[str, list[tuple[TableRow, Cell]]]:
         """The cells below each header."""
-        found: dict[str, list[tuple[Row, Cell]]] = {}
+        found: dict[str, list[tuple[TableRow, Cell]]] = {}
         for row in self.rows:
             for cell in row.cells:
                 found.setdefault(cell.header, []).append((row, cell))
@@ -216,16 +216,16 @@ class Tables:
         ]
 
 
-class _Named(NamedTuple):
+class _NamedRow(NamedTuple):
     """A record that a text names, with where."""
 
-    row: Row
+    row: TableRow
     at: int
     places: frozenset[int]  # the tokens that name it
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _ClaimTerms:
     """A claim in tokens, beside one table."""
 
     text: str
@@ -244,7 +244,7 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
     sentence = Sentence(text)
     tokens = tuple((start, term) for start, term, _ in words(text))
     asked = frozenset(term for _, term, _ in words(f"{lead_in} {question}"))
-    said = _Said(
+    said = _ClaimTerms(
         text,
         tokens,
         frozenset(term for _, term in tokens),
@@ -279,7 +279,7 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
     return CellFindings(sorted(kept, key=lambda each: (not each.sure, each.start)), backed, " ".join(told))
 
 
-def _records_named(table: TableText, said: _Said, with_question: str) -> tuple[list[_Named], bool]:
+def _records_named(table: TableText, said: _ClaimTerms, with_question: str) -> tuple[list[_NamedRow], bool]:
     """The records that a claim speaks of, and whether that is sure: by their labels, by a word that only one
     label has, by what the question asks about, by being the cheapest, or by a value that only one has."""
     if named := _named(table, said.tokens, said.text):
@@ -295,21 +295,21 @@ def _records_named(table: TableText, said: _Said, with_question: str) -> tuple[l
     return named, bool(named) and all(len(one.places) > 1 for one in named)
 
 
-def _named_in_part(table: TableText, tokens: Sequence[tuple[int, int]]) -> list[_Named]:
+def _named_in_part(table: TableText, tokens: Sequence[tuple[int, int]]) -> list[_NamedRow]:
     """The record whose label has words of a text that no other label, header or value has."""
     others = table.value_terms | table.kind | table.header_terms.keys() | STOP_TERMS
-    found: list[_Named] = []
+    found: list[_NamedRow] = []
     for row in table.alike:
         telling = {t for t in row.terms if table.label_terms[t] == 1 and t not in others} - row.numbers
         places = frozenset(number for number, (_, term) in enumerate(tokens) if term in telling)
         if places:
-            found.append(_Named(row, min(places), places))
+            found.append(_NamedRow(row, min(places), places))
     most = max((len(one.places) for one in found), default=0)
     best = [one for one in found if len(one.places) == most]
     return best if len(best) == 1 else []
 
 
-def _at_the_end(table: TableText, said: _Said, text: str) -> list[_Named]:
+def _at_the_end(table: TableText, said: _ClaimTerms, text: str) -> list[_NamedRow]:
     """The record that is said to be the cheapest, heaviest and so on, where one column tells."""
     end = _end_of(text)
     columns = [] if end is None or len(table.rows) < 2 else _ordered(table, said, *end[1:])
@@ -317,10 +317,10 @@ def _at_the_end(table: TableText, said: _Said, text: str) -> list[_Named]:
         return []
     best = max(end[0] * amount for _, _, amount in columns[0])
     rows = [row for row, _, amount in columns[0] if end[0] * amount == best]
-    return [_Named(rows[0], 0, frozenset())] if len(rows) == 1 else []
+    return [_NamedRow(rows[0], 0, frozenset())] if len(rows) == 1 else []
 
 
-def _of_no_record(table: TableText, said: _Said) -> Iterator[CellCheck]:
+def _of_no_record(table: TableText, said: _ClaimTerms) -> Iterator[CellCheck]:
     """Values of a claim that stand in no record together, though each stands in one."""
     held = []
     for figure in said.figures:
@@ -358,7 +358,7 @@ def _end_of_word(text: str, start: int) -> int:
     return next((at for at in range(start, len(text)) if not text[at].isalnum()), len(text))
 
 
-def _agreed(table: TableText, said: _Said, rows: Sequence[Row]) -> dict[int, Cell | None]:
+def _agreed(table: TableText, said: _ClaimTerms, rows: Sequence[TableRow]) -> dict[int, Cell | None]:
     """The cells that have figures of the claim, by where these begin; None for what counts the records."""
     counts = {float(len(table.rows)), *([float(len(rows))] if len(rows) > 1 else [])}
     found: dict[int, Cell | None] = {
@@ -391,7 +391,7 @@ def with_cells(checks: Sequence[FigureCheck], cells: CellFindings) -> tuple[Figu
     return tuple(kept)
 
 
-def _named(table: TableText, tokens: Sequence[tuple[int, int]], text: str) -> list[_Named]:
+def _named(table: TableText, tokens: Sequence[tuple[int, int]], text: str) -> list[_NamedRow]:
     """The records that a text names, each by most of what tells its label from the others, side by side."""
     codes = frozenset(_CODE.findall(text.casefold()))
     where: dict[int, list[int]] = {}
@@ -399,7 +399,7 @@ def _named(table: TableText, tokens: Sequence[tuple[int, int]], text: str) -> li
         places = where.setdefault(term, [])
         if len(places) < _MOST_PLACES:
             places.append(number)
-    found: list[_Named] = []
+    found: list[_NamedRow] = []
     for row in table.alike:
         if not row.codes <= codes:
             continue
@@ -415,15 +415,15 @@ def _named(table: TableText, tokens: Sequence[tuple[int, int]], text: str) -> li
             continue
         near = _closest([where[term] for term in held], len(row.terms) + 2)
         if near:
-            found.append(_Named(row, min(near), frozenset(near)))
+            found.append(_NamedRow(row, min(near), frozenset(near)))
     kept = [one for one in found if not any(one.places < other.places for other in found)]
     kept.sort(key=lambda one: one.at)
     return kept if len(kept) <= _MOST_NAMED else []
 
 
-def _named_by_values(table: TableText, tokens: Sequence[tuple[int, int]]) -> list[_Named]:
+def _named_by_values(table: TableText, tokens: Sequence[tuple[int, int]]) -> list[_NamedRow]:
     """The one record that a text names by words that only it has: "the school nurse" of a list of staff."""
-    found: list[_Named] = []
+    found: list[_NamedRow] = []
     for cells in table.columns.values():
         told = Counter(cell.told for _, cell in cells)
         for row, cell in cells:
@@ -431,7 +431,7 @@ def _named_by_values(table: TableText, tokens: Sequence[tuple[int, int]]) -> lis
                 continue
             place = _phrase(tokens, cell.told)
             if place is not None:
-                found.append(_Named(row, place[0], frozenset(range(*place))))
+                found.append(_NamedRow(row, place[0], frozenset(range(*place))))
     return found if len({one.row.label for one in found}) == 1 else []
 
 
@@ -444,7 +444,9 @@ def _closest(places: Sequence[Sequence[int]], most: int) -> list[int] | None:
     return None
 
 
-def _of_named(table: TableText, said: _Said, named: Sequence[_Named], *, sure: bool) -> Iterator[CellCheck]:
+def _of_named(
+    table: TableText, said: _ClaimTerms, named: Sequence[_NamedRow], *, sure: bool
+) -> Iterator[CellCheck]:
     taken = {said.tokens[place][0] for one in named for place in one.places}
     rows = [one.row for one in named]
     for figure in said.figures:
@@ -460,7 +462,7 @@ def _of_named(table: TableText, said: _Said, named: Sequence[_Named], *, sure: b
         yield from _flag_otherwise(table, said, rows[0])
 
 
-def _headed(table: TableText, said: _Said, cell: Cell) -> float:
+def _headed(table: TableText, said: _ClaimTerms, cell: Cell) -> float:
     """How much of what tells a header from the others the claim names, 0..1; what is asked counts half."""
     weight = {term: 1.0 / table.header_terms[term] for term in cell.terms}
     whole = sum(weight.values())
@@ -532,7 +534,7 @@ def _rivals(cell: Cell, figure: Figure, like: Cell | None = None) -> bool:
 
 
 def _figure_otherwise(
-    table: TableText, said: _Said, rows: Sequence[Row], figure: Figure, *, sure: bool
+    table: TableText, said: _ClaimTerms, rows: Sequence[TableRow], figure: Figure, *, sure: bool
 ) -> Iterator[CellCheck]:
     if any(
         agrees(figure, own) for row in rows for cell in row.cells for own in _figures_of_header(cell.header)
@@ -589,10 +591,10 @@ def _figure_otherwise(
 
 def _in_other_column(
     table: TableText,
-    said: _Said,
-    rows: Sequence[Row],
+    said: _ClaimTerms,
+    rows: Sequence[TableRow],
     figure: Figure,
-    own: Sequence[tuple[Row, Cell]],
+    own: Sequence[tuple[TableRow, Cell]],
     *,
     sure: bool,
 ) -> Iterator[CellCheck]:
@@ -618,7 +620,7 @@ def _in_other_column(
 
 
 def _words_otherwise(
-    table: TableText, said: _Said, rows: Sequence[Row], taken: set[int], *, sure: bool
+    table: TableText, said: _ClaimTerms, rows: Sequence[TableRow], taken: set[int], *, sure: bool
 ) -> Iterator[CellCheck]:
     """Words that are another record's value where the named one has others."""
     labels = {term for row in rows for term in row.terms}
@@ -660,7 +662,7 @@ def _phrase(tokens: Sequence[tuple[int, int]], phrase: Sequence[int]) -> tuple[i
     return None
 
 
-def _flag_otherwise(table: TableText, said: _Said, row: Row) -> Iterator[CellCheck]:
+def _flag_otherwise(table: TableText, said: _ClaimTerms, row: TableRow) -> Iterator[CellCheck]:
     """The claim says of a feature that the named record has it where it has not, or the other way round."""
     named = [
         cell
@@ -732,7 +734,9 @@ _NONE: Final = re.compile(r"\b(?:none|no|nobody|neither)\b", re.IGNORECASE)
 _MOST_PART: Final = 0.6  # of the records, that have a value to be compared
 
 
-def _over_columns(table: TableText, said: _Said, named: Sequence[_Named]) -> Iterator[CellCheck | str]:
+def _over_columns(
+    table: TableText, said: _ClaimTerms, named: Sequence[_NamedRow]
+) -> Iterator[CellCheck | str]:
     """What a claim says of a whole column: who is at its end, who alone, all, none or so many have it."""
     if len(table.rows) < 2:
         return
@@ -773,12 +777,12 @@ def _over_columns(table: TableText, said: _Said, named: Sequence[_Named]) -> Ite
         yield f"{count.text} of {len(table.rows)}, {cell.header}: {', '.join(row.label for row in holding)}."
 
 
-def _below(row: Row, cell: Cell) -> Cell:
+def _below(row: TableRow, cell: Cell) -> Cell:
     """A record's own cell of a column; the column's first where it has none."""
     return next((each for each in row.cells if each.header == cell.header), cell)
 
 
-def _one(text: str, said: _Said) -> Figure | None:
+def _one(text: str, said: _ClaimTerms) -> Figure | None:
     """ "Only one of them", which is no figure elsewhere."""
     match = _JUST_ONE.search(text)
     if match is None:
@@ -787,7 +791,7 @@ def _one(text: str, said: _Said) -> Figure | None:
     return Figure(Kind.NUMBER, match[1], start, start + 3, values=(1.0,), noun="one")
 
 
-def _counted(table: TableText, said: _Said, count: Figure) -> bool:
+def _counted(table: TableText, said: _ClaimTerms, count: Figure) -> bool:
     """Whether a number counts records: no more than there are, "of the", or of what they are called."""
     if not count.values or not 0 < count.values[0] <= len(table.rows):
         return False
@@ -809,7 +813,12 @@ def _end_of(text: str) -> tuple[int, tuple[str, ...], frozenset[int]] | None:
 
 
 def _other_at_end(
-    table: TableText, said: _Said, row: Row, way: int, dimensions: tuple[str, ...], likely: frozenset[int]
+    table: TableText,
+    said: _ClaimTerms,
+    row: TableRow,
+    way: int,
+    dimensions: tuple[str, ...],
+    likely: frozenset[int],
 ) -> Iterator[CellCheck | str]:
     meant = _ordered(table, said, dimensions, likely)
     if not meant:
@@ -828,11 +837,11 @@ def _other_at_end(
     yield CellCheck(0, len(said.text), owner.label, cell, owner.label, not other, False)
 
 
-_Ordered = list[tuple[Row, Cell, float]]
+_Ordered = list[tuple[TableRow, Cell, float]]
 
 
 def _ordered(
-    table: TableText, said: _Said, dimensions: tuple[str, ...], likely: frozenset[int]
+    table: TableText, said: _ClaimTerms, dimensions: tuple[str, ...], likely: frozenset[int]
 ) -> list[_Ordered]:
     """The columns that a superlative may mean, by their amounts: those whose header is named best."""
     columns: list[tuple[float, _Ordered]] = []
@@ -863,9 +872,9 @@ def _amount(cell: Cell, dimensions: tuple[str, ...]) -> float | None:
     return None
 
 
-def _having(table: TableText, said: _Said) -> tuple[Cell, list[Row]] | None:
+def _having(table: TableText, said: _ClaimTerms) -> tuple[Cell, list[TableRow]] | None:
     """The records that have what the claim says of some, and a cell of that column."""
-    best: tuple[float, Cell, list[Row]] | None = None
+    best: tuple[float, Cell, list[TableRow]] | None = None
     for cells in table.columns.values():
         share = _headed(table, said, cells[0][1])
         value = any(cell.flag is None and _said_value(cell, said) for _, cell in cells)
@@ -878,7 +887,7 @@ def _having(table: TableText, said: _Said) -> tuple[Cell, list[Row]] | None:
     return best[1], best[2]
 
 
-def _has(cell: Cell, said: _Said) -> bool:
+def _has(cell: Cell, said: _ClaimTerms) -> bool:
     if cell.flag is not None:
         return cell.flag
     if cell.figures and any(_holds(cell, figure) for figure in said.figures):
@@ -888,7 +897,7 @@ def _has(cell: Cell, said: _Said) -> bool:
     return not _valued(said) and not says_nothing(cell.text) and cell.text.strip().casefold() not in _NO_VALUE
 
 
-def _said_value(cell: Cell, said: _Said) -> bool:
+def _said_value(cell: Cell, said: _ClaimTerms) -> bool:
     """Whether the claim says the cell's value."""
     if cell.figures:
         limits = [figure for figure in said.figures if _limits(figure)]
@@ -900,7 +909,7 @@ def _said_value(cell: Cell, said: _Said) -> bool:
     )
 
 
-def _valued(said: _Said) -> bool:
+def _valued(said: _ClaimTerms) -> bool:
     return any(_limits(figure) for figure in said.figures)
 
 

@@ -15,7 +15,7 @@ from guardrail.errors import StateError
 from guardrail.judges import Verdict
 from guardrail.policy import Policy
 
-POLICY = Policy(name="strict", mode="hold")
+POLICY = Policy(name="strict", mode="hold", rules=("verdict CONTRADICTED: block",))
 HEAD = {"v": 1, "event": {"contexts": ["x" * 9_000]}}
 SMALL = {"v": 1, "event": {}, "silent": True}
 SILENT = {"v": 1, "number": 0, "next_seq": 2, "decided": True}

@@ -27,7 +27,7 @@ from tests.support.quick_retries import make_retries_quick
 from tests.unit.judges.llm.asking import settings
 
 CONTEXT = Context(id="plans", text="The basic plan costs $49 a month. Support answers within a day.")
-ANSWER = "The basic plan costs $79 a month. Support answers within a day."
+ANSWER = "The basic plan costs $79 a month. Support will answer within a day."
 KEY = "sk-that-nobody-may-see"
 
 
@@ -55,7 +55,7 @@ async def test_every_call_with_its_messages_and_its_reply_as_it_came(stream: boo
     statements, call, last = steps
     ids = tuple(claim.claim_id for claim in verdict.claims)
     assert statements.claim_ids == call.claim_ids == last.claim_ids == ids
-    assert statements.reply == "The basic plan costs $79 a month.\nSupport answers within a day."
+    assert statements.reply == "The basic plan costs $79 a month.\nSupport will answer within a day."
     sent = server.calls[0].body["messages"]
     assert call.prompt == "\n\n".join(f"{each['role']}:\n{each['content']}" for each in sent)
     assert (call.reply, call.judge, call.error) == (said, "llm:test", None)

@@ -441,7 +441,7 @@ async def local_judges(
 
 async def test_a_served_verifier_gives_the_verdicts_of_one_in_process(verifier: Path, tmp_path: Path) -> None:
     asked = request(
-        ["The sky is blue.", "It costs 29 red.", "alpha beta"], ["The sky is blue.", "not alpha beta"]
+        ["The sky is blue.", "It costs 29 red.", "alpha beta"], ["The sky is blue today.", "not alpha beta"]
     )
     async with local_judges(verifier, tmp_path) as (served, own, server):
         found = (await reply_of(served, asked)).judgements
@@ -455,7 +455,7 @@ async def test_a_served_verifier_gives_the_verdicts_of_one_in_process(verifier: 
 
 
 async def test_a_served_verifier_that_fails_says_where_to_look(verifier: Path, tmp_path: Path) -> None:
-    asked = request(["The sky is blue."], ["The sky is blue."])
+    asked = request(["The sky is blue."], ["The sky is blue today."])
     async with local_judges(verifier, tmp_path) as (served, _, server):
         server.before = on("/infer", 404)
         with pytest.raises(JudgeError, match=r"judge.local.verifier.server: check kind, url and model"):
@@ -471,13 +471,13 @@ async def test_a_model_that_is_no_verifier_is_refused(nli: Path, verifier: Path,
         )
         try:
             with pytest.raises(JudgeReplyError, match="gives 'logits', not logits, token_logits"):
-                await reply_of(judge, request(["The sky is blue."], ["The sky is blue."]))
+                await reply_of(judge, request(["The sky is blue."], ["The sky is blue today."]))
         finally:
             await judge.aclose()
 
 
 async def test_a_served_verifier_that_hangs_is_given_up(verifier: Path, tmp_path: Path) -> None:
-    asked = request(["The sky is blue."], ["The sky is blue."])
+    asked = request(["The sky is blue."], ["The sky is blue today."])
     async with local_judges(verifier, tmp_path, timeout_ms=100) as (served, _, server):
         server.hold = asyncio.Event()
         begun = time.monotonic()
