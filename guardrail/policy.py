@@ -272,8 +272,8 @@ DEFAULT_RULES: Final = (
     "finding figure_absent|figure_conflict and severity >= major: flag",
     "verdict CONTRADICTED|UNSUPPORTED and severity >= normal: flag",
     f"verdict PARTIALLY_SUPPORTED and severity >= critical and support < {NEARLY_SUPPORTED}: flag",
-    "finding figure_ambiguous|other_thing|contexts_disagree|calculation_unchecked|link_absent"
-    "|display_mismatch: flag",
+    "finding figure_ambiguous|other_thing|contexts_disagree|calculation_unchecked: flag",
+    "finding link_absent|display_mismatch: flag",
     "finding checked_in_part and severity >= normal: flag",
 )
 

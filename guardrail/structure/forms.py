@@ -362,7 +362,8 @@ def _runs(lines: Sequence[_Line], within: Callable[[_Line], bool], least: int) -
 
 
 def _gridded(text: str, lines: Sequence[_Line], rows: list[list[Cell | None]], headers: int) -> Table | None:
-    if sum(map(len, rows)) > _MOST_CELLS:
+    speakers = sum(bool(row) and row[0] is not None and text[row[0][1] - 1] == ":" for row in rows)
+    if sum(map(len, rows)) > _MOST_CELLS or 2 * speakers > len(rows):
         return None
     return table_of(Grid(lines[0].start, lines[-1].end, rows, headers), text)
 
@@ -443,8 +444,6 @@ def _fields(text: str, sign: str, rows: Sequence[Sequence[Cell | None]]) -> bool
     cells = [cell for row in rows for cell in row if cell is not None]
     if len(rows[0]) < 2 or not cells or sum(end - start for start, end in cells) > _MOST_PROSE * len(cells):
         return False
-    if 2 * sum(row[0] is not None and text[row[0][1] - 1] == ":" for row in rows) > len(rows):
-        return False  # those say who speaks
     if sign == "\t":
         return True
     spaced = sum(text[start - 1] == " " for row in rows for cell in row[1:] if cell for start in cell[:1])
