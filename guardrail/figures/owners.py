@@ -312,6 +312,10 @@ class Things:
         told = frozenset(term for at, term in claim.words if start <= at < end) - _SILENT
         found = self._by_word(told, own, rivals, holding, claim.text)
         if found is None and (names := self.names_of(asked, ())):
+            # Another document may well say of everything what this one says of the thing that is asked about.
+            of = self._source.texts
+            ids = {of[n].context_id for n in holding if not any(t in self._naming for t in self._said(n))}
+            rivals = [rival for rival in rivals if ids <= {of[rival.number].context_id}]
             return self._by_name(claim, figure, names, own, rivals, holding, asked)
         if found is None and claim.opens_with_pronoun:
             about = frozenset(term for _, term, _ in words(asked)) - _SILENT
