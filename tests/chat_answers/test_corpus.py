@@ -15,12 +15,12 @@ from tests.chat_answers import Answer, Part, load
 RIGHT_WITHHELD_AT_MOST = 0.05
 RIGHT_UNTOUCHED_AT_LEAST = 0.72
 WRONG_UNTOUCHED_AT_MOST = 0.24
-WRONG_WITHHELD_AT_LEAST = 0.23
+WRONG_WITHHELD_AT_LEAST = 0.17
 TOLD_APART_AT_LEAST = 0.48
 
 # The same over the derived statements, most of which the judge can't work out: it doubts right ones, too.
-RECKONED_RIGHT_WITHHELD_AT_MOST = 0.55
-RECKONED_WRONG_UNTOUCHED_AT_MOST = 0.08
+RECKONED_RIGHT_WITHHELD_AT_MOST = 0.1
+RECKONED_WRONG_UNTOUCHED_AT_MOST = 0.05
 
 ANSWER = {
     "kind": "plain",
