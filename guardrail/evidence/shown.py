@@ -13,7 +13,7 @@ from __future__ import annotations
 import html
 import re
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -81,6 +81,9 @@ _UNIT: Final = re.compile(r"(?:\d|(?<![^\W\d_])[^\W\d_]{1,3})\Z")
 _EMPHASIS: Final = "*_"
 _FENCE: Final = re.compile("```")
 _CODE_REACH: Final = 1_000
+_MOST_HIDDEN: Final = 100  # stretches of hidden text in a table
+_REPEATED: Final = 20_000  # characters of headers and labels that are told beside values
+_TIMES_AS_LONG: Final = 8  # the same for each character of the table
 _LINE_WORDS: Final = 45  # of a line that tells a record, before it goes on in another
 _LINE_BREAK: Final = re.compile(r"[\r\n]")
 _BARE: Final = re.compile(r"[*_~]{0,4}[+-]?\d[\d.,\s]*(?:[–-]\s?\d[\d.,\s]*)?[*_~]{0,4}")
@@ -114,7 +117,19 @@ class ShownText:
     """``text`` is what readers see; its spans map back to the raw text. ``lines`` are the spans of the lines
     that tell records, each of which is read as one sentence."""
 
-    __slots__ = ("_at", "_ends", "_length", "_parts", "_raw", "_starts", "lines", "tables", "text")
+    __slots__ = (
+        "_at",
+        "_ends",
+        "_fences",
+        "_length",
+        "_parts",
+        "_raw",
+        "_starts",
+        "_unclosed",
+        "lines",
+        "tables",
+        "text",
+    )
 
     def __init__(self, raw: str) -> None:
         self.text = raw
@@ -131,8 +146,10 @@ class ShownText:
     def _read(self, raw: str, tables: Sequence[Table]) -> None:
         self._parts: list[str] = []
         self._length = at = 0
+        self._fences = [match.start() for match in _FENCE.finditer(raw)]
+        self._unclosed: set[str] = set()
         told = []
-        for table in tables:
+        for table in self._worth_telling(tables):
             self._copy(at, table.start)
             told.append(self._tell(table))
             at = table.end
@@ -141,12 +158,45 @@ class ShownText:
         self.text = "".join(self._parts)
         if self.text == raw:
             del self._at[:], self._starts[:], self._ends[:]
-        del self._parts, self._length
+        del self._parts, self._length, self._fences, self._unclosed
+
+    def _worth_telling(self, tables: Sequence[Table]) -> Iterator[Table]:
+        """The tables but for those that hidden text covers in part, which stay text, and those whose headers
+        or labels would be told many times over: a hostile one may be a thousand times as long that way."""
+        hidden = [(a, b) for a, b, said in self._changes(0, len(self._raw)) if not said and self._hides(a, b)]
+        starts = [start for start, _ in hidden]
+        for table in tables:
+            first = bisect_left(starts, table.start)
+            first -= first > 0 and hidden[first - 1][1] > table.start
+            over = [each for each in hidden[first:] if each[0] < table.end] if hidden else []
+            cells = (
+                {c for r in table.records for c in (*r.label, *(f.value for f in r.fields))}
+                if over
+                else set()
+            )
+            if any(not any(a <= start and end <= b for a, b in cells) for start, end in over[:_MOST_HIDDEN]):
+                continue
+            room = _REPEATED + _TIMES_AS_LONG * (table.end - table.start)
+            for record in table.records:
+                heads = sum(end - start for field in record.fields for start, end in field.header)
+                room -= heads + len(record.fields) * sum(end - start for start, end in record.label)
+            if room >= 0 and len(over) <= _MOST_HIDDEN:
+                yield table
+
+    def _hides(self, start: int, end: int) -> bool:
+        """Whether what is not shown is more than a tag: a comment, struck text, or an element that hides."""
+        raw = self._raw
+        if raw[start] != "<":
+            return end - start > 1 and raw[start] == "~"
+        return raw.startswith("<!--", start) or 0 <= raw.find(">", start, end) < end - 1
+
+    def _changes(self, at: int, stop: int) -> Iterator[tuple[int, int, str]]:
+        return _changes(self._raw, at, stop, self._fences, self._unclosed)
 
     def _copy(self, at: int, stop: int, *, cell: bool = False) -> Span:
         """Show a stretch of the raw text, that of a cell without line breaks."""
         begin = self._length
-        for start, end, said in (*_changes(self._raw, at, stop), (stop, stop, "")):
+        for start, end, said in (*self._changes(at, stop), (stop, stop, "")):
             if start > at:
                 piece = self._raw[at:start]
                 self._add(_LINE_BREAK.sub(" ", piece) if cell else piece, at, 0)
@@ -193,7 +243,8 @@ class ShownText:
             if header or before:
                 self._add(f"{header}: {before}" if header else before, *field.value)
             span = self._value(field, behind)
-            fields.append(ShownField(header, span))
+            if span[0] < span[1]:
+                fields.append(ShownField(header, span))
         self.lines.append((begin, self._length))
         return ShownRecord(label, tuple(fields))
 
@@ -224,7 +275,7 @@ class ShownText:
         """A cell as shown, on one line."""
         parts: list[str] = []
         at = cell[0]
-        for start, end, said in (*_changes(self._raw, *cell), (cell[1], cell[1], "")):
+        for start, end, said in (*self._changes(*cell), (cell[1], cell[1], "")):
             parts += (self._raw[at:start], said)
             at = end
         return _NAME_PARTS.sub(" ", " ".join("".join(parts).split())).strip(" :*")
@@ -233,7 +284,7 @@ class ShownText:
         """The span in the raw text of ``text[start:end]``; 0 <= start < end <= len(text). Includes the marks
         of an emphasis around it.
         """
-        if not self._at:
+        if not self._at or start >= end:
             return start, end
         if self.lines and (span := self._table_span(start, end)) is not None:
             return span
@@ -265,14 +316,14 @@ class ShownText:
         return start + at - self._at[piece], start + at - self._at[piece] + 1
 
 
-def _changes(raw: str, at: int, stop: int) -> Iterator[tuple[int, int, str]]:
+def _changes(
+    raw: str, at: int, stop: int, fences: list[int], unclosed: set[str]
+) -> Iterator[tuple[int, int, str]]:
     """``(start, end, what is shown instead)`` of everything in ``raw[at:stop]`` that isn't shown as written,
     ascending and apart.
 
-    Linear: a closing mark that was not found once is not searched for again.
+    Linear: a closing mark that was not found once is ``unclosed``, and not searched for again.
     """
-    unclosed: set[str] = set()
-    fences = [match.start() for match in _FENCE.finditer(raw)]
     while begins := _BEGINS.search(raw, at, stop):
         match = _SIGN.match(raw, begins.start(), stop)
         if match is None:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from guardrail.structure.tables import Cell, Field, Grid, Table, TableRecord, table_of
+from guardrail.structure.tables import MOST_CELLS, Cell, Field, Grid, Table, TableRecord, table_of
 
-_MOST_CELLS: Final = 20_000  # of a table; a larger one stays text
+_MOST_COLUMNS: Final = 60  # that stand below each other
 _MOST_CHARS: Final = 500_000  # of a text whose layout is read
 _LEAST_ROWS: Final = 2
 _LEAST_LINES: Final = 3  # of a table without a rule that says it is one
@@ -98,7 +98,7 @@ def _html_table(text: str, start: int, end: int) -> Table | None:
             continue
         line, heads, leading = _html_row(row, reaching, text, start)
         cells += len(line)
-        if cells > _MOST_CELLS:
+        if cells > MOST_CELLS:
             return None
         if line:
             if (heads or _closest(row, "thead") is not None) and headers == len(rows):
@@ -107,6 +107,8 @@ def _html_table(text: str, start: int, end: int) -> Table | None:
                 labels = leading
             rows.append(line)
     width = max(map(len, rows), default=0)
+    if width * len(rows) > MOST_CELLS:
+        return None
     grid = [[row.get(column) for column in range(width)] for row in rows]
     return table_of(Grid(start, end, grid, headers, labels), text)
 
@@ -119,7 +121,7 @@ def _html_row(
     line: dict[int, Cell | None] = {}
     heads, leading = True, 0
     for cell in row.iter():
-        if cell.tag not in ("td", "th"):
+        if cell.tag not in ("td", "th") or len(line) > MOST_CELLS:
             continue
         while (column := len(line)) in reaching:
             line[column] = _reached(reaching, column)
@@ -147,7 +149,7 @@ def _closest(node: Any, tag: str) -> Any:
 
 def _spanned(cell: Any, name: str) -> int:
     said = (cell.attributes.get(name) or "").strip()
-    return min(int(said), _MOST_SPAN) if said.isdecimal() and int(said) else 1
+    return min(int(said[:4]), _MOST_SPAN) or 1 if said.isdecimal() else 1
 
 
 def _reached(reaching: dict[int, tuple[int, Cell | None]], column: int) -> Cell | None:
@@ -184,9 +186,9 @@ _NAMING: Final = ("name", "title", "label", "id", "key", "code", "plan", "produc
 
 
 def _json_tables(text: str, begin: int, stop: int) -> list[Table]:
-    found: list[Table] = []
-    at, tries = begin, 0
-    while tries < _MOST_TRIES and (opening := _JSON_BEGINS.search(text, at, stop)):
+    found: list[tuple[int, int, list[TableRecord]]] = []
+    at, tries, cells = begin, 0, 0
+    while tries < _MOST_TRIES and cells <= MOST_CELLS and (opening := _JSON_BEGINS.search(text, at, stop)):
         start = opening.start(1)
         parsed = _parse_json(text, start, stop)
         tries += parsed is None
@@ -195,14 +197,16 @@ def _json_tables(text: str, begin: int, stop: int) -> list[Table]:
             continue
         records: list[TableRecord] = []
         _json_records(text, parsed[0], (), records)
+        cells += sum(len(record.fields) for record in records)
         if not records:
-            continue
-        last = found[-1] if found else None
-        if last is not None and not text[last.end : start].strip(" \t\r\n,"):  # one object a line
-            found[-1] = last._replace(end=at, records=last.records + tuple(records))
+            tries += 1
+        elif found and not text[found[-1][1] : start].strip(" \t\r\n,"):  # one object a line
+            found[-1][2].extend(records)
+            found[-1] = found[-1][0], at, found[-1][2]
         else:
-            found.append(Table(start, at, (), tuple(records)))
-    return found
+            found.append((start, at, records))
+    tables = [Table(start, end, (), tuple(records)) for start, end, records in found]
+    return tables if cells <= MOST_CELLS else []
 
 
 _Node = Cell | list[Any] | dict[Cell, Any]
@@ -218,9 +222,11 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_Pairs)
 def _parse_json(text: str, start: int, stop: int) -> tuple[_Node, int] | None:
     """The JSON at ``start`` as nodes (a scalar is its span), and where it ends; None where it is none."""
     try:
-        value, length = _DECODER.raw_decode(text[start:stop])
-        scalars = _SCALAR.finditer(text, start, start + length)
-        return _placed_node(value, (match.span(match.lastindex or 0) for match in scalars)), start + length
+        value, end = _DECODER.raw_decode(text, start)
+        if end > stop:
+            return None
+        scalars = _SCALAR.finditer(text, start, end)
+        return _placed_node(value, (match.span(match.lastindex or 0) for match in scalars)), end
     except (ValueError, RecursionError):
         return None
 
@@ -256,7 +262,7 @@ def _json_records(text: str, node: _Node, path: tuple[Cell, ...], records: list[
             if of_objects or any(isinstance(inner, (dict, list)) for inner in value.values()):
                 _json_records(text, value, (*path, key), records)
             else:
-                fields += [Field((key, inner), said) for inner, said in value.items()]
+                fields += [Field((key, inner), said) for inner, said in value.items() if said[0] < said[1]]
         elif isinstance(value, list):
             scalars = [each for each in value if isinstance(each, tuple)]
             if scalars:
@@ -264,7 +270,7 @@ def _json_records(text: str, node: _Node, path: tuple[Cell, ...], records: list[
             _json_records(
                 text, [each for each in value if not isinstance(each, tuple)], (*path, key), records
             )
-        elif value is not named:
+        elif value is not named and value[0] < value[1]:
             fields.append(Field((key,), value))
     if fields and (named is not None or path or len(fields) > 1):
         label = path if named is None else (*path[:-1], named) if _is_plural(text, path) else (*path, named)
@@ -363,7 +369,7 @@ def _runs(lines: Sequence[_Line], within: Callable[[_Line], bool], least: int) -
 
 def _gridded(text: str, lines: Sequence[_Line], rows: list[list[Cell | None]], headers: int) -> Table | None:
     speakers = sum(bool(row) and row[0] is not None and text[row[0][1] - 1] == ":" for row in rows)
-    if sum(map(len, rows)) > _MOST_CELLS or 2 * speakers > len(rows):
+    if max(map(len, rows)) * len(rows) > MOST_CELLS or 2 * speakers > len(rows):
         return None
     return table_of(Grid(lines[0].start, lines[-1].end, rows, headers), text)
 
@@ -467,6 +473,8 @@ def _aligned_rows(text: str, lines: Sequence[_Line]) -> _Found:
         rows = [_gapped(text, line) for line in block]
         width = max(map(len, rows))
         head = rows[0]
+        if width > _MOST_COLUMNS or width * len(rows) > MOST_CELLS:
+            continue
         if len(head) < width - 1 or width < 2 or sum(len(row) > 1 for row in rows) < len(rows):
             continue
         starts = [cell[0] - block[0].start for cell in head]
@@ -617,7 +625,7 @@ def _field_blocks(text: str, lines: Sequence[_Line]) -> _Found:
             continue
         field = Field((pair[0],), pair[1])
         key = text[slice(*pair[0])].casefold()
-        if not blocks or fresh or key == blocks[-1].keys(text)[0]:
+        if not blocks or fresh or key == text[slice(*blocks[-1].fields[0].header[0])].casefold():
             top, of = heading or (number, None)
             blocks.append(_Block(top, number, number + 1, of, [field]))
         else:
@@ -656,7 +664,7 @@ def _table_of_blocks(
 ) -> tuple[int, int, Table] | None:
     values = [field.value for block in blocks for field in block.fields]
     sentences = sum(text[end - 1] in ".!?" for _, end in values)
-    if len(blocks) < _LEAST_ROWS or len(values) > _MOST_CELLS or 2 * sentences > len(values):
+    if len(blocks) < _LEAST_ROWS or len(values) > MOST_CELLS or 2 * sentences > len(values):
         return None
     headed = all(block.heading is not None for block in blocks)
     records = [

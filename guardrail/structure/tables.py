@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 Cell = tuple[int, int]
 """The span of a cell's text, white space around it left out: code points."""
 
+MOST_CELLS: Final = 20_000  # of a table, the places of missing ones included; a larger one stays text
 _MOST_LABELS: Final = 3  # leading columns that label a record between them
 _CLEARLY: Final = 0.15  # by which the kinds of cells must agree more along columns than along rows
 _DIGIT: Final = re.compile(r"\d")
@@ -78,6 +79,8 @@ def says_nothing(text: str) -> bool:
 def table_of(grid: Grid, text: str) -> Table | None:
     """The records of a grid; None where it has none: no second column, or no row beside its headers."""
     width = max(map(len, grid.rows), default=0)
+    if width * len(grid.rows) > MOST_CELLS:
+        return None
     rows = [[*row, *[None] * (width - len(row))] for row in grid.rows]
     rows, sections = _without_sections(rows, width)
     headers = grid.headers or _header_rows(rows, text)

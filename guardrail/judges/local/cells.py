@@ -25,7 +25,10 @@ from guardrail.figures.source import Sentence
 from guardrail.figures.tables import CLOSED, OPEN
 from guardrail.structure.tables import says_nothing, yes_or_no
 
-_MOST_CELLS: Final = 2_000  # of a table that claims are compared with
+_MOST_CELLS: Final = 2_000  # of all tables that claims are compared with
+_MOST_TABLES: Final = 50
+_MOST_FIGURES: Final = 12  # of a claim
+_MOST_WORDS: Final = 12  # of a value that a claim may say
 _MOST_PLACES: Final = 8  # of a word in a claim
 _MOST_NAMED: Final = 8  # records of a claim
 _NAMED: Final = 0.6  # of what tells a label from the others, that names it
@@ -209,11 +212,13 @@ class Tables:
     """The tables of a response's contexts, kept beside its evidence."""
 
     def __init__(self, evidence: EvidenceIndex) -> None:
-        self.tables = [
-            TableText(table, context, evidence.shown(context))
-            for context, table in evidence.tables()
-            if sum(len(record.fields) for record in table.records) <= _MOST_CELLS
-        ]
+        self.tables: list[TableText] = []
+        cells = 0
+        for context, table in evidence.tables():
+            cells += sum(len(record.fields) for record in table.records)
+            if cells > _MOST_CELLS or len(self.tables) == _MOST_TABLES:
+                break
+            self.tables.append(TableText(table, context, evidence.shown(context)))
 
 
 class _NamedRow(NamedTuple):
@@ -249,7 +254,7 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
         tokens,
         frozenset(term for _, term in tokens),
         asked,
-        sentence.figures,
+        sentence.figures[:_MOST_FIGURES],
         (sentence.denials - (answering is not None and "no" in answering[0].lower())) % 2 == 1,
     )
     found: list[tuple[int, CellCheck]] = []
@@ -424,10 +429,13 @@ def _named(table: TableText, tokens: Sequence[tuple[int, int]], text: str) -> li
 def _named_by_values(table: TableText, tokens: Sequence[tuple[int, int]]) -> list[_NamedRow]:
     """The one record that a text names by words that only it has: "the school nurse" of a list of staff."""
     found: list[_NamedRow] = []
+    said = {term for _, term in tokens}
     for cells in table.columns.values():
         told = Counter(cell.told for _, cell in cells)
         for row, cell in cells:
-            if told[cell.told] > 1 or not cell.wordy or STOP_TERMS.issuperset(cell.told):
+            if told[cell.told] > 1 or not said.issuperset(cell.told) or not cell.wordy:
+                continue
+            if STOP_TERMS.issuperset(cell.told):
                 continue
             place = _phrase(tokens, cell.told)
             if place is not None:
@@ -481,10 +489,12 @@ def _speaks_of(header: int, terms: frozenset[int]) -> bool:
 
 def _holds(cell: Cell, figure: Figure) -> bool:
     """Whether a cell has a claim's figure, to the last digit; a bare number may be of any unit."""
-    exact = replace(figure, bound=Bound.EXACT)
-    return any(
-        agrees(exact, replace(own, bound=Bound.EXACT)) or _same_bare(figure, own) for own in cell.figures
-    )
+    return any(agrees(_exactly(figure), _exactly(own)) or _same_bare(figure, own) for own in cell.figures)
+
+
+@lru_cache(maxsize=8192)
+def _exactly(figure: Figure) -> Figure:
+    return replace(figure, bound=Bound.EXACT)
 
 
 def _keeps(figure: Figure, own: Figure) -> bool:
@@ -654,7 +664,7 @@ def _numbered(terms: Sequence[int]) -> list[tuple[int, int]]:
 
 def _phrase(tokens: Sequence[tuple[int, int]], phrase: Sequence[int]) -> tuple[int, int] | None:
     """The numbers of the tokens, half-open, where a phrase stands."""
-    if not phrase:
+    if not 0 < len(phrase) <= min(_MOST_WORDS, len(tokens)):
         return None
     for first in range(len(tokens) - len(phrase) + 1):
         if all(tokens[first + at][1] == term for at, term in enumerate(phrase)):
@@ -904,6 +914,7 @@ def _said_value(cell: Cell, said: _ClaimTerms) -> bool:
         return any(_holds(cell, f) or any(_keeps(f, own) for own in cell.figures) for f in limits)
     return (
         bool(cell.told)
+        and said.terms.issuperset(cell.told)
         and not STOP_TERMS.issuperset(cell.told)
         and _phrase(said.tokens, cell.told) is not None
     )

@@ -115,3 +115,48 @@ def test_a_claim_is_held_against_what_is_shown(context: str, claim: str, support
     assert (found.verdict is Verdict.SUPPORTED) is supported
     for evidence in found.evidence:
         assert context[slice(*evidence.span)] == evidence.quote
+
+
+TABLE = "| Ship | Fare |\n|---|---|\n| Ula | 7 |\n| Ner | 9 |\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<!--\n{TABLE}-->",
+        f"<div hidden>\n{TABLE}</div>",
+        "<p style='display:none'><table><tr><th>Ship<th>Fare<tr><td>Ula<td>7<tr><td>Ner<td>9</table></p>",
+        "<table hidden><tr><th>Ship<th>Fare<tr><td>Ula<td>7<tr><td>Ner<td>9</table>",
+        '<script>\n[{"name": "Ula", "fare": 7}, {"name": "Ner", "fare": 9}]\n</script>',
+        f"~~\n{TABLE}~~".replace("~~\n", "~~").replace("\n~~", "~~"),
+    ],
+)
+def test_a_hidden_table_is_not_told(text: str) -> None:
+    shown = ShownText(f"The quay.\n\n{text}\n\nThe end.")
+    assert shown.tables == ()
+    assert "Ula" not in shown.text
+
+
+def test_a_value_that_shows_nothing_is_no_field_and_no_quote() -> None:
+    for empty in ("\u200b", "<!-- 8 -->", ""):
+        shown = ShownText(f"| Ship | Fare | Deck |\n|---|---|---|\n| Ula | {empty} | A |\n| Ner | 9 | B |\n")
+        assert [len(record.fields) for record in shown.tables[0].records] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a|b\n---|---\n" + "a|" * 5000 + "\n" + "a|b\n" * 5000,
+        "<table><tr>" + "<td colspan=100>a" * 90 + "<tr><td>a" * 9000 + "</table>",
+        "a  " * 3000 + "a\n" + ("b" + "  c" * 2999 + "\n") * 3,
+        f"| a | {'h' * 20000} | b |\n|---|---|---|\n" + "".join(f"| r{n} | 2x | z |\n" for n in range(1500)),
+        "\n".join(f"k{n}: v" for n in range(20_000)),
+        '{"a":"x","b":2}\n' * 20_000,
+        "<table><tr><td colspan=" + "9" * 5000 + ">a<td>b<tr><td>c<td>5</table>",
+        "".join(f"| r{n} | 2 | z |\n" for n in range(9000)) + "x" * 380_000,
+    ],
+    ids=["ragged", "spans", "aligned", "header", "fields", "lines", "colspan", "fences"],
+)
+def test_hostile_tables_are_told_in_proportion(text: str) -> None:
+    shown = ShownText(text)  # the limit of a test would end anything slow
+    assert len(shown.text) < 20 * len(text)
