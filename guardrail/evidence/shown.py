@@ -168,7 +168,7 @@ class ShownText:
         for table in tables:
             first = bisect_left(starts, table.start)
             first -= first > 0 and hidden[first - 1][1] > table.start
-            over = [each for each in hidden[first:] if each[0] < table.end] if hidden else []
+            over = hidden[first : bisect_left(starts, table.end)]
             cells = (
                 {c for r in table.records for c in (*r.label, *(f.value for f in r.fields))}
                 if over
@@ -186,7 +186,7 @@ class ShownText:
     def _hides(self, start: int, end: int) -> bool:
         """Whether what is not shown is more than a tag: a comment, struck text, or an element that hides."""
         raw = self._raw
-        if raw[start] != "<":
+        if raw[start] != "<" or raw[start : start + 4].lower() == "<sup":
             return end - start > 1 and raw[start] == "~"
         return raw.startswith("<!--", start) or 0 <= raw.find(">", start, end) < end - 1
 
