@@ -79,6 +79,6 @@ async def test_a_model_that_the_server_does_not_have(url: str) -> None:
     judge = served(url, "other")
     try:
         with pytest.raises(JudgeUnavailable, match=r"the model other is not ready: load it on the server"):
-            await reply_of(judge, request(CLAIMS[:1], CONTEXTS))
+            await reply_of(judge, request(CLAIMS[1:2], CONTEXTS))
     finally:
         await judge.aclose()
