@@ -28,7 +28,7 @@ ANSWERS: Final = {
     "What does the Pro plan cost?": "The Pro plan costs $29 a month and includes 2 TB of storage. "
     "If you pay by the year, you save 15 percent.",
     "How long does a refund take?": "Refunds go to the card that was charged. "
-    "They are paid within 25 working days of the cancellation. "
+    "They are paid within 30 days of the cancellation. "
     "Yearly plans are refunded for the months that were not used.",
     "How do I reach support?": "Support answers e-mails on weekdays from 8:00 to 18:00. "
     "Pro customers can also call +49 30 5550 4321.",

@@ -61,6 +61,8 @@ _FEW: Final = 3  # words of a claim
 _REVERSE_OF_FEW: Final = 0.85
 _LOCALITY: Final = 0.7  # what a word counts less there for each word between
 _MARGIN_WORDS: Final = 1.5  # the same in words, where there are few
+_APART: Final = 0.5  # of the claim, by which a sentence with its figure may say less than one with another
+_APART_WORDS: Final = 2.0
 _LEAST: Final = 2  # words or figures around a figure that tell what it is of
 _VAGUE: Final = ("up to", "until", "within")
 _LATER: Final = 4  # figures behind one that may be its operands
@@ -383,7 +385,7 @@ def _check(
         return reckoned_of or may_be or conflict
     if turned is not None and said < turned.frame:
         return turned
-    if found is None:
+    if found is None or (rivalled >= _FRAME and said <= rivalled - max(_APART, _APART_WORDS / words)):
         doubted = rivalled >= _FRAME and not claim.is_difference(figure)
         found = (
             (None if doubted else _given(claim, figure, said_before))
