@@ -70,13 +70,13 @@ def contest(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Conte
     held = [each for number in near[:_NEAR] for each in _held(source, number)]
     decided = [
         found
-        for measure in dict.fromkeys(_measure(each.figure) for each in held)
-        if (way := _way(ways, measure))
-        and (found := _decided([e for e in held if _measure(e.figure) == measure], first, second, way))
+        for measure in dict.fromkeys(measure_of(each.figure) for each in held)
+        if (way := way_of(ways, measure))
+        and (found := _decided([e for e in held if measure_of(e.figure) == measure], first, second, way))
     ]
-    measured = {_measure(f) for f in claim.figures if claim.is_difference(f) and f.kind is not Kind.PERCENT}
+    measured = {measure_of(f) for f in claim.figures if claim.is_difference(f) and f.kind is not Kind.PERCENT}
     measured = measured or ({"money"} if _PRICED & claim.terms else set())
-    decided = [each for each in decided if not measured or _measure(each[0].figure) in measured]
+    decided = [each for each in decided if not measured or measure_of(each[0].figure) in measured]
     if _ANY in ways and not measured:  # what is more is told by a word that both have, or the one
         decided = [each for each in decided if _alike(*each[:2], said.of)]
     if not decided or len({so for _, _, so, _ in decided}) > 1:
@@ -92,10 +92,10 @@ def _within(claim: Sentence, said: _Sides) -> Contest | None:
         for start, end in said.spans
     )
     for one in ours if len(ours) == 1 else ():
-        way = _way(said.ways, _measure(one))
-        alike = [f for f in theirs if _measure(f) == _measure(one) and _comparable(one, f)]
+        way = way_of(said.ways, measure_of(one))
+        alike = [f for f in theirs if measure_of(f) == measure_of(one) and _comparable(one, f)]
         if way and len(alike) == 1 and not (one.bound.direction or alike[0].bound.direction):
-            size, against = _size(one), _size(alike[0])
+            size, against = size_of(one), size_of(alike[0])
             if size is not None and against is not None:
                 so = (size - against) * way > 0
                 return Contest(said.start, said.end, one, alike[0], None, so, sure=True)
@@ -154,7 +154,7 @@ def _ways(words: Sequence[str]) -> dict[str, int]:
     return {measure: sign * way for measure, way in last.items()}
 
 
-def _way(ways: Mapping[str, int], measure: str) -> int:
+def way_of(ways: Mapping[str, int], measure: str) -> int:
     """+1 where more of what is measured is meant, -1 for less; 0 where it can't be, as of "more" of days."""
     return ways.get(measure, 0 if measure in ("date", _CLOCK) else ways.get(_ANY, 0))
 
@@ -163,7 +163,7 @@ def _terms(claim: Sentence, start: int, end: int) -> frozenset[int]:
     return frozenset(term for at, term in claim.words if start <= at < end) & claim.terms
 
 
-def _measure(figure: Figure) -> str:
+def measure_of(figure: Figure) -> str:
     """What is compared: times of day apart from durations, counts by what they count."""
     if figure.kind is Kind.TIME:
         return _CLOCK
@@ -175,15 +175,16 @@ def _held(source: FigureSource, number: int) -> Iterator[_Held]:
     """The figures of a sentence that can be compared, each with what its part says."""
     sentence = source.sentence(number)
     figures = [f for f in sentence.figures[:MANY] if not f.name and f.upper is None and f.last is None]
-    for measure in dict.fromkeys(map(_measure, figures)):
-        alike = [f for f in figures if _measure(f) == measure]
+    for measure in dict.fromkeys(map(measure_of, figures)):
+        alike = [f for f in figures if measure_of(f) == measure]
         told = [source.terms(number)] if len(alike) == 1 else sentence.told(alike)
         for figure, scope in zip(alike, told or (), strict=False):
-            if _size(figure) is not None:
+            if size_of(figure) is not None:
                 yield _Held(figure, number, scope)
 
 
-def _size(figure: Figure) -> float | None:
+def size_of(figure: Figure) -> float | None:
+    """The amount that is compared; None where a figure has none, or several."""
     if figure.kind is Kind.DATE:
         day = figure.days[0] if figure.days else Day()
         return None if day.year is None else day.year * 400.0 + (day.month or 0) * 32 + (day.day or 0)
@@ -218,7 +219,7 @@ def _decided(
     (share, one), (other_share, other_one) = our, their
     if not _comparable(one.figure, other_one.figure):
         return None
-    size, against = _size(one.figure) or 0.0, _size(other_one.figure) or 0.0
+    size, against = size_of(one.figure) or 0.0, size_of(other_one.figure) or 0.0
     limits = one.figure.bound.direction or other_one.figure.bound.direction
     sure = share == other_share == 1.0 and not limits
     return one, other_one, (size - against) * way > 0, sure
@@ -235,7 +236,7 @@ def _only(found: Sequence[tuple[float, _Held]]) -> tuple[float, _Held] | None:
     """The one figure of a thing, of those whose part has most of its words."""
     most = max((share for share, _ in found), default=0.0)
     best = [each for share, each in found if share == most]
-    alike = best and all(_size(each.figure) == _size(best[0].figure) for each in best)
+    alike = best and all(size_of(each.figure) == size_of(best[0].figure) for each in best)
     return (most, best[0]) if alike else None
 
 
@@ -252,9 +253,9 @@ def _among_all(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Co
     ways = SUPERLATIVES[found[0].casefold()]
     first = _terms(claim, 0, found.start()) or _terms(claim, found.end(), len(claim.text))
     held = [each for number in near[:_NEAR] for each in _held(source, number)]
-    for measure in dict.fromkeys(_measure(each.figure) for each in held):
-        way = _way(ways, measure)
-        alike = [each for each in held if _measure(each.figure) == measure] if way else []
+    for measure in dict.fromkeys(measure_of(each.figure) for each in held):
+        way = way_of(ways, measure)
+        alike = [each for each in held if measure_of(each.figure) == measure] if way else []
         telling = first & frozenset[int]().union(*(each.scope for each in alike))
         own = _only([(1.0, e) for e in alike if telling <= e.scope]) if telling else None
         if own is None:
@@ -265,8 +266,8 @@ def _among_all(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Co
         others = [e for e in others if e.number != mine.number] or others
         if len(others) < _FEWEST:
             continue
-        best = max(others, key=lambda e: way * (_size(e.figure) or 0.0))
-        so = way * ((_size(mine.figure) or 0.0) - (_size(best.figure) or 0.0)) >= 0
+        best = max(others, key=lambda e: way * (size_of(e.figure) or 0.0))
+        so = way * ((size_of(mine.figure) or 0.0) - (size_of(best.figure) or 0.0)) >= 0
         of = _terms(claim, found.end(), found.end() + _NEXT) if _ANY in ways else frozenset[int]()
         if so or _alike(mine, best, of):
             return Contest(found.start(), found.end(), mine.figure, best.figure, mine.number, so, sure=True)

@@ -86,7 +86,8 @@ def table_of(grid: Grid, text: str) -> Table | None:
     headers = grid.headers or _header_rows(rows, text)
     if width < 2 or len(rows) <= headers:
         return None
-    if not grid.labels and headers <= 1 and _lies(rows, headers, text):
+    turned = not grid.labels and headers <= 1 and _lies(rows, headers, text)
+    if turned:
         rows = [list(column) for column in zip(*rows, strict=True)]
         sections, width, headers = {}, len(rows[0]), 1
     labels = max(grid.labels, _label_columns(rows[headers:], text))
@@ -101,7 +102,8 @@ def table_of(grid: Grid, text: str) -> Table | None:
         ]
         if fields:
             records.append(TableRecord(label, tuple(fields)))
-    kind = _distinct([cell for head in heads[:labels] for cell in head])
+    # What stands in the corner of a table that was turned says what its headers are.
+    kind = () if turned else _distinct([cell for head in heads[:labels] for cell in head])
     return Table(grid.start, grid.end, kind, tuple(records)) if records else None
 
 

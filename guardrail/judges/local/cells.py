@@ -21,8 +21,9 @@ from guardrail.evidence.shown import ShownTable
 from guardrail.evidence.tokens import STOP_TERMS, term_of, words
 from guardrail.figures import Bound, Figure, FigureCheck, Kind, State
 from guardrail.figures.agreement import agrees, base, dimension
+from guardrail.figures.comparing import measure_of, size_of, way_of
 from guardrail.figures.source import Sentence
-from guardrail.figures.tables import CLOSED, OPEN
+from guardrail.figures.tables import CLOSED, COMPARATIVES, OPEN, SUPERLATIVES, alternatives
 from guardrail.structure.tables import says_nothing, yes_or_no
 
 _MOST_CELLS: Final = 2_000  # of all tables that claims are compared with
@@ -40,21 +41,23 @@ _OPENING: Final = frozenset(map(term_of, OPEN | CLOSED))
 _IN_OTHER_WORDS: Final = {
     term_of(header): frozenset(map(term_of, said.split()))
     for headers, said in {
-        "weight": "weigh heavy light",
-        "height": "tall high",
-        "length": "long",
-        "depth": "deep shallow",
-        "width": "wide broad",
-        "spacing distance": "apart",
-        "price cost fee rate fare charge": "cost price pay charge",
-        "duration": "last take long",
+        "weight mass": "weigh heavy heavier heaviest light lighter lightest",
+        "height": "tall taller tallest high",
+        "length": "long longer longest short shorter shortest",
+        "depth": "deep deeper deepest shallow shallower shallowest",
+        "width": "wide wider widest broad narrow narrower narrowest",
+        "thickness": "thick thicker thickest thin thinner thinnest",
+        "size area": "large larger largest big bigger biggest small smaller smallest",
+        "spacing distance": "apart wide wider widest",
+        "price cost fee rate fare charge premium": "cost price pay charge cheap cheaper cheapest dearest",
+        "duration": "last take long longer longest short shorter shortest",
         "departs departure departures dep": "leave depart",
         "arrives arrival arrivals arr": "arrive reach",
-        "capacity seats places": "seat place hold fit",
-        "speed": "fast",
+        "capacity seats places": "seat place hold fit large largest big biggest small smallest",
+        "speed": "fast faster fastest slow slower slowest",
         "upper maximum max": "above exceed over most",
         "lower minimum min": "below under least",
-        "harvest": "ready pick",
+        "founded built opened joined": "old older oldest new newer newest recent",
     }.items()
     for header in headers.split()
 }
@@ -316,12 +319,12 @@ def _named_in_part(table: TableText, tokens: Sequence[tuple[int, int]]) -> list[
 
 def _at_the_end(table: TableText, said: _ClaimTerms, text: str) -> list[_NamedRow]:
     """The record that is said to be the cheapest, heaviest and so on, where one column tells."""
-    end = _end_of(text)
-    columns = [] if end is None or len(table.rows) < 2 else _ordered(table, said, *end[1:])
-    if end is None or len(columns) != 1:
+    ways = _end_of(text)
+    columns = _ordered(table, said, ways) if ways and len(table.rows) > 1 else []
+    if len(columns) != 1:
         return []
-    best = max(end[0] * amount for _, _, amount in columns[0])
-    rows = [row for row, _, amount in columns[0] if end[0] * amount == best]
+    best = max(amount for _, _, amount in columns[0])
+    rows = [row for row, _, amount in columns[0] if amount == best]
     return [_NamedRow(rows[0], 0, frozenset())] if len(rows) == 1 else []
 
 
@@ -390,7 +393,10 @@ def with_cells(checks: Sequence[FigureCheck], cells: CellFindings) -> tuple[Figu
         if not (cells.told and c.operands and c.figure.kind is Kind.NUMBER and not c.figure.values)
     ]
     for at, check in enumerate(kept):
-        if check.figure.start in cells.agreed and check.state is not State.DERIVED:
+        of_its_own = check.state is State.DERIVED or (
+            check.state is State.CONFLICT and check.sentence is None
+        )
+        if check.figure.start in cells.agreed and not of_its_own:
             found = check if check.state is State.FOUND else replace(check, source=None, sentence=None)
             kept[at] = replace(found, state=State.FOUND, operands=(), owned=None)
     return tuple(kept)
@@ -691,45 +697,14 @@ def _telling(table: TableText, cell: Cell) -> list[int]:
 
 # ---------------------------------------------------------------------------------------------- whole columns
 
-_MONEY, _MASS, _TIME = ("money",), ("mass",), ("time", "date")
-_PRICES: Final = "price cost fee rate charge fare premium"
-_SUPERLATIVES: Final[Mapping[str, tuple[int, tuple[str, ...], str]]] = {
-    **dict.fromkeys(("cheap", "inexpensive"), (-1, _MONEY, _PRICES)),
-    **dict.fromkeys(("expensive", "dear", "pricy", "costly"), (1, _MONEY, _PRICES)),
-    "light": (-1, _MASS, "weight mass"),
-    "heavy": (1, _MASS, "weight mass"),
-    **dict.fromkeys(("fast", "quick"), (-1, _TIME, "time duration")),
-    "slow": (1, _TIME, "time duration"),
-    **dict.fromkeys(("soon", "early"), (-1, _TIME, "time date")),
-    "late": (1, _TIME, "time date"),
-    "old": (-1, _TIME, "year date founded built opened joined"),
-    **dict.fromkeys(("new", "recent"), (1, _TIME, "year date founded built opened joined")),
-    "small": (-1, (), "size area capacity"),
-    **dict.fromkeys(("large", "big", "great"), (1, (), "size area capacity")),
-    "short": (-1, (), "length duration time height"),
-    **dict.fromkeys(("wide", "broad"), (1, (), "width spacing")),
-    "narrow": (-1, (), "width spacing"),
-    "deep": (1, (), "depth"),
-    "shallow": (-1, (), "depth"),
-    "tall": (1, (), "height"),
-    "thick": (1, (), "thickness"),
-    "thin": (-1, (), "thickness"),
-    "long": (1, (), "length duration time"),
-    **dict.fromkeys(("low", "little", "few"), (-1, (), "")),
-    "high": (1, (), "height"),
-    "much": (1, (), ""),
+_OF_MOST: Final[Mapping[str, Mapping[str, int]]] = {
+    "expensive": {"money": 1},
+    "costly": {"money": 1},
+    "recent": {"date": 1, "clock": 1},
 }
-"""Which end of a column an adjective means, of which dimensions, where not of any, and how such columns are
-headed."""
-_FORMS: Final = {
-    "lowest": "low", "least": "little", "fewest": "few", "fewer": "few", "less": "little", "most": "much",
-    "more": "much", "latest": "late", "newest": "new", "pricier": "pricy", "priciest": "pricy",
-    "costlier": "costly", "costliest": "costly", "heavier": "heavy", "heaviest": "heavy", "earlier": "early",
-    "earliest": "early", "bigger": "big", "biggest": "big", "widest": "wide", "wider": "wide",
-}  # fmt: skip
 _END: Final = re.compile(
-    r"\b(?<!at\s)(?:(most|least)\s(?:(expensive|costly|recent)\b)?|(\w{3,12}?(?:est))\b"
-    r"|(more|fewer|less|\w{3,9}er)\b(?=[^.;]{0,60}\bthan\s(?:any|all|every|each)\b))",
+    rf"(?<!\bat )\b(?:(most|least)\s({alternatives(_OF_MOST)})|({alternatives(SUPERLATIVES)})"
+    rf"|({alternatives(COMPARATIVES)})(?=[^.;]{{0,60}}\bthan\s(?:any|all|every|each)\b))\b",
     re.IGNORECASE,
 )
 _ONLY: Final = re.compile(
@@ -741,6 +716,7 @@ _ALL: Final = re.compile(
     re.IGNORECASE,
 )
 _NONE: Final = re.compile(r"\b(?:none|no|nobody|neither)\b", re.IGNORECASE)
+_ANY: Final = "any"
 _MOST_PART: Final = 0.6  # of the records, that have a value to be compared
 
 
@@ -751,8 +727,8 @@ def _over_columns(
     if len(table.rows) < 2:
         return
     rows = [one.row for one in named]
-    if len(rows) == 1 and (end := _end_of(said.text)) is not None:
-        yield from _other_at_end(table, said, rows[0], *end)
+    if len(rows) == 1 and (ways := _end_of(said.text)):
+        yield from _other_at_end(table, said, rows[0], ways)
         return
     answering = _ANSWERING.match(said.text)
     text = said.text[answering.end() if answering else 0 :]
@@ -766,6 +742,8 @@ def _over_columns(
         return
     cell, holding = has
     place = (0, len(said.text))
+    # Whether "all" and "none" are of the records, only what these are called tells.
+    sure = bool(table.kind & said.terms)
     if alone:
         others = [row for row in holding if row is not rows[0]]
         if others and rows[0] in holding:
@@ -774,15 +752,15 @@ def _over_columns(
             yield f"{rows[0].label} is the only one of {len(table.rows)}: {cell.header}."
     elif none:
         if holding:
-            yield CellCheck(*place, holding[0].label, _below(holding[0], cell), holding[0].label, True, False)
+            yield CellCheck(*place, holding[0].label, _below(holding[0], cell), holding[0].label, sure, False)
     elif said.denies:
         return
     elif every and len(holding) < len(table.rows):
         lacking = next(row for row in table.rows if row not in holding)
-        yield CellCheck(*place, lacking.label, _below(lacking, cell), "", True, False)
+        yield CellCheck(*place, lacking.label, _below(lacking, cell), "", sure, False)
     elif count is not None and count.values[0] != len(holding) and _counted(table, said, count):
         told = f"{len(holding)} of {len(table.rows)}"
-        yield CellCheck(count.start, count.end, told, cell, "", True, False)
+        yield CellCheck(count.start, count.end, told, cell, "", sure, False)
     elif count is not None and count.values[0] == len(holding):
         yield f"{count.text} of {len(table.rows)}, {cell.header}: {', '.join(row.label for row in holding)}."
 
@@ -809,76 +787,59 @@ def _counted(table: TableText, said: _ClaimTerms, count: Figure) -> bool:
     return bool(table.kind & set(behind)) or term_of("of") in behind[:1] or count.noun is not None
 
 
-def _end_of(text: str) -> tuple[int, tuple[str, ...], frozenset[int]] | None:
-    """Which end of a column a text speaks of, in which dimensions, and the terms of likely headers."""
-    for match in _END.finditer(text):
-        word = (match[2] or match[1] or match[3] or match[4]).casefold()
-        base_form = _FORMS.get(word) or (word if match[2] else re.sub(r"(?:est|er)\Z", "", word))
-        found = _SUPERLATIVES.get(base_form) or _SUPERLATIVES.get(base_form + "e")
-        if found is not None:
-            way, dimensions, headers = found
-            least = match[2] is not None and match[1].casefold() == "least"
-            return (-way if least else way), dimensions, frozenset(map(term_of, headers.split()))
-    return None
+def _end_of(text: str) -> Mapping[str, int]:
+    """Which end of a column a text speaks of, by what is measured; empty where it speaks of none."""
+    found = _END.search(text)
+    if found is None:
+        return {}
+    if found[1]:
+        sign = 1 if found[1].casefold() == "most" else -1
+        return {measure: sign * way for measure, way in _OF_MOST[found[2].casefold()].items()}
+    return SUPERLATIVES[found[3].casefold()] if found[3] else COMPARATIVES[found[4].casefold()]
 
 
 def _other_at_end(
-    table: TableText,
-    said: _ClaimTerms,
-    row: TableRow,
-    way: int,
-    dimensions: tuple[str, ...],
-    likely: frozenset[int],
+    table: TableText, said: _ClaimTerms, row: TableRow, ways: Mapping[str, int]
 ) -> Iterator[CellCheck | str]:
-    meant = _ordered(table, said, dimensions, likely)
-    if not meant:
-        return
-    wrong = []
-    for amounts in meant:
-        best = max(way * amount for _, _, amount in amounts)
-        held = next((cell for own, cell, amount in amounts if own is row and way * amount == best), None)
+    wrong: list[tuple[TableRow, Cell]] = []
+    for amounts in _ordered(table, said, ways):
+        best = max(amount for _, _, amount in amounts)
+        held = next((cell for own, cell, amount in amounts if own is row and amount == best), None)
         if held is not None:
             word = _END.search(said.text)
             yield f"{row.label} has the {word[0] if word else 'most'} {held.header} of all: {held.text}."
             return
-        wrong.append(next((own, cell) for own, cell, amount in amounts if way * amount == best))
-    owner, cell = wrong[0]
-    other = any(_headed(table, said, each) >= _HEADED for each in row.cells if each.header != cell.header)
-    yield CellCheck(0, len(said.text), owner.label, cell, owner.label, not other, False)
+        wrong.append(next((own, cell) for own, cell, amount in amounts if amount == best))
+    if wrong:
+        owner, cell = wrong[0]
+        other = any(_headed(table, said, each) >= _HEADED for each in row.cells if each.header != cell.header)
+        yield CellCheck(0, len(said.text), owner.label, cell, owner.label, not other, False)
 
 
 _Ordered = list[tuple[TableRow, Cell, float]]
 
 
-def _ordered(
-    table: TableText, said: _ClaimTerms, dimensions: tuple[str, ...], likely: frozenset[int]
-) -> list[_Ordered]:
-    """The columns that a superlative may mean, by their amounts: those whose header is named best."""
+def _ordered(table: TableText, said: _ClaimTerms, ways: Mapping[str, int]) -> list[_Ordered]:
+    """The columns that a superlative may mean: those whose header is named best. With each cell what orders
+    it, the largest first."""
     columns: list[tuple[float, _Ordered]] = []
     for cells in table.columns.values():
-        amounts = [
-            (own, cell, amount) for own, cell in cells if (amount := _amount(cell, dimensions)) is not None
-        ]
+        amounts = [(own, cell, amount) for own, cell in cells if (amount := _amount(cell, ways)) is not None]
         if len(amounts) >= _MOST_PART * len(table.rows) and len(amounts) > 1:
-            first = cells[0][1]
-            columns.append((_headed(table, said, first) + bool(first.terms & likely), amounts))
+            columns.append((_headed(table, said, cells[0][1]), amounts))
     told = max((share for share, _ in columns), default=0.0)
-    if not dimensions and not told and len(columns) > 1:
+    if _ANY in ways and not told and len(columns) > 1:
         return []
     return [amounts for share, amounts in columns if share == told]
 
 
-def _amount(cell: Cell, dimensions: tuple[str, ...]) -> float | None:
-    """The amount by which a cell is ordered; None where it has none, or of another dimension."""
+def _amount(cell: Cell, ways: Mapping[str, int]) -> float | None:
+    """What orders a cell among those of its column; a bare number may be of anything."""
     for own in cell.figures:
-        if own.kind is Kind.DATE and (not dimensions or "date" in dimensions):
-            day = own.days[0] if own.days else None
-            if day is not None and day.year:
-                return day.year * 372 + (day.month or 0) * 31 + (day.day or 0)
-        if own.values and (
-            not dimensions or _bare(own) or dimension(own) in dimensions or own.kind.value in dimensions
-        ):
-            return own.values[0] if own.kind is Kind.TIME else base(own)[0][0]
+        size, way = size_of(own), way_of(ways, measure_of(own))
+        way = way or (next(iter(ways.values())) if _bare(own) else 0)
+        if size is not None and way:
+            return way * size
     return None
 
 
