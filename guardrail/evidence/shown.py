@@ -15,6 +15,7 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -80,6 +81,7 @@ _POWERS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _UNIT: Final = re.compile(r"(?:\d|(?<![^\W\d_])[^\W\d_]{1,3})\Z")
 _EMPHASIS: Final = "*_"
 _FENCE: Final = re.compile("```")
+_ELEMENT: Final = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]{0,9})(?=[\s>/])[^<>]{0,500}>")
 _CODE_REACH: Final = 1_000
 _MOST_HIDDEN: Final = 100  # stretches of hidden text in a table
 _REPEATED: Final = 20_000  # characters of headers and labels that are told beside values
@@ -120,12 +122,11 @@ class ShownText:
     __slots__ = (
         "_at",
         "_ends",
-        "_fences",
         "_length",
+        "_marks",
         "_parts",
         "_raw",
         "_starts",
-        "_unclosed",
         "lines",
         "tables",
         "text",
@@ -146,8 +147,7 @@ class ShownText:
     def _read(self, raw: str, tables: Sequence[Table]) -> None:
         self._parts: list[str] = []
         self._length = at = 0
-        self._fences = [match.start() for match in _FENCE.finditer(raw)]
-        self._unclosed: set[str] = set()
+        self._marks = _Marks(raw)
         told = []
         for table in self._worth_telling(tables):
             self._copy(at, table.start)
@@ -158,12 +158,14 @@ class ShownText:
         self.text = "".join(self._parts)
         if self.text == raw:
             del self._at[:], self._starts[:], self._ends[:]
-        del self._parts, self._length, self._fences, self._unclosed
+        del self._parts, self._length, self._marks
 
     def _worth_telling(self, tables: Sequence[Table]) -> Iterator[Table]:
         """The tables but for those that hidden text covers in part, which stay text, and those whose headers
         or labels would be told many times over: a hostile one may be a thousand times as long that way."""
-        hidden = [(a, b) for a, b, said in self._changes(0, len(self._raw)) if not said and self._hides(a, b)]
+        hidden = [
+            (a, b) for a, b, said in self._changes(0, len(self._raw)) if not said and self._is_hidden(a, b)
+        ]
         starts = [start for start, _ in hidden]
         for table in tables:
             first = bisect_left(starts, table.start)
@@ -183,7 +185,7 @@ class ShownText:
             if room >= 0 and len(over) <= _MOST_HIDDEN:
                 yield table
 
-    def _hides(self, start: int, end: int) -> bool:
+    def _is_hidden(self, start: int, end: int) -> bool:
         """Whether what is not shown is more than a tag: a comment, struck text, or an element that hides."""
         raw = self._raw
         if raw[start] != "<" or raw[start : start + 4].lower() == "<sup":
@@ -191,7 +193,7 @@ class ShownText:
         return raw.startswith("<!--", start) or 0 <= raw.find(">", start, end) < end - 1
 
     def _changes(self, at: int, stop: int) -> Iterator[tuple[int, int, str]]:
-        return _changes(self._raw, at, stop, self._fences, self._unclosed)
+        return _changes(self._raw, at, stop, self._marks)
 
     def _copy(self, at: int, stop: int, *, cell: bool = False) -> Span:
         """Show a stretch of the raw text, that of a cell without line breaks."""
@@ -316,14 +318,51 @@ class ShownText:
         return start + at - self._at[piece], start + at - self._at[piece] + 1
 
 
-def _changes(
-    raw: str, at: int, stop: int, fences: list[int], unclosed: set[str]
-) -> Iterator[tuple[int, int, str]]:
-    """``(start, end, what is shown instead)`` of everything in ``raw[at:stop]`` that isn't shown as written,
-    ascending and apart.
+class _Marks:
+    """Where the marks of a text end that have two parts, found once for the whole text: looked for one by
+    one, many that nothing closes would take quadratic time."""
 
-    Linear: a closing mark that was not found once is ``unclosed``, and not searched for again.
-    """
+    def __init__(self, raw: str) -> None:
+        self._raw = raw
+
+    @cached_property
+    def _fences(self) -> list[int]:
+        return [match.start() for match in _FENCE.finditer(self._raw)]
+
+    @cached_property
+    def _last_comment(self) -> int:
+        return self._raw.rfind("-->")
+
+    @cached_property
+    def _elements(self) -> dict[int, int]:
+        """The end of each element that is closed, by where its content begins."""
+        found: dict[int, int] = {}
+        open_: dict[str, list[int]] = {}
+        for tag in _ELEMENT.finditer(self._raw):
+            begun = open_.setdefault(tag[2].lower(), [])
+            if not tag[1]:
+                begun.append(tag.end())
+            elif begun:
+                found[begun.pop()] = tag.end()
+        return found
+
+    def element_end(self, at: int) -> int | None:
+        """Where the element ends whose content begins at ``at``; None if nothing closes it."""
+        return self._elements.get(at)
+
+    def comment_end(self, at: int) -> int | None:
+        """Where the comment ends whose content begins at ``at``; None if nothing closes it."""
+        return None if at > self._last_comment else self._raw.find("-->", at) + 3
+
+    def in_code(self, at: int) -> bool:
+        """Whether something stands within code, in a line or between fences, which shows it."""
+        line = self._raw[max(0, at - _CODE_REACH) : at].rpartition("\n")[2]
+        return line.count("`") % 2 == 1 or bisect_right(self._fences, at) % 2 == 1
+
+
+def _changes(raw: str, at: int, stop: int, marks: _Marks) -> Iterator[tuple[int, int, str]]:
+    """``(start, end, what is shown instead)`` of everything in ``raw[at:stop]`` that isn't shown as written,
+    ascending and apart; ``marks`` are those of ``raw``."""
     while begins := _BEGINS.search(raw, at, stop):
         match = _SIGN.match(raw, begins.start(), stop)
         if match is None:
@@ -333,14 +372,12 @@ def _changes(
         kind = match.lastgroup
         said: str | None = ""
         if kind == "comment":
-            end = -1 if "<!--" in unclosed else raw.find("-->", at)
-            if end < 0:
-                unclosed.add("<!--")
-                if _in_code(raw, start, fences):
-                    continue
-            at = end + 3 if end >= 0 else len(raw)
+            end = marks.comment_end(at)
+            if end is None and marks.in_code(start):
+                continue
+            at = end or len(raw)
         elif match["name"]:
-            said, at = _tag(raw, match, unclosed, fences)
+            said, at = _tag(raw, match, marks)
         elif kind == "entity":
             said = "".join(map(_plain, html.unescape(match[0])))
         elif kind in ("space", "wide", "unseen"):
@@ -369,7 +406,7 @@ def _multiplies(raw: str, start: int, end: int) -> bool:
     return raw[start] == "*" and raw[start - 1 : start].isdigit() and raw[end : end + 1].isdigit()
 
 
-def _tag(raw: str, match: re.Match[str], unclosed: set[str], fences: list[int]) -> tuple[str | None, int]:
+def _tag(raw: str, match: re.Match[str], marks: _Marks) -> tuple[str | None, int]:
     """What is shown of a tag, with its content if that is hidden, and where to continue; None: the text
     itself, which is not a tag. What nothing closes hides all that follows, save in code.
     """
@@ -378,10 +415,8 @@ def _tag(raw: str, match: re.Match[str], unclosed: set[str], fences: list[int]) 
     if name not in TAGS and not hidden:
         return None, end
     if hidden and not match["close"] and name not in _VOID:
-        behind = None if name in unclosed else _closing(raw, end, name)
-        if behind is None:
-            unclosed.add(name)
-        if behind is not None or not _in_code(raw, match.start(), fences):
+        behind = marks.element_end(end)
+        if behind is not None or not marks.in_code(match.start()):
             return "", behind or len(raw)
     raised = _RAISED.match(raw, match.start()) if name == "sup" else None
     if raised:
@@ -390,25 +425,9 @@ def _tag(raw: str, match: re.Match[str], unclosed: set[str], fences: list[int]) 
     return "" if name in INLINE_TAGS else " ", end
 
 
-def _in_code(raw: str, at: int, fences: list[int]) -> bool:
-    """Whether something stands within code, in a line or between ``fences``, which shows it."""
-    line = raw[max(0, at - _CODE_REACH) : at].rpartition("\n")[2]
-    return line.count("`") % 2 == 1 or bisect_right(fences, at) % 2 == 1
-
-
 def _hides(attributes: str) -> bool:
     """Whether an element with these attributes isn't shown: hidden, without a size, off the page, white."""
     return any(
         name.lower() in _HIDING and _HIDING[name.lower()].search(value) is not None
         for name, value in _ATTRIBUTE.findall(attributes)
     )
-
-
-def _closing(raw: str, at: int, name: str) -> int | None:
-    """Where the element ends whose content begins at ``at``; None if nothing closes it."""
-    depth = 1
-    for tag in re.compile(rf"<(/?){name}(?=[\s>/])[^<>]{{0,500}}>", re.IGNORECASE).finditer(raw, at):
-        depth += -1 if tag[1] else 1
-        if depth == 0:
-            return tag.end()
-    return None

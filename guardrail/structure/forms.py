@@ -182,7 +182,8 @@ _JSON_BEGINS: Final = re.compile(r"^[ \t]*([\[{])", re.MULTILINE)
 _SCALAR: Final = re.compile(r'"((?:[^"\\]|\\.)*+)"|([^\s{}\[\],:"]++)')
 _MOST_TRIES: Final = 20
 _DEEPEST: Final = 20
-_NAMING: Final = ("name", "title", "label", "id", "key", "code", "plan", "product", "model", "type")
+_NAMES: Final = ("name", "title", "label")
+_IDS: Final = ("id", "key", "code", "plan", "product", "model", "type")
 
 
 def _json_tables(text: str, begin: int, stop: int) -> list[Table]:
@@ -283,9 +284,9 @@ def _naming(text: str, node: dict[Cell, Any], *, listed: bool) -> Cell | None:
         (text[slice(*key)].casefold(), value) for key, value in node.items() if isinstance(value, tuple)
     ]
     strings = [value for _, value in scalars if text[value[0] - 1] == '"']
-    named = next((value for key, value in scalars if key in _NAMING[:3]), None)
+    named = next((value for key, value in scalars if key in _NAMES), None)
     if named is None and listed:
-        named = next(iter(strings), None) or next((v for key, v in scalars if key in _NAMING), None)
+        named = next(iter(strings), None) or next((v for key, v in scalars if key in _IDS), None)
     return named
 
 

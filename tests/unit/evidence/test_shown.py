@@ -160,3 +160,18 @@ def test_a_value_that_shows_nothing_is_no_field_and_no_quote() -> None:
 def test_hostile_tables_are_told_in_proportion(text: str) -> None:
     shown = ShownText(text)  # the limit of a test would end anything slow
     assert len(shown.text) < 20 * len(text)
+
+
+@pytest.mark.parametrize("table", ["", TABLE])
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("It was <s>8</s> and is 9. <s>The rest", "It was  and is 9."),
+        ("Write `<s>` for it. It was <s>8</s> and is 9.", "Write `` for it. It was  and is 9."),
+        ("It is <!-- 8 -->9. <!-- The rest", "It is 9."),
+        ("<s>a <s>b</s> c</s> d", "d"),
+    ],
+)
+def test_what_nothing_closes_hides_nothing_before_it(text: str, shown: str, table: str) -> None:
+    told = ShownText(f"{table}\n{text}").text
+    assert told.endswith(shown) or told.strip().endswith(shown)
