@@ -163,6 +163,7 @@ _COUNTED_BEFORE: Final = re.compile(
 )
 _NOT_COUNTED: Final = re.compile(r"(?:users?|people|guests|units?|drops?|times|doses?)\b")
 _LABEL_BEHIND: Final = re.compile(r"†([^\]】〗]{1,600})")
+_FACTORS: Final = 3  # letters of a product
 _LAST_LETTERS: Final = re.compile(r"[^\W\d_]{1,13}\Z")
 
 
@@ -663,8 +664,13 @@ def _is_power(raw: str, at: int) -> bool:
         return before.isdigit() or (before.isalpha() and not raw[at - 3 : at - 2].isalpha())
     if before.isdigit() or before in ("⁻", "⁺", "^"):
         return True
-    letters = _LAST_LETTERS.search(raw[max(0, at - 14) : at])
-    return letters is not None and letters[0].lower() in _POWERED
+    behind = raw[max(0, at - 20) : at]
+    letters = _LAST_LETTERS.search(behind)
+    if letters is None:
+        return False
+    if len(letters[0]) <= _FACTORS and _IN_FORMULA.search(behind[: letters.start()]):
+        return True  # "A = πr²"
+    return letters[0].lower() in _POWERED
 
 
 def _ends_figure(raw: str, start: int, end: int) -> bool:

@@ -16,11 +16,13 @@ import html
 import json
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import files
 from typing import Final
 
 from guardrail.events import Span
+from guardrail.structure.tex import formula_changes
 
 INVISIBLE: Final = (
     "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -199,10 +201,6 @@ PLAIN_CHARS: Final[dict[int, str]] = {
     **{first + n: str(n + 1) for first in (0x2460, 0x2776, 0x2780, 0x278A, 0x24F5) for n in range(9)},
 }
 
-_TEX: Final[dict[str, str]] = json.loads(
-    (files("guardrail.claims") / "data" / "tex.json").read_text(encoding="utf-8")
-)
-
 # --- lists
 
 _NUMERAL: Final = r"(?:[0-9]{1,2}|[A-Za-z]|[ivx]{2,4})"
@@ -243,10 +241,7 @@ _SIGNS: Final = re.compile(
   | (?P<auto> <(?:{_URL}|mailto:{_MAIL}|{_MAIL})> )
   | (?P<target> {_TARGET} )
   | (?P<open> !?\[ ) | (?P<close> \] )
-  | (?P<sign> \\(?:{"|".join(filter(str.isalpha, _TEX))})(?![A-Za-z]) | \\[,;:] | (?<=\d)\{{,\}}(?=\d) )
   | (?P<escape> \\(?:[!-/:-@\[-`{{-~]|(?=\n)) )
-  | (?P<said> \\(?:text|textbf|textit|mathrm|mathbf|operatorname)\{{(?P<words>[^{{}}]{{0,200}})\}} )
-  | (?P<fraction> \\[dt]?frac\{{(?P<over>[^{{}}]{{1,60}})\}}\{{(?P<under>[^{{}}]{{1,60}})\}} )
   | (?P<code> `++ )
   | (?P<sup> <sup[^<>]{{0,100}}> [ \t]{{0,4}}
       \[? (?P<raised> [0-9]{{1,2}}(?:[,;][ ]?[0-9]{{1,2}}){{0,8}} ) \]? [ \t]{{0,4}} </sup\s{{0,4}}> )
@@ -266,14 +261,10 @@ _SIGNS: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_FORMULA: Final = ("(", ")")  # around a formula, for whoever shows one
-_TEX_FORMULA: Final = re.compile(
-    r"(?<![\\$\w])(?P<begin>\${1,2})(?=[^\s$])(?=[^$\n\\]{0,200}\\)(?:[^$\\\n]|\\.){1,400}+(?<!\s)(?P<end>\${1,2})(?!\d)"
-)
 _ALT: Final = re.compile(r"\balt\s{0,4}=\s{0,4}(?:\"([^\"]{0,300})\"|'([^']{0,300})')", re.IGNORECASE)
 # Each begins with one set of characters, which is searched for much faster than alternatives.
 _MAY_MARK: Final = re.compile(
-    rf"[\\`<&\[*_~|\n#{{{INVISIBLE}{ODD_SPACES}{_PICTURES}"
+    rf"[\\`<&\[*_~|\n#^${{{INVISIBLE}{ODD_SPACES}{_PICTURES}"
     "\u20e3\u2460-\u27ff\uff00-\uffef\U0001d400-\U0001d7ff\U0001f110-\U0001f189]"
 )
 _MAY_COUNT: Final = re.compile(r"[0-9]\.[ \t]")
@@ -348,7 +339,7 @@ def read_markup(text: str, left_out: Sequence[Span], *, begins_line: bool) -> Re
     at = _line_begins(reading, 0)
     length = len(text)
     match = _SIGNS.search(text, at)
-    for start, end in (*apart([*_enumerators(text), *_formulas(text), *left_out]), (length, length)):
+    for start, end, said in (*_changes(text, left_out), (length, length, None)):
         while at < start:
             # Looked for again only behind it: a sign far away would be searched for from every span.
             if match is not None and match.start() < at:
@@ -359,9 +350,24 @@ def read_markup(text: str, left_out: Sequence[Span], *, begins_line: bool) -> Re
             else:
                 reading.copy(at, match.start())
                 at = _take(reading, match, opened)
-        if at < end:
+        if at < end and said is None:
             at = reading.omit(end)
+        elif at <= start < end:
+            reading.put(said or "", start, end)
+            at = end
     return _compact(reading)
+
+
+def _changes(text: str, left_out: Sequence[Span]) -> list[tuple[int, int, str | None]]:
+    """What is left out of a text, None, and what is shown instead in formulas outside of it; ascending."""
+    spans = apart([*_enumerators(text), *left_out])
+    starts = [start for start, _ in spans]
+    changes: list[tuple[int, int, str | None]] = [(start, end, None) for start, end in spans]
+    for start, end, said in formula_changes(text):
+        before = bisect_right(starts, end - 1)
+        if not before or spans[before - 1][1] <= start:
+            changes.append((start, end, said))
+    return sorted(changes, key=lambda change: change[:2])
 
 
 def _compact(reading: ReadCharacters) -> ReadCharacters:
@@ -398,18 +404,10 @@ def _take(reading: ReadCharacters, match: re.Match[str], opened: list[int]) -> i
         reading.copy(start, end)
     elif kind == "auto":
         reading.copy(start + 1, end - 1)
-    elif kind == "escape" and match[0][1:] not in _FORMULA:
+    elif kind == "escape":
         reading.put(match[0][1:], start, end)
     elif kind == "entity":
         reading.put(html.unescape(match[0]), start, end)
-    elif kind == "sign":
-        reading.put(_TEX.get(match[0][1:], ","), start, end)
-    elif kind == "said":
-        reading.copy(*match.span("words"))
-    elif kind == "fraction":
-        reading.copy(*match.span("over"))
-        reading.put("/", match.end("over"), match.start("under"))
-        reading.copy(*match.span("under"))
     elif kind == "space":
         reading.put(" ", start, end)
     elif kind == "hashes":
@@ -524,13 +522,6 @@ def _picture(reading: ReadCharacters, match: re.Match[str]) -> int:
         reading.put(said, start, end)
         return end
     return reading.omit(end)
-
-
-def _formulas(text: str) -> Iterator[Span]:
-    """The signs around TeX's formulas, "$3 \\times 14$", which are no dollars."""
-    for match in _TEX_FORMULA.finditer(text) if "$" in text and "\\" in text else ():
-        yield match.span("begin")
-        yield match.span("end")
 
 
 def _enumerators(text: str) -> Iterator[Span]:

@@ -10,6 +10,7 @@ the lines of contexts are read, and so do the backticks of code. Texts without a
 
 from __future__ import annotations
 
+import heapq
 import html
 import re
 from array import array
@@ -17,6 +18,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from guardrail.claims.markup import (
@@ -32,10 +34,11 @@ from guardrail.claims.markup import (
 from guardrail.events import Span
 from guardrail.structure import Field, Table, TableRecord, read_tables
 from guardrail.structure.tables import yes_or_no
+from guardrail.structure.tex import Change, formula_changes
 
 _WIDE: Final = "\uff03-\uff19\uff21-\uff3a\uff41-\uff5a\uffe0-\uffe5\U0001d400-\U0001d7ff"
 # Searching for one set of characters is much faster than searching for alternatives.
-_MAY_HIDE: Final = re.compile(rf"[<&*~\\{INVISIBLE}{ODD_SPACES}{_WIDE}]")
+_MAY_HIDE: Final = re.compile(rf"[<&*~\\^{INVISIBLE}{ODD_SPACES}{_WIDE}]")
 _MAY_STRESS: Final = re.compile(r"\b_|(?<=\d)\[\d|\]:[ \t]")
 _BEGINS: Final = re.compile(rf"[<&*~_\\\[{INVISIBLE}{ODD_SPACES}{_WIDE}]")
 _SIGN: Final = re.compile(
@@ -47,7 +50,7 @@ _SIGN: Final = re.compile(
         (?:\([^()\n]{{1,2000}}\)|"[^"\n]{{1,2000}}"|'[^'\n]{{1,2000}}')[ \t]*+(?=\n|\Z) )
   | (?P<struck> (?<!~)~~(?=[^\s~])(?:[^~\n]|~(?!~)|\n(?!\s*\n)){{1,2000}}+~~(?!~) )
   | (?P<entity> {ENTITY.pattern} )
-  | (?P<escape> \\[!-'*-/:-@\[-`{{-~] )
+  | (?P<escape> \\[!-/:-@\[-`{{-~] )
   | (?P<stress> (?<!\S)\*++(?![\s*]) | (?<=[^\s*])\*++(?!\*)
               | (?<!\w)_++(?=\S) | (?<=[^\s_])_++(?!\w) )
   | (?P<note> (?<=\d)\[\d{{1,3}}(?:[,;–-][ ]?\d{{1,3}}){{0,20}}\] )
@@ -141,7 +144,8 @@ class ShownText:
         # else 0. Empty for a text that is shown as it is.
         self._at, self._starts, self._ends = array("I"), array("I"), array("I")
         tables = read_tables(raw)
-        if tables or _MAY_HIDE.search(raw) or (("_" in raw or "[" in raw) and _MAY_STRESS.search(raw)):
+        stressed = ("_" in raw or "[" in raw) and _MAY_STRESS.search(raw)
+        if tables or stressed or raw.count("$") > 1 or _MAY_HIDE.search(raw):
             self._read(raw, tables)
 
     def _read(self, raw: str, tables: Sequence[Table]) -> None:
@@ -346,6 +350,15 @@ class _Marks:
                 found[begun.pop()] = tag.end()
         return found
 
+    @cached_property
+    def _formulas(self) -> list[Change]:
+        return formula_changes(self._raw)
+
+    def formulas(self, at: int, stop: int) -> Sequence[Change]:
+        """What is shown otherwise than written in the formulas between two places."""
+        first = bisect_left(self._formulas, at, key=itemgetter(0))
+        return self._formulas[first : bisect_right(self._formulas, stop, key=itemgetter(1))]
+
     def element_end(self, at: int) -> int | None:
         """Where the element ends whose content begins at ``at``; None if nothing closes it."""
         return self._elements.get(at)
@@ -360,9 +373,16 @@ class _Marks:
         return line.count("`") % 2 == 1 or bisect_right(self._fences, at) % 2 == 1
 
 
-def _changes(raw: str, at: int, stop: int, marks: _Marks) -> Iterator[tuple[int, int, str]]:
+def _changes(raw: str, at: int, stop: int, marks: _Marks) -> Iterator[Change]:
     """``(start, end, what is shown instead)`` of everything in ``raw[at:stop]`` that isn't shown as written,
     ascending and apart; ``marks`` are those of ``raw``."""
+    for change in heapq.merge(marks.formulas(at, stop), _outside_formulas(raw, at, stop, marks)):
+        if change[0] >= at:
+            yield change
+            at = change[1]
+
+
+def _outside_formulas(raw: str, at: int, stop: int, marks: _Marks) -> Iterator[Change]:
     while begins := _BEGINS.search(raw, at, stop):
         match = _SIGN.match(raw, begins.start(), stop)
         if match is None:

@@ -23,6 +23,7 @@ from guardrail.figures.agreement import (
 )
 from guardrail.figures.arithmetic import By, Reckoning, reckoned
 from guardrail.figures.comparing import Contest, compares, contest
+from guardrail.figures.formulas import turned
 from guardrail.figures.model import Bound, Figure, Kind
 from guardrail.figures.numbers import COMMAS, MAY_BE_EITHER, Separators, separators_of
 from guardrail.figures.opening import opening_hours
@@ -183,9 +184,9 @@ def check_figures(
     ``lead_in``, what the claim goes on from: reckoned with.
     """
     claim = Sentence(claim_text, _separators(claim_text, lead_in, source))
-    if not claim.figures and not compares(claim_text):
-        return tuple(_with_parted(claim, (), source))
     near = list(dict.fromkeys(near))
+    if not claim.figures and not compares(claim_text):
+        return tuple(_with_parted(claim, list(_turned(claim, source, near)), source))
     checks: list[FigureCheck] = []
     said = _Said(find_figures(question), Sentence(lead_in), checks)
     for number, figure in enumerate(claim.figures):
@@ -208,7 +209,19 @@ def check_figures(
     checks[:_CLOSELY] = [
         _with_owner(claim, check, source, near, (asked, question)) for check in checks[:_CLOSELY]
     ]
-    return tuple(_with_parted(claim, checks, source))
+    checks += _turned(claim, source, near)
+    return tuple(_with_parted(claim, sorted(checks, key=lambda check: check.figure.start), source))
+
+
+def _turned(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Iterator[FigureCheck]:
+    """Conflicts of formulas."""
+    sentences = [(number, source.sentence(number)) for number in near]
+    alike = [(n, s.text) for n, s in sentences if not (claim.denials - s.denials) % 2]
+    for mine, number, other in turned(claim.text, alike, (text.text for text in source.texts)):
+        said = Figure(Kind.IDENTIFIER, claim.text[mine.start : mine.end], mine.start, mine.end)
+        text = source.texts[number].text[other.start : other.end]
+        theirs = Figure(Kind.IDENTIFIER, text, other.start, other.end)
+        yield FigureCheck(said, State.CONFLICT, 1.0, number, theirs)
 
 
 def _with_owner(

@@ -32,8 +32,10 @@ _MAX_DIGITS: Final = 40
 _MAX_WORDS: Final = 16
 _PART_STEP: Final = 0.001
 _EXPONENT: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
-_MAX_EXPONENT: Final = 1  # digits
-_HUGE: Final = 1e30  # of what is raised to a power
+_MAX_EXPONENT: Final = 2  # digits
+_RAISED_SIGNS: Final = ("⁻", "⁺")
+_TIMES: Final = ("×", "·", "x", "*")
+_HUGE: Final = 300  # digits that a power may have
 _HALVES: Final = frozenset("half halves hälfte moitié mitad drittel viertel".split())  # noqa: SIM905
 _SCALES: Final = frozenset("hundred thousand million dozen mille mil hundert tausend".split())  # noqa: SIM905
 _AFTER_A_PART: Final = frozenset({"of", "more", "less", "fewer", "higher", "lower", "cheaper", ".", ""})
@@ -182,18 +184,31 @@ def _digits(tokens: list[Token], i: int) -> Amount:
         amount = ratio
     elif after.start == token.end + 1 and (ratio := _ratio(tokens, i + 1)) is not None:  # 1 1/2
         amount = ratio._replace(values=(values[0] + ratio.values[0],), fraction=False)
-    elif after.start == token.end and (power := _exponent(after.text)) is not None:  # 3², 10⁶
-        amount = Amount(tuple(min(value, _HUGE) ** power for value in values), step, i + 2)
+    elif (power := _power(tokens, i)) is not None:
+        amount = power
     letter = tables.LETTER_MAGNITUDES.get(after.text) if after.start == token.end else None
     if letter and after.text != "mm":
         return amount.times(letter, i + 2)
     return _scaled(tokens, amount)
 
 
-def _exponent(text: str) -> int | None:
-    digits = text.translate(_EXPONENT)
-    raised = digits != text and digits.isascii() and digits.isdecimal() and len(digits) <= _MAX_EXPONENT
-    return int(digits) if raised else None
+def _power(tokens: list[Token], i: int) -> Amount | None:
+    """ "3²", "10⁶", "1.5 × 10⁻³"."""
+    values, step = read_numeral(tokens[i].text)
+    base = i + 2 if tokens[i + 1].text in _TIMES and tokens[i + 2].text == "10" else i
+    after = base + 1 + (tokens[base + 1].text in _RAISED_SIGNS and touches(tokens, base + 1))
+    digits = tokens[after].text.translate(_EXPONENT)
+    raised = digits != tokens[after].text and digits.isascii() and digits.isdecimal()
+    if not raised or not touches(tokens, after) or len(digits) > _MAX_EXPONENT:
+        return None
+    power = -int(digits) if tokens[base + 1].text == "⁻" else int(digits)
+    if base > i:
+        return Amount(tuple(value * 10.0**power for value in values), step * 10.0**power, after + 1)
+    if power < 0:
+        small = values[0] >= 1
+        return Amount((values[0] ** power,), _PART_STEP * values[0] ** power, after + 1) if small else None
+    most = 10.0 ** (_HUGE / max(power, 1))
+    return Amount(tuple(min(value, most) ** power for value in values), step, after + 1)
 
 
 def _ratio(tokens: list[Token], i: int) -> Amount | None:
@@ -274,6 +289,7 @@ def _part(tokens: list[Token], j: int, count: float) -> Amount:
 
 
 _MINUS: Final = frozenset("-−–")
+_OPENING: Final = frozenset("(:;,=|")
 _PER: Final = frozenset({"per", "pro", "par", "por", "/"})
 _EACH: Final = _PER | {"a", "an", "each", "every", "al"}
 _DEGREES: Final = frozenset({"°", "º", "degrees", "degree", "grad", "degrés", "grados"})
@@ -298,7 +314,7 @@ def read_prefix(tokens: list[Token], i: int) -> tuple[bool, str | None, int]:
     """Sign and currency before a number: "-$5", "US$ 5", "EUR 5"."""
     currency = None
     free = i == 0 or not touches(tokens, i) or tokens[i - 1].text in "(=:|"
-    negative = tokens[i].text in _MINUS and touches(tokens, i + 1) and free
+    negative = (tokens[i].text in _MINUS and touches(tokens, i + 1) and free) or _is_minus(tokens, i)
     j = i + negative
     if tokens[j + 1].text == "$" and tokens[j].text + "$" in SIGNS:
         currency, j = SIGNS[tokens[j].text + "$"], j + 2
@@ -308,6 +324,13 @@ def read_prefix(tokens: list[Token], i: int) -> tuple[bool, str | None, int]:
     if currency and tokens[j].text in _MINUS and touches(tokens, j):
         negative, j = True, j + 1
     return negative, currency, j
+
+
+def _is_minus(tokens: list[Token], i: int) -> bool:
+    """Whether "minus" is a sign, and takes nothing from what stands before it."""
+    if tokens[i].low != "minus":
+        return False
+    return not i or tokens[i - 1].text in _OPENING or tokens[i - 1].low in tables.BEFORE_SIGNS
 
 
 def read_suffix(tokens: list[Token], j: int, currency: str | None = None) -> Suffix:

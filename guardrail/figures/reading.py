@@ -47,13 +47,14 @@ _MAX_PHRASE: Final = 4
 _AND_A_HALF: Final = 3  # words
 _MOST_PARTS: Final = 3
 _LOSS: Final = 1e-9
+_TEMPERATURES: Final = frozenset({"deg", "°C", "°F"})
 _COMPOUND: Final = frozenset({"time", "length", "mass"})
 _LATE: Final = re.compile(r"(?<![\d:.])(?:1[3-9]|2[0-4])[:.hH]\d\d(?!\d)")
 #: Lower-case words that a figure may begin with.
 _WORDS: Final = (
     NUMBER_WORDS | tables.ADVERBS.keys() | ORDINALS.keys() | MONTHS.keys() | tables.WEEKDAYS.keys()
     | tables.WEEKDAYS_SHORT.keys() | tables.DAY_GROUPS.keys() | CLOCK_WORDS.keys() | tables.VULGAR.keys()
-    | {sign.casefold() for sign in SIGNS} | {"version", "v"}
+    | {sign.casefold() for sign in SIGNS} | {"version", "v", "minus"}
 )  # fmt: skip
 _TRIGGERS: Final = _WORDS | ARTICLES | _FREE | calendar.DAYS
 _TELLING: Final = _WORDS | tables.TELLING
@@ -170,6 +171,7 @@ def _word(tokens: list[Token], i: int) -> _Read:
     if low in {"version", "v"} and follower.kind is Tok.NUMBER:
         return _version(tokens, i + 1)
     starts = low in NUMBER_WORDS or token.text in SIGNS or token.text in tables.VULGAR or follower.text == "$"
+    starts = starts or low == "minus"
     if low in ARTICLES and not (token.text.isupper() and follower.text == "$" and touches(tokens, i + 1)):
         starts = follower.low in NUMBER_WORDS or (i > 0 and tokens[i - 1].low in tables.MEASURES)
         starts = (
@@ -261,9 +263,11 @@ def _quantity(tokens: list[Token], i: int) -> _Read:
     suffix = _part_of_unit(tokens, amount) or read_suffix(tokens, amount.next, currency)
     if tokens[j].low == "one" and amount.next == j + 1 and _is_pronoun(tokens, j, suffix):
         return None
-    amount, upper, suffix = _range(tokens, i, amount, suffix, currency)
+    amount, upper, suffix = _range(tokens, i, amount, suffix, currency, negative=negative)
     if upper is None:
         amount, suffix = _compound(tokens, i, amount, suffix)
+    if suffix.unit in _TEMPERATURES and _phrase(tokens, suffix.next, 2) == "below zero":
+        negative, suffix = True, suffix._replace(next=suffix.next + 2)
     rate, after = (None, suffix.next) if suffix.kind is Kind.PERCENT else read_rate(tokens, suffix.next)
     noun = read_noun(tokens, i, after) if suffix.unit is None else None
     bound, first, after = read_bound(tokens, i, after)
@@ -368,9 +372,10 @@ def _part_of_unit(tokens: list[Token], amount: Amount) -> Suffix | None:
 
 
 def _range(
-    tokens: list[Token], i: int, low: Amount, suffix: Suffix, currency: str | None
+    tokens: list[Token], i: int, low: Amount, suffix: Suffix, currency: str | None, *, negative: bool
 ) -> tuple[Amount, float | None, Suffix]:
-    """ "5-10 mg", "$5 to $10", "between 5 and 10": the lower end, the upper end, their unit."""
+    """ "5-10 mg", "$5 to $10", "between 5 and 10": the lower end, the upper end, their unit. ``negative`` is
+    the sign of the first one, which the amount lacks; the upper end has its own."""
     k, none = suffix.next, (low, None, suffix)
     sign, after = tokens[k], tokens[k + 1]
     between = i > 0 and tokens[i - 1].low in _BETWEEN and sign.low in _AND
@@ -379,7 +384,7 @@ def _range(
         return none
     minus, second, m = read_prefix(tokens, k + 1)
     high = read_amount(tokens, m)
-    if high is None or minus or (second and second != currency):
+    if high is None or (minus and not negative) or (second and second != currency):
         return none
     tail = read_suffix(tokens, high.next, currency or second)
     if suffix.unit and (tail.unit not in (None, suffix.unit) or (tail.unit is None and not between)):
@@ -387,9 +392,10 @@ def _range(
     if high.scaled and not low.scaled and not suffix.unit and tokens[m].kind is Tok.NUMBER:
         low = low.times(high.values[0] / (read_numeral(tokens[m].text)[0][0] or 1), low.next)
     years = is_year(tokens[i]) and is_year(tokens[m]) and not tail.unit
-    if low.values[0] >= high.values[0] or years:
+    first, last = (-1 if negative else 1) * low.values[0], (-1 if minus else 1) * high.values[0]
+    if first >= last or years:
         return none
-    return low, high.values[0], tail if tail.unit else suffix._replace(next=high.next)
+    return low, last, tail if tail.unit else suffix._replace(next=high.next)
 
 
 _READERS: Final[dict[Tok, Callable[[list[Token], int], _Read]]] = {

@@ -89,6 +89,7 @@ MONTH_AFTER: Final = _words(_TABLES["month_after"])
 
 BOUNDS: Final = {p: Bound(name) for name, text in _TABLES["bounds"].items() for p in _phrases(text)}
 TRAILING_BOUNDS: Final = {phrase: Bound(name) for phrase, name in _TABLES["trailing_bounds"].items()}
+BEFORE_SIGNS: Final = _words(_TABLES["before_signs"])  # of which "minus" takes nothing
 BEGINNING: Final = _words(_TABLES["beginning"])
 ENDING: Final = _words(_TABLES["ending"])
 PER_MILLE: Final = frozenset(_phrases(_TABLES["per_mille"]))

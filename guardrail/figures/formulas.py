@@ -1,0 +1,315 @@
+"""Formulas that a claim turns around: "v = t/s" of "v = s/t", "b² + 4ac" of "b² − 4ac", "4/3" of "3/4".
+
+A formula is multiplied out into a sum of products, so that the same one in another order, or solved for
+another of its letters, is the same. One that the sources lack is at odds with one that they have of the same
+letters and with the same left side; it says nothing where they have none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+Product = frozenset[tuple[str, int]]
+"""Letters, and what stands in brackets below a line, with their powers."""
+Sum = dict[Product, float]
+
+_MAY: Final = re.compile(r"[^\W_)²³]?[=≤≥<>≈≠/×·*+−²³-]\s?[-−√(]?[^\W_]")
+_TOKEN: Final = re.compile(
+    r"(?P<number>\d+(?:[.,]\d+)?)|(?P<letters>[^\W\d_⁰¹²³⁴-⁹₀-₉]+(?:_\w{1,8}|[₀-₉]{1,3})?)"
+    r"|(?P<power>\^?[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})|(?P<sign>[=<>≤≥≈≠+−*×·/()√-])|(?P<other>\S)"
+)
+_PLAIN: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇₈₉", "0123456789-0123456789", "^⁺_")
+_RELATIONS: Final = frozenset("=<>≤≥≈≠")
+_TURNED: Final = {">": "<", "≥": "≤"}
+_FUNCTIONS: Final = frozenset("sin cos tan log ln exp max min lim".split())  # noqa: SIM905
+_LETTERS: Final = 3  # of a run of them that is a product
+_MOST_TOKENS: Final = 60
+_MOST_TERMS: Final = 24
+_MOST_FORMULAS: Final = 200  # of a text
+_DEPTH: Final = 4
+_ONE: Final[Product] = frozenset()
+
+
+class Formula(NamedTuple):
+    """A formula and where it stands: what it comes to, whatever the order; its ``sides``, save of one that is
+    the same however it is solved, two products; its letters, or the numbers of a mere ratio."""
+
+    start: int
+    end: int
+    value: tuple[str, frozenset[tuple[Product, float]]]
+    sides: tuple[frozenset[tuple[Product, float]], ...]
+    letters: frozenset[str]
+
+    def is_at_odds_with(self, other: Formula) -> bool:
+        """Whether both can't hold: they have the same letters, and one side of them is the same."""
+        if self.letters != other.letters or self.value == other.value:
+            return False
+        return len(self.sides) == len(other.sides) and (
+            not self.sides or any(a == b for a, b in zip(self.sides, other.sides, strict=True))
+        )
+
+
+class _Token(NamedTuple):
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+class _TooMuchError(Exception):
+    """More terms than a formula in an answer has."""
+
+
+def formulas(text: str) -> Iterator[Formula]:
+    """The formulas of a text, in order."""
+    if not _MAY.search(text):
+        return
+    tokens = [_Token(m.lastgroup or "", m[0], *m.span()) for m in _TOKEN.finditer(text)]
+    at = found = 0
+    while at < len(tokens) and found < _MOST_FORMULAS:
+        reader = _Reader(tokens, at)
+        try:
+            formula = reader.formula() if _begins(tokens, at) else None
+        except _TooMuchError:
+            formula = None
+        if formula is not None:
+            found += 1
+            yield formula
+        at = max(at + 1, reader.at if formula is not None else 0)
+
+
+def turned(
+    claim: str, near: Iterable[tuple[int, str]], others: Iterable[str]
+) -> Iterator[tuple[Formula, int, Formula]]:
+    """Each formula of a claim that is at odds with one of the sentences ``near``, and stands neither there
+    nor in ``others``; with that one and its sentence's number."""
+    theirs: list[tuple[int, Formula]] | None = None
+    for mine in formulas(claim):
+        if theirs is None:
+            theirs = [(number, other) for number, text in near for other in formulas(text)]
+        rival = next(((n, other) for n, other in theirs if mine.is_at_odds_with(other)), None)
+        if rival is None or any(other.value == mine.value for _, other in theirs):
+            continue
+        if not any(other.value == mine.value for text in others for other in formulas(text)):
+            yield mine, *rival
+
+
+def _begins(tokens: Sequence[_Token], at: int) -> bool:
+    """Whether a formula may begin here: not within a word, a date or a path."""
+    token = tokens[at]
+    joined = at > 0 and tokens[at - 1].end == token.start and tokens[at - 1].text not in "(,;:"
+    return not joined and (token.kind in ("number", "letters") or token.text in ("(", "-", "−", "√"))
+
+
+class _Reader:
+    """Reads one formula from a token on, by descent."""
+
+    def __init__(self, tokens: Sequence[_Token], at: int) -> None:
+        self._tokens = tokens
+        self._first = self.at = at
+        self._last = min(len(tokens), at + _MOST_TOKENS)
+        self._letters: set[str] = set()
+        self._signs: list[str] = []
+
+    def formula(self) -> Formula | None:
+        left = self._sum(0)
+        if left is None:
+            return None
+        sign = self._tokens[self.at].text if self.at < self._last else ""
+        right = None
+        if sign in _RELATIONS and sign:
+            back, self.at = self.at, self.at + 1
+            right = self._sum(0)
+            if right is None:
+                self.at, sign = back, ""
+        else:
+            sign = ""
+        start, end = self._tokens[self._first].start, self._tokens[self.at - 1].end
+        follower = self._tokens[self.at] if self.at < len(self._tokens) else None
+        if follower is not None and follower.start == end and follower.text not in ".,;:)?!":
+            return None
+        if not self._letters:
+            return self._ratio(start, end) if right is None else None
+        sums = not {"+", "-", "−"}.isdisjoint(self._signs)
+        if right is None and not (sums and "²" in self._signs):
+            return None
+        products = len(left) == 1 and right is not None and len(right) == 1
+        if products and right is not None and _ONE in right:
+            return None  # a plain number, with its limit
+        value = _value(left, sign, right)
+        sides = () if right is None or products else (frozenset(left.items()), frozenset(right.items()))
+        return Formula(start, end, value, sides, frozenset(self._letters))
+
+    def _ratio(self, start: int, end: int) -> Formula | None:
+        over, *rest = self._tokens[self._first : self.at]
+        if len(rest) != 2 or rest[0].text != "/" or over.end != rest[0].start or rest[1].start != rest[0].end:
+            return None
+        value = ("/", frozenset({(frozenset({(over.text, 1), (rest[1].text, -1)}), 1.0)}))
+        return Formula(start, end, value, (), frozenset({over.text, rest[1].text}))
+
+    def _sum(self, depth: int) -> Sum | None:
+        total: Sum = {}
+        sign = self._sign("-−+")
+        factor = -1.0 if sign in ("-", "−") else 1.0
+        while True:
+            term = self._product(depth)
+            if term is None:
+                return None
+            for product, count in term.items():
+                total[product] = total.get(product, 0.0) + factor * count
+            back = self.at
+            sign = self._sign("-−+")
+            if not sign or not self._operand_follows():
+                self.at = back
+                return {product: count for product, count in total.items() if count} or {_ONE: 0.0}
+            self._signs.append(sign)
+            factor = -1.0 if sign in ("-", "−") else 1.0
+
+    def _product(self, depth: int) -> Sum | None:
+        found = self._power(depth)
+        while found is not None:
+            back = self.at
+            sign = self._sign("*×·/")
+            if sign and not self._operand_follows():
+                self.at = back
+                return found
+            if not sign and not self._is_beside():
+                return found
+            factor = self._power(depth)
+            if factor is None:
+                return None
+            found = _times(found, _inverse(factor) if sign == "/" else factor)
+        return None
+
+    def _power(self, depth: int) -> Sum | None:
+        token = self._tokens[self.at] if self.at < self._last else None
+        if token is None or depth > _DEPTH:
+            return None
+        self.at += 1
+        if token.text in ("(", "√"):
+            inner = self._sum(depth + 1) if token.text == "(" else self._power(depth + 1)
+            if inner is None or (token.text == "(" and self._sign(")") != ")"):
+                return None
+            found = inner if token.text == "(" else {frozenset({(f"√{_shown(inner)}", 1)}): 1.0}
+        elif token.kind == "number":
+            found = {_ONE: float(token.text.replace(",", "."))}
+        elif token.kind == "letters" and _is_letters(token.text):
+            name = token.text.translate(_PLAIN)
+            single = len(token.text) <= _LETTERS and name.isalpha() and name not in _FUNCTIONS
+            names = list(name) if single else [name]
+            self._letters.update(names)
+            *others, last = names
+            before = _product_of(others)
+            return _times(before, self._raised({frozenset({(last, 1)}): 1.0}))
+        else:
+            return None
+        return self._raised(found)
+
+    def _raised(self, found: Sum) -> Sum:
+        token = self._tokens[self.at] if self.at < self._last else None
+        if token is None or token.kind != "power" or token.start != self._tokens[self.at - 1].end:
+            return found
+        self.at += 1
+        self._signs.append("²")
+        power = int(token.text.translate(_PLAIN) or 1)
+        base, result = (found if power > 0 else _inverse(found)), {_ONE: 1.0}
+        for _ in range(min(abs(power), _MOST_TERMS)):
+            result = _times(result, base)
+        return result
+
+    def _sign(self, signs: str) -> str:
+        token = self._tokens[self.at] if self.at < self._last else None
+        if token is None or token.kind != "sign" or token.text not in signs:
+            return ""
+        self.at += 1
+        return token.text
+
+    def _operand_follows(self) -> bool:
+        token = self._tokens[self.at] if self.at < self._last else None
+        if token is None:
+            return False
+        return token.kind == "number" or token.text in ("(", "√") or _is_letters(token.text)
+
+    def _is_beside(self) -> bool:
+        """Whether what follows is multiplied without a sign: "4ac", "2(a + b)", "π r²"."""
+        token = self._tokens[self.at] if self.at < self._last else None
+        before = self._tokens[self.at - 1]
+        if token is None or (token.kind not in ("number", "letters") and token.text not in ("(", "√")):
+            return False
+        if token.start == before.end:
+            return token.kind != "letters" or _is_letters(token.text)
+        return not before.text.isascii() and len(token.text) == 1 and token.kind == "letters"
+
+
+def _is_letters(text: str) -> bool:
+    """Whether a run of letters is one or several of a formula, or the name of a function, and no word."""
+    name = text.partition("_")[0].rstrip("₀₁₂₃₄₅₆₇₈₉")
+    return name in _FUNCTIONS or len(name) == 1 or (len(name) <= _LETTERS and name not in _WORDS)
+
+
+_WORDS: Final = frozenset(
+    """
+    a am an and any are as at be but by can did do for get had has her him his how if in is it its may me mg
+    ml my new no nor not now of off on one or our out own per see set she so the to too two up us use was we
+    who why yes yet you kg km cm mm
+    """.split()  # noqa: SIM905
+)
+
+
+def _product_of(names: Sequence[str]) -> Sum:
+    found: Sum = {_ONE: 1.0}
+    for name in names:
+        found = _times(found, {frozenset({(name, 1)}): 1.0})
+    return found
+
+
+def _times(one: Sum, other: Sum) -> Sum:
+    if len(one) * len(other) > _MOST_TERMS:
+        raise _TooMuchError
+    found: Sum = {}
+    for a, x in one.items():
+        for b, y in other.items():
+            powers = dict(a)
+            for name, power in b:
+                powers[name] = powers.get(name, 0) + power
+            product = frozenset((name, power) for name, power in powers.items() if power)
+            found[product] = found.get(product, 0.0) + x * y
+    return found
+
+
+def _inverse(found: Sum) -> Sum:
+    if len(found) == 1:
+        [(product, count)] = found.items()
+        if count:
+            return {frozenset((name, -power) for name, power in product): 1.0 / count}
+    return {frozenset({(_shown(found), -1)}): 1.0}
+
+
+def _shown(found: Sum) -> str:
+    """A name for what can't be multiplied out."""
+    return "+".join(sorted(f"{count:g}{sorted(product)}" for product, count in found.items()))
+
+
+def _value(left: Sum, sign: str, right: Sum | None) -> tuple[str, frozenset[tuple[Product, float]]]:
+    """What a formula comes to, the same whatever letter it is solved for."""
+    if right is None:
+        return "", frozenset(left.items())
+    if sign in _TURNED:
+        left, right, sign = right, left, _TURNED[sign]
+    if sign in ("=", "≈", "≠"):
+        sign = "=" if sign == "≈" else sign
+        if len(left) == len(right) == 1:
+            ways = (_times(left, _inverse(right)), _times(right, _inverse(left)))
+        else:
+            ways = (_minus(left, right), _minus(right, left))
+        return sign, frozenset(min(ways, key=_shown).items())
+    return sign, frozenset(_minus(left, right).items())
+
+
+def _minus(one: Sum, other: Sum) -> Sum:
+    found = dict(one)
+    for product, count in other.items():
+        found[product] = found.get(product, 0.0) - count
+    return {product: count for product, count in found.items() if count}

@@ -1,0 +1,71 @@
+"""Formulas that a claim turns around, and those that it only writes otherwise."""
+
+import pytest
+
+from guardrail.figures import FigureSource, SourceText, State, check_figures
+from guardrail.figures.formulas import formulas, turned
+
+SAME = [
+    ("v = s/t", "s = v·t"),
+    ("v = s/t", "t = s / v"),
+    ("b² − 4ac", "b² - 4ac"),
+    ("A = π r²", "A = π·r²"),
+    ("a(b + c) = d", "d = ab + ac"),
+    ("PV = nRT", "P = nRT/V"),
+    ("a² + b² = c²", "a² = c² − b²"),
+    ("x ≤ y + 1", "y + 1 ≥ x"),
+    ("n = (a+b)/2", "n = (b + a)/2"),
+    ("y = mx + b", "y = b + mx"),
+]
+TURNED = [
+    ("v = s/t", "v = t/s"),
+    ("b² − 4ac", "b² + 4ac"),
+    ("E = mc²", "E = mc³"),
+    ("PV = nRT", "P = nRV/T"),
+    ("x_1 + x_2 = 7", "x_1 - x_2 = 7"),
+    ("x ≤ y + 1", "x ≥ y + 1"),
+    ("n = (a+b)/2", "n = (a-b)/2"),
+    ("c = √(a² + b²)", "c = √(a² − b²)"),
+    ("3/4", "4/3"),
+]
+NONE = [
+    "and/or, 24/7/365",
+    "mg/kg at 10-20 km/h",
+    "an e-mail - a short one",
+    "on 3/4/2024",
+    "p < 0.05",
+    "n = 30",
+]
+
+
+@pytest.mark.parametrize(("given", "claimed"), SAME)
+def test_the_same_formula_may_be_written_otherwise(given: str, claimed: str) -> None:
+    [one], [other] = formulas(given), formulas(claimed)
+    assert one.value == other.value
+    assert not list(turned(claimed, [(0, given)], [given]))
+
+
+@pytest.mark.parametrize(("given", "claimed"), TURNED)
+def test_a_turned_formula_is_at_odds(given: str, claimed: str) -> None:
+    assert [number for _, number, _ in turned(claimed, [(3, given)], [given])] == [3]
+    assert not list(turned(claimed, [(3, given)], [given, claimed])), "stands elsewhere"
+
+
+@pytest.mark.parametrize("text", NONE)
+def test_words_units_and_limits_are_no_formulas(text: str) -> None:
+    assert not list(formulas(text))
+
+
+def test_a_claim_without_figures_is_compared_by_its_formula() -> None:
+    text = "Speed is given by v = s/t."
+    source = FigureSource([SourceText("c0", 0, len(text), text)])
+    [check] = check_figures("Speed is given by v = t/s.", source, [0])
+    assert (check.state, check.figure.text) == (State.CONFLICT, "v = t/s")
+    assert check.source is not None
+    assert check.source.text == "v = s/t"
+    assert not check_figures("Speed is not given by v = t/s.", source, [0])
+
+
+def test_many_brackets_and_terms_end() -> None:
+    assert not list(formulas("x = " + "(" * 5_000 + "a"))
+    assert not list(formulas("x = " + "(a + b)" * 40))
