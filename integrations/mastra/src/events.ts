@@ -17,6 +17,19 @@ export interface Answer {
 
 export type Verdict = 'SUPPORTED' | 'PARTIALLY_SUPPORTED' | 'UNSUPPORTED' | 'CONTRADICTED' | 'UNVERIFIED';
 
+/** An exact result beside the verdict, such as "figure_conflict"; docs/events.md lists them. */
+export type Finding =
+  | 'figure_conflict'
+  | 'figure_absent'
+  | 'calculation_unchecked'
+  | 'figure_ambiguous'
+  | 'other_thing'
+  | 'link_absent'
+  | 'citation_absent'
+  | 'display_mismatch'
+  | 'contexts_disagree'
+  | 'checked_in_part';
+
 export interface ClaimVerdict {
   claim_id: string;
   text: string;
@@ -25,7 +38,11 @@ export interface ClaimVerdict {
   verdict: Verdict;
   confidence: number;
   support: number | null;
+  contradiction: number | null;
+  findings: Finding[];
   evidence: { context_id: string; quote: string; span: [number, number] }[];
+  /** Ids of contexts that contradict the claim while another one supports it. */
+  conflicting_contexts: string[];
   reasoning: string;
   judge: string;
 }
@@ -38,6 +55,8 @@ export interface ResponseVerdict {
   rule: string;
   summary: string;
   claims: ClaimVerdict[];
+  /** The `claim_id` of the claim that decided; null if none did. */
+  deciding_claim: string | null;
   hallucinated_claims: string[];
 }
 
