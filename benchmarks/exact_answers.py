@@ -1,8 +1,8 @@
 """Short answers about exact values, through the whole guard: ``python -m benchmarks.exact_answers [--set
-tables|things|reckoning] [--part development|measured] [--show]``.
+tables|things|reckoning|formulas] [--part development|measured] [--show]``.
 
 ``tests/exact_answers`` has right and wrong sentences about tables in ten forms, about similar things told
-in prose, and about what is reckoned or compared. With the default policy and the default judge, counted are
+in prose, about what is reckoned or compared, and about formulas. With the default policy and the default judge, counted are
 right answers withheld (blocked or redacted), flagged and untouched, and the same of the wrong ones, where
 untouched is the failure, with Wilson's 95 % intervals: in all, by form and by kind. Answers labelled
 conflict state one of two values that their documents give: those should be flagged.

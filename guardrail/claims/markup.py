@@ -75,6 +75,7 @@ _REACH: Final = 16
 _SUSPECT: Final = re.compile(
     rf"[{INVISIBLE}\u0300-\u052f\u0531-\u0587\u13a0-\u13f5\u20d0-\u20f0]|(?![0-9])\d"
 )
+_UNIT: Final = re.compile(r"[kMGTmnµμ]?Ω|[µμ][A-Za-z]{1,3}|[ΔΣΩπμσ][A-Za-z]")  # and what formulas have
 _OTHER_SCRIPTS: Final = re.compile("[\u0370-\u03ff\u0400-\u052f\u0531-\u0587\u13a0-\u13f5]")
 
 _looks: Final[dict[str, str]] = json.loads(
@@ -155,7 +156,7 @@ def _mixes_digits(number: str) -> bool:
 
 def _poses(word: str) -> bool:
     """Letters of two scripts, where all those of one look like letters of the other."""
-    if word.isascii():
+    if word.isascii() or _UNIT.fullmatch(word):
         return False
     scripts: dict[str, list[str]] = {}
     for letter in word:

@@ -23,7 +23,7 @@ from guardrail.figures.agreement import (
 )
 from guardrail.figures.arithmetic import By, Reckoning, reckoned
 from guardrail.figures.comparing import Contest, compares, contest
-from guardrail.figures.formulas import turned
+from guardrail.figures.formulas import compared
 from guardrail.figures.model import Bound, Figure, Kind
 from guardrail.figures.numbers import COMMAS, MAY_BE_EITHER, Separators, separators_of
 from guardrail.figures.opening import opening_hours
@@ -186,7 +186,7 @@ def check_figures(
     claim = Sentence(claim_text, _separators(claim_text, lead_in, source))
     near = list(dict.fromkeys(near))
     if not claim.figures and not compares(claim_text):
-        return tuple(_with_parted(claim, list(_turned(claim, source, near)), source))
+        return tuple(_with_parted(claim, _with_formulas(claim, (), source, near), source))
     checks: list[FigureCheck] = []
     said = _Said(find_figures(question), Sentence(lead_in), checks)
     for number, figure in enumerate(claim.figures):
@@ -209,19 +209,28 @@ def check_figures(
     checks[:_CLOSELY] = [
         _with_owner(claim, check, source, near, (asked, question)) for check in checks[:_CLOSELY]
     ]
-    checks += _turned(claim, source, near)
-    return tuple(_with_parted(claim, sorted(checks, key=lambda check: check.figure.start), source))
+    return tuple(_with_parted(claim, _with_formulas(claim, checks, source, near), source))
 
 
-def _turned(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Iterator[FigureCheck]:
-    """Conflicts of formulas."""
+def _with_formulas(
+    claim: Sentence, checks: Sequence[FigureCheck], source: FigureSource, near: Sequence[int]
+) -> Sequence[FigureCheck]:
+    """The checks, where a source has the formula that figures are part of, or another one for the same."""
+    found = list(checks)
     sentences = [(number, source.sentence(number)) for number in near]
     alike = [(n, s.text) for n, s in sentences if not (claim.denials - s.denials) % 2]
-    for mine, number, other in turned(claim.text, alike, (text.text for text in source.texts)):
+    for mine, number, other in compared(claim.text, alike, (text.text for text in source.texts)):
+        parts = [check for check in found if mine.start <= check.figure.start < mine.end]
+        if mine.value == other.value:
+            found = [replace(c, state=State.FOUND, sentence=number) if c in parts else c for c in found]
+            continue
         said = Figure(Kind.IDENTIFIER, claim.text[mine.start : mine.end], mine.start, mine.end)
         text = source.texts[number].text[other.start : other.end]
         theirs = Figure(Kind.IDENTIFIER, text, other.start, other.end)
-        yield FigureCheck(said, State.CONFLICT, 1.0, number, theirs)
+        open_ = (State.ABSENT, State.UNCHECKED)
+        found = [check for check in found if check not in parts or check.state not in open_]
+        found.append(FigureCheck(said, State.CONFLICT, 1.0, number, theirs))
+    return sorted(found, key=lambda check: check.figure.start)
 
 
 def _with_owner(

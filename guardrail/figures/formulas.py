@@ -15,9 +15,10 @@ Product = frozenset[tuple[str, int]]
 """Letters, and what stands in brackets below a line, with their powers."""
 Sum = dict[Product, float]
 
-_MAY: Final = re.compile(r"[^\W_)²³]?[=≤≥<>≈≠/×·*+−²³-]\s?[-−√(]?[^\W_]")
+_MAY: Final = re.compile(r"[^\W_)²³]?[=≤≥<>≈≠/×·*+−²³-]\s?[-−√(]{0,2}(?:[^\W_]|[∇∫∂∑∏])")
 _TOKEN: Final = re.compile(
-    r"(?P<number>\d+(?:[.,]\d+)?)|(?P<letters>[^\W\d_⁰¹²³⁴-⁹₀-₉]+(?:_\w{1,8}|[₀-₉]{1,3})?)"
+    r"(?P<number>\d+(?:[.,]\d+)?)"
+    r"|(?P<letters>(?:[^\W\d_⁰¹²³⁴-⁹₀-₉]+|[∇∫∂∑∏∞])(?:_\w{1,8}|[₀-₉]{1,3})?(?:[′'](?!\w{2}))?)"
     r"|(?P<power>\^?[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})|(?P<sign>[=<>≤≥≈≠+−*×·/()√-])|(?P<other>\S)"
 )
 _PLAIN: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇₈₉", "0123456789-0123456789", "^⁺_")
@@ -33,22 +34,24 @@ _ONE: Final[Product] = frozenset()
 
 
 class Formula(NamedTuple):
-    """A formula and where it stands: what it comes to, whatever the order; its ``sides``, save of one that is
-    the same however it is solved, two products; its letters, or the numbers of a mere ratio."""
+    """A formula and where it stands: what it comes to, whatever the order; its ``sides``, none of what isn't
+    said to be equal to anything; its letters, or the numbers of a mere ratio. ``products``: it says that one
+    product is another, so that it is the same for whatever letter it is solved."""
 
     start: int
     end: int
-    value: tuple[str, frozenset[tuple[Product, float]]]
-    sides: tuple[frozenset[tuple[Product, float]], ...]
+    value: tuple[str, frozenset[tuple[Product, str]]]
+    sides: tuple[frozenset[tuple[Product, str]], ...]
     letters: frozenset[str]
+    products: bool
 
     def is_at_odds_with(self, other: Formula) -> bool:
         """Whether both can't hold: they have the same letters, and one side of them is the same."""
-        if self.letters != other.letters or self.value == other.value:
+        if self.letters != other.letters or self.value == other.value or len(self.sides) != len(other.sides):
             return False
-        return len(self.sides) == len(other.sides) and (
-            not self.sides or any(a == b for a, b in zip(self.sides, other.sides, strict=True))
-        )
+        if not self.sides or (self.products and other.products):
+            return True
+        return any(a == b for a, b in zip(self.sides, other.sides, strict=True))
 
 
 class _Token(NamedTuple):
@@ -80,19 +83,22 @@ def formulas(text: str) -> Iterator[Formula]:
         at = max(at + 1, reader.at if formula is not None else 0)
 
 
-def turned(
+def compared(
     claim: str, near: Iterable[tuple[int, str]], others: Iterable[str]
 ) -> Iterator[tuple[Formula, int, Formula]]:
-    """Each formula of a claim that is at odds with one of the sentences ``near``, and stands neither there
-    nor in ``others``; with that one and its sentence's number."""
+    """Each formula of a claim that one of the sentences ``near`` has, with that one and its sentence's
+    number; or else with one that it is at odds with there, unless it stands in ``others``."""
     theirs: list[tuple[int, Formula]] | None = None
     for mine in formulas(claim):
         if theirs is None:
             theirs = [(number, other) for number, text in near for other in formulas(text)]
+        same = next(((n, other) for n, other in theirs if other.value == mine.value), None)
         rival = next(((n, other) for n, other in theirs if mine.is_at_odds_with(other)), None)
-        if rival is None or any(other.value == mine.value for _, other in theirs):
-            continue
-        if not any(other.value == mine.value for text in others for other in formulas(text)):
+        if same is not None:
+            yield mine, *same
+        elif rival is not None and not any(
+            other.value == mine.value for text in others for other in formulas(text)
+        ):
             yield mine, *rival
 
 
@@ -112,6 +118,7 @@ class _Reader:
         self._last = min(len(tokens), at + _MOST_TOKENS)
         self._letters: set[str] = set()
         self._signs: list[str] = []
+        self._spaced = False
 
     def formula(self) -> Formula | None:
         left = self._sum(0)
@@ -135,19 +142,20 @@ class _Reader:
         sums = not {"+", "-", "−"}.isdisjoint(self._signs)
         if right is None and not (sums and "²" in self._signs):
             return None
-        products = len(left) == 1 and right is not None and len(right) == 1
+        products = right is not None and _is_product(left) and _is_product(right)
         if products and right is not None and _ONE in right:
             return None  # a plain number, with its limit
-        value = _value(left, sign, right)
-        sides = () if right is None or products else (frozenset(left.items()), frozenset(right.items()))
-        return Formula(start, end, value, sides, frozenset(self._letters))
+        sides = () if right is None else (_fixed(left), _fixed(right))
+        sort = _TURNED.get(sign, "=" if sign == "≈" else sign)
+        value = sort, _fixed(_value(left, sign, right))
+        return Formula(start, end, value, sides, frozenset(self._letters), products)
 
     def _ratio(self, start: int, end: int) -> Formula | None:
         over, *rest = self._tokens[self._first : self.at]
         if len(rest) != 2 or rest[0].text != "/" or over.end != rest[0].start or rest[1].start != rest[0].end:
             return None
-        value = ("/", frozenset({(frozenset({(over.text, 1), (rest[1].text, -1)}), 1.0)}))
-        return Formula(start, end, value, (), frozenset({over.text, rest[1].text}))
+        ratio = _fixed({frozenset({(over.text, 1), (rest[1].text, -1)}): 1.0})
+        return Formula(start, end, ("/", ratio), (), frozenset({over.text, rest[1].text}), products=False)
 
     def _sum(self, depth: int) -> Sum | None:
         total: Sum = {}
@@ -197,6 +205,7 @@ class _Reader:
             found = {_ONE: float(token.text.replace(",", "."))}
         elif token.kind == "letters" and _is_letters(token.text):
             name = token.text.translate(_PLAIN)
+            self._spaced = self._spaced or name == "∫"
             single = len(token.text) <= _LETTERS and name.isalpha() and name not in _FUNCTIONS
             names = list(name) if single else [name]
             self._letters.update(names)
@@ -209,6 +218,9 @@ class _Reader:
 
     def _raised(self, found: Sum) -> Sum:
         token = self._tokens[self.at] if self.at < self._last else None
+        if token is not None and token.text in ("'", "′") and token.start == self._tokens[self.at - 1].end:
+            self.at += 1
+            return {frozenset({(f"({_shown(found)})'", 1)}): 1.0}
         if token is None or token.kind != "power" or token.start != self._tokens[self.at - 1].end:
             return found
         self.at += 1
@@ -240,6 +252,8 @@ class _Reader:
             return False
         if token.start == before.end:
             return token.kind != "letters" or _is_letters(token.text)
+        if self._spaced:  # "∫ u dv"
+            return token.kind == "letters" and _is_letters(token.text)
         return not before.text.isascii() and len(token.text) == 1 and token.kind == "letters"
 
 
@@ -292,20 +306,29 @@ def _shown(found: Sum) -> str:
     return "+".join(sorted(f"{count:g}{sorted(product)}" for product, count in found.items()))
 
 
-def _value(left: Sum, sign: str, right: Sum | None) -> tuple[str, frozenset[tuple[Product, float]]]:
+def _is_product(found: Sum) -> bool:
+    """Whether something is one product, of letters and numbers alone."""
+    return len(found) == 1 and not any("+" in name or "(" in name for product in found for name, _ in product)
+
+
+def _fixed(found: Sum) -> frozenset[tuple[Product, str]]:
+    """A sum that can be compared, the same for 1/3 and what 3 is divided by."""
+    return frozenset((product, f"{count:.9g}") for product, count in found.items())
+
+
+def _value(left: Sum, sign: str, right: Sum | None) -> Sum:
     """What a formula comes to, the same whatever letter it is solved for."""
     if right is None:
-        return "", frozenset(left.items())
+        return left
     if sign in _TURNED:
-        left, right, sign = right, left, _TURNED[sign]
-    if sign in ("=", "≈", "≠"):
-        sign = "=" if sign == "≈" else sign
-        if len(left) == len(right) == 1:
-            ways = (_times(left, _inverse(right)), _times(right, _inverse(left)))
-        else:
-            ways = (_minus(left, right), _minus(right, left))
-        return sign, frozenset(min(ways, key=_shown).items())
-    return sign, frozenset(_minus(left, right).items())
+        left, right = right, left
+    if sign not in ("=", "≈", "≠"):
+        return _minus(left, right)
+    if len(left) == len(right) == 1:
+        ways = (_times(left, _inverse(right)), _times(right, _inverse(left)))
+    else:
+        ways = (_minus(left, right), _minus(right, left))
+    return min(ways, key=_shown)
 
 
 def _minus(one: Sum, other: Sum) -> Sum:

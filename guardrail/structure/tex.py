@@ -35,8 +35,8 @@ def _marks() -> re.Pattern[str]:
     return re.compile(
         rf"""
         \\[dt]?frac\{{(?P<over>{_NESTED})\}}\{{(?P<under>{_NESTED})\}}
-      | (?<=[\w)\]}}])(?<![A-Za-z]{{4}})\^(?:\{{(?P<braced>{_POWER})\}}|(?P<power>{_POWER})(?![\w.,]\d)
-          |\{{?\\(?P<degree>circ|prime)(?![A-Za-z])\}}?)
+      | (?<=[\w)\]}}])(?<![A-Za-z]{{4}})\^(?:\{{(?P<braced>{_POWER})\}}|(?P<power>{_POWER})(?![\w.,]\d))
+      | \^\{{?\\(?P<degree>circ|prime)(?![A-Za-z])\}}?
       | \\sqrt\{{(?P<root>{_NESTED})\}}
       | \\(?:text|textbf|textit|mathrm|mathbf|mathit|operatorname)\{{(?P<words>[^{{}}\n]{{0,200}})\}}
       | \\(?P<sign>{names})(?![A-Za-z])
@@ -48,8 +48,8 @@ def _marks() -> re.Pattern[str]:
 
 
 _FACTOR: Final = re.compile(r" [A-Za-z](?![A-Za-z])")
-_BRACE: Final = re.compile(r"(?<!\\)[{}]")
-_SINGLE: Final = re.compile(r"\s*(?:[-+−]?\d+(?:[.,]\d+)?|[^\W\d_]|\\[A-Za-z]+)\s*")
+_UNKNOWN: Final = re.compile(r"(?<!\\)[{}]|\\[A-Za-z]{1,20}")  # "\\vec{E}" is E
+_SINGLE: Final = re.compile(r"\s*(?:[-+−]?\d+(?:[.,]\d+)?|(?:[^\W\d_]|\\[A-Za-z]+)(?:_\w|_\{\w{1,8}\})?)\s*")
 _RAISED: Final = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
 
 Change = tuple[int, int, str]
@@ -72,7 +72,7 @@ def formula_changes(text: str) -> list[Change]:
             continue
         start, end = formula.span(kind)
         found += ((formula.start(), start, ""), (end, formula.end(), ""))
-        found += ((*brace.span(), "") for brace in _BRACE.finditer(text, start, end))
+        found += ((*mark.span(), "") for mark in _UNKNOWN.finditer(text, start, end))
     found.sort(key=lambda change: (change[0], -change[1]))
     apart: list[Change] = []
     for change in found:

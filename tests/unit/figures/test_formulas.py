@@ -3,7 +3,7 @@
 import pytest
 
 from guardrail.figures import FigureSource, SourceText, State, check_figures
-from guardrail.figures.formulas import formulas, turned
+from guardrail.figures.formulas import compared, formulas
 
 SAME = [
     ("v = s/t", "s = v·t"),
@@ -16,6 +16,7 @@ SAME = [
     ("x ≤ y + 1", "y + 1 ≥ x"),
     ("n = (a+b)/2", "n = (b + a)/2"),
     ("y = mx + b", "y = b + mx"),
+    ("V = 1/3πr²h", "h = 3V/(πr²)"),
 ]
 TURNED = [
     ("v = s/t", "v = t/s"),
@@ -27,6 +28,10 @@ TURNED = [
     ("n = (a+b)/2", "n = (a-b)/2"),
     ("c = √(a² + b²)", "c = √(a² − b²)"),
     ("3/4", "4/3"),
+    ("E = −∇V", "E = ∇V"),
+    ("∫ u dv = uv − ∫ v du", "∫u dv = uv + ∫v du"),
+    ("(u/v)' = (u'v − uv')/v²", "(u/v)' = (uv' − u'v)/v²"),
+    ("S = (R_p − R_f)/σ_p", "S = σ_p/(R_p − R_f)"),
 ]
 NONE = [
     "and/or, 24/7/365",
@@ -42,13 +47,14 @@ NONE = [
 def test_the_same_formula_may_be_written_otherwise(given: str, claimed: str) -> None:
     [one], [other] = formulas(given), formulas(claimed)
     assert one.value == other.value
-    assert not list(turned(claimed, [(0, given)], [given]))
+    assert [mine.value == theirs.value for mine, _, theirs in compared(claimed, [(0, given)], [])] == [True]
 
 
 @pytest.mark.parametrize(("given", "claimed"), TURNED)
 def test_a_turned_formula_is_at_odds(given: str, claimed: str) -> None:
-    assert [number for _, number, _ in turned(claimed, [(3, given)], [given])] == [3]
-    assert not list(turned(claimed, [(3, given)], [given, claimed])), "stands elsewhere"
+    [(mine, number, theirs)] = compared(claimed, [(3, given)], [given])
+    assert (number, mine.is_at_odds_with(theirs)) == (3, True)
+    assert not list(compared(claimed, [(3, given)], [given, claimed])), "stands elsewhere"
 
 
 @pytest.mark.parametrize("text", NONE)
