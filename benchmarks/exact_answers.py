@@ -2,10 +2,10 @@
 tables|things|reckoning|formulas] [--part development|measured] [--show]``.
 
 ``tests/exact_answers`` has right and wrong sentences about tables in ten forms, about similar things told
-in prose, about what is reckoned or compared, and about formulas. With the default policy and the default judge, counted are
-right answers withheld (blocked or redacted), flagged and untouched, and the same of the wrong ones, where
-untouched is the failure, with Wilson's 95 % intervals: in all, by form and by kind. Answers labelled
-conflict state one of two values that their documents give: those should be flagged.
+in prose, about what is reckoned or compared, and about formulas. With the default policy and the default
+judge, counted are right answers withheld (blocked or redacted), flagged and untouched, and the same of the
+wrong ones, where untouched is the failure, with Wilson's 95 % intervals: in all, by form and by kind. Answers
+labelled conflict state one of two values that their documents give: those should be flagged.
 
 ``--show`` prints the answers that went wrong and why. It is for the development part: the other one only
 measures anything as long as nobody who mends the judge has seen it, so it takes ``--force``.
