@@ -5,8 +5,8 @@
 BIN := .venv/bin
 # Each process starts a Kafka of its own; a file's tests stay together. In their order, or those of the files with
 # the fewest tests would come last, among them the longest: one process would wait for the other. Tests of Kafka and of
-# whole processes wait for half of their time, so three keep two cores busy.
-PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+# whole processes wait for most of their time, so five keep two cores busy.
+PYTEST := $(BIN)/pytest -n 5 --dist loadfile --no-loadscope-reorder
 PHASE = scripts/phase.sh $@
 SOURCES := $(wildcard guardrail consumers tests benchmarks training examples scripts)
 
@@ -27,12 +27,12 @@ install: ## Create .venv with everything the tests need
 test: build/test.log ## Lint, type-check and test, on a real Kafka and a real Redis too
 build/test.log:
 	@mkdir -p build && date '+started at %s, %c' >$@
-	@$(PHASE) "1 of 5: Python packages, in .venv" scripts/bootstrap.sh test
-	@$(PHASE) "2 of 5: what the tests need besides" scripts/test-requirements.sh
-	@$(PHASE) "3 of 5: style, in seconds" $(BIN)/ruff check $(SOURCES)
-	@$(PHASE) "3 of 5: layout, in seconds" $(BIN)/ruff format --check $(SOURCES)
-	@$(PHASE) "4 of 5: types, a minute or two the first time" $(BIN)/mypy --strict $(SOURCES)
-	@$(PHASE) "5 of 5: the tests; collecting them takes a minute or two, running them some 20" $(PYTEST) --color=no $(PYTEST_ARGS)
+	@$(PHASE) "1 of 4: Python packages, in .venv" scripts/bootstrap.sh test
+	@$(PHASE) "2 of 4: what the tests need besides" scripts/test-requirements.sh
+	@$(PHASE) "3 of 4: style, in seconds" $(BIN)/ruff check $(SOURCES)
+	@$(PHASE) "3 of 4: layout, in seconds" $(BIN)/ruff format --check $(SOURCES)
+	@$(PHASE) "4 of 4: the tests, and the types beside; collecting takes a minute or two, running some 15" \
+		scripts/beside.sh $(BIN)/mypy --strict $(SOURCES) -- $(PYTEST) --color=no $(PYTEST_ARGS)
 	@$(PHASE) ""
 
 lint: install ## Check style
