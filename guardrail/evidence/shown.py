@@ -72,6 +72,10 @@ _HIDING: Final = {
         r"|(?:left|right|top|text-indent|margin-left)\s{0,4}:\s{0,4}-\d{3,}"
         r"|clip(?:-path)?\s{0,4}:\s{0,4}(?:rect\(\s{0,4}[01]|inset\(\s{0,4}(?:50|100)%)"
         r"|color\s{0,4}:\s{0,4}transparent)"
+        r"|(?<![\w-])color\s{0,4}:\s{0,4}(?P<ink>[#\w(),. %]{3,30})(?=;).{0,500}?"
+        r"(?<![\w-])background(?:-color)?\s{0,4}:\s{0,4}(?P=ink)(?![\w.%])"
+        r"|(?<![\w-])background(?:-color)?\s{0,4}:\s{0,4}(?P<ground>[#\w(),. %]{3,30})(?=;).{0,500}?"
+        r"(?<![\w-])color\s{0,4}:\s{0,4}(?P=ground)(?![\w.%])"
         r"|\A(?!.{0,500}background).{0,500}?(?<![\w-])color\s{0,4}:\s{0,4}(?:white|#fff(?:fff)?)\b",
         re.IGNORECASE | re.DOTALL,
     ),

@@ -37,6 +37,7 @@ from guardrail.figures.tables import (
     CONDITIONS,
     DOWNWARD,
     GIVEN,
+    LABELS,
     LASTING,
     PARTING,
     PERHAPS_RESULTING,
@@ -129,7 +130,8 @@ class FigureCheck:
     there verbatim; both None for ABSENT. Of a CONFLICT without a sentence ``source`` is what the claim's own
     equation comes to, and its ``text`` what is reckoned. ``frame`` is how much of what the claim says around
     the figure that sentence says too, 0..1; for ABSENT, the best sentence. ``owned``: it is another thing's
-    there, as far as words tell; a CONFLICT where that is sure.
+    there, as far as words tell; a CONFLICT where that is sure. ``disputed`` is what another context has
+    instead, and the number of its sentence.
     """
 
     figure: Figure
@@ -139,6 +141,7 @@ class FigureCheck:
     source: Figure | None = None
     operands: tuple[Figure, ...] = ()
     owned: Owned | None = None
+    disputed: tuple[int, Figure] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +224,13 @@ def _with_formulas(
     alike = [(n, s.text) for n, s in sentences if not (claim.denials - s.denials) % 2]
     for mine, number, other in compared(claim.text, alike, (text.text for text in source.texts)):
         parts = [check for check in found if mine.start <= check.figure.start < mine.end]
+        text, own = source.texts[number].text[other.start : other.end], claim.text[mine.start : mine.end]
+        said = Figure(Kind.IDENTIFIER, own, mine.start, mine.end, key="=")
+        theirs = Figure(Kind.IDENTIFIER, text, other.start, other.end, key="=")
         if mine.value == other.value:
             found = [replace(c, state=State.FOUND, sentence=number) if c in parts else c for c in found]
+            found.append(FigureCheck(replace(said, name=True), State.FOUND, 1.0, number, theirs))
             continue
-        said = Figure(Kind.IDENTIFIER, claim.text[mine.start : mine.end], mine.start, mine.end)
-        text = source.texts[number].text[other.start : other.end]
-        theirs = Figure(Kind.IDENTIFIER, text, other.start, other.end)
         open_ = (State.ABSENT, State.UNCHECKED)
         found = [check for check in found if check not in parts or check.state not in open_]
         found.append(FigureCheck(said, State.CONFLICT, 1.0, number, theirs))
@@ -259,7 +263,8 @@ def _with_parted(
     """The checks, and one of a name that stands elsewhere than the claim's other one, if that is all there
     is to say."""
     yield from checks
-    if not any(check.owned or check.state is State.CONFLICT for check in checks):
+    apart = compares(claim.text)  # of two things it says no value
+    if not apart and not any(check.owned or check.state is State.CONFLICT for check in checks):
         owned = source.things.parted(claim)
         if owned is not None:
             start = claim.text.index(owned.thing)
@@ -304,7 +309,11 @@ def _with_hours(
     found = list(checks)
     for said in opening_hours(claim, source, near):
         start, end = said.figure.start, said.figure.end
-        within = [i for i, check in enumerate(found) if start <= check.figure.start < end]
+        within = [
+            i
+            for i, check in enumerate(found)
+            if start <= check.figure.start < end and check.figure.kind is not Kind.QUANTITY
+        ]
         if within and not said.agreed:
             found[within[0]] = FigureCheck(said.figure, State.CONFLICT, 1.0, said.number, said.sources[0])
         elif within and not (said.alike and all(found[at].state is State.FOUND for at in within)):
@@ -314,6 +323,9 @@ def _with_hours(
             found[within[0]] = FigureCheck(
                 said.figure, State.DERIVED, 0.0, operands=said.sources[:_MOST_TOLD]
             )
+        if within and said.agreed and said.otherwise is not None:
+            own = replace(found[within[0]], sentence=said.number, source=said.sources[0])
+            found[within[0]] = replace(own, disputed=said.otherwise)
     return found
 
 
@@ -407,7 +419,8 @@ def _check(
         return reckoned_of or may_be or conflict
     if turned is not None and said < turned.frame:
         return turned
-    if found is None or (rivalled >= _FRAME and said <= rivalled - max(_APART, _APART_WORDS / words)):
+    apart = rivalled >= _FRAME and said <= rivalled - max(_APART, _APART_WORDS / words)
+    if found is None or (apart and not figure.name):
         doubted = rivalled >= _FRAME and not claim.is_difference(figure)
         found = (
             (None if doubted else _given(claim, figure, said_before))
@@ -419,7 +432,16 @@ def _check(
         if found is None and _says_little(claim, figure, source, near):
             figure = replace(figure, name=True)
         found = found or _may_be_reckoned(claim, figure, source, near, said_before, doubted)
-    return found or FigureCheck(figure, State.ABSENT, best)
+    return found or FigureCheck(_told_apart(figure, source, near), State.ABSENT, best)
+
+
+def _told_apart(figure: Figure, source: FigureSource, near: list[int]) -> Figure:
+    """A figure that no source has. What names a thing ("No. 9", "Gate 4") says as much as any other where the
+    sources name others of its kind so."""
+    others = (other for number in near for other in source.sentence(number).figures[:MANY])
+    numbered = figure.name and figure.noun in LABELS
+    told = numbered and any(f.name and f.noun == figure.noun for f in others)
+    return replace(figure, name=False) if told else figure
 
 
 def _says_little(claim: Sentence, figure: Figure, source: FigureSource, near: list[int]) -> bool:
@@ -728,8 +750,11 @@ def _may_be_reckoned(
     where the sources have another figure there (``doubted``), if it isn't the price of so many."""
     asked, before, checks = said_before
     reckons = _reckons(claim, figure, rival)
-    counted = figure.kind is Kind.MONEY and any(f.kind is Kind.NUMBER for f in (*_own(claim, figure), *asked))
-    if figure.name or (doubted and not (reckons or counted)):
+    if figure.name:
+        return None
+    counts = (f for f in (*_own(claim, figure), *asked) if dimension(f) in ("number", "time"))
+    counted = figure.kind is Kind.MONEY and any(f.kind is not Kind.TIME for f in counts)
+    if doubted and not (reckons or counted):
         return None
     known = {check.figure for check in checks if check.state in (State.DERIVED, State.UNCHECKED)}
     # Figures that no source has don't vouch for each other.
@@ -741,7 +766,7 @@ def _may_be_reckoned(
     around = source.around(near)
     theirs = [f for n in around for f in (*source.sentence(n).figures[:MANY], *source.sentence(n).changes)]
     theirs.sort(key=lambda f: (dimension(f) != dimension(figure)) + (f.kind is not Kind.NUMBER))
-    results = (result for result, _ in _equations(claim, before))
+    results = (result for result, parts in _equations(claim, before) if figure not in parts)
     near_by = [f for f in (*own, *results, *before.figures, *asked, *theirs) if f.kind is not Kind.ORDINAL]
     named = {*own, *asked}
     likely = max(
@@ -791,7 +816,7 @@ def _spelled_out(
     """Whether a figure stands in an equation or is what one comes to, whose operands hold."""
 
     def known(operand: Figure) -> bool:
-        if operand.name or holds(operand):
+        if operand.name or holds(operand) or any(_counts_of(claim, operand, f) for f in claim.figures):
             return True
         return operand in factors and (operand.values[0] in _CALENDAR or bool(_share_of(claim, operand)))
 
@@ -889,6 +914,18 @@ def _counts_the_same(figure: Figure, factor: Figure) -> bool:
     """Whether a figure is what a written reckoning multiplies with: "three" of "three tickets: 3 × €5"."""
     counts = dimension(figure) in ("number", "time") and not figure.name
     return counts and agrees(replace(factor, noun=None), figure)
+
+
+def _counts_of(claim: Sentence, figure: Figure, other: Figure) -> bool:
+    """Whether a claim says how many it reckons with: "four wheels: 4 × €18"."""
+    factor, counted = (figure, other) if other.noun else (other, figure)
+    supposed = factor in claim.written.factors and counted not in claim.written.factors
+    return (
+        supposed
+        and counted.noun is not None
+        and _counts_the_same(counted, factor)
+        and _is_given(claim, counted)
+    )
 
 
 def _tells_age(figure: Figure) -> bool:

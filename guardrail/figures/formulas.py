@@ -18,10 +18,11 @@ Sum = dict[Product, float]
 _MAY: Final = re.compile(r"[^\W_)²³]?[=≤≥<>≈≠/×·*+−²³-]\s?[-−√(]{0,2}(?:[^\W_]|[∇∫∂∑∏])")
 _TOKEN: Final = re.compile(
     r"(?P<number>\d+(?:[.,]\d+)?)"
-    r"|(?P<letters>(?:[^\W\d_⁰¹²³⁴-⁹₀-₉]+|[∇∫∂∑∏∞])(?:_\w{1,8}|[₀-₉]{1,3})?(?:[′'](?!\w{2}))?)"
+    r"|(?P<letters>(?:[^\W\d_⁰¹²³⁴-⁹₀-₉]+|[∇∫∂∑∏∞])(?:_\w{1,8}|[₀-₉]{1,3}|\d{1,2}(?!\w))?(?:[′'](?!\w{2}))?)"
     r"|(?P<power>\^?[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,2})|(?P<sign>[=<>≤≥≈≠+−*×·/()√-])|(?P<other>\S)"
 )
 _PLAIN: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅₆₇₈₉", "0123456789-0123456789", "^⁺_")
+_SUBSCRIPT: Final = re.compile(r"([^\W\d_])(\d)")
 _RELATIONS: Final = frozenset("=<>≤≥≈≠")
 _TURNED: Final = {">": "<", "≥": "≤"}
 _FUNCTIONS: Final = frozenset("sin cos tan log ln exp max min lim".split())  # noqa: SIM905
@@ -118,7 +119,7 @@ class _Reader:
         self._last = min(len(tokens), at + _MOST_TOKENS)
         self._letters: set[str] = set()
         self._signs: list[str] = []
-        self._spaced = False
+        self._spaced = self._related = False
 
     def formula(self) -> Formula | None:
         left = self._sum(0)
@@ -128,6 +129,7 @@ class _Reader:
         right = None
         if sign in _RELATIONS and sign:
             back, self.at = self.at, self.at + 1
+            self._related = True
             right = self._sum(0)
             if right is None:
                 self.at, sign = back, ""
@@ -204,7 +206,7 @@ class _Reader:
         elif token.kind == "number":
             found = {_ONE: float(token.text.replace(",", "."))}
         elif token.kind == "letters" and _is_letters(token.text):
-            name = token.text.translate(_PLAIN)
+            name = _SUBSCRIPT.sub(r"\1_\2", token.text.translate(_PLAIN))
             self._spaced = self._spaced or name == "∫"
             single = len(token.text) <= _LETTERS and name.isalpha() and name not in _FUNCTIONS
             names = list(name) if single else [name]
@@ -254,12 +256,15 @@ class _Reader:
             return token.kind != "letters" or _is_letters(token.text)
         if self._spaced:  # "∫ u dv"
             return token.kind == "letters" and _is_letters(token.text)
-        return not before.text.isascii() and len(token.text) == 1 and token.kind == "letters"
+        within = not before.text.isascii() or (
+            self._related and before.kind in ("letters", "power", "number")
+        )
+        return within and len(token.text) == 1 and token.kind == "letters" and token.text not in _WORDS
 
 
 def _is_letters(text: str) -> bool:
     """Whether a run of letters is one or several of a formula, or the name of a function, and no word."""
-    name = text.partition("_")[0].rstrip("₀₁₂₃₄₅₆₇₈₉")
+    name = text.partition("_")[0].rstrip("₀₁₂₃₄₅₆₇₈₉0123456789′'")
     return name in _FUNCTIONS or len(name) == 1 or (len(name) <= _LETTERS and name not in _WORDS)
 
 

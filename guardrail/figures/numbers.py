@@ -446,8 +446,8 @@ def read_bound(tokens: list[Token], i: int, after: int) -> tuple[Bound, int, int
 
 def read_noun(tokens: list[Token], i: int, after: int) -> str | None:
     """What a bare number counts ("300 people"), or what it is the number of ("section 5")."""
-    if i and tokens[i - 1].low in LABELS:
-        return tokens[i - 1].low
+    if (label := label_before(tokens, i)) is not None:
+        return label
     k = after + (tokens[after].text == "-")
     # "five American teams" are teams
     named = tokens[k].text[:1].isupper() and tokens[k].kind is Tok.WORD
@@ -455,6 +455,12 @@ def read_noun(tokens: list[Token], i: int, after: int) -> str | None:
     token = tokens[k]
     counts = token.kind is Tok.WORD and len(token.low) > 1 and token.low not in tables.NO_NOUN
     return singular(token.low) if counts and token.start - tokens[k - 1].end <= 1 else None
+
+
+def label_before(tokens: list[Token], i: int) -> str | None:
+    """What numbers the thing whose number stands at ``i``: "section" of "section 5", "no" of "No. 7"."""
+    j = i - 1 - (i > 1 and tokens[i - 1].text == "." and touches(tokens, i - 1))
+    return tokens[j].low if j >= 0 and tokens[j].low in LABELS else None
 
 
 def singular(word: str) -> str:

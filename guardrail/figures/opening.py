@@ -28,6 +28,10 @@ _UNTIL: Final = re.compile(r"\b(?:until|till|til|to|by|before)\s(?:\w{1,8}\s)?\Z
 _FROM: Final = re.compile(r"\b(?:from|since|as of)\s(?:\w{1,8}\s)?\Z", re.IGNORECASE)
 _AFTER: Final = re.compile(r"\bafter\s(?:\w{1,8}\s)?\Z", re.IGNORECASE)
 _AT: Final = re.compile(r"\bat\s(?:\w{1,8}\s)?\Z|\A\s{0,3}\Z", re.IGNORECASE)
+_IS_OPEN_AT: Final = re.compile(
+    r"(?:\b(?:is|are|be|was|were|stays?|remains?)|['’](?:s|re))\s(?:\w{1,10}\s)?open\b[^.;:]{0,16}\bat\s\Z",
+    re.IGNORECASE,
+)
 _EXCEPT: Final = re.compile(
     r"\b(?:except|but not|excluding|apart from|save)\s(?:\w{1,8}\s)?\Z", re.IGNORECASE
 )
@@ -58,6 +62,7 @@ class DayEntry:
     closed: bool = False
     open: bool = False
     hours: list[Span] = field(default_factory=list)
+    moments: list[tuple[float, ...]] = field(default_factory=list)  # readings of times within its hours
     times: list[Figure] = field(default_factory=list)
     named: list[Figure] = field(default_factory=list)
     odd: bool = False
@@ -65,7 +70,7 @@ class DayEntry:
     @property
     def told(self) -> bool:
         """Whether it says anything of its days."""
-        return self.closed or self.open or bool(self.hours)
+        return self.closed or self.open or bool(self.hours or self.moments)
 
 
 class _Event(NamedTuple):
@@ -80,13 +85,14 @@ class _Event(NamedTuple):
 class Compared(NamedTuple):
     """What a claim says of its days, the sentence that decides, and what the sources say of them, each as a
     figure that has the whole stretch; ``agreed``: all of the days are so, and ``alike``: the sources name
-    the same days and hours."""
+    the same days and hours. ``otherwise``: what another context says of a day, with its sentence."""
 
     figure: Figure
     number: int
     sources: tuple[Figure, ...]
     agreed: bool
     alike: bool = False
+    otherwise: tuple[int, Figure] | None = None
 
 
 def entries(sentence: Sentence) -> list[DayEntry]:
@@ -170,7 +176,11 @@ def _take(entry: DayEntry, text: str, event: _Event) -> None:
         entry.named += [figure] if figure is not None else []
     elif figure is not None:
         before = text[max(0, figure.start - _REACH) : figure.start]
-        span = _span(figure, before, entry)
+        within = entry.open and figure.upper is None and _IS_OPEN_AT.search(before) is not None
+        span = None if within else _span(figure, before, entry)
+        if within:
+            entry.moments.append(_readings(figure, figure.values))
+            entry.times.append(figure)
         if span is not None:
             entry.hours.append(span)
             entry.times.append(figure)
@@ -207,7 +217,14 @@ def _agree(claim: DayEntry, source: DayEntry) -> bool | None:
     if claim.closed or source.closed:
         return claim.closed is source.closed
     found = [_told(mine, source.hours) for mine in claim.hours]
+    found += [_is_within(moment, source.hours) for moment in claim.moments]
     return False if False in found else None if None in found else True
+
+
+def _is_within(moment: Iterable[float], hours: Sequence[Span]) -> bool | None:
+    """Whether a time is one of ``hours``; None where these aren't told from beginning to end."""
+    whole = [(begin[0], end[0] if end[0] > begin[0] else end[-1]) for begin, end in hours if begin and end]
+    return any(begin <= at < end for at in moment for begin, end in whole) if whole else None
 
 
 def _told(mine: Span, hours: Sequence[Span]) -> bool | None:
@@ -238,7 +255,7 @@ def opening_hours(claim: Sentence, source: FigureSource, near: Sequence[int]) ->
         return
     known = list(_known(claim, said, source, near))
     for entry in said:
-        backing = [_backing(entry, day, known) for day in sorted(entry.days)]
+        backing = [_backing(entry, day, known, source) for day in sorted(entry.days)]
         wrong = next((found for found in backing if found is not None and not found.agreed), None)
         right = [found for found in backing if found is not None and found.agreed]
         if wrong is not None:
@@ -249,7 +266,9 @@ def opening_hours(claim: Sentence, source: FigureSource, near: Sequence[int]) ->
             whole = bool(entry.hours) and all(begin and end for begin, end in entry.hours)
             alike = whole and all(found.entry.days == entry.days for found in right)
             told = tuple(dict.fromkeys(stretches))
-            yield Compared(_stretch(claim, entry), right[0].number, told, agreed=True, alike=alike)
+            odd = next((found.otherwise for found in right if found.otherwise is not None), None)
+            other = (odd[0], _stretch(source.sentence(odd[0]), odd[1])) if odd is not None else None
+            yield Compared(_stretch(claim, entry), right[0].number, told, True, alike, other)
 
 
 def _falls_short(entry: DayEntry, found: Sequence[_Backing]) -> bool:
@@ -262,11 +281,14 @@ class _Backing(NamedTuple):
     agreed: bool
     number: int
     entry: DayEntry
+    otherwise: tuple[int, DayEntry] | None = None
 
 
-def _backing(entry: DayEntry, day: int, known: Sequence[tuple[int, DayEntry]]) -> _Backing | None:
-    """What the sources say of a day: that it is so if any says so; that it is closed, too, if it is none of
-    those on which it is open."""
+def _backing(
+    entry: DayEntry, day: int, known: Sequence[tuple[int, DayEntry]], source: FigureSource
+) -> _Backing | None:
+    """What the sources say of a day: that it is so if any says so, and who says otherwise; that it is closed,
+    too, if it is none of those on which it is open."""
     of_day = [(_agree(entry, other), number, other) for number, other in known if day in other.days]
     if not of_day and entry.closed:
         opened = [(number, other) for number, other in known if not other.closed]
@@ -275,7 +297,14 @@ def _backing(entry: DayEntry, day: int, known: Sequence[tuple[int, DayEntry]]) -
     agreed = next((found for found in of_day if found[0]), None)
     wrong = next((found for found in of_day if found[0] is False), None)
     decides = agreed or wrong
-    return _Backing(agreed is not None, *decides[1:]) if decides else None
+    if decides is None:
+        return None
+    backing = {source.texts[number].context_id for so, number, _ in of_day if so}
+    odd = next(
+        (each[1:] for each in of_day if each[0] is False and source.texts[each[1]].context_id not in backing),
+        None,
+    )
+    return _Backing(agreed is not None, *decides[1:], odd)
 
 
 def _only_hours(claim: Sentence, entry: DayEntry) -> bool:

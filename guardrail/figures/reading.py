@@ -16,6 +16,7 @@ from guardrail.figures.numbers import (
     Amount,
     Separators,
     Suffix,
+    label_before,
     read_amount,
     read_bound,
     read_noun,
@@ -334,8 +335,9 @@ def _names(tokens: list[Token], i: int, after: int) -> bool:
         return False
     before, follower = tokens[i - 1], tokens[after]
     counts = follower.kind is Tok.WORD and follower.low.endswith("s") and follower.text[0].islower()
+    counts = counts and follower.low not in NO_NOUN
     named = before.kind is Tok.WORD and before.text[0].isupper() and before.low not in NO_NOUN
-    return (named and not counts) or before.low in tables.LABELS
+    return (named and not counts) or label_before(tokens, i) is not None
 
 
 def _one_unit(tokens: list[Token], i: int) -> _Read:

@@ -184,8 +184,10 @@ def _label_columns(body: Sequence[Sequence[Cell | None]], text: str) -> int:
         ]
         if len(set(told)) == len(told):
             return count
-        if any(_sort(row[count], text).startswith("figure") for row in body if count < len(row)):
-            break
+        column = ["" if (cell := row[count]) is None else text[slice(*cell)].casefold() for row in body]
+        figures = any(_sort(row[count], text).startswith("figure") for row in body)
+        if figures and 2 * len(set(column)) > len(column):
+            break  # values; those that come again beside other labels are one: "22 mm" of each wood
     return 1
 
 

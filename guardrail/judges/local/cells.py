@@ -61,6 +61,8 @@ _IN_OTHER_WORDS: Final = {
     }.items()
     for header in headers.split()
 }
+_SHUT: Final = frozenset(map(term_of, CLOSED))
+_PRESENT: Final = _OPENING | frozenset(map(term_of, ("there", "available", "in", "work", "present", "here")))
 _CODE: Final = re.compile(r"\b(?=[^\W\d_]*\d)(?=\d*[^\W\d_])\w+\b")
 _ANSWERING: Final = re.compile(r"\s*(?:yes|no|correct|right)[,.;:!]\s*", re.IGNORECASE)
 _AFTER: Final = re.compile(r"(?:after|within|in)\b", re.IGNORECASE)
@@ -92,6 +94,13 @@ class Cell:
     def figures(self) -> tuple[Figure, ...]:
         """The figures of the value."""
         return Sentence(self.text).figures
+
+    @cached_property
+    def open(self) -> bool | None:
+        """Whether something is open, where the value says no more than that: hours, or "closed"."""
+        if self.text.strip().casefold() in CLOSED or says_nothing(self.text):
+            return False
+        return True if self.figures and all(f.kind is Kind.TIME for f in self.figures) else None
 
     @cached_property
     def wordy(self) -> bool:
@@ -141,11 +150,19 @@ class CellCheck:
 class CellFindings(NamedTuple):
     """What the tables say of a claim: what it says ``otherwise``, what is surest first; the cells that have
     its figures for the very records that it names, by where the figures begin (None: a count of records); and
-    in words, for the verifier, what was worked out and is so."""
+    in words, for the verifier, what was worked out and is so. ``several``: a table has all things named."""
 
     otherwise: Sequence[CellCheck]
     agreed: Mapping[int, Cell | None]
     told: str
+    several: bool = False
+
+
+class _WorkedOut(NamedTuple):
+    """What is so of a whole column, in words, and where the figures of the claim begin that it bears out."""
+
+    told: str
+    figures: frozenset[int]
 
 
 class TableText:
@@ -262,15 +279,17 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
     )
     found: list[tuple[int, CellCheck]] = []
     agreed: dict[int, dict[int, Cell | None]] = {}  # by table
-    told: list[str] = []
+    worked: list[_WorkedOut] = []
+    several = False
     for number, table in enumerate(tables.tables):
         named, sure = _records_named(table, said, f"{lead_in} {question} {text}")
+        several = several or (sure and len(named) > 1)
         checks: list[CellCheck] = []
         for each in _over_columns(table, said, named):
             if isinstance(each, CellCheck):
                 checks.append(each if sure or not named else replace(each, sure=False))
             else:
-                told.append(each)
+                worked.append(each)
         checks += _of_named(table, said, named, sure=sure) if named else _of_no_record(table, said)
         odd = {each.start for each in checks}
         found += [(number, each) for each in checks]
@@ -279,12 +298,16 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
     # What one table has as the claim says it, another may have had otherwise: last year's prices.
     kept = [each for n, each in found if not any(each.start in agreed[m] for m in agreed if m != n)]
     backed = {start: cell for each in agreed.values() for start, cell in each.items()}
+    backed |= {start: None for each in worked for start in each.figures}
+    told = [each.told for each in worked]
     told += [
         f"{cell.header} {text[start:end]}."
         for start, end, cell in ((f.start, f.end, backed.get(f.start)) for f in said.figures)
         if cell is not None and cell.header and any(map(_bare, cell.figures))
     ]
-    return CellFindings(sorted(kept, key=lambda each: (not each.sure, each.start)), backed, " ".join(told))
+    return CellFindings(
+        sorted(kept, key=lambda each: (not each.sure, each.start)), backed, " ".join(told), several
+    )
 
 
 def _records_named(table: TableText, said: _ClaimTerms, with_question: str) -> tuple[list[_NamedRow], bool]:
@@ -329,7 +352,10 @@ def _at_the_end(table: TableText, said: _ClaimTerms, text: str) -> list[_NamedRo
 
 
 def _of_no_record(table: TableText, said: _ClaimTerms) -> Iterator[CellCheck]:
-    """Values of a claim that stand in no record together, though each stands in one."""
+    """Values of a claim that stand in no record together, though each stands in one; or what the only record
+    has otherwise."""
+    if len(table.rows) == 1:
+        yield from _flag_otherwise(table, said, table.rows[0])
     held = []
     for figure in said.figures:
         if not _counting(figure):
@@ -391,6 +417,7 @@ def with_cells(checks: Sequence[FigureCheck], cells: CellFindings) -> tuple[Figu
         c
         for c in checks
         if not (cells.told and c.operands and c.figure.kind is Kind.NUMBER and not c.figure.values)
+        and not (cells.several and c.owned is not None and c.owned.figure is None)
     ]
     for at, check in enumerate(kept):
         of_its_own = check.state is State.DERIVED or (
@@ -472,8 +499,9 @@ def _of_named(
         if not inside and not counts:
             yield from _figure_otherwise(table, said, rows, figure, sure=sure)
     yield from _words_otherwise(table, said, rows, taken, sure=sure)
-    if sure and len(rows) == 1:
-        yield from _flag_otherwise(table, said, rows[0])
+    if len(rows) == 1:
+        yield from _words_of_other_column(table, said, rows[0], taken, sure=sure)
+        yield from _flag_otherwise(table, said, rows[0]) if sure else ()
 
 
 def _headed(table: TableText, said: _ClaimTerms, cell: Cell) -> float:
@@ -513,6 +541,15 @@ def _keeps(figure: Figure, own: Figure) -> bool:
         return False
     mine, theirs = (figure.values[0], own.values[0]) if _bare(own) else (base(figure)[0][0], base(own)[0][0])
     return way * (theirs - mine) > 0
+
+
+def _meets(cell: Cell, figure: Figure) -> bool:
+    """Whether a cell's amount is what a claim says of many: the same, or within its limit."""
+    if not figure.bound.direction or figure.upper is not None:
+        return _holds(cell, figure)
+    inclusive = figure.bound in (Bound.AT_LEAST, Bound.AT_MOST)
+    bound = replace(figure, bound=Bound.OVER if figure.bound.direction > 0 else Bound.UNDER)
+    return any(_keeps(bound, own) for own in cell.figures) or (inclusive and _holds(cell, figure))
 
 
 def _same_bare(figure: Figure, own: Figure) -> bool:
@@ -664,6 +701,30 @@ def _words_otherwise(
                 break
 
 
+def _words_of_other_column(
+    table: TableText, said: _ClaimTerms, row: TableRow, taken: set[int], *, sure: bool
+) -> Iterator[CellCheck]:
+    """Words that are another value of the named record than the one below the header that the claim names."""
+    if said.denies:
+        return
+    headed = [(_headed(table, said, cell), cell) for cell in row.cells]
+    best, mine = max(headed, key=lambda each: each[0], default=(0.0, None))
+    told = mine is not None and (
+        _phrase(said.tokens, mine.told) or any(_holds(mine, f) for f in said.figures)
+    )
+    if mine is None or best < 1.0 or told or mine.flag is not None or says_nothing(mine.text):
+        return
+    for share, cell in headed:
+        place = _phrase(said.tokens, cell.told) if cell.wordy and share < best else None
+        if place is None or STOP_TERMS.issuperset(cell.told) or said.tokens[place[0]][0] in taken:
+            continue
+        if not set(cell.told) <= set(row.terms) | mine.terms | table.kind:
+            start = said.tokens[place[0]][0]
+            end = _end_of_word(said.text, said.tokens[place[1] - 1][0])
+            yield CellCheck(start, end, row.label, mine, cell.header, sure, False)
+            return
+
+
 def _numbered(terms: Sequence[int]) -> list[tuple[int, int]]:
     return list(enumerate(terms))
 
@@ -679,14 +740,19 @@ def _phrase(tokens: Sequence[tuple[int, int]], phrase: Sequence[int]) -> tuple[i
 
 
 def _flag_otherwise(table: TableText, said: _ClaimTerms, row: TableRow) -> Iterator[CellCheck]:
-    """The claim says of a feature that the named record has it where it has not, or the other way round."""
+    """The claim says of a feature that the named record has it where it has not, or the other way round; so
+    of times: "closed" and hours say whether somebody is there."""
+    present = not said.terms.isdisjoint(_PRESENT) and all(figure.kind is Kind.DATE for figure in said.figures)
     named = [
-        cell
+        (cell, has)
         for cell in row.cells
-        if cell.flag is not None and cell.terms and all(term in said.terms for term in _telling(table, cell))
+        if (has := cell.flag if cell.flag is not None or not present else cell.open) is not None
+        and cell.terms
+        and all(term in said.terms for term in (_telling(table, cell) if row.label else cell.terms))
     ]
-    if len(named) == 1 and named[0].flag is said.denies:
-        yield CellCheck(0, len(said.text), row.label, named[0], "", True, False)
+    denies = said.denies is said.terms.isdisjoint(_SHUT)
+    if len(named) == 1 and named[0][1] is denies:
+        yield CellCheck(0, len(said.text), row.label, named[0][0], "", True, False)
 
 
 def _telling(table: TableText, cell: Cell) -> list[int]:
@@ -722,7 +788,7 @@ _MOST_PART: Final = 0.6  # of the records, that have a value to be compared
 
 def _over_columns(
     table: TableText, said: _ClaimTerms, named: Sequence[_NamedRow]
-) -> Iterator[CellCheck | str]:
+) -> Iterator[CellCheck | _WorkedOut]:
     """What a claim says of a whole column: who is at its end, who alone, all, none or so many have it."""
     if len(table.rows) < 2:
         return
@@ -742,27 +808,50 @@ def _over_columns(
         return
     cell, holding = has
     place = (0, len(said.text))
+    if not alone:
+        yield from _of_all(table, said, cell, holding, (every is not None, none is not None, count))
+    elif others := [row for row in holding if row is not rows[0]] if rows[0] in holding else []:
+        yield CellCheck(*place, others[0].label, _below(others[0], cell), others[0].label, True, False)
+    elif rows[0] in holding:
+        yield _worked(said, f"{rows[0].label} is the only one of {len(table.rows)}: {cell.header}.")
+
+
+def _of_all(
+    table: TableText,
+    said: _ClaimTerms,
+    cell: Cell,
+    holding: Sequence[TableRow],
+    words_said: tuple[bool, bool, Figure | None],
+) -> Iterator[CellCheck | _WorkedOut]:
+    """What a claim says of all records, of none, or of so many, of which some have what it says."""
+    every, none, count = words_said
+    if none and not every and count is not None and _counted(table, said, count):
+        holding, none = [row for row in table.rows if row not in holding], False  # "two need no key"
+        said = replace(said, denies=False)
     # Whether "all" and "none" are of the records, only what these are called tells.
     sure = bool(table.kind & said.terms)
-    if alone:
-        others = [row for row in holding if row is not rows[0]]
-        if others and rows[0] in holding:
-            yield CellCheck(*place, others[0].label, _below(others[0], cell), others[0].label, True, False)
-        elif rows[0] in holding:
-            yield f"{rows[0].label} is the only one of {len(table.rows)}: {cell.header}."
-    elif none:
-        if holding:
-            yield CellCheck(*place, holding[0].label, _below(holding[0], cell), holding[0].label, sure, False)
-    elif said.denies:
+    odd = next((row for row in table.rows if (row in holding) is none), None)
+    if (none or (every and not said.denies)) and odd is not None:
+        owner = odd.label if none else ""
+        yield CellCheck(0, len(said.text), odd.label, _below(odd, cell), owner, sure, False)
+    elif none or (every and not said.denies):
+        if sure:
+            yield _worked(said, f"{'None' if none else 'All'} of {len(table.rows)}: {cell.header}.")
+    elif said.denies or count is None:
         return
-    elif every and len(holding) < len(table.rows):
-        lacking = next(row for row in table.rows if row not in holding)
-        yield CellCheck(*place, lacking.label, _below(lacking, cell), "", sure, False)
-    elif count is not None and count.values[0] != len(holding) and _counted(table, said, count):
+    elif count.values[0] == len(holding):
+        those = ", ".join(row.label for row in holding)
+        told = f"{count.text} of {len(table.rows)}, {cell.header}: {those}."
+        yield _worked(said, told, counted=count)
+    elif _counted(table, said, count):
         told = f"{len(holding)} of {len(table.rows)}"
-        yield CellCheck(count.start, count.end, told, cell, "", sure, False)
-    elif count is not None and count.values[0] == len(holding):
-        yield f"{count.text} of {len(table.rows)}, {cell.header}: {', '.join(row.label for row in holding)}."
+        held = _below(holding[0], cell) if holding else cell
+        yield CellCheck(count.start, count.end, told, held, "", sure, False)
+
+
+def _worked(said: _ClaimTerms, told: str, counted: Figure | None = None) -> _WorkedOut:
+    values = (figure for figure in said.figures if _limits(figure) or figure is counted)
+    return _WorkedOut(told, frozenset(figure.start for figure in values))
 
 
 def _below(row: TableRow, cell: Cell) -> Cell:
@@ -800,14 +889,15 @@ def _end_of(text: str) -> Mapping[str, int]:
 
 def _other_at_end(
     table: TableText, said: _ClaimTerms, row: TableRow, ways: Mapping[str, int]
-) -> Iterator[CellCheck | str]:
+) -> Iterator[CellCheck | _WorkedOut]:
     wrong: list[tuple[TableRow, Cell]] = []
     for amounts in _ordered(table, said, ways):
         best = max(amount for _, _, amount in amounts)
         held = next((cell for own, cell, amount in amounts if own is row and amount == best), None)
         if held is not None:
             word = _END.search(said.text)
-            yield f"{row.label} has the {word[0] if word else 'most'} {held.header} of all: {held.text}."
+            most = word[0] if word else "most"
+            yield _WorkedOut(f"{row.label} has the {most} {held.header} of all: {held.text}.", frozenset())
             return
         wrong.append(next((own, cell) for own, cell, amount in amounts if amount == best))
     if wrong:
@@ -850,7 +940,7 @@ def _having(table: TableText, said: _ClaimTerms) -> tuple[Cell, list[TableRow]] 
         share = _headed(table, said, cells[0][1])
         value = any(cell.flag is None and _said_value(cell, said) for _, cell in cells)
         holding = [row for row, cell in cells if (_said_value if value else _has)(cell, said)]
-        weight = share + (1.0 if value else 0.0)
+        weight = 2 * share + (1.0 if value else 0.0)
         if (value or share >= _HEADED) and (best is None or weight > best[0]):
             best = weight, cells[0][1], holding
     if best is None:
@@ -861,7 +951,7 @@ def _having(table: TableText, said: _ClaimTerms) -> tuple[Cell, list[TableRow]] 
 def _has(cell: Cell, said: _ClaimTerms) -> bool:
     if cell.flag is not None:
         return cell.flag
-    if cell.figures and any(_holds(cell, figure) for figure in said.figures):
+    if cell.figures and any(_meets(cell, figure) for figure in said.figures):
         return True
     if _said_value(cell, said):
         return True
@@ -871,8 +961,7 @@ def _has(cell: Cell, said: _ClaimTerms) -> bool:
 def _said_value(cell: Cell, said: _ClaimTerms) -> bool:
     """Whether the claim says the cell's value."""
     if cell.figures:
-        limits = [figure for figure in said.figures if _limits(figure)]
-        return any(_holds(cell, f) or any(_keeps(f, own) for own in cell.figures) for f in limits)
+        return any(_meets(cell, figure) for figure in said.figures if _limits(figure))
     return (
         bool(cell.told)
         and said.terms.issuperset(cell.told)

@@ -476,7 +476,8 @@ def _left_open(check: FigureCheck) -> str:
         return f"{other}; whether they speak of the same was not checked."
     of = " and ".join(map(_quoted, check.operands[:3]))
     if not check.figure.values:
-        return f"Whether {_quoted(check.figure)} is right was not checked: the figures may be {of}."
+        why = f"the figures may be {of}" if of else "the sources have no figures for both"
+        return f"Whether {_quoted(check.figure)} is right was not checked: {why}."
     from_what = f"may follow from {of}" if of else "may be reckoned"
     return f"{_quoted(check.figure)} {from_what}; the claim does not say how, so it was not checked."
 

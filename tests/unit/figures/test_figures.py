@@ -99,3 +99,18 @@ def test_figures_that_stand_at_each_other_s_things_are_in_conflict() -> None:
 
     assert not [case["right"] for case in cases if in_conflict(case, "right")]
     assert sum(in_conflict(case, "wrong") for case in cases) >= 0.75 * len(cases)
+
+
+def test_what_names_a_thing_by_a_number_is_absent_where_others_are_named_so() -> None:
+    source = FigureSource(
+        [SourceText("c", 0, 0, "Trams leave from Platform 4."), SourceText("c", 0, 0, "It costs €6.")]
+    )
+    states = [
+        [(check.state, check.figure.name) for check in check_figures(claim, source, [0, 1])]
+        for claim in (
+            "Trams leave from Platform 6.",
+            "Apollo 9 was a test flight.",
+            "Trams leave from Platform 4.",
+        )
+    ]
+    assert states == [[(State.ABSENT, False)], [(State.ABSENT, True)], [(State.FOUND, True)]]

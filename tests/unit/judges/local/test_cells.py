@@ -47,6 +47,10 @@ def odd(
         "The Sea Otter seats four, the Kingfisher six.",
         "Life jackets for the Kingfisher are in the shed.",
         "It rained on Tuesday.",
+        "No boat costs more than €120 for half a day.",
+        "Every boat has at least three seats.",
+        "None of the boats costs less than €100 for a whole day.",
+        "Three of the four boats need no skipper.",
     ],
 )
 def test_what_the_cells_say_is_not_at_odds_with_them(claim: str) -> None:
@@ -64,7 +68,9 @@ def test_what_the_cells_say_is_not_at_odds_with_them(claim: str) -> None:
         ("No skipper is needed for the Kingfisher.", "Kingfisher", "yes", ""),
         ("The Sea Otter is the cheapest boat for a whole day.", "Little Auk", "€110", "Little Auk"),
         ("The Kingfisher is the only boat in the Old Harbour.", "Little Auk", "Old Harbour", "Little Auk"),
-        ("Three of the four boats are moored in the Old Harbour.", "2 of 4", "Quay 2", ""),
+        ("Three of the four boats are moored in the Old Harbour.", "2 of 4", "Old Harbour", ""),
+        ("No boat costs more than €100 for half a day.", "Kingfisher", "€120", "Kingfisher"),
+        ("Every boat has at least four seats.", "Little Auk", "3", ""),
         ("All boats need a skipper.", "Sea Otter", "no", ""),
         ("None of the boats needs a skipper.", "Kingfisher", "yes", "Kingfisher"),
     ],
@@ -115,3 +121,43 @@ def test_huge_tables_and_repetitive_claims_end() -> None:
     found("Boat 7 costs €8. " * 200, f"| Boat | Price | Seats |\n|---|---|---|\n{rows}")
     small = "\n".join(f"| boat boat {n} | €{n} | {n % 7} |" for n in range(600))
     found("boat " * 2_000, f"| Boat | Price | Seats |\n|---|---|---|\n{small}")
+
+
+WOOL = """<table><tr><th>Yarn</th><th>Weight</th><th>Plain</th><th>Dyed</th></tr>
+<tr><td rowspan="2">Merino</td><td>50 g</td><td>£6.20</td><td>£7.10</td></tr>
+<tr><td>100 g</td><td>£11.40</td><td>on order</td></tr>
+<tr><td rowspan="2">Alpaca</td><td>50 g</td><td>£8.90</td><td>£9.60</td></tr>
+<tr><td>100 g</td><td>£16.30</td><td>£17.80</td></tr></table>"""
+DESK = """| Doctor | Tuesday | Thursday |
+|---|---|---|
+| Lund | 8-11 a.m. | closed |
+| Maro | closed | 2-6 p.m. |
+"""
+
+
+def test_a_second_column_that_comes_again_labels_a_record_too() -> None:
+    assert odd("100 g of plain alpaca yarn cost £16.30.", WOOL) == []
+    assert odd("100 g of plain alpaca yarn cost £8.90.", WOOL)[0][:3] == (
+        "Alpaca, 100 g",
+        "£16.30",
+        "Alpaca, 50 g",
+    )
+
+
+def test_words_of_another_column_are_at_odds_with_the_one_named() -> None:
+    assert odd("Dyed merino of 100 g is on order.", WOOL) == []
+    assert odd("Plain merino of 100 g is on order.", WOOL)[0][:3] == ("Merino, 100 g", "£11.40", "Dyed")
+
+
+@pytest.mark.parametrize(
+    ("claim", "cells"),
+    [
+        ("Dr Lund is there on Tuesdays.", []),
+        ("Dr Lund isn't there on Thursdays.", []),
+        ("Dr Lund sees children on Thursdays.", []),
+        ("Dr Lund is there on Thursdays.", ["closed"]),
+        ("Dr Maro isn't there on Thursdays.", ["2-6 p.m."]),
+    ],
+)
+def test_hours_and_closed_say_who_is_there(claim: str, cells: list[str]) -> None:
+    assert [value for _, value, _, _ in odd(claim, DESK)] == cells

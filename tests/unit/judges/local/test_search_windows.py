@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guardrail.evidence.shown import ShownText
 from guardrail.judges.local.search import (
     MOST_WINDOWS,
     SHORT_WORDS,
@@ -134,5 +135,5 @@ def test_whatever_the_contexts_windows_are_theirs_and_none_comes_twice(contexts:
     found = windows(CLAIM, *contexts)
     assert len(found) <= MOST_WINDOWS
     assert len({window.sentences for window in found}) == len(found)
-    everything = " ".join(" ".join(contexts).split())
+    everything = " ".join(" ".join(ShownText(context).text for context in contexts).split())
     assert all(piece in everything for window in found for piece in window.text.split())
