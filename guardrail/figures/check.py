@@ -72,6 +72,9 @@ _HARDLY_BY_CHANCE: Final = 10  # least bare number that a claim's own figures ha
 _CALENDAR: Final = (2.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 100.0, 365.0, 1000.0)  # what all may count with
 _FEW_THINGS: Final = range(2, 13)
 _ANNOUNCING: Final = re.compile(r":(?!\d)")
+_COMES_TO: Final = re.compile(
+    r"\b(?:com(?:e|ing)|adds?|adding|amount)\s(?:up\s|out\s)?(?:to|at)\b", re.IGNORECASE
+)
 _OF_ALL: Final = re.compile(r"\b(?:of|among)\s(?:(?:the|all|these|those)\s){0,2}\Z", re.IGNORECASE)
 _BORDER: Final = re.compile(r"\A|[,;:|.](?!\d)")
 _LISTS: Final = re.compile(r"[:;()]|[.!?](?=\s|$)")
@@ -775,7 +778,7 @@ def _may_be_reckoned(
     parts = likely.parts if likely else ()
     operands = (f for f in near_by if dimension(figure) == "percent" or dimension(f) == dimension(figure))
     reckons = reckons and (bool(parts) or any(operands))
-    said_so = reckons if not doubted else parts and (reckons or not named.isdisjoint(parts))
+    said_so = reckons if counted or not doubted else parts and (reckons or not named.isdisjoint(parts))
     if not said_so and (doubted or not parts):
         return None
     return FigureCheck(figure, State.UNCHECKED, 0.0, operands=parts)
@@ -894,7 +897,9 @@ def _reckons(claim: Sentence, figure: Figure, rival: Sentence | None = None) -> 
     ``rival``, a sentence that has another figure for it, says too: "the total liability"."""
     pieces = _said_around(claim, figure) | _pieces(claim.text[: figure.start])
     pieces -= _pieces(rival.text) if rival is not None else frozenset()
-    return claim.is_difference(figure) or not pieces.isdisjoint(RESULTING | ADDING | PARTING | SUPPOSING)
+    comes_to = _COMES_TO.search(claim.text, max(0, figure.start - _TOTAL_REACH), figure.start) is not None
+    cued = not pieces.isdisjoint(RESULTING | ADDING | PARTING | SUPPOSING)
+    return comes_to or cued or claim.is_difference(figure)
 
 
 def _said_around(claim: Sentence, figure: Figure) -> frozenset[str]:
