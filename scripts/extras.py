@@ -18,6 +18,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -70,6 +71,7 @@ BESIDE: Final[Mapping[str, str]] = {
     "llama-index": "llama-index",
 }
 """What people install a framework by where that is more than what its extra requires."""
+_AT_ONCE: Final = 3  # environments
 _OTHER_VERSIONS: Final = ("litellm", "llama-index")
 """Those that hold back what the guard itself needs: LiteLLM's proxy rich, LlamaIndex openai."""
 
@@ -117,11 +119,10 @@ class Result:
 def tried(place: Place) -> Result:
     """Install the environment anew, and run the tests in it. Prints what it does, and what failed."""
     begun = time.monotonic()
-    tell(f"== {place.line}, {place.age}")
     try:
         python = installed(place)
     except NotInstalled as error:
-        tell(str(error))
+        tell(f"== {place.line}, {place.age}\n{error}")
         return Result(place, failed=dict.fromkeys(place.extras, "can't be installed"))
     ready = time.monotonic()
     versions = listed(python)
@@ -131,9 +132,10 @@ def tried(place: Place) -> Result:
         for package in map(package_of, requirements(extra)):
             if versions.get(package) != alone.get(package):
                 failed[extra] = f"{package} is {versions.get(package)} here, alone {alone.get(package)}"
-    tell(f"   installed in {ready - begun:.0f} s, tested in {time.monotonic() - ready:.0f} s")
-    for extra, why in failed.items():
-        tell(f"   {extra}: {why}")
+    took = f"   installed in {ready - begun:.0f} s, tested in {time.monotonic() - ready:.0f} s"
+    tell(
+        "\n".join([f"== {place.line}, {place.age}", took, *(f"   {each}: {failed[each]}" for each in failed)])
+    )
     return Result(place, versions, failed)
 
 
@@ -331,7 +333,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--all", action="store_true", help="oldest and newest, pip and uv; writes the page")
     everything = parser.parse_args().all
-    results = [tried(place) for place in places(everything=everything)]
+    # Half of the time is waited for the network, disks and servers.
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        results = list(pool.map(tried, places(everything=everything)))
     if everything:
         page = PAGE.read_text("utf-8").partition(_MARK)[0]
         PAGE.write_text(page + _MARK + tables(results, dt.datetime.now(dt.UTC).date()), "utf-8")
