@@ -41,8 +41,9 @@ class FoundMoment(NamedTuple):
 
 
 def is_year(token: Token) -> bool:
-    """May this token be a year standing for itself?"""
-    return token.kind is Tok.NUMBER and re.fullmatch(r"1\d{3}|2[01]\d\d", token.text) is not None
+    """May this token be a year standing for itself? Not what is written with a separator: "1,121"."""
+    plain = token.kind is Tok.NUMBER and token.end - token.start == len(token.text)
+    return plain and re.fullmatch(r"1\d{3}|2[01]\d\d", token.text) is not None
 
 
 def _short(token: Token, most: int = 31) -> int:

@@ -75,6 +75,14 @@ _ANNOUNCING: Final = re.compile(r":(?!\d)")
 _COMES_TO: Final = re.compile(
     r"\b(?:com(?:e|ing)|adds?|adding|amount)\s(?:up\s|out\s)?(?:to|at)\b", re.IGNORECASE
 )
+_SUMS_UP: Final = re.compile(
+    r"(?:\bi\.e\.|\bthat is|\bwhich (?:is|makes|gives))[,:]?\s(?:\w{1,8}\s)?\Z", re.IGNORECASE
+)
+_SO_MUCH_APART: Final = re.compile(
+    r"[^.;:,\d]{0,30},\s(?:(?:or|which is|about|some|a|an)\s){0,3}[^.;:,]{1,24}?\s"
+    r"(?:more|less|fewer|higher|lower|longer|shorter|cheaper)\b",
+    re.IGNORECASE,
+)
 _OF_ALL: Final = re.compile(r"\b(?:of|among)\s(?:(?:the|all|these|those)\s){0,2}\Z", re.IGNORECASE)
 _BORDER: Final = re.compile(r"\A|[,;:|.](?!\d)")
 _LISTS: Final = re.compile(r"[:;()]|[.!?](?=\s|$)")
@@ -903,8 +911,15 @@ def _reckons(claim: Sentence, figure: Figure, rival: Sentence | None = None) -> 
 
 
 def _said_around(claim: Sentence, figure: Figure) -> frozenset[str]:
+    """What is said in a figure's clause, in the one before that it sums up ("…, i.e. €12"), and in one behind
+    that says of how much more or less it is ("€15, a quarter more than …")."""
     start, end = claim.clause(figure)
-    return _pieces(claim.text[start : figure.start]) | _pieces(claim.text[figure.end : end])
+    before, behind = claim.text[start : figure.start], claim.text[figure.end : end]
+    if _SUMS_UP.search(before):
+        before = claim.text[: figure.start]
+    if (apart := _SO_MUCH_APART.match(claim.text, figure.end)) is not None:
+        behind += apart[0]
+    return _pieces(before) | _pieces(behind)
 
 
 def _is_given(claim: Sentence, figure: Figure) -> bool:
