@@ -22,7 +22,7 @@ from guardrail.figures import Figure, FigureCheck, State
 from guardrail.figures.agreement import is_plain
 from guardrail.figures.equations import shown
 from guardrail.figures.owners import Owned
-from guardrail.judges.local.cells import CellCheck
+from guardrail.judges.local.cells import Cell, CellCheck
 from guardrail.judges.local.combiner import Lines, Probabilities, Read, best_of
 from guardrail.judges.local.doubts import Revoked, Rival
 from guardrail.judges.local.reader import unsupported_spans
@@ -38,6 +38,7 @@ _SAME_WORDS: Final = 0.95
 _CLOSE: Final = 0.6  # of a claim in a sentence that may say the same
 _STEM: Final = 5  # letters in which forms of a word agree
 _MOST_QUOTED: Final = 60  # characters of a claim
+_MOST_OF_A_ROW: Final = 2  # times as long as it is told
 _MOST_OF_A_SOURCE: Final = 160
 _MOST_PROOF: Final = 3
 _NAMES_A_SOURCE: Final = pattern("source_named")
@@ -68,6 +69,17 @@ class Examined:
     def quote(self, number: int) -> Evidence:
         """A sentence of the contexts."""
         return _quote(self.evidence, number)
+
+
+def _in_its_row(evidence: EvidenceIndex, cell: Cell) -> Evidence:
+    """A cell with what stands before it in its record, from the label on; alone where the text has other
+    records between."""
+    shown, (start, end) = evidence.shown(cell.context), cell.span
+    begin = shown.rfind("\n", 0, start) + 1
+    row = evidence.quote(cell.context, begin, end)
+    return (
+        row if len(row.quote) <= _MOST_OF_A_ROW * (end - begin) else evidence.quote(cell.context, start, end)
+    )
 
 
 def _quote(evidence: EvidenceIndex, number: int) -> Evidence:
@@ -276,7 +288,7 @@ def _of_cell(
         max(told.contradicted, 1.0 - support) if verdict is Verdict.CONTRADICTED else 1.0 - support,
         support,
         judge,
-        (examined.evidence.quote(cell.cell.context, *cell.cell.span),),
+        (_in_its_row(examined.evidence, cell.cell),),
         reasoning=reason,
         degraded_from=degraded,
         unsupported_spans=((cell.start + examined.start, cell.end + examined.start),),
