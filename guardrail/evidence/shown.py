@@ -41,10 +41,12 @@ _WIDE: Final = "\uff03-\uff19\uff21-\uff3a\uff41-\uff5a\uffe0-\uffe5\U0001d400-\
 _MAY_HIDE: Final = re.compile(rf"[<&*~\\^{INVISIBLE}{ODD_SPACES}{_WIDE}]")
 _MAY_STRESS: Final = re.compile(r"\b_|(?<=\d)\[\d|\]:[ \t]")
 _BEGINS: Final = re.compile(rf"[<&*~_\\\[{INVISIBLE}{ODD_SPACES}{_WIDE}]")
+_NAME: Final = r"[A-Za-z][A-Za-z0-9-]{0,30}"
+_ATTRIBUTES: Final = r"""(?:[^<>"']|"[^"<]{0,300}"|'[^'<]{0,300}'|["']){0,500}+"""
 _SIGN: Final = re.compile(
     rf"""
     (?P<comment> <!-- )
-  | (?P<tag> <(?P<close>/?)(?P<name>[A-Za-z][A-Za-z0-9]{{0,9}})(?P<attributes>\s[^<>]{{0,500}}|\s?/)?> )
+  | (?P<tag> <(?P<close>/?)(?P<name>{_NAME})(?P<attributes>\s{_ATTRIBUTES}|\s?/)?> )
   | (?P<unrendered> <[?](?!php\b|=)[^<>]{{1,2000}}>
       | (?<![^\n])[ ]{{0,3}}\[[^\]\n]{{1,100}}\]:[ \t]{{0,4}}\S{{1,500}}[ \t]{{1,4}}
         (?:\([^()\n]{{1,2000}}\)|"[^"\n]{{1,2000}}"|'[^'\n]{{1,2000}}')[ \t]*+(?=\n|\Z) )
@@ -88,7 +90,23 @@ _POWERS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _UNIT: Final = re.compile(r"(?:\d|(?<![^\W\d_])[^\W\d_]{1,3})\Z")
 _EMPHASIS: Final = "*_"
 _FENCE: Final = re.compile("```")
-_ELEMENT: Final = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]{0,9})(?=[\s>/])[^<>]{0,500}>")
+_ELEMENT: Final = re.compile(rf"<!--|(?P<tag><(?P<close>/?)(?P<name>{_NAME})(?=[\s>/]){_ATTRIBUTES}>)")
+_COMMENT_END: Final = re.compile("--!?>")
+_BLOCKS: Final = """
+    address article blockquote div dl fieldset footer form h1 h2 h3 h4 h5 h6 header hr main nav ol pre section
+    table ul
+    """
+_ENDED_BY: Final = {  # elements that need no end tag: what ends them besides one of their own name
+    name: frozenset(others.split())
+    for name, others in {
+        **dict.fromkeys(("li", "tr", "option"), ""),
+        "p": _BLOCKS,
+        "dt": "dd",
+        "dd": "dt",
+        "td": "th tr",
+        "th": "td tr",
+    }.items()
+}
 _CODE_REACH: Final = 1_000
 _MOST_HIDDEN: Final = 100  # stretches of hidden text in a table
 _REPEATED: Final = 20_000  # characters of headers and labels that are told beside values
@@ -338,21 +356,33 @@ class _Marks:
         return [match.start() for match in _FENCE.finditer(self._raw)]
 
     @cached_property
-    def _last_comment(self) -> int:
-        return self._raw.rfind("-->")
+    def _comment_ends(self) -> list[int]:
+        return [match.end() for match in _COMMENT_END.finditer(self._raw)]
 
     @cached_property
     def _elements(self) -> dict[int, int]:
-        """The end of each element that is closed, by where its content begins."""
+        """The end of each element that is closed, by where its content begins: at its end tag, or, if it
+        needs none, at what can't stand within it. What comments hold closes nothing."""
         found: dict[int, int] = {}
         open_: dict[str, list[int]] = {}
-        for tag in _ELEMENT.finditer(self._raw):
-            begun = open_.setdefault(tag[2].lower(), [])
-            if not tag[1]:
-                begun.append(tag.end())
+        ended: dict[int, int] = {}  # those that need no end tag, where they end without
+        commented = 0
+        for match in _ELEMENT.finditer(self._raw):
+            if match.start() < commented:
+                continue
+            if not match["tag"]:
+                commented = self.comment_end(match.end()) or commented
+                continue
+            name = match["name"].lower()
+            for other, enders in _ENDED_BY.items():
+                if open_.get(other) and not match["close"] and (name == other or name in enders):
+                    ended.setdefault(open_[other][-1], match.start())
+            begun = open_.setdefault(name, [])
+            if not match["close"]:
+                begun.append(match.end())
             elif begun:
-                found[begun.pop()] = tag.end()
-        return found
+                found[begun.pop()] = match.end()
+        return ended | found
 
     @cached_property
     def _formulas(self) -> list[Change]:
@@ -369,7 +399,8 @@ class _Marks:
 
     def comment_end(self, at: int) -> int | None:
         """Where the comment ends whose content begins at ``at``; None if nothing closes it."""
-        return None if at > self._last_comment else self._raw.find("-->", at) + 3
+        found = bisect_right(self._comment_ends, at)
+        return self._comment_ends[found] if found < len(self._comment_ends) else None
 
     def in_code(self, at: int) -> bool:
         """Whether something stands within code, in a line or between fences, which shows it."""

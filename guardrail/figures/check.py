@@ -233,12 +233,12 @@ def _with_formulas(
     found = list(checks)
     sentences = [(number, source.sentence(number)) for number in near]
     alike = [(n, s.text) for n, s in sentences if not (claim.denials - s.denials) % 2]
-    for mine, number, other in compared(claim.text, alike, (text.text for text in source.texts)):
+    for mine, number, other in compared(claim.text, alike, lambda: (text.text for text in source.texts)):
         parts = [check for check in found if mine.start <= check.figure.start < mine.end]
         text, own = source.texts[number].text[other.start : other.end], claim.text[mine.start : mine.end]
         said = Figure(Kind.IDENTIFIER, own, mine.start, mine.end, key="=")
         theirs = Figure(Kind.IDENTIFIER, text, other.start, other.end, key="=")
-        if mine.value == other.value:
+        if mine.agrees(other):
             found = [replace(c, state=State.FOUND, sentence=number) if c in parts else c for c in found]
             found.append(FigureCheck(replace(said, name=True), State.FOUND, 1.0, number, theirs))
             continue
@@ -786,6 +786,7 @@ def _may_be_reckoned(
     parts = likely.parts if likely else ()
     operands = (f for f in near_by if dimension(figure) == "percent" or dimension(f) == dimension(figure))
     reckons = reckons and (bool(parts) or any(operands))
+    counted = counted and reckons
     said_so = reckons if counted or not doubted else parts and (reckons or not named.isdisjoint(parts))
     if not said_so and (doubted or not parts):
         return None

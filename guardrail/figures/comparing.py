@@ -17,13 +17,28 @@ from guardrail.figures.source import MANY, FigureSource, Sentence
 from guardrail.figures.tables import COMPARATIVES, PRICING, SUPERLATIVES, alternatives, same_currency
 
 _WORDS: Final = re.compile(rf"\b(?:{alternatives(COMPARATIVES)})\b", re.IGNORECASE)
-_MOST: Final = re.compile(rf"(?<!\bat )\b(?:{alternatives(SUPERLATIVES)})\b", re.IGNORECASE)
+OF_MOST: Final[Mapping[str, Mapping[str, int]]] = {
+    "expensive": {"money": 1},
+    "costly": {"money": 1},
+    "affordable": {"money": -1},
+    "recent": {"date": 1, "clock": 1},
+}
+"""What "most" means of what, by what is measured; "least" means the contrary."""
+_MOST: Final = re.compile(
+    rf"(?<!\bat )\b(?:(?P<end>most|least)\s(?P<of>{alternatives(OF_MOST)})|{alternatives(SUPERLATIVES)})\b",
+    re.IGNORECASE,
+)
 _THAN: Final = re.compile(r"\bthan\b", re.IGNORECASE)
+_ON_SIDE: Final = re.compile(r"\s(?:for|with|on|by|from)\s(?=[^.;:,]{1,50}\Z)", re.IGNORECASE)
+_NONE: Final = re.compile(r"\b(?:none|no other|nothing|nobody|no one)\b", re.IGNORECASE)
 _WITH: Final = re.compile(r"\b(?:compared (?:with|to)|unlike)\b([^,;]{1,80})[,;]", re.IGNORECASE)
 _REACH: Final = 60  # characters from a comparative to "than"
 _STOP: Final = re.compile(r"[;:]|,\s|\b(?:but|because|while|whereas|although|so|and|which)\b", re.IGNORECASE)
 _PRICED: Final = frozenset(map(term_of, PRICING))
 _NEAR: Final = 6  # sentences
+_CENTRES: Final = 2  # of them, beside which others are looked at
+_BESIDE: Final = 3
+_FIELDS: Final = 2  # semicolons of a line that tells a record
 _ANY: Final = "any"
 _CLOCK: Final = "clock"
 _NEXT: Final = 24  # characters behind "the most" that say of what
@@ -45,11 +60,16 @@ class Contest(NamedTuple):
 
 
 class _Held(NamedTuple):
-    """A figure of a sentence with the terms of its part."""
+    """A figure of a sentence with the terms of its part, and all that the sentence has."""
 
     figure: Figure
     number: int
     scope: frozenset[int]
+    said: frozenset[int]
+
+
+_Share = tuple[float, int, int]
+"""How much of a thing's words a figure's part has, and how many of the claim's its part and its sentence."""
 
 
 def compares(text: str) -> bool:
@@ -61,18 +81,25 @@ def contest(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Conte
     """The comparison of a claim, if it makes one that figures of the sources decide."""
     said = _sides(claim)
     if said is None:
-        return _among_all(claim, source, near)
+        most = _MOST.search(claim.text)
+        if most is None or claim.denials % 2:
+            return None
+        first = _terms(claim, 0, most.start()) or _terms(claim, most.end(), len(claim.text))
+        ways = _ways_of_most(most)
+        return _among_all(claim, most.span(), ways, first, source, near)
     start, end, ways, first, second, *_ = said
+    if _NONE.search(claim.text, 0, start):  # "none is heavier than A": that is the heaviest
+        return _among_all(claim, (start, end), ways, second, source, near)
     if claim.denials % 2:
         return None
     if (within := _within(claim, said)) is not None:
         return within
-    held = [each for number in near[:_NEAR] for each in _held(source, number)]
+    held = list(_all_held(source, near))
     decided = [
         found
         for measure in dict.fromkeys(measure_of(each.figure) for each in held)
         if (way := way_of(ways, measure))
-        and (found := _decided([e for e in held if measure_of(e.figure) == measure], first, second, way))
+        and (found := _decided(held, measure, (first, second), way, claim.terms))
     ]
     measured = {measure_of(f) for f in claim.figures if claim.is_difference(f) and f.kind is not Kind.PERCENT}
     measured = measured or ({"money"} if _PRICED & claim.terms else set())
@@ -83,6 +110,16 @@ def contest(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Conte
         return None
     one, other, so, sure = decided[0]
     return Contest(start, end, one.figure, other.figure, one.number, so, sure and len(decided) == 1)
+
+
+def _all_held(source: FigureSource, near: Sequence[int]) -> Iterator[_Held]:
+    """The figures of the sentences near a claim, and of those beside the nearest: what is compared mostly
+    stands side by side, and a claim has the words of one of them only."""
+    beside = (n + step for n in near[:_CENTRES] for step in range(-_BESIDE, _BESIDE + 1))
+    ids = {source.texts[n].context_id for n in near[:_CENTRES]}
+    around = (n for n in beside if 0 <= n < len(source.texts) and source.texts[n].context_id in ids)
+    for number in dict.fromkeys((*near[:_NEAR], *around)):
+        yield from _held(source, number)
 
 
 def _within(claim: Sentence, said: _Sides) -> Contest | None:
@@ -130,6 +167,8 @@ def _sides(claim: Sentence) -> _Sides | None:
         else:
             continue
         words = found, *(_WORDS.finditer(text, found.end(), than.start() if than else found.end() + _REACH))
+        if than is not None and _ON_SIDE.match(text, found.end(), than.start()):
+            spans = (found.end(), than.start()), spans[1]  # "you pay less for A than for B"
         first, second = (_terms(claim, *span) for span in spans)
         if first - second and second - first:
             end = than.end() if than else found.end()
@@ -152,6 +191,13 @@ def _ways(words: Sequence[str]) -> dict[str, int]:
     for ways in before:
         sign *= ways.get(_ANY, 1)
     return {measure: sign * way for measure, way in last.items()}
+
+
+def _ways_of_most(found: re.Match[str]) -> Mapping[str, int]:
+    if not found["of"]:
+        return SUPERLATIVES[found[0].casefold()]
+    sign = 1 if found["end"].casefold() == "most" else -1
+    return {measure: sign * way for measure, way in OF_MOST[found["of"].casefold()].items()}
 
 
 def way_of(ways: Mapping[str, int], measure: str) -> int:
@@ -178,9 +224,20 @@ def _held(source: FigureSource, number: int) -> Iterator[_Held]:
     for measure in dict.fromkeys(map(measure_of, figures)):
         alike = [f for f in figures if measure_of(f) == measure]
         told = [source.terms(number)] if len(alike) == 1 else sentence.told(alike)
+        if sentence.text.count(";") >= _FIELDS:
+            told = [_of_field(sentence, figure) for figure in alike]
         for figure, scope in zip(alike, told or (), strict=False):
             if size_of(figure) is not None:
-                yield _Held(figure, number, scope)
+                yield _Held(figure, number, scope, source.terms(number))
+
+
+def _of_field(sentence: Sentence, figure: Figure) -> frozenset[int]:
+    """What a record that is told in a line says of one of its figures: its label, and the field."""
+    text = sentence.text
+    start, end = text.rfind(";", 0, figure.start), text.find(";", figure.end)
+    label = text.find(":")
+    within = (t for at, t in sentence.words if at < label or (start <= at and (at < end or end < 0)))
+    return frozenset(within) & sentence.terms
 
 
 def size_of(figure: Figure) -> float | None:
@@ -194,12 +251,18 @@ def size_of(figure: Figure) -> float | None:
 
 
 def _decided(
-    held: Sequence[_Held], first: frozenset[int], second: frozenset[int], way: int
+    held: Sequence[_Held],
+    measure: str,
+    things: tuple[frozenset[int], frozenset[int]],
+    way: int,
+    matter: frozenset[int],
 ) -> tuple[_Held, _Held, bool, bool] | None:
-    """The figures of two things, whether the first is more (``way`` +1) or less (-1), and whether that is
-    sure; None where either has none or several."""
+    """The figures of two things by one measure, whether the first is more (``way`` +1) or less (-1), and
+    whether that is sure; None where either has none or several. Of several of a thing, the one beside which
+    most of the claim's terms stand, its ``matter``."""
+    held = [each for each in held if measure_of(each.figure) == measure]
     said = frozenset[int]().union(*(each.scope for each in held))
-    first, second = first & said, second & said
+    first, second = (thing & said for thing in things)
     if not first or not second:
         return None
     # What is said of both tells neither: "the tram takes …, the bus takes …".
@@ -207,16 +270,17 @@ def _decided(
         mine.difference(*(each.scope for each in held if other <= each.scope)) or mine
         for mine, other in ((first, second), (second, first))
     )
-    ours: list[tuple[float, _Held]] = []
-    theirs: list[tuple[float, _Held]] = []
+    ours: list[tuple[_Share, _Held]] = []
+    theirs: list[tuple[_Share, _Held]] = []
     for each in held:
         share, other = len(each.scope & first) / len(first), len(each.scope & second) / len(second)
         if share != other:
-            (ours if share > other else theirs).append((max(share, other), each))
+            near = len(each.scope & matter), len(each.said & matter)
+            (ours if share > other else theirs).append(((max(share, other), *near), each))
     our, their = _only(ours), _only(theirs)
     if our is None or their is None:
         return None
-    (share, one), (other_share, other_one) = our, their
+    (share, one), (other_share, other_one) = (our[0][0], our[1]), (their[0][0], their[1])
     if not _comparable(one.figure, other_one.figure):
         return None
     size, against = size_of(one.figure) or 0.0, size_of(other_one.figure) or 0.0
@@ -232,9 +296,9 @@ def _alike(one: _Held, other: _Held, of: frozenset[int]) -> bool:
     return not one.scope.isdisjoint(other.scope) or one.number == other.number
 
 
-def _only(found: Sequence[tuple[float, _Held]]) -> tuple[float, _Held] | None:
+def _only(found: Sequence[tuple[_Share, _Held]]) -> tuple[_Share, _Held] | None:
     """The one figure of a thing, of those whose part has most of its words."""
-    most = max((share for share, _ in found), default=0.0)
+    most = max((share for share, _ in found), default=(0.0, 0, 0))
     best = [each for share, each in found if share == most]
     alike = best and all(size_of(each.figure) == size_of(best[0].figure) for each in best)
     return (most, best[0]) if alike else None
@@ -245,19 +309,22 @@ def _comparable(one: Figure, other: Figure) -> bool:
     return same and same_rate(one, other)
 
 
-def _among_all(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Contest | None:
-    """ "A is the cheapest": against all figures of the sort that sentences say the same of."""
-    found = _MOST.search(claim.text)
-    if found is None or claim.denials % 2:
-        return None
-    ways = SUPERLATIVES[found[0].casefold()]
-    first = _terms(claim, 0, found.start()) or _terms(claim, found.end(), len(claim.text))
-    held = [each for number in near[:_NEAR] for each in _held(source, number)]
+def _among_all(
+    claim: Sentence,
+    span: tuple[int, int],
+    ways: Mapping[str, int],
+    first: frozenset[int],
+    source: FigureSource,
+    near: Sequence[int],
+) -> Contest | None:
+    """ "A is the cheapest": against all figures of the sort that sentences say the same of. ``span`` is where
+    the claim says so, ``first`` what it says it of."""
+    held = list(_all_held(source, near))
     for measure in dict.fromkeys(measure_of(each.figure) for each in held):
         way = way_of(ways, measure)
         alike = [each for each in held if measure_of(each.figure) == measure] if way else []
         telling = first & frozenset[int]().union(*(each.scope for each in alike))
-        own = _only([(1.0, e) for e in alike if telling <= e.scope]) if telling else None
+        own = _only([((1.0, 0, 0), e) for e in alike if telling <= e.scope]) if telling else None
         if own is None:
             continue
         mine = own[1]
@@ -268,7 +335,7 @@ def _among_all(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Co
             continue
         best = max(others, key=lambda e: way * (size_of(e.figure) or 0.0))
         so = way * ((size_of(mine.figure) or 0.0) - (size_of(best.figure) or 0.0)) >= 0
-        of = _terms(claim, found.end(), found.end() + _NEXT) if _ANY in ways else frozenset[int]()
+        of = _terms(claim, span[1], span[1] + _NEXT) if _ANY in ways else frozenset[int]()
         if so or _alike(mine, best, of):
-            return Contest(found.start(), found.end(), mine.figure, best.figure, mine.number, so, sure=True)
+            return Contest(*span, mine.figure, best.figure, mine.number, so, sure=True)
     return None

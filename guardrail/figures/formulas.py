@@ -8,8 +8,12 @@ letters and with the same left side; it says nothing where they have none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
+
+from guardrail.figures.tables import SIGNS, find_unit
 
 Product = frozenset[tuple[str, int]]
 """Letters, and what stands in brackets below a line, with their powers."""
@@ -29,7 +33,10 @@ _FUNCTIONS: Final = frozenset("sin cos tan log ln exp max min lim".split())  # n
 _LETTERS: Final = 3  # of a run of them that is a product
 _MOST_TOKENS: Final = 60
 _MOST_TERMS: Final = 24
-_MOST_FORMULAS: Final = 200  # of a text
+_MOST_FORMULAS: Final = 50  # of a text
+_LONGEST: Final = 1_000  # of a text, in characters
+_MOST_LOOKED_AT: Final = 500  # sentences that may have formulas
+_ROUNDED: Final = 0.01  # by which two numbers may differ that are the same
 _DEPTH: Final = 4
 _ONE: Final[Product] = frozenset()
 
@@ -46,13 +53,25 @@ class Formula(NamedTuple):
     letters: frozenset[str]
     products: bool
 
+    def agrees(self, other: Formula) -> bool:
+        """Whether both say the same, save that one may be rounded: "C = 6.28r"."""
+        return self.value[0] == other.value[0] and _close(self.value[1], other.value[1])
+
     def is_at_odds_with(self, other: Formula) -> bool:
         """Whether both can't hold: they have the same letters, and one side of them is the same."""
-        if self.letters != other.letters or self.value == other.value or len(self.sides) != len(other.sides):
+        if self.letters != other.letters or self.agrees(other) or len(self.sides) != len(other.sides):
             return False
         if not self.sides or (self.products and other.products):
             return True
         return any(a == b for a, b in zip(self.sides, other.sides, strict=True))
+
+
+def _close(one: frozenset[tuple[Product, str]], other: frozenset[tuple[Product, str]]) -> bool:
+    ours, theirs = dict(one), dict(other)
+    return ours.keys() == theirs.keys() and all(
+        abs(float(count) - float(theirs[product])) <= _ROUNDED * abs(float(count))
+        for product, count in ours.items()
+    )
 
 
 class _Token(NamedTuple):
@@ -66,41 +85,41 @@ class _TooMuchError(Exception):
     """More terms than a formula in an answer has."""
 
 
-def formulas(text: str) -> Iterator[Formula]:
-    """The formulas of a text, in order."""
-    if not _MAY.search(text):
-        return
+@lru_cache(maxsize=4096)
+def formulas(text: str) -> tuple[Formula, ...]:
+    """The formulas of a text, in order; none of one that is too long."""
+    if len(text) > _LONGEST or not _MAY.search(text):
+        return ()
     tokens = [_Token(m.lastgroup or "", m[0], *m.span()) for m in _TOKEN.finditer(text)]
-    at = found = 0
-    while at < len(tokens) and found < _MOST_FORMULAS:
+    found: list[Formula] = []
+    at = 0
+    while at < len(tokens) and len(found) < _MOST_FORMULAS:
         reader = _Reader(tokens, at)
         try:
             formula = reader.formula() if _begins(tokens, at) else None
         except _TooMuchError:
             formula = None
         if formula is not None:
-            found += 1
-            yield formula
+            found.append(formula)
         at = max(at + 1, reader.at if formula is not None else 0)
+    return tuple(found)
 
 
 def compared(
-    claim: str, near: Iterable[tuple[int, str]], others: Iterable[str]
+    claim: str, near: Sequence[tuple[int, str]], others: Callable[[], Iterable[str]]
 ) -> Iterator[tuple[Formula, int, Formula]]:
     """Each formula of a claim that one of the sentences ``near`` has, with that one and its sentence's
-    number; or else with one that it is at odds with there, unless it stands in ``others``."""
-    theirs: list[tuple[int, Formula]] | None = None
+    number; or else with one that it is at odds with there, unless it stands in ``others()``."""
     for mine in formulas(claim):
-        if theirs is None:
-            theirs = [(number, other) for number, text in near for other in formulas(text)]
-        same = next(((n, other) for n, other in theirs if other.value == mine.value), None)
+        theirs = [(number, other) for number, text in near for other in formulas(text)]
+        same = next(((n, other) for n, other in theirs if mine.agrees(other)), None)
         rival = next(((n, other) for n, other in theirs if mine.is_at_odds_with(other)), None)
         if same is not None:
             yield mine, *same
-        elif rival is not None and not any(
-            other.value == mine.value for text in others for other in formulas(text)
-        ):
-            yield mine, *rival
+        elif rival is not None:
+            elsewhere = islice((text for text in others() if _MAY.search(text)), _MOST_LOOKED_AT)
+            if not any(mine.agrees(other) for text in elsewhere for other in formulas(text)):
+                yield mine, *rival
 
 
 def _begins(tokens: Sequence[_Token], at: int) -> bool:
@@ -144,6 +163,8 @@ class _Reader:
         sums = not {"+", "-", "−"}.isdisjoint(self._signs)
         if right is None and not (sums and "²" in self._signs):
             return None
+        if right is not None and self._converts():
+            return None
         products = right is not None and _is_product(left) and _is_product(right)
         if products and right is not None and _ONE in right:
             return None  # a plain number, with its limit
@@ -151,6 +172,14 @@ class _Reader:
         sort = _TURNED.get(sign, "=" if sign == "≈" else sign)
         value = sort, _fixed(_value(left, sign, right))
         return Formula(start, end, value, sides, frozenset(self._letters), products)
+
+    def _converts(self) -> bool:
+        """Whether it tells a rate of exchange or a unit in another one: "1 oz = 28 g"."""
+        own = self._tokens[self._first : self.at]
+        names = [token.text for token in own if token.kind == "letters"]
+        at = next(number for number, token in enumerate(own) if token.text in _RELATIONS)
+        counted = own[0].kind == "number" and at + 1 < len(own) and own[at + 1].kind == "number"
+        return counted and all(name in SIGNS or find_unit(name) is not None for name in names)
 
     def _ratio(self, start: int, end: int) -> Formula | None:
         over, *rest = self._tokens[self._first : self.at]

@@ -21,7 +21,7 @@ _ATOM: Final = re.compile(r"[-+−±]?\d+(?:[.,]\d+)?|[A-Za-z]")
 _PROSE: Final = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{4}")  # outside of commands
 _SAID: Final = re.compile(r"\\[A-Za-z]{4,12}\{[^{}]{0,200}\}")
 _NESTED: Final = r"(?:[^{}\n]|\{[^{}\n]{0,60}\}){1,80}+"
-_POWER: Final = r"[-+−]?\d{1,3}"
+_POWER: Final = r"[-+−]?\d{1,4}"
 
 
 @cache
@@ -34,8 +34,8 @@ def _marks() -> re.Pattern[str]:
     names = "|".join(_signs())
     return re.compile(
         rf"""
-        \\[dt]?frac\{{(?P<over>{_NESTED})\}}\{{(?P<under>{_NESTED})\}}
-      | (?<=[\w)\]}}])(?<![A-Za-z]{{4}})\^(?:\{{(?P<braced>{_POWER})\}}|(?P<power>{_POWER})(?![\w.,]\d))
+        \\[cdt]?frac(?:\{{(?P<over>{_NESTED})\}}\{{(?P<under>{_NESTED})\}}|\s?(?P<half>\d)\s?(?P<of>\d)(?!\d))
+      | (?<=[\w)\]}}])(?<![A-Za-z]{{4}})\^(?:\{{(?P<braced>{_POWER})\}}|(?P<power>{_POWER})(?![\w{{]|[.,]\d))
       | \^\{{?\\(?P<degree>circ|prime)(?![A-Za-z])\}}?
       | \\sqrt\{{(?P<root>{_NESTED})\}}
       | \\(?:text|textbf|textit|mathrm|mathbf|mathit|operatorname)\{{(?P<words>[^{{}}\n]{{0,200}})\}}
@@ -48,7 +48,8 @@ def _marks() -> re.Pattern[str]:
 
 
 _FACTOR: Final = re.compile(r" [A-Za-z](?![A-Za-z])")
-_UNKNOWN: Final = re.compile(r"(?<!\\)[{}]|\\[A-Za-z]{1,20}")  # "\\vec{E}" is E
+_BRACE: Final = re.compile(r"(?<!\\)[{}]")
+_COMMAND: Final = re.compile(r"\\[A-Za-z]{1,20}(?P<takes>\s?[{\[])?")
 _SINGLE: Final = re.compile(r"\s*(?:[-+−]?\d+(?:[.,]\d+)?|(?:[^\W\d_]|\\[A-Za-z]+)(?:_\w|_\{\w{1,8}\})?)\s*")
 _RAISED: Final = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
 
@@ -72,7 +73,11 @@ def formula_changes(text: str) -> list[Change]:
             continue
         start, end = formula.span(kind)
         found += ((formula.start(), start, ""), (end, formula.end(), ""))
-        found += ((*mark.span(), "") for mark in _UNKNOWN.finditer(text, start, end))
+        known = {at for at, _, _ in found}
+        others = [mark for mark in _COMMAND.finditer(text, start, end) if mark.start() not in known]
+        found += ((mark.start(), mark.start() + 1, "") for mark in others)
+        if not any(mark["takes"] for mark in others):  # what "\\binom{5}{2}" makes of both is not known here
+            found += ((*brace.span(), "") for brace in _BRACE.finditer(text, start, end))
     found.sort(key=lambda change: (change[0], -change[1]))
     apart: list[Change] = []
     for change in found:
@@ -89,9 +94,12 @@ def _is_formula(within: str) -> bool:
 def _commands(text: str, at: int, stop: int) -> Iterator[Change]:
     for match in _marks().finditer(text, at, stop):
         start, end = match.span()
+        mixed = " " if text[start - 1 : start].isdigit() else ""  # "2\\frac{1}{2}" is 2 1/2
         if match["over"] is not None:
-            yield from _within(match, "over", start, match.start("over"), "/")
+            yield from _within(match, "over", start, match.start("over"), "/", mixed)
             yield from _within(match, "under", match.end("over") + 1, match.start("under"), "")
+        elif match["half"] is not None:
+            yield start, end, f"{mixed}{match['half']}/{match['of']}"
         elif match["root"] is not None:
             yield start, start + len("\\sqrt"), "√"
             yield from _within(match, "root", start + len("\\sqrt"), match.start("root"), "")
@@ -111,10 +119,12 @@ def _commands(text: str, at: int, stop: int) -> Iterator[Change]:
             yield start, end, " "
 
 
-def _within(match: re.Match[str], group: str, start: int, begin: int, behind: str) -> Iterator[Change]:
+def _within(
+    match: re.Match[str], group: str, start: int, begin: int, behind: str, before: str = ""
+) -> Iterator[Change]:
     """What stands in braces, in brackets where it would fall apart without."""
     text, (first, last) = match.string, match.span(group)
     falls_apart = _SINGLE.fullmatch(text, first, last) is None
-    yield start, begin, "(" if falls_apart else ""
+    yield start, begin, before + ("(" if falls_apart else "")
     yield from _commands(text, first, last)
     yield last, last + 1, (")" if falls_apart else "") + behind

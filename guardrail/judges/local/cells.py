@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 from guardrail.events import Span
@@ -21,7 +22,7 @@ from guardrail.evidence.shown import ShownTable
 from guardrail.evidence.tokens import STOP_TERMS, term_of, words
 from guardrail.figures import Bound, Figure, FigureCheck, Kind, State
 from guardrail.figures.agreement import agrees, base, dimension
-from guardrail.figures.comparing import measure_of, size_of, way_of
+from guardrail.figures.comparing import OF_MOST, measure_of, size_of, way_of
 from guardrail.figures.source import Sentence
 from guardrail.figures.tables import CLOSED, COMPARATIVES, OPEN, SUPERLATIVES, alternatives
 from guardrail.structure.tables import says_nothing, yes_or_no
@@ -32,6 +33,7 @@ _MOST_FIGURES: Final = 12  # of a claim
 _MOST_WORDS: Final = 12  # of a value that a claim may say
 _MOST_PLACES: Final = 8  # of a word in a claim
 _MOST_NAMED: Final = 8  # records of a claim
+_MOST_HOLDERS: Final = 24  # of a value, beside which others of their columns are looked at
 _NAMED: Final = 0.6  # of what tells a label from the others, that names it
 _WEAK: Final = 0.4  # what a number or the word of a value counts in a label, beside other words
 _HEADED: Final = 0.5  # the same of a header
@@ -394,9 +396,15 @@ def _end_of_word(text: str, start: int) -> int:
 
 def _agreed(table: TableText, said: _ClaimTerms, rows: Sequence[TableRow]) -> dict[int, Cell | None]:
     """The cells that have figures of the claim, by where these begin; None for what counts the records."""
-    counts = {float(len(table.rows)), *([float(len(rows))] if len(rows) > 1 else [])}
+    own = float(len(rows)) if len(rows) > 1 else 0.0
     found: dict[int, Cell | None] = {
-        figure.start: None for figure in said.figures if _counting(figure) and figure.values[0] in counts
+        figure.start: None
+        for figure in said.figures
+        if _counting(figure)
+        and (
+            figure.values[0] == own
+            or (figure.values[0] == len(table.rows) and _of_records(table, said, figure))
+        )
     }
     for row in rows:
         for cell in row.cells:
@@ -600,9 +608,10 @@ def _figure_otherwise(
     if own:
         yield from _in_other_column(table, said, rows, figure, own, sure=sure)
         return
-    holders = [
+    holding = (
         (row, cell) for row in table.rows if row not in rows for cell in row.cells if _holds(cell, figure)
-    ]
+    )
+    holders = list(islice(holding, _MOST_HOLDERS))
     if figure.name and not holders and figure.kind is not Kind.IDENTIFIER:
         return
     if not holders and any(_keeps(figure, own) for row in rows for cell in row.cells for own in cell.figures):
@@ -763,13 +772,8 @@ def _telling(table: TableText, cell: Cell) -> list[int]:
 
 # ---------------------------------------------------------------------------------------------- whole columns
 
-_OF_MOST: Final[Mapping[str, Mapping[str, int]]] = {
-    "expensive": {"money": 1},
-    "costly": {"money": 1},
-    "recent": {"date": 1, "clock": 1},
-}
 _END: Final = re.compile(
-    rf"(?<!\bat )\b(?:(most|least)\s({alternatives(_OF_MOST)})|({alternatives(SUPERLATIVES)})"
+    rf"(?<!\bat )\b(?:(most|least)\s({alternatives(OF_MOST)})|({alternatives(SUPERLATIVES)})"
     rf"|({alternatives(COMPARATIVES)})(?=[^.;]{{0,60}}\bthan\s(?:any|all|every|each)\b))\b",
     re.IGNORECASE,
 )
@@ -782,6 +786,7 @@ _ALL: Final = re.compile(
     re.IGNORECASE,
 )
 _NONE: Final = re.compile(r"\b(?:none|no|nobody|neither)\b", re.IGNORECASE)
+_ALL_OF: Final = frozenset(map(term_of, ("all", "of")))
 _ANY: Final = "any"
 _MOST_PART: Final = 0.6  # of the records, that have a value to be compared
 
@@ -868,6 +873,13 @@ def _one(text: str, said: _ClaimTerms) -> Figure | None:
     return Figure(Kind.NUMBER, match[1], start, start + 3, values=(1.0,), noun="one")
 
 
+def _of_records(table: TableText, said: _ClaimTerms, count: Figure) -> bool:
+    """Whether a number is of the records themselves: "the five machines", "all five"."""
+    behind = [term for start, term in said.tokens if count.end <= start < count.end + 40][:3]
+    before = [term for start, term in said.tokens if start < count.start][-2:]
+    return bool(table.kind & set(behind)) or not _ALL_OF.isdisjoint(before)
+
+
 def _counted(table: TableText, said: _ClaimTerms, count: Figure) -> bool:
     """Whether a number counts records: no more than there are, "of the", or of what they are called."""
     if not count.values or not 0 < count.values[0] <= len(table.rows):
@@ -883,7 +895,7 @@ def _end_of(text: str) -> Mapping[str, int]:
         return {}
     if found[1]:
         sign = 1 if found[1].casefold() == "most" else -1
-        return {measure: sign * way for measure, way in _OF_MOST[found[2].casefold()].items()}
+        return {measure: sign * way for measure, way in OF_MOST[found[2].casefold()].items()}
     return SUPERLATIVES[found[3].casefold()] if found[3] else COMPARATIVES[found[4].casefold()]
 
 

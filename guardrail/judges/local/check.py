@@ -69,6 +69,8 @@ _SENTENCES: Final = 12  # that evidence search looks at more closely
 _NEAR: Final = 5  # sentences whose figures are compared
 _FEWER: Final = "verifier: too little time was left to read more than one window"
 _WHOLE: Final = "verifier: too little time was left to read each fact by itself"
+_ALL_BUT: Final = 0.8  # of a claim, in a sentence that says or denies it
+_TIMES: Final = 2  # as long as the claim
 _YES_OR_NO: Final = re.compile(  # "False: it takes an hour" answers it
     r"\W*(?:is|are|was|were|do|does|did|can|could|may|must|should|will|would|has|have|had|true)\b",
     re.IGNORECASE,
@@ -283,7 +285,8 @@ class ClaimChecker:
         lost = revoked(view, figures, found, source, evidence)
         examination = Examination(view, found, figures, features, (), cells=otherwise, revoked=lost)
         known = replace(found, sentences=matches)
-        if pressure >= 0 and not (otherwise or lost or rival or claim.prose.deceptive):
+        doubted = otherwise or lost or rival or any(check.owned for check in figures)
+        if pressure >= 0 and not (doubted or claim.prose.deceptive or _denied_elsewhere(view, found, source)):
             standing = word_for_word(view, claim.lead_in, found, figures, evidence, self._rarity)
             if standing is not None and not any(rivals_of(view, figures, known, source, evidence)):
                 return replace(examination, standing=standing)
@@ -380,6 +383,14 @@ class ClaimChecker:
         told = self._read.combiner.probabilities(features | read_features(read))
         hopeless = lines.hopeless + _LESS_LIKELY * (len(read) - 1)
         return told.supported >= lines.sure or told.supported <= hopeless
+
+
+def _denied_elsewhere(view: ClaimView, found: Candidates, source: FigureSource) -> bool:
+    """Whether one sentence has nearly all words of a claim and denies it, and another has it: two documents
+    that disagree in words."""
+    said = [source.sentence(match.number) for match in found.sentences if match.coverage >= _ALL_BUT]
+    odd = {sentence.denials % 2 for sentence in said if len(sentence.text) <= _TIMES * len(view.text)}
+    return len(odd) > 1
 
 
 def _cited(claim: Claim, evidence: EvidenceIndex) -> frozenset[int]:

@@ -40,6 +40,12 @@ from guardrail.judges.local.settings import LocalJudgeSettings
         ("70 <i style='position:absolute; left:-5000px'>90</i>", "70 "),
         ("<title>90</title>70<noscript>80</noscript>", "70"),
         ("70<?note 90 ?>", "70"),
+        ("<div hidden>90 <!-- </div> --> 80</div>70", "70"),
+        ("<note-box hidden>90</note-box>70", "70"),
+        ("<i title='a>b' hidden>90</i>70", "70"),
+        ("<p hidden>90<p>70", " 70"),
+        ("<ul><li hidden>90<ul><li>80</li></ul></li><li>70</li></ul>", "  70  "),
+        ("80 <!-- 90 --!>70", "80 70"),
         ('70\n[x]: # (90)\n[//]: <> "80"', "70\n\n"),
         # what isn't hidden, and the form of a text
         ("snake_case 2*3*4 ~5 and a[3] [7] x", "snake_case 2*3*4 ~5 and a[3] [7] x"),

@@ -11,6 +11,10 @@ RAFTS = (
     "The Heron raft carries four people and rents for £60 a day.",
     "The Stork raft carries eight people and rents for £120 a day.",
 )
+MOWERS = (
+    "Running time: the V2 runs for 30 minutes, the V4 for 45 minutes.",
+    "Filling takes 50 minutes for the V2, 40 minutes for the V4.",
+)
 LIFTS = ("The east lift takes 9 minutes, the west lift 14 minutes.",)
 STONES = ("The mill dates from 1780.", "The chapel dates from 1655.")
 
@@ -27,6 +31,10 @@ def states(claim: str, sources: tuple[str, ...]) -> list[str]:
         ("The Otter costs less than the Heron.", RAFTS),
         ("Of the rafts, the Otter is the cheapest.", RAFTS),
         ("The west lift is quicker than the east lift.", LIFTS),
+        ("You pay more for the Heron raft than for the Otter raft.", RAFTS),
+        ("None of the rafts is dearer than the Otter.", RAFTS),
+        ("The Heron is the most expensive raft.", RAFTS),
+        ("The V2 runs longer than the V4.", MOWERS),
         ("Compared with the east lift, the west lift is faster.", LIFTS),
         ("The mill is older than the chapel.", STONES),
         ("The mill of 1780 is older than the chapel of 1655.", STONES),

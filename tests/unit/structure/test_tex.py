@@ -21,6 +21,10 @@ SHOWN = [
     (r"$\text{max dose} \le 5$ mg", "max dose ≤ 5 mg"),
     ("where $n$ is $20$", "where n is 20"),
     ("$p < 0.05$", "p < 0.05"),
+    (r"$2\frac{1}{2}$ and $\frac12$ mg", "2 1/2 and 1/2 mg"),
+    (r"$y = \sin x$", "y = sin x"),
+    (r"$\binom{5}{2} = c$", "binom{5}{2} = c"),
+    ("2^1000 and 2^{2n}", "2¹⁰⁰⁰ and 2^{2n}"),
 ]
 AS_WRITTEN = [
     "Basic is $5 and Pro is $7.",

@@ -161,3 +161,8 @@ def test_words_of_another_column_are_at_odds_with_the_one_named() -> None:
 )
 def test_hours_and_closed_say_who_is_there(claim: str, cells: list[str]) -> None:
     assert [value for _, value, _, _ in odd(claim, DESK)] == cells
+
+
+def test_a_number_that_happens_to_be_that_of_the_rows_is_not_found() -> None:
+    assert not found("The Little Auk has 4 masts.").agreed
+    assert found("All 4 boats have seats.").agreed.keys() == {4}

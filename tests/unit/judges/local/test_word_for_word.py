@@ -110,3 +110,24 @@ def test_a_long_sentence_counts_whole_and_not_by_its_pieces() -> None:
     assert CHECKER.check("c", claim_of(sentence), "", index).reasoning == SAID
     piece = f"The list of the pier has {' '.join(words.split()[:55])}."
     assert CHECKER.check("c", claim_of(piece), "", index).reasoning != SAID
+
+
+@pytest.mark.parametrize(
+    "contexts",
+    [
+        ("Dogs may ride on the raft.", "Dogs may not ride on the raft."),
+        ("None of this is so.\n- Oars are free.\n- Dogs may ride on the raft.",),
+        ("Which of these is right?\nA) Oars are free.\nB) Dogs may ride on the raft.",),
+        ("Oars are free. ✅\nDogs may ride on the raft. ❌",),
+    ],
+)
+def test_what_other_words_take_back_does_not_stand(contexts: tuple[str, ...]) -> None:
+    assert last_of("Dogs may ride on the raft.", *contexts).reasoning != SAID
+
+
+def test_what_is_another_thing_s_does_not_stand() -> None:
+    context = "# Skiff hire\nThe daily price is €12.\n\n# Dinghy hire\nGuests pay €29 a day."
+    found = CHECKER.check(
+        "c", claim_of("The daily price is €12."), "What does Dinghy hire cost?", index_of(context)
+    )
+    assert found.reasoning != SAID
