@@ -41,7 +41,7 @@ _DEPTH: Final = 4
 _ONE: Final[Product] = frozenset()
 
 
-class Formula(NamedTuple):
+class FoundFormula(NamedTuple):
     """A formula and where it stands: what it comes to, whatever the order; its ``sides``, none of what isn't
     said to be equal to anything; its letters, or the numbers of a mere ratio. ``products``: it says that one
     product is another, so that it is the same for whatever letter it is solved."""
@@ -53,11 +53,11 @@ class Formula(NamedTuple):
     letters: frozenset[str]
     products: bool
 
-    def agrees(self, other: Formula) -> bool:
+    def agrees(self, other: FoundFormula) -> bool:
         """Whether both say the same, save that one may be rounded: "C = 6.28r"."""
         return self.value[0] == other.value[0] and _close(self.value[1], other.value[1])
 
-    def is_at_odds_with(self, other: Formula) -> bool:
+    def is_at_odds_with(self, other: FoundFormula) -> bool:
         """Whether both can't hold: they have the same letters, and one side of them is the same."""
         if self.letters != other.letters or self.agrees(other) or len(self.sides) != len(other.sides):
             return False
@@ -86,15 +86,15 @@ class _TooMuchError(Exception):
 
 
 @lru_cache(maxsize=4096)
-def formulas(text: str) -> tuple[Formula, ...]:
+def formulas(text: str) -> tuple[FoundFormula, ...]:
     """The formulas of a text, in order; none of one that is too long."""
     if len(text) > _LONGEST or not _MAY.search(text):
         return ()
     tokens = [_Token(m.lastgroup or "", m[0], *m.span()) for m in _TOKEN.finditer(text)]
-    found: list[Formula] = []
+    found: list[FoundFormula] = []
     at = 0
     while at < len(tokens) and len(found) < _MOST_FORMULAS:
-        reader = _Reader(tokens, at)
+        reader = _FormulaReader(tokens, at)
         try:
             formula = reader.formula() if _begins(tokens, at) else None
         except _TooMuchError:
@@ -107,7 +107,7 @@ def formulas(text: str) -> tuple[Formula, ...]:
 
 def compared(
     claim: str, near: Sequence[tuple[int, str]], others: Callable[[], Iterable[str]]
-) -> Iterator[tuple[Formula, int, Formula]]:
+) -> Iterator[tuple[FoundFormula, int, FoundFormula]]:
     """Each formula of a claim that one of the sentences ``near`` has, with that one and its sentence's
     number; or else with one that it is at odds with there, unless it stands in ``others()``."""
     for mine in formulas(claim):
@@ -129,7 +129,7 @@ def _begins(tokens: Sequence[_Token], at: int) -> bool:
     return not joined and (token.kind in ("number", "letters") or token.text in ("(", "-", "−", "√"))
 
 
-class _Reader:
+class _FormulaReader:
     """Reads one formula from a token on, by descent."""
 
     def __init__(self, tokens: Sequence[_Token], at: int) -> None:
@@ -140,7 +140,7 @@ class _Reader:
         self._signs: list[str] = []
         self._spaced = self._related = False
 
-    def formula(self) -> Formula | None:
+    def formula(self) -> FoundFormula | None:
         left = self._sum(0)
         if left is None:
             return None
@@ -171,7 +171,7 @@ class _Reader:
         sides = () if right is None else (_fixed(left), _fixed(right))
         sort = _TURNED.get(sign, "=" if sign == "≈" else sign)
         value = sort, _fixed(_value(left, sign, right))
-        return Formula(start, end, value, sides, frozenset(self._letters), products)
+        return FoundFormula(start, end, value, sides, frozenset(self._letters), products)
 
     def _converts(self) -> bool:
         """Whether it tells a rate of exchange or a unit in another one: "1 oz = 28 g"."""
@@ -181,12 +181,12 @@ class _Reader:
         counted = own[0].kind == "number" and at + 1 < len(own) and own[at + 1].kind == "number"
         return counted and all(name in SIGNS or find_unit(name) is not None for name in names)
 
-    def _ratio(self, start: int, end: int) -> Formula | None:
+    def _ratio(self, start: int, end: int) -> FoundFormula | None:
         over, *rest = self._tokens[self._first : self.at]
         if len(rest) != 2 or rest[0].text != "/" or over.end != rest[0].start or rest[1].start != rest[0].end:
             return None
         ratio = _fixed({frozenset({(over.text, 1), (rest[1].text, -1)}): 1.0})
-        return Formula(start, end, ("/", ratio), (), frozenset({over.text, rest[1].text}), products=False)
+        return FoundFormula(start, end, ("/", ratio), (), frozenset({over.text, rest[1].text}), products=False)
 
     def _sum(self, depth: int) -> Sum | None:
         total: Sum = {}

@@ -172,7 +172,7 @@ async def test_the_successor_of_a_guard_that_was_killed_says_what_it_waits_for(
     kafka_bootstrap: str, tmp_path: Path
 ) -> None:
     config = configuration(kafka_bootstrap)
-    config["kafka"]["client"]["session_timeout_ms"] = 20_000  # longer than a guard takes to start anywhere
+    config["kafka"]["client"]["session_timeout_ms"] = 60_000  # longer than a guard takes to start anywhere
     async with chat(config):
         with running(tmp_path, config) as first:
             await first.logs("guard.ready")
@@ -180,7 +180,7 @@ async def test_the_successor_of_a_guard_that_was_killed_says_what_it_waits_for(
         with running(tmp_path, config) as second:
             waiting = await second.logs("guard.waiting")
             assert waiting["waits_for"].startswith("partitions")
-            assert "session_timeout_ms, 20000 ms" in waiting["hint"]
+            assert "session_timeout_ms, 60000 ms" in waiting["hint"]
             assert "kafka.group_instance_id" in waiting["hint"]
             await second.logs("guard.ready")
 

@@ -23,7 +23,7 @@ from tests.support.llm_server import (
     busy,
     event,
 )
-from tests.unit.judges.llm.chatting import Asker, Clock, chatting, lines
+from tests.unit.judges.llm.chatting import MINUTE, Asker, Clock, chatting, lines
 
 GOOD = lines("c1", "c2")
 SOON = {"min_calls": 2, "open_s": 10.0, "probes": 1}
@@ -190,7 +190,7 @@ async def test_the_number_of_calls_that_a_server_bears_is_found() -> None:
     limits: dict[str, Any] = {"max_retries": 20, "limit": {"latency_tolerance": math.inf}}
     async with LlmServer(bearing_four) as server, chatting(server, **limits) as chat:
         askers = [Asker(chat, response_id=str(number)) for number in range(100)]
-        answers = await asyncio.gather(*(asker.ask() for asker in askers))
+        answers = await asyncio.gather(*(asker.ask(4 * MINUTE) for asker in askers))
         assert answers == [["c1"]] * 100
         assert chat.endpoints[0].limit.limit <= 6
     late = server.calls[len(server.calls) // 2 :]
