@@ -158,6 +158,8 @@ def _sides(claim: Sentence) -> _Sides | None:
     for found in _WORDS.finditer(text):
         than = _THAN.search(text, found.end(), found.end() + _REACH)
         against = _WITH.search(text[: found.start()])
+        if any(figure.start <= found.start() < figure.end for figure in claim.figures):
+            continue  # the limit of a figure: "more than ten days"
         if than is not None:
             stop = _STOP.search(text, than.end())
             last = stop.start() if stop else len(text)

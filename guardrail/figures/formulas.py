@@ -186,7 +186,8 @@ class _FormulaReader:
         if len(rest) != 2 or rest[0].text != "/" or over.end != rest[0].start or rest[1].start != rest[0].end:
             return None
         ratio = _fixed({frozenset({(over.text, 1), (rest[1].text, -1)}): 1.0})
-        return FoundFormula(start, end, ("/", ratio), (), frozenset({over.text, rest[1].text}), products=False)
+        digits = frozenset({over.text, rest[1].text})
+        return FoundFormula(start, end, ("/", ratio), (), digits, products=False)
 
     def _sum(self, depth: int) -> Sum | None:
         total: Sum = {}
