@@ -17,6 +17,7 @@ from guardrail.claims.prose import read_prose
 from guardrail.claims.silence import Silence, silence_of
 from guardrail.errors import ConfigError
 from guardrail.evidence.index import EvidenceIndex
+from guardrail.evidence.tokens import words as words_of
 from guardrail.figures import FigureCheck, FigureSource, SourceText, State, check_figures
 from guardrail.judges.local.cells import CellCheck, Tables, check_cells, with_cells
 from guardrail.judges.local.combiner import (
@@ -70,7 +71,7 @@ _NEAR: Final = 5  # sentences whose figures are compared
 _FEWER: Final = "verifier: too little time was left to read more than one window"
 _WHOLE: Final = "verifier: too little time was left to read each fact by itself"
 _ALL_BUT: Final = 0.8  # of a claim, in a sentence that says or denies it
-_TIMES: Final = 2  # as long as the claim
+_FEW_MORE: Final = 2  # words
 _YES_OR_NO: Final = re.compile(  # "False: it takes an hour" answers it
     r"\W*(?:is|are|was|were|do|does|did|can|could|may|must|should|will|would|has|have|had|true)\b",
     re.IGNORECASE,
@@ -386,11 +387,11 @@ class ClaimChecker:
 
 
 def _denied_elsewhere(view: ClaimView, found: Candidates, source: FigureSource) -> bool:
-    """Whether one sentence has nearly all words of a claim and denies it, and another has it: two documents
-    that disagree in words."""
-    said = [source.sentence(match.number) for match in found.sentences if match.coverage >= _ALL_BUT]
-    odd = {sentence.denials % 2 for sentence in said if len(sentence.text) <= _TIMES * len(view.text)}
-    return len(odd) > 1
+    """Whether one sentence has nearly all words of a claim, and few others, and denies it, and another has
+    it: two documents that disagree in words."""
+    told = [source.sentence(m.number) for m in found.sentences if m.coverage >= _ALL_BUT]
+    own = frozenset(term for _, term, _ in words_of(view.text))
+    return len({sentence.denials % 2 for sentence in told if len(sentence.terms - own) <= _FEW_MORE}) > 1
 
 
 def _cited(claim: Claim, evidence: EvidenceIndex) -> frozenset[int]:
