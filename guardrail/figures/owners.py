@@ -339,6 +339,7 @@ class Things:
             given = next((each for each in absent if self._stands(each.terms, rival.scope)), None)
             if (
                 given is not None
+                and not given.terms.issuperset(term for _, term, _ in words(rival.figure.text))
                 and all(self._stands(each.terms, rival.scope) for each in present)
                 and all(
                     self._names_another(scope, rival, given, claim) or self._alike(n, rival, given, claim)
