@@ -5,8 +5,8 @@
 BIN := .venv/bin
 # Each process starts a Kafka of its own; a file's tests stay together. In their order, or those of the files with
 # the fewest tests would come last, among them the longest: one process would wait for the other. Tests of Kafka and of
-# whole processes wait for most of their time, so five keep two cores busy.
-PYTEST := $(BIN)/pytest -n 5 --dist loadfile --no-loadscope-reorder
+# whole processes wait for half of their time, so three keep two cores busy; each more collects all of them again.
+PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 PHASE = scripts/phase.sh $@
 SOURCES := $(wildcard guardrail consumers tests benchmarks training examples scripts)
 
