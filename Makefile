@@ -31,7 +31,7 @@ build/test.log:
 	@$(PHASE) "2 of 4: what the tests need besides" scripts/test-requirements.sh
 	@$(PHASE) "3 of 4: style, in seconds" $(BIN)/ruff check $(SOURCES)
 	@$(PHASE) "3 of 4: layout, in seconds" $(BIN)/ruff format --check $(SOURCES)
-	@$(PHASE) "4 of 4: the tests, and the types beside; collecting takes a minute or two, running some 15" \
+	@$(PHASE) "4 of 4: the tests, and the types beside; collecting takes a minute or two, running some 20" \
 		scripts/beside.sh $(BIN)/mypy --strict $(SOURCES) -- $(PYTEST) --color=no $(PYTEST_ARGS)
 	@$(PHASE) ""
 
