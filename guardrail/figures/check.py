@@ -22,7 +22,7 @@ from guardrail.figures.agreement import (
     opposed,
 )
 from guardrail.figures.arithmetic import By, Reckoning, reckoned
-from guardrail.figures.comparing import Contest, compares, contest
+from guardrail.figures.comparing import Contest, compares, compares_two, contest
 from guardrail.figures.formulas import compared
 from guardrail.figures.model import Bound, Figure, Kind
 from guardrail.figures.numbers import COMMAS, MAY_BE_EITHER, Separators, separators_of
@@ -73,16 +73,9 @@ _CALENDAR: Final = (2.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 100.0, 365.0, 1000.0
 _FEW_THINGS: Final = range(2, 13)
 _ANNOUNCING: Final = re.compile(r":(?!\d)")
 _COMES_TO: Final = re.compile(
-    r"\b(?:com(?:e|ing)|adds?|adding|amount)\s(?:up\s|out\s)?(?:to|at)\b", re.IGNORECASE
+    r"\b(?:com(?:es?|ing)|adds?|adding|amounts?)\s(?:up\s|out\s)?(?:to|at)\b", re.IGNORECASE
 )
-_SUMS_UP: Final = re.compile(
-    r"(?:\bi\.e\.|\bthat is|\bwhich (?:is|makes|gives))[,:]?\s(?:\w{1,8}\s)?\Z", re.IGNORECASE
-)
-_SO_MUCH_APART: Final = re.compile(
-    r"[^.;:,\d]{0,30},\s(?:(?:or|which is|about|some|a|an)\s){0,3}[^.;:,]{1,24}?\s"
-    r"(?:more|less|fewer|higher|lower|longer|shorter|cheaper)\b",
-    re.IGNORECASE,
-)
+_RECKONING: Final = RESULTING | ADDING | PARTING | SUPPOSING
 _OF_ALL: Final = re.compile(r"\b(?:of|among)\s(?:(?:the|all|these|those)\s){0,2}\Z", re.IGNORECASE)
 _BORDER: Final = re.compile(r"\A|[,;:|.](?!\d)")
 _LISTS: Final = re.compile(r"[:;()]|[.!?](?=\s|$)")
@@ -238,7 +231,7 @@ def _with_formulas(
         text, own = source.texts[number].text[other.start : other.end], claim.text[mine.start : mine.end]
         said = Figure(Kind.IDENTIFIER, own, mine.start, mine.end, key="=")
         theirs = Figure(Kind.IDENTIFIER, text, other.start, other.end, key="=")
-        if mine.agrees(other):
+        if mine.value == other.value:
             found = [replace(c, state=State.FOUND, sentence=number) if c in parts else c for c in found]
             found.append(FigureCheck(replace(said, name=True), State.FOUND, 1.0, number, theirs))
             continue
@@ -272,10 +265,9 @@ def _with_parted(
     claim: Sentence, checks: Sequence[FigureCheck], source: FigureSource
 ) -> Iterator[FigureCheck]:
     """The checks, and one of a name that stands elsewhere than the claim's other one, if that is all there
-    is to say."""
+    is to say: of two things that a claim compares, neither is said of the other."""
     yield from checks
-    apart = compares(claim.text)  # of two things it says no value
-    if not apart and not any(check.owned or check.state is State.CONFLICT for check in checks):
+    if not compares_two(claim) and not any(check.owned or check.state is State.CONFLICT for check in checks):
         owned = source.things.parted(claim)
         if owned is not None:
             start = claim.text.index(owned.thing)
@@ -763,8 +755,9 @@ def _may_be_reckoned(
     reckons = _reckons(claim, figure, rival)
     if figure.name:
         return None
-    counts = (f for f in (*_own(claim, figure), *asked) if dimension(f) in ("number", "time"))
-    counted = figure.kind is Kind.MONEY and any(f.kind is not Kind.TIME for f in counts)
+    # How many it is the price of, or for how long: times of day aside.
+    counts = (f for f in (*_own(claim, figure), *asked) if f.kind in (Kind.NUMBER, Kind.QUANTITY))
+    counted = figure.kind is Kind.MONEY and any(dimension(f) in ("number", "time") for f in counts)
     if doubted and not (reckons or counted):
         return None
     known = {check.figure for check in checks if check.state in (State.DERIVED, State.UNCHECKED)}
@@ -786,9 +779,9 @@ def _may_be_reckoned(
     parts = likely.parts if likely else ()
     operands = (f for f in near_by if dimension(figure) == "percent" or dimension(f) == dimension(figure))
     reckons = reckons and (bool(parts) or any(operands))
-    counted = counted and reckons
-    said_so = reckons if counted or not doubted else parts and (reckons or not named.isdisjoint(parts))
-    if not said_so and (doubted or not parts):
+    told = bool(parts) and (reckons or not doubted or not named.isdisjoint(parts))
+    # Where it is plain that the sources have another figure for the same, a word alone doesn't excuse it.
+    if not told and not (reckons and (counted or not doubted) and rival is None):
         return None
     return FigureCheck(figure, State.UNCHECKED, 0.0, operands=parts)
 
@@ -907,20 +900,13 @@ def _reckons(claim: Sentence, figure: Figure, rival: Sentence | None = None) -> 
     pieces = _said_around(claim, figure) | _pieces(claim.text[: figure.start])
     pieces -= _pieces(rival.text) if rival is not None else frozenset()
     comes_to = _COMES_TO.search(claim.text, max(0, figure.start - _TOTAL_REACH), figure.start) is not None
-    cued = not pieces.isdisjoint(RESULTING | ADDING | PARTING | SUPPOSING)
-    return comes_to or cued or claim.is_difference(figure)
+    comes_to = comes_to and (rival is None or _COMES_TO.search(rival.text) is None)
+    return comes_to or claim.is_difference(figure) or not pieces.isdisjoint(_RECKONING)
 
 
 def _said_around(claim: Sentence, figure: Figure) -> frozenset[str]:
-    """What is said in a figure's clause, in the one before that it sums up ("…, i.e. €12"), and in one behind
-    that says of how much more or less it is ("€15, a quarter more than …")."""
     start, end = claim.clause(figure)
-    before, behind = claim.text[start : figure.start], claim.text[figure.end : end]
-    if _SUMS_UP.search(before):
-        before = claim.text[: figure.start]
-    if (apart := _SO_MUCH_APART.match(claim.text, figure.end)) is not None:
-        behind += apart[0]
-    return _pieces(before) | _pieces(behind)
+    return _pieces(claim.text[start : figure.start]) | _pieces(claim.text[figure.end : end])
 
 
 def _is_given(claim: Sentence, figure: Figure) -> bool:

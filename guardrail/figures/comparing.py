@@ -77,6 +77,11 @@ def compares(text: str) -> bool:
     return _MOST.search(text) is not None or _WORDS.search(text) is not None
 
 
+def compares_two(claim: Sentence) -> bool:
+    """Whether a claim compares one thing with another."""
+    return _sides(claim) is not None
+
+
 def contest(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Contest | None:
     """The comparison of a claim, if it makes one that figures of the sources decide."""
     said = _sides(claim)

@@ -36,7 +36,7 @@ _MOST_TERMS: Final = 24
 _MOST_FORMULAS: Final = 50  # of a text
 _LONGEST: Final = 1_000  # of a text, in characters
 _MOST_LOOKED_AT: Final = 500  # sentences that may have formulas
-_ROUNDED: Final = 0.01  # by which two numbers may differ that are the same
+_ROUNDED: Final = 0.001  # by which two numbers may differ of which one is rounded: 6.28 and 6.283
 _DEPTH: Final = 4
 _ONE: Final[Product] = frozenset()
 
@@ -53,13 +53,11 @@ class FoundFormula(NamedTuple):
     letters: frozenset[str]
     products: bool
 
-    def agrees(self, other: FoundFormula) -> bool:
-        """Whether both say the same, save that one may be rounded: "C = 6.28r"."""
-        return self.value[0] == other.value[0] and _close(self.value[1], other.value[1])
-
     def is_at_odds_with(self, other: FoundFormula) -> bool:
-        """Whether both can't hold: they have the same letters, and one side of them is the same."""
-        if self.letters != other.letters or self.agrees(other) or len(self.sides) != len(other.sides):
+        """Whether both can't hold: their letters and one side of them are the same, and they differ by more
+        than rounding."""
+        rounded = self.value[0] == other.value[0] and _close(self.value[1], other.value[1])
+        if self.letters != other.letters or rounded or len(self.sides) != len(other.sides):
             return False
         if not self.sides or (self.products and other.products):
             return True
@@ -112,13 +110,13 @@ def compared(
     number; or else with one that it is at odds with there, unless it stands in ``others()``."""
     for mine in formulas(claim):
         theirs = [(number, other) for number, text in near for other in formulas(text)]
-        same = next(((n, other) for n, other in theirs if mine.agrees(other)), None)
+        same = next(((n, other) for n, other in theirs if mine.value == other.value), None)
         rival = next(((n, other) for n, other in theirs if mine.is_at_odds_with(other)), None)
         if same is not None:
             yield mine, *same
         elif rival is not None:
             elsewhere = islice((text for text in others() if _MAY.search(text)), _MOST_LOOKED_AT)
-            if not any(mine.agrees(other) for text in elsewhere for other in formulas(text)):
+            if not any(mine.value == other.value for text in elsewhere for other in formulas(text)):
                 yield mine, *rival
 
 

@@ -35,7 +35,7 @@ _EXPONENT: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _MAX_EXPONENT: Final = 4  # digits
 _RAISED_SIGNS: Final = ("⁻", "⁺")
 _TIMES: Final = ("×", "·", "x", "*")
-_HUGE: Final = 300  # digits that a power may have
+_HUGE: Final = 250  # digits that a power may have; numerals have 40
 _HALVES: Final = frozenset("half halves hälfte moitié mitad drittel viertel".split())  # noqa: SIM905
 _SCALES: Final = frozenset("hundred thousand million dozen mille mil hundert tausend".split())  # noqa: SIM905
 _AFTER_A_PART: Final = frozenset({"of", "more", "less", "fewer", "higher", "lower", "cheaper", ".", ""})
@@ -201,7 +201,7 @@ def _power(tokens: list[Token], i: int) -> Amount | None:
     raised = digits != tokens[after].text and digits.isascii() and digits.isdecimal()
     if not raised or not touches(tokens, after) or len(digits) > _MAX_EXPONENT:
         return None
-    power = -int(digits) if tokens[base + 1].text == "⁻" else int(digits)
+    power = min(int(digits), _HUGE) * (-1 if tokens[base + 1].text == "⁻" else 1)
     if base > i:
         return Amount(tuple(value * 10.0**power for value in values), step * 10.0**power, after + 1)
     if power < 0:

@@ -35,7 +35,7 @@ def carried_out(plan: Plan, folder: Path) -> Result:
 @pytest.mark.timeout(240)
 def test_no_reader_notices_any_fault(kafka_machine: None, tmp_path: Path) -> None:
     faults = len(WEIGHTS)  # each kind once
-    result = carried_out(Plan(seed=SEED, responses=450, faults=faults, at_once=60), tmp_path)
+    result = carried_out(Plan(seed=SEED, responses=800, faults=faults, at_once=60), tmp_path)
     assert result.ok, str(result)
     assert set(WEIGHTS) == {one.fault.kind for one in result.happened}
     assert result.findings.aborted > 0, "no fault met a transaction"

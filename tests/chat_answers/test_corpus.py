@@ -11,8 +11,7 @@ from benchmarks.chat_answers import judged, report
 from guardrail.config import load_settings
 from tests.chat_answers import Answer, Part, load
 
-# Rates over every second pair of the measured part, with the default policy and the default judge; over all
-# by ``python -m benchmarks.chat_answers --part measured``.
+# Rates over the measured part, with the default policy and the default judge.
 RIGHT_WITHHELD_AT_MOST = 0.05
 RIGHT_UNTOUCHED_AT_LEAST = 0.72
 WRONG_UNTOUCHED_AT_MOST = 0.24
@@ -79,7 +78,7 @@ def test_a_pair_that_measures_nothing_is_refused(fields: dict[str, object], comp
 
 @pytest.mark.timeout(600)
 async def test_rates_over_the_measured_part() -> None:
-    figures = report(await judged(load("measured")[::2], load_settings()))
+    figures = report(await judged(load("measured"), load_settings()))
     right, wrong = figures["right"], figures["wrong"]
     assert right["unverified"]["count"] == wrong["unverified"]["count"] == 0
     assert right["withheld"]["share"] <= RIGHT_WITHHELD_AT_MOST

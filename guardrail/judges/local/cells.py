@@ -63,8 +63,10 @@ _IN_OTHER_WORDS: Final = {
     }.items()
     for header in headers.split()
 }
-_SHUT: Final = frozenset(map(term_of, CLOSED))
-_PRESENT: Final = _OPENING | frozenset(map(term_of, ("there", "available", "in", "work", "present", "here")))
+_SHUT: Final = frozenset(map(term_of, (*CLOSED, "off", "away", "absent", "unavailable")))
+_PRESENT: Final = _OPENING | frozenset(
+    map(term_of, ("there", "available", "unavailable", "present", "absent"))
+)
 _CODE: Final = re.compile(r"\b(?=[^\W\d_]*\d)(?=\d*[^\W\d_])\w+\b")
 _ANSWERING: Final = re.compile(r"\s*(?:yes|no|correct|right)[,.;:!]\s*", re.IGNORECASE)
 _AFTER: Final = re.compile(r"(?:after|within|in)\b", re.IGNORECASE)
@@ -508,7 +510,7 @@ def _of_named(
             yield from _figure_otherwise(table, said, rows, figure, sure=sure)
     yield from _words_otherwise(table, said, rows, taken, sure=sure)
     if len(rows) == 1:
-        yield from _words_of_other_column(table, said, rows[0], taken, sure=sure)
+        yield from _words_of_other_column(table, said, rows[0], taken)
         yield from _flag_otherwise(table, said, rows[0]) if sure else ()
 
 
@@ -711,9 +713,10 @@ def _words_otherwise(
 
 
 def _words_of_other_column(
-    table: TableText, said: _ClaimTerms, row: TableRow, taken: set[int], *, sure: bool
+    table: TableText, said: _ClaimTerms, row: TableRow, taken: set[int]
 ) -> Iterator[CellCheck]:
-    """Words that are another value of the named record than the one below the header that the claim names."""
+    """Words that are another value of the named record than the one below the header that the claim names. It
+    may say something else of both, so that is never sure."""
     if said.denies:
         return
     headed = [(_headed(table, said, cell), cell) for cell in row.cells]
@@ -730,7 +733,7 @@ def _words_of_other_column(
         if not set(cell.told) <= set(row.terms) | mine.terms | table.kind:
             start = said.tokens[place[0]][0]
             end = _end_of_word(said.text, said.tokens[place[1] - 1][0])
-            yield CellCheck(start, end, row.label, mine, cell.header, sure, False)
+            yield CellCheck(start, end, row.label, mine, cell.header, False, False)
             return
 
 
@@ -786,7 +789,8 @@ _ALL: Final = re.compile(
     re.IGNORECASE,
 )
 _NONE: Final = re.compile(r"\b(?:none|no|nobody|neither)\b", re.IGNORECASE)
-_ALL_OF: Final = frozenset(map(term_of, ("all", "of")))
+_ALL_TERM: Final = term_of("all")
+_OF_THE: Final = (term_of("of"), term_of("the"))
 _ANY: Final = "any"
 _MOST_PART: Final = 0.6  # of the records, that have a value to be compared
 
@@ -876,8 +880,8 @@ def _one(text: str, said: _ClaimTerms) -> Figure | None:
 def _of_records(table: TableText, said: _ClaimTerms, count: Figure) -> bool:
     """Whether a number is of the records themselves: "the five machines", "all five"."""
     behind = [term for start, term in said.tokens if count.end <= start < count.end + 40][:3]
-    before = [term for start, term in said.tokens if start < count.start][-2:]
-    return bool(table.kind & set(behind)) or not _ALL_OF.isdisjoint(before)
+    before = tuple(term for start, term in said.tokens if start < count.start)[-2:]
+    return bool(table.kind & set(behind)) or _ALL_TERM in before or before == _OF_THE
 
 
 def _counted(table: TableText, said: _ClaimTerms, count: Figure) -> bool:

@@ -392,6 +392,7 @@ _DEPENDS: Final = pattern("word_for_word_depends", "word_for_word_without_subjec
 _TAKEN_BACK: Final = pattern("word_for_word_taken_back")
 _OUT_OF_FORCE: Final = pattern("word_for_word_out_of_force")
 _DENIED: Final = re.compile(rf"\b(?:{'|'.join(sorted(phrases('denials') | phrases('foreign_denials')))})\b")
+_CROSSED: Final = re.compile("[❌✗✘✖❎]")
 _ITEM: Final = re.compile(r"[ \t>]*(?:[-*+•·–—▪◦‣●○∙]|\(?\d{1,3}[.)]|[A-Za-z]\))[ \t]+")
 _LABEL: Final = re.compile(r"\W{0,6}[^\W\d_][^.!?:：\n]{0,40}[:：](?!\d)")
 _QUOTES: Final = (("«", "»"), ("「", "」"), ("『", "』"), ("“", "”"))
@@ -550,15 +551,12 @@ def _counts(evidence: EvidenceIndex, first: int, last: int, lead_in: str, rarity
     heads, leads = _above(text, line_at, item=_ITEM.match(text, line_at, end) is not None)
     if any(_TAKEN_BACK.search(each) for each in (previous, following, *heads)):
         return False
-    if any(_OUT_OF_FORCE.search(each) or _DENIED.search(each) or each.endswith(_ASKING) for each in heads):
+    if any(_OUT_OF_FORCE.search(each) or _DENIED.search(each) for each in heads):
         return False
     given = _terms(f"{lead_in} {text[start:end]}")
     if any(not _terms(each) <= given for each in leads):
         return False
     return _of_the_same(evidence, lead_in, " ".join((text[start:end], previous, *heads)), rarity)
-
-
-_CROSSED: Final = re.compile("[❌✗✘✖❎]")
 
 
 def _ended(text: str) -> bool:
@@ -589,8 +587,10 @@ def _above(text: str, line_at: int, *, item: bool) -> tuple[list[str], list[str]
         if not bare:
             continue
         listed = _ITEM.match(line) is not None
-        if directly and item and not listed and _ended_or_asks(bare):
+        if directly and item and not listed and _ended(bare):
             heads.append(fold(bare))  # "None of the following is true."
+        if directly and item and not listed and bare.rstrip(_CLOSES).endswith(_ASKING):
+            leads.append(bare)  # "Which of these is right?"
         if bare.rstrip(_CLOSES).endswith(_COLONS):
             heads.append(fold(bare))
             if directly:
@@ -602,10 +602,6 @@ def _above(text: str, line_at: int, *, item: bool) -> tuple[list[str], list[str]
             break
     opening = text[: min(line_at, _LONGEST_HEAD)].partition("\n")[0]
     return ([*heads, fold(opening)] if opening and not _ended(opening) else heads), leads
-
-
-def _ended_or_asks(bare: str) -> bool:
-    return _ended(bare) or bare.rstrip(_CLOSES).endswith(_ASKING)
 
 
 def _terms(text: str) -> frozenset[int]:

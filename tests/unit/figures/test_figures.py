@@ -114,3 +114,22 @@ def test_what_names_a_thing_by_a_number_is_absent_where_others_are_named_so() ->
         )
     ]
     assert states == [[(State.ABSENT, False)], [(State.ABSENT, True)], [(State.FOUND, True)]]
+
+
+@pytest.mark.parametrize(
+    "text", ["1.5 × 10⁹⁹⁹ g", "10⁹⁹⁹⁹", "2⁻⁹⁹⁹⁹", f"{'9' * 60} × 10⁹⁹⁹⁹", "1.5 × 10⁻⁹⁹⁹⁹ g"]
+)
+def test_huge_powers_are_read(text: str) -> None:
+    assert find_figures(text)
+
+
+@pytest.mark.parametrize(
+    ("claim", "source"),
+    [
+        ("Four nights in the lodge come to €380.", "Four nights in the lodge come to €340."),
+        ("The deposit amounts to £900 for 12 months.", "The deposit is £500 for 12 months."),
+    ],
+)
+def test_a_total_that_the_source_states_otherwise_is_no_calculation(claim: str, source: str) -> None:
+    checks = check_figures(claim, FigureSource([SourceText("c", 0, 0, source)]), [0])
+    assert State.CONFLICT in [check.state for check in checks]

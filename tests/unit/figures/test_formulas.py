@@ -93,3 +93,11 @@ def test_a_claim_without_figures_is_compared_by_its_formula() -> None:
 def test_many_brackets_and_terms_end() -> None:
     assert not list(formulas("x = " + "(" * 5_000 + "a"))
     assert not list(formulas("x = " + "(a + b)" * 40))
+
+
+def test_a_number_of_a_formula_that_is_another_is_not_found() -> None:
+    text = "The force is F = 9.81m."
+    source = FigureSource([SourceText("c0", 0, len(text), text)])
+    states = [check.state for check in check_figures("The force is F = 9.90m.", source, [0])]
+    assert State.CONFLICT in states
+    assert State.FOUND not in states

@@ -155,6 +155,8 @@ def test_words_of_another_column_are_at_odds_with_the_one_named() -> None:
         ("Dr Lund is there on Tuesdays.", []),
         ("Dr Lund isn't there on Thursdays.", []),
         ("Dr Lund sees children on Thursdays.", []),
+        ("In the house of Dr Lund Thursday is the day off.", []),
+        ("Dr Lund is away on Thursdays.", []),
         ("Dr Lund is there on Thursdays.", ["closed"]),
         ("Dr Maro isn't there on Thursdays.", ["2-6 p.m."]),
     ],
@@ -165,4 +167,5 @@ def test_hours_and_closed_say_who_is_there(claim: str, cells: list[str]) -> None
 
 def test_a_number_that_happens_to_be_that_of_the_rows_is_not_found() -> None:
     assert not found("The Little Auk has 4 masts.").agreed
+    assert not found("The Little Auk takes groups of 4 masts.").agreed
     assert found("All 4 boats have seats.").agreed.keys() == {4}

@@ -34,6 +34,7 @@ RAFT = "The raft holds 14 people and costs $14 an hour."
         (RAFT, f"# Boats\n\n{RAFT} Life vests are free."),
         ("The boathouse is open from 9 to 5.", "The boathouse\nis open from 9 to 5.\nFerries run."),
         ("Yes, the raft holds 14 people and costs $14 an hour", f"Boats.\n{RAFT}"),
+        (RAFT, f"## What does the raft cost?\n\n{RAFT}\n\n## And the canoe?\n\nNothing."),
         (f"**{RAFT}** [1]", f"Boats for hire\n\n1. {RAFT}[2]\n2. Canoes are cheaper."),
         (f"Here are the details:\n- {RAFT}", f"For hire:\n- Oars.\n\n{RAFT}"),
         ("The captain said “no night trips”.", 'The captain said "no night trips".'),
