@@ -356,10 +356,7 @@ def _at_the_end(table: TableText, said: _ClaimTerms, text: str) -> list[_NamedRo
 
 
 def _of_no_record(table: TableText, said: _ClaimTerms) -> Iterator[CellCheck]:
-    """Values of a claim that stand in no record together, though each stands in one; or what the only record
-    has otherwise."""
-    if len(table.rows) == 1:
-        yield from _flag_otherwise(table, said, table.rows[0])
+    """Values of a claim that stand in no record together, though each stands in one."""
     held = []
     for figure in said.figures:
         if not _counting(figure):
@@ -760,7 +757,7 @@ def _flag_otherwise(table: TableText, said: _ClaimTerms, row: TableRow) -> Itera
         for cell in row.cells
         if (has := cell.flag if cell.flag is not None or not present else cell.open) is not None
         and cell.terms
-        and all(term in said.terms for term in (_telling(table, cell) if row.label else cell.terms))
+        and all(term in said.terms for term in _telling(table, cell))
     ]
     denies = said.denies is said.terms.isdisjoint(_SHUT)
     if len(named) == 1 and named[0][1] is denies:
