@@ -34,6 +34,18 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Nothing that is made here ends before the run does: looking for garbage in it takes a fifth of the time
+    that collecting does, and more in each of the tests that do."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.fixture(scope="session")
 def kafka_bootstrap(request: pytest.FixtureRequest) -> Iterator[str]:
     """Address of a real Kafka: ``$GUARDRAIL_TEST_KAFKA``, or one of our own for this run."""

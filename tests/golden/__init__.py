@@ -11,7 +11,7 @@ Never to get a refactoring green.
 
 Another processor reckons otherwise (``benchmarks.instruction_sets``). So probabilities may differ within a
 tolerance, everything else may not, and no case stands so near to a line that it could: each is run once more
-with every probability of the verifier moved (``replay.move_probabilities``), and nothing else may change. Of
+with every probability of the verifier moved (``replay.moved_probabilities``), and nothing else may change. Of
 the two samples ``record`` leaves out what stands too near; what is written as a case has to be written more
 clearly.
 

@@ -24,14 +24,21 @@ SEEDS: Final = range(1, 9)
 """Of the moves that no recorded case may be turned by; the tests try the first."""
 
 
-def replayed(group: str, *options: str) -> list[list[dict[str, Any]]]:
-    """What came of the cases of a group, by case, run in a process of its own. ``options`` are those of
-    ``replay``. Raises RuntimeError, with its log."""
-    return [normal.lines(result) for result in results(group, *options)]
+Lines = Sequence[compare.Line]
+
+
+def replayed(group: str, seeds: Sequence[int], *options: str) -> list[list[Lines]]:
+    """What came of the cases of a group, by case: as they are, and for each seed with moved probabilities.
+    ``options`` are those of ``replay``. Raises RuntimeError, with its log."""
+    found: list[Lines] = [
+        normal.lines(result) for result in results(group, "--moved", *map(str, seeds), *options)
+    ]
+    size = len(found) // (len(seeds) + 1)
+    return [found[at : at + size] for at in range(0, len(found), size)]
 
 
 def results(group: str, *options: str) -> list[dict[str, Any]]:
-    """The same before it is shortened."""
+    """What ``replay`` printed, run in a process of its own: what came of each case before it is shortened."""
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -57,13 +64,12 @@ def expected(group: str) -> list[dict[str, Any]]:
     return list(normal.read(path.read_text(encoding="utf-8"))) if path.exists() else []
 
 
-def turned(group: str, stood: Sequence[Sequence[compare.Line]], seed: int, *options: str) -> list[str]:
-    """What differs of ``stood``, floats aside, when the probabilities of the verifier are moved."""
-    moved = replayed(group, "--moved", str(seed), *options)
-    return compare.differences(_joined(stood), _joined(moved), tolerance=math.inf)
+def turned(stood: Sequence[Lines], moved: Sequence[Lines]) -> list[str]:
+    """What differs, floats aside, when the probabilities of the verifier are moved."""
+    return compare.differences(joined(stood), joined(moved), tolerance=math.inf)
 
 
-def _joined(lines: Iterable[Sequence[compare.Line]]) -> list[compare.Line]:
+def joined(lines: Iterable[Sequence[compare.Line]]) -> list[compare.Line]:
     return list(chain.from_iterable(lines))
 
 
@@ -77,8 +83,8 @@ def record(groups: Sequence[str]) -> int:
     near_a_line = 0
     for group in groups or cases.group_names():
         before = expected(group)
-        now = replayed(group, "--all")
-        told = [one for seed in SEEDS for one in turned(group, now, seed, "--all")]
+        now, *moves = replayed(group, SEEDS, "--all")
+        told = [one for moved in moves for one in turned(now, moved)]
         near = {one.partition(":")[0] for one in told}
         if group in cases.SAMPLES:
             print(f"{group}: {len(near)} of {len(now)} left out: {' '.join(sorted(near))}")  # noqa: T201
@@ -87,16 +93,16 @@ def record(groups: Sequence[str]) -> int:
         elif near:
             print(f"{group}: near a line:", *sorted(set(told)), sep="\n  ")  # noqa: T201
             near_a_line += len(near)
-        changes = compare.differences(before, _joined(now))
+        changes = compare.differences(before, joined(now))
         if changes:
-            (cases.EXPECTED / f"{group}.jsonl").write_text(normal.written(_joined(now)), encoding="utf-8")
+            (cases.EXPECTED / f"{group}.jsonl").write_text(normal.written(joined(now)), encoding="utf-8")
         print(f"{group}: {len(changes)} changes", *changes[:20], sep="\n  ")  # noqa: T201
     return near_a_line
 
 
 def compare_printed(group: str, printed: Iterable[str]) -> int:
     """Print how the lines of ``tests.golden.replay`` differ from what is expected, and return in how much."""
-    found = _joined(normal.lines(json.loads(line)) for line in printed)
+    found = joined(normal.lines(json.loads(line)) for line in printed)
     told = compare.differences(expected(group), found)
     count = sum("case" in line for line in found)
     print(f"{group}: {count} cases, {len(told)} differences", *told, sep="\n  ")  # noqa: T201

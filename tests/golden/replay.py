@@ -1,7 +1,8 @@
 """Runs a group: ``python -m tests.golden.replay GROUP`` prints a JSON line with what came of each case.
 
-``--moved SEED`` moves every probability of the verifier a little first, as another processor might; ``--all``
-runs the cases too that are left out of a sample for what comes of that.
+``--moved SEED …`` runs all of them once more for each seed, with every probability of the verifier moved a
+little, as another processor might; ``--all`` runs the cases too that are left out of a sample for what comes
+of that.
 """
 
 from __future__ import annotations
@@ -375,9 +376,27 @@ def _told(call: Recorded) -> dict[str, Any]:
     return told
 
 
-def move_probabilities(seed: int) -> None:
-    """Have the verifier say something else from now on: every probability up or down by ``_MOVED``, which of
-    them by the seed and the pair."""
+def keep_readings() -> None:
+    """Have the verifier read each pair once, and say it again whenever it is asked."""
+    read = Verifier.read
+    kept: dict[tuple[tuple[int, ...], tuple[int, ...]], Reading] = {}
+
+    def kept_or_read(self: Verifier, claim: Any, premise: Any) -> Reading:
+        pair = tuple(claim.ids), tuple(premise.ids)
+        if pair not in kept:
+            kept[pair] = read(self, claim, premise)
+        return kept[pair]
+
+    Verifier.read = kept_or_read  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def moved_probabilities(seed: int | None) -> Iterator[None]:
+    """Have the verifier say something else: every probability up or down by ``_MOVED``, which of them by the
+    seed and the pair. None: leave all as it is."""
+    if seed is None:
+        yield
+        return
     read = Verifier.read
 
     def moved(self: Verifier, claim: Any, premise: Any) -> Reading:
@@ -392,21 +411,26 @@ def move_probabilities(seed: int) -> None:
         return Reading(move(reading.support), move(reading.contradiction), tokens)
 
     Verifier.read = moved  # type: ignore[method-assign]
+    yield
+    Verifier.read = read  # type: ignore[method-assign]
 
 
 def main() -> None:
     """Print a line for each case of the group; logs go to stderr."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("group")
-    parser.add_argument("--moved", type=int, metavar="SEED")
+    parser.add_argument("--moved", type=int, nargs="*", default=[], metavar="SEED")
     parser.add_argument("--all", action="store_true")
     arguments = parser.parse_args()
-    if arguments.moved is not None:
-        move_probabilities(arguments.moved)
+    if arguments.moved:
+        keep_readings()
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):
-        for case in load(arguments.group, whole=arguments.all):
-            print(json.dumps(run(case)), file=out)
+        cases = load(arguments.group, whole=arguments.all)
+        for seed in (None, *arguments.moved):
+            with moved_probabilities(seed):
+                for case in cases:
+                    print(json.dumps(run(case)), file=out)
 
 
 if __name__ == "__main__":

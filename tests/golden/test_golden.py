@@ -12,7 +12,7 @@ import pytest
 
 from tests.golden import cases, compare, normal
 from tests.golden.cases import EXPECTED
-from tests.golden.record import SEEDS, expected, results, turned
+from tests.golden.record import SEEDS, expected, joined, replayed, results, turned
 
 _MOST_TOLD: Final = 40
 _MOST_BYTES: Final = 450_000
@@ -21,9 +21,9 @@ _MOST_BYTES: Final = 450_000
 @pytest.mark.parametrize("group", cases.group_names())
 def test_every_record_is_as_expected_and_stands_clear_of_every_line(group: str) -> None:
     """Also where the verifier says something else by as much as it does on another processor."""
-    found = [normal.lines(result) for result in results(group)]
-    told = compare.differences(expected(group), [line for lines in found for line in lines])
-    told += [f"moved: {one}" for one in turned(group, found, SEEDS[0])]
+    found, moved = replayed(group, SEEDS[:1])
+    told = compare.differences(expected(group), joined(found))
+    told += [f"moved: {one}" for one in turned(found, moved)]
     if told:
         more = f"\n… and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
         remedy = f"Only if this is meant to be so: python -m tests.golden.record {group}"
@@ -87,8 +87,7 @@ def test_floats_may_differ_a_little_and_no_more() -> None:
 
 def test_what_stands_near_a_line_is_noticed_and_left_out_of_samples() -> None:
     whole, recorded = (cases.load("written", whole=all_of_it) for all_of_it in (True, False))
-    stood = [normal.lines(result) for result in results("written", "--all")]
-    near = {one.partition(":")[0] for one in turned("written", stood, SEEDS[0], "--all")}
+    near = {one.partition(":")[0] for one in turned(*replayed("written", SEEDS[:1], "--all"))}
     assert near
     assert near <= {case.id for case in whole} - {case.id for case in recorded}
 
