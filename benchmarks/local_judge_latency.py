@@ -133,7 +133,7 @@ def real(path: Path, claims: int) -> list[Asked]:
     cutters, policy = Cutters(), Policy()
     for answer in read_answers(path):
         response = answer.response
-        cutter = cutters.new(policy, response.contexts)
+        cutter = cutters.new(policy, response.question, response.contexts)
         cut = [*cutter.feed(response.answer), *cutter.finish()]
         asked = {f"c{claim.index}": claim for segment in cut for claim in segment.claims}
         found.append(Asked(response.question, tuple(response.contexts), asked))

@@ -64,6 +64,10 @@ _PAIRS: Final = {a: _brackets(a, b) for a, b in (*_SQUARE.items(), *_ROUND.items
 _STARTS: Final = re.compile(rf"[{re.escape(''.join(_PAIRS))}`{_SUPERSCRIPTS}\ue200]")
 # What OpenAI's models write: "filecite", references and lines, with signs of their own around them.
 _PRIVATE: Final = re.compile(r"\ue200([^\ue200\ue201\n]{1,200})\ue201")
+# All that stands between them; whatever else does, a reader sees.
+_OPENAI: Final = re.compile(
+    r"(?:file_?cite|cite|navlist|url|turn\d{1,4}[a-z]{1,12}\d{1,4}|L\d{1,6}|[\ue202-\ue206\s,;\u2020-])+"
+)
 _TURN: Final = re.compile(r"turn\d{1,4}[a-z]{1,12}(\d{1,4})")
 _TARGET: Final = re.compile(
     r"\([ ]{0,3}<?([^\s()<>]{1,1000}+(?:\([^\s()]{0,100}+\)[^\s()<>]{0,300}+)?)>?"
@@ -82,7 +86,7 @@ _CODE_BEHIND: Final = re.compile(r"\.\w|\w| ?=")
 
 _MAY_LINK: Final = re.compile(r"\]\(|<[A-Za-z]|[./@][^\W_]")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.IGNORECASE)
-_BRACKET_SIGNS: Final = "[]【】［］〔〕⟦⟧〖〗()（） "
+_BRACKET_SIGNS: Final = "^[]【】［］〔〕⟦⟧〖〗()（） "
 _NUMBER: Final = re.compile(r"\d{1,4}")
 _RANGE: Final = re.compile(r"(\d{1,4})\s*[-–—]\s*(\d{1,4})")
 _DAGGER: Final = re.compile(r"(\d{1,4})(?::(\d{1,4}))?(?:†(.*))?")
@@ -242,8 +246,9 @@ class CitationReader:
         label = _LABEL_BEHIND.search(mark)
         if label and tells(fold(label[1])):
             return self._names.named(label[1].strip()) is None
-        if not ids and _FILE.fullmatch(mark.strip(_BRACKET_SIGNS)):
-            return tells(fold(mark.strip(_BRACKET_SIGNS).rpartition(".")[0]))
+        named = fold(mark.strip(_BRACKET_SIGNS))
+        if not ids and tells(named.rpartition(".")[0] if _FILE.fullmatch(named) else named):
+            return True
         return _stands_for_a_value(raw, start, end)
 
     def _led(self, ids: Ids, links: Sequence[Link]) -> Ids:
@@ -296,7 +301,7 @@ class CitationReader:
     def _private(self, raw: str, at: int) -> tuple[_Found | None, int]:
         """OpenAI's mark. The places of its references are counted from 0."""
         match = _PRIVATE.match(raw, at)
-        if match is None:
+        if match is None or not _OPENAI.fullmatch(match[1]):
             return None, at + 1
         order = self._names.order
         places = [int(place) for place in _TURN.findall(match[1])]

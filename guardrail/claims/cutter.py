@@ -19,8 +19,12 @@ from guardrail.claims.detector import (
     FoundStatement,
     Statement,
     answers,
+    asked_of,
     asserts,
     classify,
+    has_figure,
+    presupposes,
+    repeats,
 )
 from guardrail.claims.model import CitationFinder, Claim, LinkKnower, Segment, claim_prose
 from guardrail.claims.prose import Prose
@@ -37,6 +41,10 @@ _IDLE_REASONS: Final = frozenset(
     ("contact", "name", "number", "period", "percentage", "permission", "negation", "superlative")
 )
 _CODE: Final = SegmentKind.CODE
+_UNASKED: Final = frozenset({Statement.QUESTION, Statement.ABSTENTION})
+_WITH_FIGURES: Final = _UNASKED | {Statement.STRUCTURE, Statement.OFFER, Statement.LEAD_IN, Statement.META}
+_MENTIONING: Final = _WITH_FIGURES - {Statement.STRUCTURE} | {Statement.CODE}
+_NAMED: Final = re.compile(r"[^\W\d_]{3,}")
 _LEAST: Final = {Assertion.WEAK: Severity.CRITICAL, Assertion.SOME: Severity.MAJOR}
 
 MAX_LEAD_IN_CHARS: Final = 400
@@ -117,7 +125,9 @@ class ClaimCutter:
         max_segment_chars: int = DEFAULT_MAX_SEGMENT_CHARS,
         citations: CitationFinder | None = None,
         links: LinkKnower | None = None,
+        question: str = "",
     ) -> None:
+        """``question`` is the user's: an answer may say no more than yes to it."""
         self._segmenter = Segmenter(max_segment_chars=max_segment_chars)
         self._take = self._segmenter.feed
         self._rater = rater
@@ -125,7 +135,8 @@ class ClaimCutter:
         self._links = links
         self._claims = 0
         self._surroundings = _Surroundings()
-        self._asked = ""  # the question before the next segment
+        self._question = question
+        self._asked = asked_of(question)  # the question before the next segment
         self._fence = FencedProse()
 
     @property
@@ -180,16 +191,17 @@ class ClaimCutter:
         statement = said.statement
         text = body.prose.text
         asked = ""
-        if not rated and answers(self._asked, text) is not None:
+        if answers(self._asked, text or body.raw) is not None:
             asked = self._asked  # it states what the question asks
             rated = self._rater.rate(asked, _SENTENCE)
-        if segment.kind is not SegmentKind.BLANK:
+        if segment.kind is not SegmentKind.BLANK and (rated or statement is not Statement.GREETING):
             self._asked = text.strip() if statement is not _CLAIM and text.rstrip().endswith(ASKS) else ""
         if rated:
             frame = ""
-            if statement is _CLAIM and (said.start or said.end < len(text)):
+            if not asked and statement is _CLAIM and (said.start or said.end < len(text)):
                 frame = text[: said.start].strip()
                 body = body.part(said.start, said.end, self._citations)
+            mentions = statement in _MENTIONING
             statement = _CLAIM
             stated = body.prose.text
             depends = segment.kind is not _TABLE_ROW and _depends(stated)
@@ -204,6 +216,7 @@ class ClaimCutter:
                     severity=rated[0],
                     severity_reasons=rated[1],
                     lead_in=asked or (_join([lead_in, frame]) if frame and depends else lead_in),
+                    mentions=mentions,
                     citations=body.citations,
                     prose=body.prose,
                 ),
@@ -226,9 +239,20 @@ class ClaimCutter:
         if said.statement is _CLAIM:
             return self._rater.rate(text[said.start : said.end], segment.kind)
         surely = asserts(text, said.statement)
+        if said.statement in _UNASKED and presupposes(text, self._question):
+            surely = Assertion.STRONG
         if segment.kind is SegmentKind.HEADING and surely is Assertion.SOME:
             surely = Assertion.STRONG  # a heading with a main clause is a sentence, whatever it is about
+        if not surely and said.statement in _WITH_FIGURES and self._tells_figures(segment, text):
+            surely = Assertion.STRONG
         return self._review(text, surely) if surely else None
+
+    def _tells_figures(self, segment: Segment, text: str) -> bool:
+        """Whether a text has an amount, a date, a time or a contact that the user has not given; in a header
+        beside a name, or it is of the column."""
+        cells = segment.body_text.split("|") if segment.header else [text]
+        telling = (cell for cell in cells if has_figure(cell) and (not segment.header or _NAMED.search(cell)))
+        return any(telling) and not repeats(text, self._question)
 
     def _review(self, text: str, surely: Assertion) -> tuple[Severity, tuple[str, ...]] | None:
         """The rating of a text that was exempted, if it is a claim after all; the graver, the more likely."""

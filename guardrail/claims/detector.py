@@ -24,7 +24,7 @@ from enum import IntEnum, StrEnum
 from typing import Final, NamedTuple
 
 from guardrail.claims.phrases import expression, pattern, words
-from guardrail.claims.severity import lexicon, words_of
+from guardrail.claims.severity import figure_reasons, lexicon, words_of
 from guardrail.claims.silence import silence_of
 from guardrail.events import SegmentKind, Span
 from guardrail.evidence.tokens import STOP_WORDS
@@ -109,8 +109,9 @@ _CUT_BEHIND: Final = frozenset({Statement.ABSTENTION, Statement.OFFER})
 ASKS: Final = ("?", "？", "؟", "՞")
 VERDICT: Final = pattern("verdict")
 DENYING_LABEL: Final = pattern("denying_label")
-_PRESUPPOSES: Final = re.compile(r"(?:why|want|looking|fancy|ready|need|since when)\b")
 _YES_OR_NO: Final = pattern("yes_or_no")
+_REQUEST: Final = pattern("request")
+_TAG: Final = pattern("question_tag")
 _AFFIRMS: Final = pattern("affirms")
 _DENIES: Final = pattern("denies")
 INTERROGATIVES: Final = words("interrogatives")
@@ -151,6 +152,17 @@ _COLONS: Final = (":", "：")
 _FEWEST_WORDS: Final = 3
 _COURTESY: Final = STOP_WORDS | words("courtesy")
 _FEWEST_TOLD: Final = 2  # words that say something: a subject and a verb
+_GIVEN: Final = pattern("given")
+_MANNER: Final = words("manner")
+_SIGNS: Final = ((frozenset("👎❌🚫⛔✖✗✘"), False), (frozenset("👍✅💯👌🆗✔☑✓"), True))
+_SENTENCES: Final = re.compile(r"(?<=[.!?？؟])\s+")
+_GOING_ON: Final = re.compile(r"\A\W*(?:so|and|but|or|then|okay|ok|well|hm+)\b,? ")
+_AUXILIARY: Final = re.compile(r"\A\W*(?:is it true that|is|are|do|does|did|was|were)\s+", re.IGNORECASE)
+_INVERTED: Final = re.compile(
+    r"\W*(do|does|did|is|are|was|were|can|could|may|must|should|will|would|has|have|had)"
+    r" (i|you|we|he|she|it|they|one|this|that|there)\b(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
 _ASKER: Final = frozenset("you i we there anyone anything".split())  # noqa: SIM905
 
 
@@ -234,8 +246,6 @@ def _asked(plain: str, start: int, end: int, whole: int) -> FoundStatement:
         return FoundStatement(Statement.CLAIM, frame.end(), len(plain[:end].rstrip("".join(ASKS))))
     if _ASIDE.search(plain, start, end):
         return FoundStatement(Statement.CLAIM, 0, whole)
-    if _PRESUPPOSES.match(plain, start, end) and _AMOUNT.search(plain, start, end):
-        return FoundStatement(Statement.CLAIM, 0, whole)  # "Why pay $50 a day?"
     first, _, rest = plain[start:end].partition(" ")
     if first.endswith("n't") and rest.partition(" ")[0] not in _ASKER and not frame:
         return FoundStatement(Statement.CLAIM, 0, whole)
@@ -385,15 +395,71 @@ _FREE_WITH: Final = words("fronted")
 _ADDRESSES: Final = re.compile(rf"(?:\A|[:–—|] ?)(?:{'|'.join(_ADDRESSED)}) (?:{'|'.join(_STATING)}) \S+ \S")
 
 
+def presupposes(text: str, question: str) -> bool:
+    """Whether a question or an abstention takes for given that something is allowed or not: "why may children
+    take it?"; not if the user's does so in the same words."""
+    plain = fold(text)
+    given = _GIVEN.search(plain)
+    return given is not None and permits(plain[given.end() :]) and not _said_too(plain, question)
+
+
+def repeats(text: str, question: str) -> bool:
+    """Whether all figures of a text are the user's own."""
+    counts = lexicon().lists["counts"]
+    said = {word for word in words_of(text) if word in counts or _DIGIT.search(word)}
+    return said.issubset(words_of(question))
+
+
+def _said_too(plain: str, question: str) -> bool:
+    return STOP_WORDS.union(words_of(question)).issuperset(words_of(plain))
+
+
+def asked_of(question: str) -> str:
+    """The last sentence of a user's question, if yes or no answers it; else nothing."""
+    last = _SENTENCES.split(question.strip())[-1]
+    plain = _GOING_ON.sub("", fold(last))
+    asks = plain.endswith(ASKS) and not _REQUEST.match(plain)
+    first = next(iter(words_of(plain)), "")
+    return (
+        last
+        if asks and (_YES_OR_NO.match(plain) or _TAG.search(plain) or first not in INTERROGATIVES)
+        else ""
+    )
+
+
+def stated_by(asked: str, *, denied: bool = False) -> str:
+    """What yes says behind a question, or no where it is ``denied``: as a statement as far as a reader of
+    words needs it."""
+    tag = _TAG.search(fold(asked)) if not _YES_OR_NO.match(fold(asked)) else None
+    said = (asked[: tag.start()] if tag else asked).rstrip(" ?？؟՞*_")
+    inverted = _INVERTED.match(said)
+    if inverted:  # "Can I take it?": I can take it
+        return f"{inverted[2]} {inverted[1]}{' not' * denied}{inverted[3]}."
+    if not denied:
+        return _AUXILIARY.sub("", said) + "."
+    begins = _YES_OR_NO.match(fold(said))
+    at = begins.end() if begins else 0
+    return f"{said[:at]} not {said[at:].lstrip()}.".lstrip()
+
+
 def answers(asked: str, text: str) -> bool | None:
     """Whether ``text`` affirms what ``asked`` asks, and says no more than that; False if it denies it.
 
     None if it is not such an answer, or ``asked`` not such a question.
     """
-    if not asked.rstrip(_TRAILING_MARKS).endswith(ASKS) or not _YES_OR_NO.match(fold(asked)):
+    if not asked_of(asked.rstrip(_TRAILING_MARKS)):
         return None
-    plain = fold(text).strip(_MARKS)
-    return True if _AFFIRMS.fullmatch(plain) else False if _DENIES.fullmatch(plain) else None
+    plain = fold(text).strip(_MARKS + " .!…")
+    if not _WORD.search(plain):
+        return next((yes for signs, yes in _SIGNS if not signs.isdisjoint(plain)), None)
+    courtesy = _COURTESY.union(_MANNER, words_of(fold(asked)))
+    for heads, yes in ((_DENIES, False), (_AFFIRMS, True)):
+        rest = plain
+        while head := heads.match(rest):  # "Yes, exactly."
+            rest = rest[head.end() :].lstrip(" ,;.!–—-")
+            if courtesy.issuperset(words_of(rest)):
+                return yes
+    return None
 
 
 def asserts(text: str, statement: Statement) -> Assertion:
@@ -425,7 +491,8 @@ def line_asserts(plain: str) -> Assertion:
         plain = plain.partition(":")[2].strip()
         if not plain:
             return Assertion.NONE
-    if VERDICT.match(plain) or _ADDRESSES.search(plain):
+    key, colon, value = plain.partition(":")
+    if VERDICT.match(plain) or _ADDRESSES.search(plain) or (key and colon and _decides(value)):
         return Assertion.STRONG
     states = _states(plain, leads=False)
     if states and plain.endswith((".", "!")):
@@ -437,6 +504,12 @@ def line_asserts(plain: str) -> Assertion:
         if named >= 2 or (named and (cells or ":" in plain)):
             return Assertion.WEAK
     return Assertion.SOME if states else Assertion.NONE
+
+
+def _decides(value: str) -> bool:
+    """Whether the value of a key is no more than a yes, a no or a permission: "Alcohol: not allowed"."""
+    said = words_of(value)
+    return bool(said) and _PERMISSIONS.union(_DENIALS, ("yes", "any")).issuperset(said)
 
 
 def _states(plain: str, *, leads: bool) -> bool:
@@ -499,6 +572,9 @@ _LINE: Final = re.compile(r"(?:\A|(?<=\n))[^\n]*")
 _COMMENT: Final = re.compile(r"\s*(?:#|//|--|/\*|\*|\x22{3}|\x27{3})")
 _SENTENCE: Final = re.compile(r"[.!。！]['\"”’)*_\]]{0,4}$")
 _LEAST_WORDS: Final = 4
+_DATA_FENCES: Final = words("data_fences")
+_LITERAL: Final = re.compile(r"\"([^\"\n]{8,})\"|'([^'\n]{8,})'|(?:#|//|--|/\*)\s(.{8,})")
+_PAIR: Final = re.compile(r"[ \t>]*[\"']?[^\W\d][\w .\"'-]{0,60}(?::(?=[\s\"'\[{])|=|=>)\s*\S")
 
 
 class FencedProse:
@@ -531,9 +607,9 @@ class FencedProse:
             self._mark = ""
             lines.pop()
         label = self._info.split(None, 1)[0].strip("{}.:,") if self._info else ""
-        return _prose(
-            text, lines, listed=not label or label in _PROSE_FENCES, markdown=label in ("markdown", "md")
-        )
+        listed = not label or label in _PROSE_FENCES
+        found = _prose(text, lines, listed=listed, markdown=label in ("markdown", "md"))
+        return found or _data(text, lines, listed=listed or label in _DATA_FENCES)
 
 
 def _prose(
@@ -563,3 +639,27 @@ def _prose(
     if spans and not code and (listed or sure):
         return spans[0][0], spans[-1][1], Assertion.WEAK
     return None
+
+
+def _data(text: str, lines: list[Span], *, listed: bool) -> tuple[int, int, Assertion] | None:
+    """Span of the lines that hold data: in code those with an amount or a telephone number; where data is
+    ``listed``, the values of keys, and literals and comments that are sentences, too."""
+    spans = []
+    for start, end in lines:
+        line = text[start:end]
+        sentence = any(len(words_of("".join(each))) >= _LEAST_WORDS for each in _LITERAL.findall(line))
+        if has_figure(line, _AMOUNTS) or (listed and (sentence or _PAIR.match(line))):
+            begins = end - len(line.lstrip())
+            spans.append((begins, begins + len(line.strip())))
+    return (spans[0][0], spans[-1][1], Assertion.STRONG) if spans else None
+
+
+_AMOUNTS: Final = frozenset(("price", "percentage", "dosage", "quantity", "contact"))
+TELLING: Final = _AMOUNTS | {"date", "time", "deadline"}
+"""The reasons for severity of figures that are rarely there without stating something."""
+_ADDRESSES_OF_LINKS: Final = re.compile(r"\S*(?:://|www\.|@)\S*")
+
+
+def has_figure(text: str, kinds: frozenset[str] = TELLING) -> bool:
+    """Whether a text has a figure of one of these kinds; links and mail addresses are none."""
+    return not kinds.isdisjoint(figure_reasons(_ADDRESSES_OF_LINKS.sub(" ", text), set()))

@@ -76,7 +76,8 @@ class Claim:
     ``start``/``end`` are code points of the response. ``lead_in`` contains the preceding sentences (or list
     lead-in, table header) that the claim needs to be understood, as prose; empty if it stands on its own.
     ``text`` is raw; judges read ``prose``, which is derived from it without ``citations``. ``citations`` are
-    derived too, with code points of ``text``.
+    derived too, with code points of ``text``. ``mentions``: it is a question, an offer or data, of which only
+    the figures state anything.
     """
 
     index: int
@@ -87,6 +88,7 @@ class Claim:
     severity: Severity
     severity_reasons: tuple[str, ...] = ()
     lead_in: str = ""
+    mentions: bool = field(default=False, compare=False)
     citations: tuple[Citation, ...] = field(default=(), compare=False)
     prose: Prose = field(default=_UNREAD, compare=False, repr=False)
 

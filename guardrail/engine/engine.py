@@ -496,7 +496,7 @@ class Engine:
         session = self._session_type(
             head,
             policy,
-            self._cutters.new(policy, head.contexts),
+            self._cutters.new(policy, head.question, head.contexts),
             now=self._clock(),
             max_answer_chars=self._limits.max_answer_chars,
             challenger=challenger,

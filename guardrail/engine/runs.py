@@ -107,8 +107,8 @@ class Cutters:
         # The policy is kept with its rater so that another one can't get its id.
         self._raters: OrderedDict[int, tuple[Policy, BuiltinSeverityRater]] = OrderedDict()
 
-    def new(self, policy: Policy, contexts: Sequence[Context]) -> ClaimCutter:
-        """A cutter for one response with these contexts under this policy."""
+    def new(self, policy: Policy, question: str, contexts: Sequence[Context]) -> ClaimCutter:
+        """A cutter for one response to this question, with these contexts, under this policy."""
         cached = self._raters.get(id(policy))
         if cached is None:
             cached = self._raters[id(policy)] = (policy, BuiltinSeverityRater(policy.severity))
@@ -120,6 +120,7 @@ class Cutters:
             citations=CitationReader(contexts, policy.citation_pattern, links),
             links=links,
             max_segment_chars=policy.max_segment_chars,
+            question=question,
         )
 
 
@@ -446,7 +447,7 @@ def restored_session(
         used = next((known for known in router.policies if known == policy), policy)
 
     def new_cutter() -> ClaimCutter:
-        return cutters.new(used, event.contexts)
+        return cutters.new(used, event.question, event.contexts)
 
     def reading(unix_ms: int) -> float:
         return unix_ms / 1000 - epoch

@@ -10,12 +10,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, overload
 
-from guardrail.claims.detector import DENYING_LABEL, answers, fold
+from guardrail.claims.detector import DENYING_LABEL, answers, fold, stated_by
 from guardrail.claims.model import Claim
 from guardrail.claims.phrases import pattern
 from guardrail.claims.prose import read_prose
 from guardrail.claims.silence import Silence, silence_of
 from guardrail.errors import ConfigError
+from guardrail.events import Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import words as words_of
 from guardrail.figures import FigureCheck, FigureSource, SourceText, State, check_figures
@@ -50,6 +51,7 @@ from guardrail.judges.local.verdict import (
     judgement_of,
     judgement_of_silence,
     judgement_word_for_word,
+    mentioned_only,
     nothing_to_compare,
     said_to_be_false,
     with_silence,
@@ -68,6 +70,8 @@ _DOUBTED: Final = 0.3  # support of a fact below which the claim is no better su
 _FACTS_SURE: Final = 0.85  # support of a claim from which on none of its facts is doubted
 _SENTENCES: Final = 12  # that evidence search looks at more closely
 _NEAR: Final = 5  # sentences whose figures are compared
+_NOT_SAID: Final = frozenset({Verdict.PARTIALLY_SUPPORTED, Verdict.UNSUPPORTED})
+_SAME_MATTER: Final = 0.2  # of what a question or data says around a figure, that its sentence says too
 _FEWER: Final = "verifier: too little time was left to read more than one window"
 _WHOLE: Final = "verifier: too little time was left to read each fact by itself"
 _ALL_BUT: Final = 0.8  # of a claim, in a sentence that says or denies it
@@ -76,7 +80,6 @@ _YES_OR_NO: Final = re.compile(  # "False: it takes an hour" answers it
     r"\W*(?:is|are|was|were|do|does|did|can|could|may|must|should|will|would|has|have|had|true)\b",
     re.IGNORECASE,
 )
-_AUXILIARY: Final = re.compile(r"\A\W*(?:is it true that|is|are|do|does|did|was|were)\s+", re.IGNORECASE)
 _MOST_TOPICS: Final = 3  # that documents are said to be silent on
 _SPOKEN_OF: Final = 0.7  # support of a text's saying something about a topic
 _HOLDS: Final = 0.55  # support by one of two contexts that disagree
@@ -156,9 +159,9 @@ class ClaimChecker:
             if stopped():
                 return
             pressure = 0 if reader is None else pressed()
-            answer = answers(claim.lead_in, _text(claim))
+            asked, answer = claim, answers(claim.lead_in, _text(claim) or claim.text)
             if answer is not None:
-                claim = _asked(claim)
+                claim = _with_text(claim, stated_by(claim.lead_in))
             silence = silence_of(fold(_text(claim)))
             spoken_of = None
             if silence is not None:
@@ -179,17 +182,34 @@ class ClaimChecker:
             examined = self._examine(claim, part, question, evidence, source, reader, pressure, stopped)
             if stopped():
                 return
-            judgement = self._judgement(claim_id, examined, part[0], evidence, examined_of)
+            judgement = self._judgement(claim_id, claim, examined, part[0], evidence, examined_of)
             if label is not None:
                 judgement = said_to_be_false(judgement)
             if answer is False:
-                judgement = answered_no(judgement)
+                judgement = self._of_no(asked, judgement, question, evidence, stopped, pressed)
             if answer is not None:  # its words are the question's
                 judgement = replace(judgement, unsupported_spans=())
             if silence is not None:
                 judgement = with_silence(judgement, spoken_of, evidence)
             left_out = examined.left_out if examined is not None else None
             yield checked_in_part(judgement) if left_out == _NONE else judgement
+
+    def _of_no(
+        self,
+        asked: Claim,
+        judgement: Judgement,
+        question: str,
+        evidence: EvidenceIndex,
+        stopped: Callable[[], bool],
+        pressed: Pressed,
+    ) -> Judgement:
+        """The judgement of a "No", where that of what was asked is given: its denial may stand there."""
+        if judgement.verdict in _NOT_SAID:
+            no = {judgement.claim_id: _with_text(asked, stated_by(asked.lead_in, denied=True))}
+            denied = next(self.check_all(no, question, evidence, stopped, pressed), None)
+            if denied is not None and denied.verdict is Verdict.SUPPORTED:
+                return denied
+        return answered_no(judgement)
 
     def _spoken_of(
         self, silence: Silence, evidence: EvidenceIndex, reader: WindowReader, stopped: Callable[[], bool]
@@ -207,6 +227,7 @@ class ClaimChecker:
     def _judgement(
         self,
         claim_id: str,
+        claim: Claim,
         examined: Examination | None,
         start: int,
         evidence: EvidenceIndex,
@@ -220,7 +241,7 @@ class ClaimChecker:
         if examined.standing is not None:
             said = evidence.quote(*examined.standing)
             return judgement_word_for_word(claim_id, NAME, said, fit.lines.supported)
-        return judgement_of(
+        judgement = judgement_of(
             claim_id,
             NAME,
             Examined(
@@ -238,6 +259,8 @@ class ClaimChecker:
             ),
             () if examined.left_out is None else (examined.left_out,),
         )
+        rightly = claim.mentions and _mentioned_rightly(examined)
+        return mentioned_only(judgement, fit.lines.supported) if rightly else judgement
 
     def examine(
         self, claim: Claim, question: str, evidence: EvidenceIndex, *, wholly: bool = True
@@ -402,10 +425,19 @@ def _cited(claim: Claim, evidence: EvidenceIndex) -> frozenset[int]:
     return frozenset(number for number, context in enumerate(evidence.contexts) if context.id in ids)
 
 
-def _asked(claim: Claim) -> Claim:
-    """What a bare "Yes" behind a question says: the question, as a statement as far as a reader needs it."""
-    said = _AUXILIARY.sub("", claim.lead_in.rstrip(" ?？*_")) + "."
-    return replace(claim, text=said, lead_in="", prose=read_prose(said), citations=())
+def _mentioned_rightly(examined: Examination) -> bool:
+    """Whether all figures of a claim stand in the sources, of the same matter as far as words tell."""
+    if examined.cells or examined.rival or examined.revoked:
+        return False
+    return bool(examined.figures) and all(
+        check.state is State.FOUND and check.frame >= _SAME_MATTER and not check.owned and not check.disputed
+        for check in examined.figures
+    )
+
+
+def _with_text(claim: Claim, text: str) -> Claim:
+    """What a bare "Yes" or "No" behind a question says."""
+    return replace(claim, text=text, lead_in="", prose=read_prose(text), citations=())
 
 
 def _text(claim: Claim) -> str:

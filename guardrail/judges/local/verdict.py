@@ -178,10 +178,15 @@ def answered_no(judgement: Judgement) -> Judgement:
         return judgement
     if judgement.verdict is Verdict.SUPPORTED:
         return said_to_be_false(judgement)
-    support, contradiction = judgement.contradiction or 0.0, judgement.support
-    if judgement.verdict is not Verdict.CONTRADICTED:
+    contradiction = judgement.support
+    if judgement.verdict is not Verdict.CONTRADICTED:  # that nothing backs what is denied speaks for "no"
         return replace(
-            judgement, support=min(support, HALF_CHECKED), contradiction=contradiction, findings=()
+            judgement,
+            verdict=Verdict.PARTIALLY_SUPPORTED,
+            support=HALF_CHECKED,
+            contradiction=contradiction,
+            reasoning=f"That is denied. {judgement.reasoning}",
+            findings=(),
         )
     return replace(
         judgement,
@@ -190,6 +195,21 @@ def answered_no(judgement: Judgement) -> Judgement:
         contradiction=contradiction,
         reasoning=f"That is denied. {judgement.reasoning}",
         findings=(),
+    )
+
+
+def mentioned_only(judgement: Judgement, supported: float) -> Judgement:
+    """The judgement of a question, an offer or data, whose figures all stand in the sources: what else the
+    words around them say is no statement."""
+    if judgement.verdict not in (Verdict.PARTIALLY_SUPPORTED, Verdict.UNSUPPORTED):
+        return judgement
+    return replace(
+        judgement,
+        verdict=Verdict.SUPPORTED,
+        support=max(supported, judgement.support or 0.0),
+        confidence=max(supported, judgement.confidence),
+        reasoning="The sources have its figures, and nothing else in it was taken for a statement.",
+        unsupported_spans=(),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from guardrail.claims import MAX_LEAD_IN_CHARS, Claim, ClaimCutter
 from guardrail.events import SegmentKind, Severity
 
@@ -112,8 +114,9 @@ def test_a_honest_i_dont_know_holds_no_claim() -> None:
     )
 
 
-def test_code_and_headings_hold_no_claims() -> None:
-    assert claims("# Dosage\n```\ndose = 5\n```\n") == []
+def test_code_and_headings_hold_no_claims_unless_they_hold_data() -> None:
+    assert claims("# Dosage\n```python\ndose = 5\n```\n") == []
+    assert [c.text for c in claims("# Dosage\n```\ndose = 5\n```\n")] == ["dose = 5"]
 
 
 def test_lists_of_sources_hold_no_claims_but_what_they_state() -> None:
@@ -145,7 +148,38 @@ def test_a_bare_answer_to_a_question_of_the_text_states_what_was_asked() -> None
     text = "## Is the lift open?\n\nYes, it is.\n\n**Are there 5 floors?** No. Is it safe? It depends."
     assert lead_ins(text) == {"Yes, it is.": "Is the lift open?", "No.": "Are there 5 floors?"}
     assert [c.severity for c in claims(text)] == [Severity.NORMAL, Severity.CRITICAL]
-    assert claims("How much is it? Right.") == claims("Is it open? Hello! Yes.") == claims("Yes.") == []
+    assert claims("How much is it? Right.") == claims("Yes.") == []
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Is the lift open?", "Yes, it is."),
+        ("I have a knee brace. May I swim with it?", "Go ahead!"),
+        ("The lift is open on Mondays, isn't it?", "Hello! You're right."),
+        ("So parking is free?", "👍"),
+        ("Ist der Aufzug offen?", "Ja, genau."),
+        ("Can dogs come in?", "No way!"),
+    ],
+)
+def test_an_answer_of_no_more_than_yes_or_no_states_what_the_user_asks(question: str, answer: str) -> None:
+    cutter = ClaimCutter(LengthRater(), question=question)
+    found = [claim for cut in (*cutter.feed(answer), *cutter.finish()) for claim in cut.claims]
+    assert [claim.lead_in for claim in found] == [question.split(". ")[-1]]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Can you tell me when it opens?", "Sure!"),
+        ("What does it cost?", "Certainly."),
+        ("Do you have any information on trams?", "Yes."),
+        ("Is it open?", "Good morning!"),
+    ],
+)
+def test_an_answer_to_a_request_or_another_question_states_nothing(question: str, answer: str) -> None:
+    cutter = ClaimCutter(LengthRater(), question=question)
+    assert not any(cut.claims for cut in (*cutter.feed(answer), *cutter.finish()))
 
 
 def test_a_heading_with_a_main_clause_is_a_claim() -> None:
@@ -154,5 +188,11 @@ def test_a_heading_with_a_main_clause_is_a_claim() -> None:
 
 
 def test_a_question_that_takes_an_amount_for_granted_is_a_claim() -> None:
-    text = "Why spend 12 euros on a ticket? Fancy a tour for $8? Want more details? Is it 12 euros?"
+    text = "Why spend 12 euros on a ticket? Fancy a tour for $8? Want more details?"
     assert [c.text for c in claims(text)] == ["Why spend 12 euros on a ticket?", "Fancy a tour for $8?"]
+    assert claims(text)[0].mentions
+
+
+def test_a_question_with_the_users_own_figures_states_nothing() -> None:
+    cutter = ClaimCutter(LengthRater(), question="Which ticket do I get for 12 euros?")
+    assert not any(cut.claims for cut in (*cutter.feed("Is that 12 euros a day?"), *cutter.finish()))

@@ -74,7 +74,7 @@ def test_prose_in_a_fence_is_a_claim_without_the_fence() -> None:
 def test_a_fence_longer_than_a_segment_keeps_its_label() -> None:
     line = "The maximum dose is 5000 mg a day.\n"
     assert len(found("```text\n" + line * 40 + "```\n", 7)) > 1
-    code = "    total = compute(value, 5000)  # The maximum dose is 5000 mg a day.\n"
+    code = "    total = compute(value, 5000)  # The maximum dose is never enough.\n"
     assert found("```python\n" + code * 40 + "```\n", 7) == []
 
 

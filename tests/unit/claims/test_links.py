@@ -23,7 +23,7 @@ CONTEXTS = [
 
 @pytest.mark.parametrize("text", TABLE["claims"])
 async def test_a_link_that_leads_elsewhere_makes_a_claim_of_its_segment(text: str) -> None:
-    cutter = Cutters().new(Policy(), CONTEXTS)
+    cutter = Cutters().new(Policy(), "", CONTEXTS)
     cuts = cutter.feed(text) + cutter.finish()
     claims = {str(n): claim for n, claim in enumerate(claim for cut in cuts for claim in cut.claims)}
     assert [claim.text for claim in claims.values()] == [text.removeprefix("## ").removeprefix("[1]: ")]
@@ -32,11 +32,11 @@ async def test_a_link_that_leads_elsewhere_makes_a_claim_of_its_segment(text: st
 
 @pytest.mark.parametrize("text", TABLE["none"])
 def test_a_link_that_a_context_has_makes_none(text: str) -> None:
-    cutter = Cutters().new(Policy(), CONTEXTS)
+    cutter = Cutters().new(Policy(), "", CONTEXTS)
     assert [cut.claims for cut in cutter.feed(text) + cutter.finish()] == [()]
 
 
 def test_no_number_of_other_links_hides_one_that_leads_elsewhere() -> None:
-    cutter = Cutters().new(Policy(), CONTEXTS)
+    cutter = Cutters().new(Policy(), "", CONTEXTS)
     answer = "[a](b)" * 80 + "![](//evil.example/x)"
     assert sum(len(cut.claims) for cut in cutter.feed(answer) + cutter.finish()) == 1
