@@ -608,6 +608,8 @@ class FencedProse:
             lines.pop()
         label = self._info.split(None, 1)[0].strip("{}.:,") if self._info else ""
         listed = not label or label in _PROSE_FENCES
+        if label == "diff":  # what is taken out is not stated
+            lines = [(start, end) for start, end in lines if not text.startswith("-", start)]
         found = _prose(text, lines, listed=listed, markdown=label in ("markdown", "md"))
         return found or _data(text, lines, listed=listed or label in _DATA_FENCES)
 

@@ -237,13 +237,20 @@ def read_period(tokens: list[Token], i: int) -> FoundMoment | None:
     return None
 
 
+_FOUR_DIGITS: Final = re.compile(r"(?:[01]\d|2[0-3])[0-5]\d")
+_HOURS: Final = frozenset({"hours", "hrs"})
+_AT: Final = frozenset("at from to until till by before after around - –".split())  # noqa: SIM905
+
+
 def read_time(tokens: list[Token], i: int) -> FoundMoment | None:
-    """ "15:00", "3 PM", "3.30 p.m.", "15h30", "9 Uhr", "3 o'clock", "noon"; every reading."""
+    """ "15:00", "3 PM", "3.30 p.m.", "15h30", "9 Uhr", "noon", "at 1700 hours"; every reading."""
     token, after = tokens[i], tokens[i + 1].low
     if token.low in CLOCK_WORDS:
         return FoundMoment(i + 1, times=(float(CLOCK_WORDS[token.low]),))
     if token.kind is Tok.WORD:
         return _spoken_time(tokens, i)
+    if after in _HOURS:
+        return _four_digits(tokens, i)
     match = _HOUR.fullmatch(token.text) if token.kind in (Tok.TIME, Tok.NUMBER) else None
     marked = token.kind is Tok.TIME
     halved = after in _AM or after in _PM
@@ -260,6 +267,15 @@ def read_time(tokens: list[Token], i: int) -> FoundMoment | None:
         if 1 <= hour <= 12 and after != "uhr" and token.text[0] != "0":
             times += ((times[0] + 720) % _DAY,)
     return FoundMoment(j + (tokens[j].low in tables.ZONES and tokens[j].text.isupper()), times=times)
+
+
+def _four_digits(tokens: list[Token], i: int) -> FoundMoment | None:
+    """ "at 1700 hours", "0630 hrs"."""
+    text = tokens[i].text
+    told = text[0] == "0" or (i > 0 and tokens[i - 1].low in _AT)
+    if not told or not _FOUR_DIGITS.fullmatch(text):
+        return None
+    return FoundMoment(i + 2, times=(int(text[:2]) * 60.0 + int(text[2:]),))
 
 
 def _spoken_time(tokens: list[Token], i: int) -> FoundMoment | None:
