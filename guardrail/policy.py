@@ -263,12 +263,14 @@ FLAG_BELOW: Final = 0.55
 BLOCK_BELOW: Final = 0.0
 
 # The guard withholds text for what it knows, never for mere doubt: a confident contradiction or another
-# figure for the same thing stops the answer, and a critical figure that no source has is redacted. The rest
-# is shown, and flagged for reviewers.
+# figure for the same thing stops the answer, and a figure that no source has is redacted where it is critical, a
+# contact or contradicted. The rest is shown, and flagged for reviewers.
 DEFAULT_RULES: Final = (
     f"verdict CONTRADICTED and severity >= major and contradiction >= {CONFIDENT_CONTRADICTION}: block",
-    "finding figure_conflict and severity >= critical: block",
+    "finding figure_conflict and severity >= major: block",
     f"finding figure_absent and severity >= critical and support < {INVENTED}: redact",
+    f"finding figure_absent and reason contact and support < {INVENTED}: redact",
+    f"verdict CONTRADICTED and finding figure_absent and severity >= major and support < {INVENTED}: redact",
     "finding figure_absent|figure_conflict and severity >= major: flag",
     "verdict CONTRADICTED|UNSUPPORTED and severity >= normal: flag",
     f"verdict PARTIALLY_SUPPORTED and severity >= critical and support < {NEARLY_SUPPORTED}: flag",

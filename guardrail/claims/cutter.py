@@ -45,7 +45,7 @@ _UNASKED: Final = frozenset({Statement.QUESTION, Statement.ABSTENTION})
 _WITH_FIGURES: Final = _UNASKED | {Statement.STRUCTURE, Statement.OFFER, Statement.LEAD_IN, Statement.META}
 _MENTIONING: Final = _WITH_FIGURES - {Statement.STRUCTURE} | {Statement.CODE}
 _NAMED: Final = re.compile(r"[^\W\d_]{3,}")
-_LEAST: Final = {Assertion.WEAK: Severity.CRITICAL, Assertion.SOME: Severity.MAJOR}
+_LEAST: Final = {Assertion.WEAK: Severity.MAJOR, Assertion.SOME: Severity.MAJOR}
 
 MAX_LEAD_IN_CHARS: Final = 400
 _MAX_LEAD_IN_SENTENCES: Final = 4

@@ -40,7 +40,7 @@ from guardrail.shipped import shipped_yaml
 
 #: Lists of words whose mark is the list's name.
 _CONTRIBUTING: Final = tuple(
-    "modals addressed medical directions counts perhaps_counts calendar chatter".split()  # noqa: SIM905
+    "modals addressed medical directions rights counts perhaps_counts calendar chatter".split()  # noqa: SIM905
 )
 _WORD: Final = re.compile(r"[^\W_]++(?:'[^\W_]++)*+")
 
@@ -276,6 +276,8 @@ _UNRATED: Final = frozenset({SegmentKind.HEADING, SegmentKind.CODE, SegmentKind.
 _CAPITALISED: Final = re.compile(
     r" (?<=[\w,;)'’.] )(?!I\b)([A-ZÀ-Þ][A-ZÀ-Þ'’]*+[a-zß-ÿ][\w'’]*+)( (?=[A-ZÀ-Þ]))?"
 )
+_RAISED: Final = frozenset(("safety", "legal"))
+_DUE_BY: Final = frozenset(("deadline", "date", "time", "quantity", "limit"))
 _rank: Final = attrgetter("rank")
 _GERMAN_SHARE: Final = 1 / 12  # of the words
 
@@ -358,11 +360,13 @@ def _grade(
     reasons = marks | figures
     if not figures:
         reasons -= {"limit"}  # a limit needs its figure
-    if "medical" in marks and "directions" in marks:
+    if "medical" in marks and not marks.isdisjoint(("directions", "negation")):
         reasons |= {"safety"}
+    if "rights" in marks and not (_DUE_BY.isdisjoint(reasons) and "~deadline" not in marks):
+        reasons |= {"legal"}
     pointed = bool(figures or marks & {"modals", "negation"})
     graded = {
-        name: reason.severity if name in reasons or pointed else Severity.MAJOR
+        name: reason.severity if name in reasons or (pointed and name in _RAISED) else Severity.MAJOR
         for name, reason in SEVERITY_REASONS.items()
         if (name in reasons or f"~{name}" in marks) and name not in disabled
     }

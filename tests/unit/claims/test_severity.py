@@ -30,7 +30,7 @@ CASES: Final = [
     for text in texts
 ]
 RIGHT: Final = 0.95
-"""Of the cases, the least share with the severity and the reason they deserve. Measured: 173 of 178, 97 %."""
+"""Of the cases, the least share with the severity and the reason they deserve. Measured: 177 of 182, 97 %."""
 
 
 def rated(text: str) -> tuple[Severity, tuple[str, ...]]:
@@ -114,7 +114,7 @@ def test_odd_texts_are_rated_too(text: str) -> None:
 def test_list_items_and_table_rows_are_rated_like_sentences() -> None:
     rater = BuiltinSeverityRater()
     for kind in (SegmentKind.LIST_ITEM, SegmentKind.TABLE_ROW):
-        assert rater.rate("| Basic | $5 |", kind) == (C, ("price",))
+        assert rater.rate("| Basic | $5 |", kind) == (M, ("price",))
 
 
 @pytest.mark.parametrize("kind", [SegmentKind.HEADING, SegmentKind.CODE, SegmentKind.BLANK])
@@ -129,8 +129,8 @@ def test_the_gravest_reason_comes_first() -> None:
 
 def test_a_mention_of_a_topic_is_less_than_a_direction() -> None:
     rater = BuiltinSeverityRater()
-    assert rater.rate("There is a fee.", SENTENCE) == (M, ("price",))
-    assert rater.rate("A fee is required.", SENTENCE) == (C, ("price",))
+    assert rater.rate("The plant is toxic.", SENTENCE) == (M, ("safety",))
+    assert rater.rate("The plant is toxic and should not be touched.", SENTENCE)[0] is C
 
 
 def rules(*patterns: SeverityPattern, disabled: frozenset[str] = frozenset()) -> BuiltinSeverityRater:
@@ -141,7 +141,7 @@ def test_operators_patterns_set_at_least_their_severity() -> None:
     rater = rules(SeverityPattern(reason="part_number", severity=M, pattern=r"\bpn-?\d+"))
     assert rater.rate("Order pn77 for it.", SENTENCE)[0] is M
     assert "part_number" in rater.rate("Order PN77 for it.", SENTENCE)[1]
-    assert rater.rate("PN77 costs $5.", SENTENCE)[0] is C
+    assert rater.rate("PN77 takes 5 mg of it.", SENTENCE)[0] is C
 
 
 def test_operators_keywords_are_whole_words_in_any_case() -> None:
