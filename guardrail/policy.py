@@ -263,7 +263,7 @@ FLAG_BELOW: Final = 0.55
 BLOCK_BELOW: Final = 0.0
 
 # The guard withholds text for what it knows, never for mere doubt: a confident contradiction or another
-# figure for the same thing stops the answer, and a figure that no source has is redacted where it is critical,
+# figure for the same thing stops the answer, and one that no source has is redacted where it is critical,
 # a contact or contradicted. The rest is shown, and flagged for reviewers.
 DEFAULT_RULES: Final = (
     f"verdict CONTRADICTED and severity >= major and contradiction >= {CONFIDENT_CONTRADICTION}: block",
