@@ -269,7 +269,7 @@ DEFAULT_RULES: Final = (
     f"verdict CONTRADICTED and severity >= major and contradiction >= {CONFIDENT_CONTRADICTION}: block",
     "finding figure_conflict and severity >= major: block",
     f"finding figure_absent and severity >= critical and support < {INVENTED}: redact",
-    f"finding figure_absent and reason contact and support < {INVENTED}: redact",
+    f"finding figure_absent and support < {INVENTED} and reason contact: redact",
     f"verdict CONTRADICTED and finding figure_absent and severity >= major and support < {INVENTED}: redact",
     "finding figure_absent|figure_conflict and severity >= major: flag",
     "verdict CONTRADICTED|UNSUPPORTED and severity >= normal: flag",

@@ -68,7 +68,7 @@ def test_the_example_is_what_the_page_says_it_is() -> None:
 
 def test_the_rules_that_the_page_numbers_are_those_of_the_default() -> None:
     assert "support < 0.15" in DEFAULT_RULES[2]
-    assert "support < 0.5" in DEFAULT_RULES[5]
+    assert "support < 0.5" in DEFAULT_RULES[7]
 
 
 def test_a_label_of_the_page_is_of_the_example() -> None:
