@@ -39,6 +39,7 @@ _HUGE: Final = 250  # digits that a power may have; numerals have 40
 _HALVES: Final = frozenset("half halves hälfte moitié mitad drittel viertel".split())  # noqa: SIM905
 _SCALES: Final = frozenset("hundred thousand million dozen mille mil hundert tausend".split())  # noqa: SIM905
 _AFTER_A_PART: Final = frozenset({"of", "more", "less", "fewer", "higher", "lower", "cheaper", ".", ""})
+_AND_ONES: Final = frozenset({"y", "e", "et"})
 _JOINED: Final = ONES.keys() | TENS.keys() | MAGNITUDES.keys() | PARTS.keys()
 
 
@@ -245,6 +246,8 @@ def _spelled(tokens: list[Token], i: int) -> Amount | None:
         tied = tokens[j].start == tokens[j - 1].end or (last >= 20 and follower in ONES)  # "twenty - five"
         if low == "-" and seen and tied and follower in _JOINED:
             pass
+        elif low in _AND_ONES and last >= 20 and 1 <= ONES.get(follower, 0) <= 9:
+            pass  # "cuarenta y nueve"
         elif low in ONES and not (last and (last < 20 or ONES[low] > 9)):
             current, last = current + ONES[low], ONES[low] or 1
         elif low in TENS and not last:
