@@ -279,7 +279,12 @@ def _four_digits(tokens: list[Token], i: int) -> FoundMoment | None:
 
 
 def _spoken_time(tokens: list[Token], i: int) -> FoundMoment | None:
-    """ "half past six", "a quarter to nine p.m.", "ten past eight"."""
+    """ "half past six", "a quarter to nine p.m.", "ten past eight", "five o'clock", "six p.m."."""
+    named, clock = tables.ONES.get(tokens[i].low, 0), tokens[i + 1].low
+    if 1 <= named <= 12 and (clock in _CLOCK or clock in _AM or clock in _PM):
+        morning = named % 12 * 60.0
+        both = (morning,) if clock == "uhr" else (morning, morning + 720)
+        return FoundMoment(i + 2, times=both if clock in _CLOCK else (morning + 720 * (clock in _PM),))
     j = i + (tokens[i].low == "a" and tokens[i + 1].low == "quarter")
     minutes, way, hour = _PAST.get(tokens[j].low), tokens[j + 1].low, tokens[j + 2]
     if minutes is None or not (way in {"past", "after"} or (way == "to" and tokens[j].low == "quarter")):

@@ -41,7 +41,10 @@ _MARKER: Final = re.compile(r"(?:\A|(?<=\n))[ \t*_>#(]{0,8}\d{1,3}[.)](?=\s)(?!\
 _AGE_BEFORE: Final = frozenset({"his", "her", "their", "my", "your", "early", "mid", "late"})
 _FIGURE: Final = re.compile(r"[\d½⅓⅔¼¾⅛@]|www")
 _WORD: Final = re.compile(r"[^\W\d_]+")
-_SPOKEN: Final = frozenset({"half", "quarter", "a", "five", "ten", "twenty"})  # what "past six" stands behind
+#: What "past six" and "o'clock" stand behind.
+_SPOKEN: Final = frozenset({"half", "quarter", "a", "twenty"}) | {
+    w for w, n in tables.ONES.items() if 1 <= n <= 12
+}
 _BESIDE_HOURS: Final = frozenset({",", ":", "and", "or", "&", "/", "und", "|"})
 _LISTED_HOURS: Final = 16  # tokens
 _MAX_PHRASE: Final = 4
