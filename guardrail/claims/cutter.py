@@ -9,8 +9,10 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
+from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
+from guardrail.claims.assent import answers, asked_of
 from guardrail.claims.citations import Citation
 from guardrail.claims.detector import (
     ASKS,
@@ -18,8 +20,6 @@ from guardrail.claims.detector import (
     FencedProse,
     FoundStatement,
     Statement,
-    answers,
-    asked_of,
     asserts,
     classify,
     has_figure,
@@ -29,6 +29,7 @@ from guardrail.claims.detector import (
 from guardrail.claims.model import CitationFinder, Claim, LinkKnower, Segment, claim_prose
 from guardrail.claims.prose import Prose
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS, Segmenter
+from guardrail.claims.severity import words_of
 from guardrail.events import SegmentKind, Severity, Span
 from guardrail.figures.tables import TOTAL
 
@@ -45,6 +46,8 @@ _UNASKED: Final = frozenset({Statement.QUESTION, Statement.ABSTENTION})
 _WITH_FIGURES: Final = _UNASKED | {Statement.STRUCTURE, Statement.OFFER, Statement.LEAD_IN, Statement.META}
 _MENTIONING: Final = _WITH_FIGURES - {Statement.STRUCTURE} | {Statement.CODE}
 _NAMED: Final = re.compile(r"[^\W\d_]{3,}")
+_MOST_OF_A_MENTION: Final = Severity.MAJOR
+_rank: Final = attrgetter("rank")
 _LEAST: Final = {Assertion.WEAK: Severity.MAJOR, Assertion.SOME: Severity.MAJOR}
 
 MAX_LEAD_IN_CHARS: Final = 400
@@ -135,7 +138,7 @@ class ClaimCutter:
         self._links = links
         self._claims = 0
         self._surroundings = _Surroundings()
-        self._question = question
+        self._users = frozenset(words_of(question))
         self._asked = asked_of(question)  # the question before the next segment
         self._fence = FencedProse()
 
@@ -180,7 +183,7 @@ class ClaimCutter:
             rated = self._rate(segment, body, said)
         if rated is None and segment.kind is _CODE:
             fenced = self._fence.find(body.raw)
-            if fenced:
+            if fenced and not _all_said(body.raw[fenced[0] : fenced[1]], self._users):
                 body = _Body(body.raw[fenced[0] : fenced[1]], low + fenced[0], self._citations)
                 rated = self._review(body.prose.text, fenced[2])
         if segment.kind is not _CODE:
@@ -213,7 +216,7 @@ class ClaimCutter:
                     text=body.raw,
                     start=segment.start + body.start,
                     end=segment.start + body.start + len(body.raw),
-                    severity=rated[0],
+                    severity=min(rated[0], _MOST_OF_A_MENTION, key=_rank) if mentions else rated[0],
                     severity_reasons=rated[1],
                     lead_in=asked or (_join([lead_in, frame]) if frame and depends else lead_in),
                     mentions=mentions,
@@ -239,7 +242,7 @@ class ClaimCutter:
         if said.statement is _CLAIM:
             return self._rater.rate(text[said.start : said.end], segment.kind)
         surely = asserts(text, said.statement)
-        if said.statement in _UNASKED and presupposes(text, self._question):
+        if said.statement in _UNASKED and presupposes(text, self._users):
             surely = Assertion.STRONG
         if segment.kind is SegmentKind.HEADING and surely is Assertion.SOME:
             surely = Assertion.STRONG  # a heading with a main clause is a sentence, whatever it is about
@@ -252,7 +255,7 @@ class ClaimCutter:
         beside a name, or it is of the column."""
         cells = segment.body_text.split("|") if segment.header else [text]
         telling = (cell for cell in cells if has_figure(cell) and (not segment.header or _NAMED.search(cell)))
-        return any(telling) and not repeats(text, self._question)
+        return any(telling) and not repeats(text, self._users)
 
     def _review(self, text: str, surely: Assertion) -> tuple[Severity, tuple[str, ...]] | None:
         """The rating of a text that was exempted, if it is a claim after all; the graver, the more likely."""
@@ -264,6 +267,11 @@ class ClaimCutter:
         if severity.rank < least.rank or _IDLE_REASONS.issuperset(reasons):
             return None
         return severity, reasons
+
+
+def _all_said(text: str, users: frozenset[str]) -> bool:
+    """Whether a text has figures, and only such as the user has given."""
+    return has_figure(text) and repeats(text, users)
 
 
 def _defines(segment: Segment, finder: CitationFinder) -> bool:

@@ -109,11 +109,6 @@ _CUT_BEHIND: Final = frozenset({Statement.ABSTENTION, Statement.OFFER})
 ASKS: Final = ("?", "？", "؟", "՞")
 VERDICT: Final = pattern("verdict")
 DENYING_LABEL: Final = pattern("denying_label")
-_YES_OR_NO: Final = pattern("yes_or_no")
-_REQUEST: Final = pattern("request")
-_TAG: Final = pattern("question_tag")
-_AFFIRMS: Final = pattern("affirms")
-_DENIES: Final = pattern("denies")
 INTERROGATIVES: Final = words("interrogatives")
 ORDERS: Final = words("orders")
 
@@ -153,16 +148,6 @@ _FEWEST_WORDS: Final = 3
 _COURTESY: Final = STOP_WORDS | words("courtesy")
 _FEWEST_TOLD: Final = 2  # words that say something: a subject and a verb
 _GIVEN: Final = pattern("given")
-_MANNER: Final = words("manner")
-_SIGNS: Final = ((frozenset("👎❌🚫⛔✖✗✘"), False), (frozenset("👍✅💯👌🆗✔☑✓"), True))
-_SENTENCES: Final = re.compile(r"(?<=[.!?？؟])\s+")
-_GOING_ON: Final = re.compile(r"\A\W*(?:so|and|but|or|then|okay|ok|well|hm+)\b,? ")
-_AUXILIARY: Final = re.compile(r"\A\W*(?:is it true that|is|are|do|does|did|was|were)\s+", re.IGNORECASE)
-_INVERTED: Final = re.compile(
-    r"\W*(do|does|did|is|are|was|were|can|could|may|must|should|will|would|has|have|had)"
-    r" (i|you|we|he|she|it|they|one|this|that|there)\b(.*)",
-    re.IGNORECASE | re.DOTALL,
-)
 _ASKER: Final = frozenset("you i we there anyone anything".split())  # noqa: SIM905
 
 
@@ -395,71 +380,20 @@ _FREE_WITH: Final = words("fronted")
 _ADDRESSES: Final = re.compile(rf"(?:\A|[:–—|] ?)(?:{'|'.join(_ADDRESSED)}) (?:{'|'.join(_STATING)}) \S+ \S")
 
 
-def presupposes(text: str, question: str) -> bool:
+def presupposes(text: str, asked: frozenset[str]) -> bool:
     """Whether a question or an abstention takes for given that something is allowed or not: "why may children
-    take it?"; not if the user's does so in the same words."""
+    take it?"; not if it has no more than the words that the user ``asked`` in."""
     plain = fold(text)
     given = _GIVEN.search(plain)
-    return given is not None and permits(plain[given.end() :]) and not _said_too(plain, question)
+    if given is None or not permits(plain[given.end() :]):
+        return False
+    return not all(word in asked or word in STOP_WORDS for word in words_of(plain))
 
 
-def repeats(text: str, question: str) -> bool:
-    """Whether all figures of a text are the user's own."""
+def repeats(text: str, asked: frozenset[str]) -> bool:
+    """Whether all figures of a text are among the words that the user ``asked`` in."""
     counts = lexicon().lists["counts"]
-    said = {word for word in words_of(text) if word in counts or _DIGIT.search(word)}
-    return said.issubset(words_of(question))
-
-
-def _said_too(plain: str, question: str) -> bool:
-    return STOP_WORDS.union(words_of(question)).issuperset(words_of(plain))
-
-
-def asked_of(question: str) -> str:
-    """The last sentence of a user's question, if yes or no answers it; else nothing."""
-    last = _SENTENCES.split(question.strip())[-1]
-    plain = _GOING_ON.sub("", fold(last))
-    asks = plain.endswith(ASKS) and not _REQUEST.match(plain)
-    first = next(iter(words_of(plain)), "")
-    return (
-        last
-        if asks and (_YES_OR_NO.match(plain) or _TAG.search(plain) or first not in INTERROGATIVES)
-        else ""
-    )
-
-
-def stated_by(asked: str, *, denied: bool = False) -> str:
-    """What yes says behind a question, or no where it is ``denied``: as a statement as far as a reader of
-    words needs it."""
-    tag = _TAG.search(fold(asked)) if not _YES_OR_NO.match(fold(asked)) else None
-    said = (asked[: tag.start()] if tag else asked).rstrip(" ?？؟՞*_")
-    inverted = _INVERTED.match(said)
-    if inverted:  # "Can I take it?": I can take it
-        return f"{inverted[2]} {inverted[1]}{' not' * denied}{inverted[3]}."
-    if not denied:
-        return _AUXILIARY.sub("", said) + "."
-    begins = _YES_OR_NO.match(fold(said))
-    at = begins.end() if begins else 0
-    return f"{said[:at]} not {said[at:].lstrip()}.".lstrip()
-
-
-def answers(asked: str, text: str) -> bool | None:
-    """Whether ``text`` affirms what ``asked`` asks, and says no more than that; False if it denies it.
-
-    None if it is not such an answer, or ``asked`` not such a question.
-    """
-    if not asked_of(asked.rstrip(_TRAILING_MARKS)):
-        return None
-    plain = fold(text).strip(_MARKS + " .!…")
-    if not _WORD.search(plain):
-        return next((yes for signs, yes in _SIGNS if not signs.isdisjoint(plain)), None)
-    courtesy = _COURTESY.union(_MANNER, words_of(fold(asked)))
-    for heads, yes in ((_DENIES, False), (_AFFIRMS, True)):
-        rest = plain
-        while head := heads.match(rest):  # "Yes, exactly."
-            rest = rest[head.end() :].lstrip(" ,;.!–—-")
-            if courtesy.issuperset(words_of(rest)):
-                return yes
-    return None
+    return all(word in asked for word in words_of(text) if word in counts or _DIGIT.search(word))
 
 
 def asserts(text: str, statement: Statement) -> Assertion:
@@ -611,7 +545,8 @@ class FencedProse:
         if label == "diff":  # what is taken out is not stated
             lines = [(start, end) for start, end in lines if not text.startswith("-", start)]
         found = _prose(text, lines, listed=listed, markdown=label in ("markdown", "md"))
-        return found or _data(text, lines, listed=listed or label in _DATA_FENCES)
+        values = label in _DATA_FENCES
+        return found or _data(text, lines, listed=listed or values, values=values)
 
 
 def _prose(
@@ -643,25 +578,35 @@ def _prose(
     return None
 
 
-def _data(text: str, lines: list[Span], *, listed: bool) -> tuple[int, int, Assertion] | None:
-    """Span of the lines that hold data: in code those with an amount or a telephone number; where data is
-    ``listed``, the values of keys, and literals and comments that are sentences, too."""
+def _data(text: str, lines: list[Span], *, listed: bool, values: bool) -> tuple[int, int, Assertion] | None:
+    """Span of the lines that hold data: in code those with an amount or a telephone number. Where data is
+    ``listed`` all do, if a literal or comment is a sentence, or a value decides or counts: that of a key, or
+    any where all are ``values``."""
     spans = []
+    telling = False
     for start, end in lines:
         line = text[start:end]
-        sentence = any(len(words_of("".join(each))) >= _LEAST_WORDS for each in _LITERAL.findall(line))
-        if has_figure(line, _AMOUNTS) or (listed and (sentence or _PAIR.match(line))):
+        if listed:
+            pair = _PAIR.match(line)
+            counts = (pair or values) and _DIGIT.search(line) and _LETTERS.search(line)
+            sentence = any(len(words_of("".join(each))) >= _LEAST_WORDS for each in _LITERAL.findall(line))
+            telling = telling or bool(counts or sentence or (pair and _decides(line[pair.end() - 1 :])))
+        amount = has_figure(line, _AMOUNTS)
+        telling = telling or amount
+        if amount or (listed and line.strip()):
             begins = end - len(line.lstrip())
             spans.append((begins, begins + len(line.strip())))
-    return (spans[0][0], spans[-1][1], Assertion.STRONG) if spans else None
+    return (spans[0][0], spans[-1][1], Assertion.STRONG) if spans and telling else None
 
 
-_AMOUNTS: Final = frozenset(("price", "percentage", "dosage", "quantity", "contact"))
-TELLING: Final = _AMOUNTS | {"date", "time", "deadline"}
+_AMOUNTS: Final = frozenset(("price", "dosage", "quantity", "contact"))
+TELLING: Final = _AMOUNTS | {"percentage", "date", "time", "deadline"}
 """The reasons for severity of figures that are rarely there without stating something."""
-_ADDRESSES_OF_LINKS: Final = re.compile(r"\S*(?:://|www\.|@)\S*")
+_IN_ADDRESSES: Final = re.compile("://|www\\.|@")
 
 
 def has_figure(text: str, kinds: frozenset[str] = TELLING) -> bool:
     """Whether a text has a figure of one of these kinds; links and mail addresses are none."""
-    return not kinds.isdisjoint(figure_reasons(_ADDRESSES_OF_LINKS.sub(" ", text), set()))
+    if _IN_ADDRESSES.search(text):
+        text = " ".join(word for word in text.split() if not _IN_ADDRESSES.search(word))
+    return not kinds.isdisjoint(figure_reasons(text, set()))

@@ -10,7 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, overload
 
-from guardrail.claims.detector import DENYING_LABEL, answers, fold, stated_by
+from guardrail.claims.assent import answers, stated_by
+from guardrail.claims.detector import DENYING_LABEL, fold
 from guardrail.claims.model import Claim
 from guardrail.claims.phrases import pattern
 from guardrail.claims.prose import read_prose
@@ -71,7 +72,9 @@ _FACTS_SURE: Final = 0.85  # support of a claim from which on none of its facts 
 _SENTENCES: Final = 12  # that evidence search looks at more closely
 _NEAR: Final = 5  # sentences whose figures are compared
 _NOT_SAID: Final = frozenset({Verdict.PARTIALLY_SUPPORTED, Verdict.UNSUPPORTED})
-_SAME_MATTER: Final = 0.2  # of what a question or data says around a figure, that its sentence says too
+_HARDLY_SAID: Final = 0.2  # support of what is asked, and of its denial, for a bare "no" to be SUPPORTED
+_DENIED: Final = 0.9
+_SAME_MATTER: Final = 0.5  # of what a question or data says around a figure, that its sentence says too
 _FEWER: Final = "verifier: too little time was left to read more than one window"
 _WHOLE: Final = "verifier: too little time was left to read each fact by itself"
 _ALL_BUT: Final = 0.8  # of a claim, in a sentence that says or denies it
@@ -204,10 +207,11 @@ class ClaimChecker:
         pressed: Pressed,
     ) -> Judgement:
         """The judgement of a "No", where that of what was asked is given: its denial may stand there."""
-        if judgement.verdict in _NOT_SAID:
-            no = {judgement.claim_id: _with_text(asked, stated_by(asked.lead_in, denied=True))}
+        text = stated_by(asked.lead_in, denied=True)
+        if text and judgement.verdict in _NOT_SAID and (judgement.support or 0.0) <= _HARDLY_SAID:
+            no = {judgement.claim_id: _with_text(asked, text)}
             denied = next(self.check_all(no, question, evidence, stopped, pressed), None)
-            if denied is not None and denied.verdict is Verdict.SUPPORTED:
+            if denied is not None and (denied.support or 0.0) >= _DENIED:
                 return denied
         return answered_no(judgement)
 
@@ -259,8 +263,9 @@ class ClaimChecker:
             ),
             () if examined.left_out is None else (examined.left_out,),
         )
-        rightly = claim.mentions and _mentioned_rightly(examined)
-        return mentioned_only(judgement, fit.lines.supported) if rightly else judgement
+        return (
+            mentioned_only(judgement, rightly=_mentioned_rightly(examined)) if claim.mentions else judgement
+        )
 
     def examine(
         self, claim: Claim, question: str, evidence: EvidenceIndex, *, wholly: bool = True

@@ -172,6 +172,12 @@ def said_to_be_false(judgement: Judgement) -> Judgement:
     return judgement
 
 
+_DENIED_RATHER: Final = 0.5  # contradiction of what a question says around figures that the sources have
+_MENTIONED: Final = 0.6  # support of what has only right figures
+_UNBACKED: Final = 0.6  # support of a "no" where nothing backs what is denied
+_HARDLY_BACKED: Final = 0.25
+
+
 def answered_no(judgement: Judgement) -> Judgement:
     """The judgement of a "No", where that of what was asked is given: the reverse."""
     if judgement.verdict is Verdict.UNVERIFIED:
@@ -183,7 +189,7 @@ def answered_no(judgement: Judgement) -> Judgement:
         return replace(
             judgement,
             verdict=Verdict.PARTIALLY_SUPPORTED,
-            support=HALF_CHECKED,
+            support=_UNBACKED if (judgement.support or 0.0) < _HARDLY_BACKED else HALF_CHECKED,
             contradiction=contradiction,
             reasoning=f"That is denied. {judgement.reasoning}",
             findings=(),
@@ -198,19 +204,23 @@ def answered_no(judgement: Judgement) -> Judgement:
     )
 
 
-def mentioned_only(judgement: Judgement, supported: float) -> Judgement:
-    """The judgement of a question, an offer or data, whose figures all stand in the sources: what else the
-    words around them say is no statement."""
-    if judgement.verdict not in (Verdict.PARTIALLY_SUPPORTED, Verdict.UNSUPPORTED):
-        return judgement
-    return replace(
-        judgement,
-        verdict=Verdict.SUPPORTED,
-        support=max(supported, judgement.support or 0.0),
-        confidence=max(supported, judgement.confidence),
-        reasoning="The sources have its figures, and nothing else in it was taken for a statement.",
-        unsupported_spans=(),
-    )
+def mentioned_only(judgement: Judgement, *, rightly: bool) -> Judgement:
+    """The judgement of a question, an offer or data, of which only the figures state anything. Where these
+    stand in the sources ``rightly``, it is SUPPORTED; where they only stand nowhere, it is contradicted by
+    nothing."""
+    doubted = (judgement.contradiction or 0.0) >= _DENIED_RATHER
+    if rightly and not doubted and judgement.verdict in (Verdict.PARTIALLY_SUPPORTED, Verdict.UNSUPPORTED):
+        return replace(
+            judgement,
+            verdict=Verdict.SUPPORTED,
+            support=max(_MENTIONED, judgement.support or 0.0),
+            confidence=max(_MENTIONED, judgement.confidence),
+            reasoning="The sources have its figures, and nothing else in it was taken for a statement.",
+            unsupported_spans=(),
+        )
+    if judgement.verdict is Verdict.CONTRADICTED and Finding.FIGURE_CONFLICT not in judgement.findings:
+        return replace(judgement, verdict=Verdict.UNSUPPORTED)
+    return judgement
 
 
 def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[str, ...]) -> Judgement:

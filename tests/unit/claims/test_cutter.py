@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guardrail.claims import MAX_LEAD_IN_CHARS, Claim, ClaimCutter
+from guardrail.claims.assent import answers, stated_by
 from guardrail.events import SegmentKind, Severity
 
 
@@ -152,20 +153,53 @@ def test_a_bare_answer_to_a_question_of_the_text_states_what_was_asked() -> None
 
 
 @pytest.mark.parametrize(
-    ("question", "answer"),
+    ("question", "answer", "asked"),
     [
-        ("Is the lift open?", "Yes, it is."),
-        ("I have a knee brace. May I swim with it?", "Go ahead!"),
-        ("The lift is open on Mondays, isn't it?", "Hello! You're right."),
-        ("So parking is free?", "👍"),
-        ("Ist der Aufzug offen?", "Ja, genau."),
-        ("Can dogs come in?", "No way!"),
+        ("Is the lift open?", "Yes, it is.", ""),
+        ("I have a knee brace. May I swim with it?", "Go ahead!", "May I swim with it?"),
+        ("The lift is open on Mondays, isn't it?", "Hello! You're right.", ""),
+        ("So parking is free?", "👍", ""),
+        ("Is the lift open? I have a pram.", "Yes, exactly.", "Is the lift open?"),
+        ("Is smoking allowed on the deck?", "Don't worry, no problem at all.", ""),
+        ("Can't I bring my dog?", "Sure, you can.", "can I bring my dog?"),
+        ("Can dogs come in?", "No way!", ""),
     ],
 )
-def test_an_answer_of_no_more_than_yes_or_no_states_what_the_user_asks(question: str, answer: str) -> None:
+def test_an_answer_of_no_more_than_yes_or_no_states_what_the_user_asks(
+    question: str, answer: str, asked: str
+) -> None:
     cutter = ClaimCutter(LengthRater(), question=question)
     found = [claim for cut in (*cutter.feed(answer), *cutter.finish()) for claim in cut.claims]
-    assert [claim.lead_in for claim in found] == [question.split(". ")[-1]]
+    assert [claim.lead_in for claim in found] == [asked or question]
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "denied"),
+    [
+        ("May I swim with it?", "I may swim with it.", "I may not swim with it."),
+        ("Isn't it closed?", "it is closed.", "it is not closed."),
+        ("Does the lift run at night?", "the lift run at night.", ""),
+        ("The lift is open on Mondays, isn't it?", "The lift is open on Mondays.", ""),
+    ],
+)
+def test_yes_and_no_say_what_a_question_asks_and_its_denial(question: str, said: str, denied: str) -> None:
+    assert (stated_by(question), stated_by(question, denied=True)) == (said, denied)
+
+
+@pytest.mark.parametrize(
+    ("answer", "yes"),
+    [
+        ("Not a problem.", True),
+        ("Never a problem!", True),
+        ("Sure, no worries.", True),
+        ("Don't worry about it.", True),
+        ("No, not at all.", False),
+        ("Right, not allowed.", None),
+        ("Yes, but only with a permit from the office.", None),
+    ],
+)
+def test_a_reassurance_is_no_denial(answer: str, yes: bool | None) -> None:
+    assert answers("Are drones allowed?", answer) is yes
 
 
 @pytest.mark.parametrize(
@@ -175,6 +209,9 @@ def test_an_answer_of_no_more_than_yes_or_no_states_what_the_user_asks(question:
         ("What does it cost?", "Certainly."),
         ("Do you have any information on trams?", "Yes."),
         ("Is it open?", "Good morning!"),
+        ("Prices please?", "Sure!"),
+        ("It isn't free, right?", "Yes."),
+        ("Is it free or do I pay?", "Yes."),
     ],
 )
 def test_an_answer_to_a_request_or_another_question_states_nothing(question: str, answer: str) -> None:
