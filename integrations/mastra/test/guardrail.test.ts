@@ -22,7 +22,7 @@ describe('a guard in a process of its own', () => {
       answers.map((each) => (each === WRONG ? [WRONG] : [])),
     );
     assert.equal(verdicts[1]?.claims[0]?.verdict, 'CONTRADICTED');
-    assert.equal(verdicts[1]?.claims[0]?.severity, 'critical');
+    assert.equal(verdicts[1]?.claims[0]?.severity, 'major');
   });
 
   it('takes line ends, surrogates and quotes in texts as they are', async () => {

@@ -99,7 +99,7 @@ describe('the pipeline', () => {
     );
     assert.match(result.analyzeStepResult?.verdicts[1]?.reason ?? '', /49/);
     assert.match(result.reason ?? '', /^The score is 0\.5 because the documents support 1 of 2 claims\./);
-    assert.match(result.reason ?? '', /CONTRADICTED \(critical\): "The basic plan costs \$79 a month\."/);
+    assert.match(result.reason ?? '', /CONTRADICTED \(major\): "The basic plan costs \$79 a month\."/);
   });
 
   it('has the fields of its own scorer’s results, but for prompts', async () => {

@@ -108,7 +108,7 @@ def test_verdicts_are_reachable_with_evidence_and_severity(evaluator: HaystackFa
     assert result["statement_scores"] == [1, 0]
     right, wrong = result["verdict"]["claims"]
     assert (right["verdict"], wrong["verdict"]) == ("SUPPORTED", "CONTRADICTED")
-    assert wrong["severity"] == "critical"
+    assert wrong["severity"] == "major"
     assert right["evidence"][0]["context_id"] == "terms"
     json.dumps(found)  # plain values throughout
     assert found["meta"][0]["judges"] == ["local"]

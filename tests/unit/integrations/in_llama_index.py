@@ -47,7 +47,7 @@ def test_a_supported_answer_passes_and_another_fails_with_the_reason(
     wrong = evaluator.evaluate(response=f"{RIGHT} {WRONG}", contexts=[PRICES])
     assert (wrong.passing, wrong.score, wrong.invalid_result) == (False, 0.0, False)
     assert str(wrong.feedback).startswith("Of 2 claims, 1 is supported, 1 contradicted;")
-    assert f"Contradicted (critical: price): “{WRONG}”" in str(wrong.feedback)
+    assert f"Contradicted (major: price): “{WRONG}”" in str(wrong.feedback)
 
 
 def test_the_result_has_the_fields_of_theirs() -> None:

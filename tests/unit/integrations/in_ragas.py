@@ -74,13 +74,13 @@ def test_the_example_of_their_documentation_runs_with_our_class(capsys: pytest.C
 def test_a_score_comes_with_its_reason_and_all_of_the_verdict(metric: RagasFaithfulness) -> None:
     found = metric.score(**given(f"{RIGHT} {WRONG}"))
     assert found.value == 0.5
-    assert f"Contradicted (critical: price): “{WRONG}”" in found.reason
+    assert f"Contradicted (major: price): “{WRONG}”" in found.reason
     assert found.traces["input"] == given(f"{RIGHT} {WRONG}")
     right, wrong = found.traces["output"]["claims"]
     assert (right["verdict"], wrong["verdict"], wrong["severity"]) == (
         "SUPPORTED",
         "CONTRADICTED",
-        "critical",
+        "major",
     )
     assert right["evidence"][0]["quote"] == PRICES
 
