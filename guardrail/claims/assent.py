@@ -42,7 +42,9 @@ _WORD: Final = re.compile(r"\w")
 def asked_of(question: str) -> str:
     """The last question of what a user asks, if yes or no answers it; else nothing. One that states something
     in the negative ("it isn't free, right?") can be answered either way, and is none."""
-    asked = [each for each in _SENTENCES.split(question[-_MOST_ASKED:].strip()) if each.endswith(ASKS)]
+    sentences = _SENTENCES.split(question[-_MOST_ASKED:].strip())
+    whole = sentences if len(question) <= _MOST_ASKED else sentences[1:]
+    asked = [each for each in whole if each.endswith(ASKS)]
     last = _without_not(asked[-1].rstrip(_TRAILING)) if asked else ""
     plain = _GOING_ON.sub("", fold(last))
     if not plain or _REQUEST.match(plain):

@@ -44,11 +44,9 @@ _IDLE_REASONS: Final = frozenset(
 _CODE: Final = SegmentKind.CODE
 _UNASKED: Final = frozenset({Statement.QUESTION, Statement.ABSTENTION})
 _WITH_FIGURES: Final = _UNASKED | {Statement.STRUCTURE, Statement.OFFER, Statement.LEAD_IN, Statement.META}
-_MENTIONING: Final = _WITH_FIGURES - {Statement.STRUCTURE} | {Statement.CODE}
 _NAMED: Final = re.compile(r"[^\W\d_]{3,}")
 _MOST_OF_A_MENTION: Final = Severity.MAJOR
 _rank: Final = attrgetter("rank")
-_LEAST: Final = {Assertion.WEAK: Severity.MAJOR, Assertion.SOME: Severity.MAJOR}
 
 MAX_LEAD_IN_CHARS: Final = 400
 _MAX_LEAD_IN_SENTENCES: Final = 4
@@ -80,6 +78,9 @@ _FRAGMENT_WORDS: Final = 4
 _COLONS: Final = (":", "：")
 _CLOSING: Final = " \"'”’»)]*_`~}[0123456789¹²³"
 _ENDS_SENTENCE: Final = tuple(".!?…。！？।॥؟۔:：")
+
+
+_Rating = tuple[Severity, tuple[str, ...]]
 
 
 class SeverityRater(Protocol):
@@ -173,19 +174,26 @@ class ClaimCutter:
         if not foreign and said.statement is not _CLAIM and any(each.tells for each in body.citations):
             body = _Body(body.raw, low, None)  # nothing but the marks states anything
             said = FoundStatement(_CLAIM, 0, len(body.prose.text))
-        rated: tuple[Severity, tuple[str, ...]] | None
+        surely = Assertion.STRONG
         if foreign:
             # Whatever it says, the verdict must report where it leads.
             kind = segment.kind if said.statement is _CLAIM else _SENTENCE
             said = FoundStatement(_CLAIM, 0, len(body.prose.text))
-            rated = self._rater.rate(body.prose.text, kind)
+            rated: _Rating | None = self._rater.rate(body.prose.text, kind)
+        elif said.statement is _CLAIM:
+            rated = self._rater.rate(body.prose.text[said.start : said.end], segment.kind)
         else:
-            rated = self._rate(segment, body, said)
+            surely = self._surely(segment, body.prose.text, said.statement)
+            rated = self._review(body.prose.text, surely)
         if rated is None and segment.kind is _CODE:
             fenced = self._fence.find(body.raw)
-            if fenced and not _all_said(body.raw[fenced[0] : fenced[1]], self._users):
+            if fenced:
                 body = _Body(body.raw[fenced[0] : fenced[1]], low + fenced[0], self._citations)
-                rated = self._review(body.prose.text, fenced[2])
+                surely = fenced[2]
+                theirs = (
+                    surely is Assertion.MENTION and has_figure(body.raw) and repeats(body.raw, self._users)
+                )
+                rated = None if theirs else self._review(body.prose.text, surely)
         if segment.kind is not _CODE:
             self._fence.leave()
         claims: tuple[Claim, ...] = ()
@@ -204,7 +212,7 @@ class ClaimCutter:
             if not asked and statement is _CLAIM and (said.start or said.end < len(text)):
                 frame = text[: said.start].strip()
                 body = body.part(said.start, said.end, self._citations)
-            mentions = statement in _MENTIONING
+            mentions = not asked and surely is Assertion.MENTION
             statement = _CLAIM
             stated = body.prose.text
             depends = segment.kind is not _TABLE_ROW and _depends(stated)
@@ -234,21 +242,16 @@ class ClaimCutter:
             return False
         return self._links.any_foreign(prose.links)
 
-    def _rate(
-        self, segment: Segment, body: _Body, said: FoundStatement
-    ) -> tuple[Severity, tuple[str, ...]] | None:
-        """The rating of what a segment states; None if it states nothing."""
-        text = body.prose.text
-        if said.statement is _CLAIM:
-            return self._rater.rate(text[said.start : said.end], segment.kind)
-        surely = asserts(text, said.statement)
-        if said.statement in _UNASKED and presupposes(text, self._users):
-            surely = Assertion.STRONG
+    def _surely(self, segment: Segment, text: str, statement: Statement) -> Assertion:
+        """How surely a segment states something that is exempted by its wording."""
+        surely = asserts(text, statement)
+        if statement in _UNASKED and presupposes(text, self._users):
+            return Assertion.STRONG
         if segment.kind is SegmentKind.HEADING and surely is Assertion.SOME:
-            surely = Assertion.STRONG  # a heading with a main clause is a sentence, whatever it is about
-        if not surely and said.statement in _WITH_FIGURES and self._tells_figures(segment, text):
-            surely = Assertion.STRONG
-        return self._review(text, surely) if surely else None
+            return Assertion.STRONG  # a heading with a main clause is a sentence, whatever it is about
+        if surely < Assertion.STRONG and statement in _WITH_FIGURES and self._tells_figures(segment, text):
+            return Assertion.STRONG if statement is Statement.STRUCTURE else Assertion.MENTION
+        return surely
 
     def _tells_figures(self, segment: Segment, text: str) -> bool:
         """Whether a text has an amount, a date, a time or a contact that the user has not given; in a header
@@ -257,21 +260,14 @@ class ClaimCutter:
         telling = (cell for cell in cells if has_figure(cell) and (not segment.header or _NAMED.search(cell)))
         return any(telling) and not repeats(text, self._users)
 
-    def _review(self, text: str, surely: Assertion) -> tuple[Severity, tuple[str, ...]] | None:
-        """The rating of a text that was exempted, if it is a claim after all; the graver, the more likely."""
+    def _review(self, text: str, surely: Assertion) -> _Rating | None:
+        """The rating of a text that was exempted, if it is a claim after all."""
+        if surely is Assertion.NONE:
+            return None
         # Read as a sentence: headings and code have no severity of their own.
         severity, reasons = self._rater.rate(text, _SENTENCE)
-        least = _LEAST.get(surely)
-        if least is None:
-            return severity, reasons
-        if severity.rank < least.rank or _IDLE_REASONS.issuperset(reasons):
-            return None
-        return severity, reasons
-
-
-def _all_said(text: str, users: frozenset[str]) -> bool:
-    """Whether a text has figures, and only such as the user has given."""
-    return has_figure(text) and repeats(text, users)
+        known = severity.rank >= Severity.MAJOR.rank and not _IDLE_REASONS.issuperset(reasons)
+        return (severity, reasons) if known or surely >= Assertion.MENTION else None
 
 
 def _defines(segment: Segment, finder: CitationFinder) -> bool:

@@ -353,11 +353,13 @@ class Assertion(IntEnum):
     """How surely an exempted segment states something."""
 
     NONE = 0
-    #: A claim if an error in it would be grave.
-    WEAK = 1
     #: A claim if it is about anything that the severity rules know.
+    WEAK = 1
+    #: So is this, and in a heading it is surely one.
     SOME = 2
-    STRONG = 3
+    #: A claim of which only the figures state anything.
+    MENTION = 3
+    STRONG = 4
 
 
 #: What may be a claim after all.
@@ -578,31 +580,33 @@ def _prose(
     return None
 
 
-def _data(text: str, lines: list[Span], *, listed: bool, values: bool) -> tuple[int, int, Assertion] | None:
-    """Span of the lines that hold data: in code those with an amount or a telephone number. Where data is
-    ``listed`` all do, if a literal or comment is a sentence, or a value decides or counts: that of a key, or
-    any where all are ``values``."""
-    spans = []
-    telling = False
-    for start, end in lines:
-        line = text[start:end]
-        if listed:
-            pair = _PAIR.match(line)
-            counts = (pair or values) and _DIGIT.search(line) and _LETTERS.search(line)
-            sentence = any(len(words_of("".join(each))) >= _LEAST_WORDS for each in _LITERAL.findall(line))
-            telling = telling or bool(counts or sentence or (pair and _decides(line[pair.end() - 1 :])))
-        amount = has_figure(line, _AMOUNTS)
-        telling = telling or amount
-        if amount or (listed and line.strip()):
-            begins = end - len(line.lstrip())
-            spans.append((begins, begins + len(line.strip())))
-    return (spans[0][0], spans[-1][1], Assertion.STRONG) if spans and telling else None
-
-
 _AMOUNTS: Final = frozenset(("price", "dosage", "quantity", "contact"))
 TELLING: Final = _AMOUNTS | {"percentage", "date", "time", "deadline"}
 """The reasons for severity of figures that are rarely there without stating something."""
 _IN_ADDRESSES: Final = re.compile("://|www\\.|@")
+
+
+def _data(text: str, lines: list[Span], *, listed: bool, values: bool) -> tuple[int, int, Assertion] | None:
+    """Span of the lines that hold data: in code those with an amount or a telephone number. Where data is
+    ``listed`` all do, if a literal or comment is a sentence, or a value decides or counts: that of a key, or
+    any where all are ``values``. Figures alone are mentioned."""
+    spans = []
+    states = counts = False
+    for start, end in lines:
+        line = text[start:end]
+        if listed:
+            pair = _PAIR.match(line)
+            sentence = any(len(words_of("".join(each))) >= _LEAST_WORDS for each in _LITERAL.findall(line))
+            states = states or sentence or (pair is not None and _decides(line[pair.end() - 1 :]))
+            counts = counts or bool((pair or values) and _DIGIT.search(line) and _LETTERS.search(line))
+        amount = has_figure(line, _AMOUNTS)
+        counts = counts or amount
+        if amount or (listed and line.strip()):
+            begins = end - len(line.lstrip())
+            spans.append((begins, begins + len(line.strip())))
+    if not spans or not (states or counts):
+        return None
+    return spans[0][0], spans[-1][1], Assertion.STRONG if states else Assertion.MENTION
 
 
 def has_figure(text: str, kinds: frozenset[str] = TELLING) -> bool:

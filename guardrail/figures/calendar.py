@@ -249,7 +249,7 @@ def read_time(tokens: list[Token], i: int) -> FoundMoment | None:
         return FoundMoment(i + 1, times=(float(CLOCK_WORDS[token.low]),))
     if token.kind is Tok.WORD:
         return _spoken_time(tokens, i)
-    if after in _HOURS:
+    if after in _HOURS and _FOUR_DIGITS.fullmatch(token.text):
         return _four_digits(tokens, i)
     match = _HOUR.fullmatch(token.text) if token.kind in (Tok.TIME, Tok.NUMBER) else None
     marked = token.kind is Tok.TIME
@@ -273,9 +273,7 @@ def _four_digits(tokens: list[Token], i: int) -> FoundMoment | None:
     """ "at 1700 hours", "0630 hrs"."""
     text = tokens[i].text
     told = text[0] == "0" or (i > 0 and tokens[i - 1].low in _AT)
-    if not told or not _FOUR_DIGITS.fullmatch(text):
-        return None
-    return FoundMoment(i + 2, times=(int(text[:2]) * 60.0 + int(text[2:]),))
+    return FoundMoment(i + 2, times=(int(text[:2]) * 60.0 + int(text[2:]),)) if told else None
 
 
 def _spoken_time(tokens: list[Token], i: int) -> FoundMoment | None:

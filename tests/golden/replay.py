@@ -411,8 +411,10 @@ def moved_probabilities(seed: int | None) -> Iterator[None]:
         return Reading(move(reading.support), move(reading.contradiction), tokens)
 
     Verifier.read = moved  # type: ignore[method-assign]
-    yield
-    Verifier.read = read  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Verifier.read = read  # type: ignore[method-assign]
 
 
 def main() -> None:

@@ -218,7 +218,8 @@ def mentioned_only(judgement: Judgement, *, rightly: bool) -> Judgement:
             reasoning="The sources have its figures, and nothing else in it was taken for a statement.",
             unsupported_spans=(),
         )
-    if judgement.verdict is Verdict.CONTRADICTED and Finding.FIGURE_CONFLICT not in judgement.findings:
+    absent = Finding.FIGURE_ABSENT in judgement.findings and Finding.FIGURE_CONFLICT not in judgement.findings
+    if judgement.verdict is Verdict.CONTRADICTED and absent:
         return replace(judgement, verdict=Verdict.UNSUPPORTED)
     return judgement
 

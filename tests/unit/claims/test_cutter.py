@@ -230,6 +230,23 @@ def test_a_question_that_takes_an_amount_for_granted_is_a_claim() -> None:
     assert claims(text)[0].mentions
 
 
+def test_prose_in_a_fence_is_a_statement_and_data_a_mention() -> None:
+    """What the user asks is no excuse for a statement, and a bare yes is none of what it looks like."""
+    asked = "Is the dose 40 mg a day? May I drive?"
+    for text, mentions in [
+        ("```text\nThe dose is 40 mg a day.\n```\n", False),
+        ('```json\n{"told": "The dose is 40 mg a day."}\n```\n', False),
+        ("```yaml\ndose: 30 mg\n```\n", True),
+        ("Feel free!", False),
+        ("Why may children drive it?", False),
+    ]:
+        cutter = ClaimCutter(LengthRater(), question=asked)
+        found = [claim for cut in (*cutter.feed(text), *cutter.finish()) for claim in cut.claims]
+        assert [claim.mentions for claim in found] == [mentions], text
+    cutter = ClaimCutter(LengthRater(), question=asked)
+    assert not any(cut.claims for cut in (*cutter.feed("```yaml\ndose: 40 mg\n```\n"), *cutter.finish()))
+
+
 def test_a_question_with_the_users_own_figures_states_nothing() -> None:
     cutter = ClaimCutter(LengthRater(), question="Which ticket do I get for 12 euros?")
     assert not any(cut.claims for cut in (*cutter.feed("Is that 12 euros a day?"), *cutter.finish()))

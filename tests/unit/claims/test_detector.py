@@ -76,6 +76,7 @@ def test_a_fence_longer_than_a_segment_keeps_its_label() -> None:
     assert len(found("```text\n" + line * 40 + "```\n", 7)) > 1
     code = "    total = compute(value, 5000)  # The maximum dose is never enough.\n"
     assert found("```python\n" + code * 40 + "```\n", 7) == []
+    assert found("```python\n" + code.replace("never enough", "5000 mg a day") * 40 + "```\n", 7)
 
 
 def test_a_fence_behind_a_fence_has_its_own_label() -> None:
