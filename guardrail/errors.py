@@ -8,6 +8,7 @@
     ├── JudgeError            nobody: the claim becomes UNVERIFIED and the fail policy decides
     │   ├── JudgeUnavailable      worth asking again (timeout, rate limit, connection)
     │   └── JudgeReplyError       the reply could not be used
+    │       └── JudgeRefused          the model won't judge these claims: rules on judge_refused decide
     ├── AnswerBlocked         the chat service: show its message in place of everything shown so far
     ├── GuardTimeout          the chat service: the rest of the answer was not verified in time
     ├── TooManyBadRecords     the operator: see what is written to the input topic
@@ -59,6 +60,10 @@ class JudgeUnavailable(JudgeError):
 
 class JudgeReplyError(JudgeError):
     """The judge's reply could not be used."""
+
+
+class JudgeRefused(JudgeReplyError):
+    """The model, or its provider's filter, refuses to judge these claims, and would again."""
 
 
 class AnswerBlocked(GuardrailError):

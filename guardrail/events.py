@@ -152,9 +152,15 @@ class Finding(StrEnum):
     """Two contexts give different figures for the same thing: the claim's and another one."""
     CHECKED_IN_PART = "checked_in_part"
     """The judge had no time to read the contexts for the claim, and only compared words and figures."""
+    LANGUAGE_UNCOVERED = "language_uncovered"
+    """The claim, or what would decide it, is in a language that the judge does not read."""
+    JUDGE_REFUSED = "judge_refused"
+    """The model refused to judge, or its provider's filter withheld the reply."""
 
 
-LEFT_OPEN: Final = frozenset({Finding.CALCULATION_UNCHECKED})
+LEFT_OPEN: Final = frozenset(
+    {Finding.CALCULATION_UNCHECKED, Finding.LANGUAGE_UNCOVERED, Finding.JUDGE_REFUSED}
+)
 """Findings with which a judge leaves a claim open: UNVERIFIED, but not for want of an answer."""
 
 
@@ -405,7 +411,9 @@ class ClaimVerdict(OutputEvent):
         "link or an address is in no source. citation_absent: a citation names none of "
         "the contexts. display_mismatch: the text looks different from what it says. "
         "contexts_disagree: another context has another figure for the same thing. "
-        "checked_in_part: the judge had no time to read the contexts for the claim.",
+        "checked_in_part: the judge had no time to read the contexts for the claim. "
+        "language_uncovered: the claim, or what would decide it, is in a language that the judge does "
+        "not read. judge_refused: the model refused to judge.",
     )
     evidence: tuple[Evidence, ...] = Field(default=(), description="What the verdict is based on.")
     citations: tuple[ClaimCitation, ...] = Field(

@@ -21,7 +21,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from guardrail.claims.patterns import SeverityRules, compile_pattern
 from guardrail.claims.severity import SEVERITY_REASONS
 from guardrail.events import (
-    LEFT_OPEN,
     CitationBacking,
     ClaimVerdict,
     Decision,
@@ -64,7 +63,8 @@ _OR: Final = re.compile(r"\s(?:or|\|\|)\s", re.IGNORECASE)
 _RULE_HELP: Final = (
     "write it as 'verdict CONTRADICTED and severity >= major: block'; conditions: verdict A|B, "
     "finding NAME|NAME, citation other|none, severity [>=|<=|==] minor|normal|major|critical, support < 0.3, "
-    "contradiction >= 0.8, confidence >= 0.8, reason NAME|NAME; actions: release, flag, redact, block"
+    "contradiction >= 0.8, confidence >= 0.8, reason NAME|NAME; actions: release, flag, redact, block; "
+    "a name may stand in front: 'wrong price: verdict CONTRADICTED and reason price: block'"
 )
 
 
@@ -166,6 +166,12 @@ class Rule(BaseModel):
             parts.append("reason " + "|".join(self.reason))
         return f"{' and '.join(parts) or 'always'}: {self.action}"
 
+    @property
+    def line(self) -> str:
+        """The rule as one line, with its name if it was given one."""
+        told = self._describe()
+        return told if self.name == told else f"{self.name}: {told}"
+
     def _bounds(self, name: str) -> tuple[float | None, float | None]:
         return getattr(self, f"min_{name}"), getattr(self, f"{name}_below")
 
@@ -206,10 +212,13 @@ def contradiction_of(claim: ClaimVerdict) -> float:
 
 def parse_rule(text: str) -> dict[str, Any]:
     """Parse a one-line rule into the fields of Rule. Raises ValueError with the remedy."""
-    conditions, colon, action = text.rpartition(":")
+    before, colon, action = text.rpartition(":")
     if not colon:
         raise ValueError(f"rule {text!r} has no action; {_RULE_HELP}")
+    name, colon, conditions = before.rpartition(":")
     fields: dict[str, Any] = {"action": action.strip().lower()}
+    if colon:
+        fields["name"] = name.strip()
     for condition in re.split(r"\s+and\s+", conditions.strip(), flags=re.IGNORECASE):
         if condition.lower() == "always":
             continue
@@ -266,24 +275,29 @@ BLOCK_BELOW: Final = 0.0
 # figure for the same thing stops the answer, and one that no source has is redacted where it is critical,
 # a contact or contradicted. The rest is shown, and flagged for reviewers.
 DEFAULT_RULES: Final = (
+    "contradicted: "
     f"verdict CONTRADICTED and severity >= major and contradiction >= {CONFIDENT_CONTRADICTION}: block",
-    "finding figure_conflict and severity >= major: block",
+    "other figure: finding figure_conflict and severity >= major: block",
+    "critical figure not found: "
     f"finding figure_absent and severity >= critical and support < {INVENTED}: redact",
-    f"finding figure_absent and support < {INVENTED} and reason contact: redact",
+    f"contact not found: finding figure_absent and support < {INVENTED} and reason contact: redact",
+    "wrong figure: "
     f"verdict CONTRADICTED and finding figure_absent and severity >= major and support < {INVENTED}: redact",
-    "finding figure_absent|figure_conflict and severity >= major: flag",
-    "verdict CONTRADICTED|UNSUPPORTED and severity >= normal: flag",
+    "doubtful figure: finding figure_absent|figure_conflict and severity >= major: flag",
+    "not supported: verdict CONTRADICTED|UNSUPPORTED and severity >= normal: flag",
+    "partly supported: "
     f"verdict PARTIALLY_SUPPORTED and severity >= critical and support < {NEARLY_SUPPORTED}: flag",
-    "finding figure_ambiguous|other_thing|contexts_disagree|calculation_unchecked: flag",
-    "finding link_absent|display_mismatch: flag",
-    "finding checked_in_part and severity >= normal: flag",
+    "ambiguous: finding figure_ambiguous|other_thing|contexts_disagree: flag",
+    "left open: finding calculation_unchecked|language_uncovered|judge_refused: flag",
+    "link or look-alike: finding link_absent|display_mismatch: flag",
+    "checked in part: finding checked_in_part and severity >= normal: flag",
 )
 
 SCORE_BELOW: Final = "score < "
 """How the names of the rules begin that are about the score."""
 ON_UNVERIFIED: Final = "on_unverified: "
 """How the names of the rules begin that are about claims without a verdict."""
-LEFT_OPEN_RULE: Final = f"finding {'|'.join(sorted(LEFT_OPEN))}: flag"
+LEFT_OPEN_RULE: Final = "left open"
 """What holds for a claim that a judge left open where no rule names its finding: it is never clean."""
 
 WITHHELD: Final = "This answer was withheld because it could not be verified against the source documents."

@@ -48,9 +48,15 @@ class Judgement:
 
 
 def unverified(
-    claim_id: str, judge: str, reason: str, *, attempts: int = 1, degraded_from: tuple[str, ...] = ()
+    claim_id: str,
+    judge: str,
+    reason: str,
+    *,
+    attempts: int = 1,
+    degraded_from: tuple[str, ...] = (),
+    refused: bool = False,
 ) -> Judgement:
-    """The judgement of a claim that could not be checked."""
+    """The judgement of a claim that could not be checked; ``refused``: because the judge refuses to."""
     return Judgement(
         claim_id,
         Verdict.UNVERIFIED,
@@ -60,6 +66,7 @@ def unverified(
         reasoning=reason,
         attempts=attempts,
         degraded_from=degraded_from,
+        findings=(Finding.JUDGE_REFUSED,) if refused else (),
     )
 
 

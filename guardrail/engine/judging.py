@@ -17,7 +17,7 @@ from typing import Final
 from guardrail.claims.links import any_absent
 from guardrail.claims.model import Claim
 from guardrail.engine.runs import Run
-from guardrail.errors import JudgeError
+from guardrail.errors import JudgeError, JudgeRefused
 from guardrail.events import Finding, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import Judge, JudgeRequest, Meter
@@ -29,7 +29,7 @@ from guardrail.verdicts import Judgement, spans_within, total, unverified
 
 # Characters to scan, once per link, that take less time than handing them to a thread: 0.1 ms.
 _AT_ONCE: Final = 100_000
-_ABSENT_LINK: Final = "A link or address in it stands in no source."
+_ABSENT_LINK: Final = "A link or address in it does not appear in the documents."
 _MISMATCH: Final = "The claim displays otherwise than it reads."
 
 
@@ -205,7 +205,7 @@ async def ask(
         meter=(meter := _SessionMeter(session)),
         gathering=gathering,
     )
-    attempts = 1
+    attempts, refused = 1, False
     try:
         async with asyncio.timeout(deadline - now):
             open_.absent_links = await claims_with_absent_links(batch, evidence)
@@ -217,6 +217,7 @@ async def ask(
         why = "no verdict in time"
     except JudgeError as error:
         why, attempts = f"{type(error).__name__}: {error}", meter.attempts
+        refused = isinstance(error, JudgeRefused)
         _log.warning("judge.failed", judge=judge.name, error=why)
     except Exception as error:  # noqa: BLE001 - a faulty judge must not take others down
         why = f"{type(error).__name__} in the judge"
@@ -225,7 +226,7 @@ async def ask(
         open_.close()
     later = {} if gathering is None else gathering.later
     for claim_id in [claim_id for claim_id in open_.left if claim_id not in later]:
-        open_.take(unverified(claim_id, judge.name, why, attempts=attempts))
+        open_.take(unverified(claim_id, judge.name, why, attempts=attempts, refused=refused))
     return [open_.untold.pop(claim_id) for claim_id in batch if claim_id in open_.untold]
 
 

@@ -753,7 +753,7 @@ def _may_be_reckoned(
     where the sources have another figure there (``doubted``), if it isn't the price of so many."""
     asked, before, checks = said_before
     reckons = _reckons(claim, figure, rival)
-    if figure.name:
+    if figure.name or (figure.text[0] == "0" and figure.text[1:2].isdigit()):  # "0184" is no number
         return None
     # How many it is the price of, or for how long: times of day aside.
     counts = (f for f in (*_own(claim, figure), *asked) if f.kind in (Kind.NUMBER, Kind.QUANTITY))

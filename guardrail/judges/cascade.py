@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from guardrail.claims.model import Claim
-from guardrail.errors import JudgeError
+from guardrail.errors import JudgeError, JudgeRefused
 from guardrail.events import LEFT_OPEN, Finding, Severity, Verdict
 from guardrail.evidence.shown import ShownText
 from guardrail.figures import FigureSource, SourceText, State, check_figures
@@ -190,6 +190,7 @@ class _Tier:
         self.meter = Meter(request.meter)
         self.found: dict[str, Judgement] = {}
         self.missing = "left out of the reply"
+        self.refused = False
         self.attempts = 1
         self._judge = judge
         self._request = replace(request, meter=self.meter, gathering=None)
@@ -212,6 +213,7 @@ class _Tier:
             self.missing, self.attempts = "late", self.meter.usage.judge_calls or 1
         except JudgeError as error:
             self.missing, self.attempts = str(error), self.meter.attempts
+            self.refused = isinstance(error, JudgeRefused)
         except Exception as error:  # noqa: BLE001 - a faulty tier must not take the other's verdicts with it
             _log.error("judge.faulty", judge=self.name, error=type(error).__name__)
             self.missing = f"{type(error).__name__} in the judge"
@@ -347,13 +349,15 @@ class CascadeJudge:
         who = (given.judge if given is not None else "") or second.name
         path = (*(given.degraded_from if given is not None else ()), _named(who, why))
         attempts += own.attempts
+        reason = ""
         if own.unanswered:
             reason = f"neither judge could check it; {path[-1]}"
             path = (_named(own.judge, own.reasoning), *path)
-            return unverified(own.claim_id, who, reason, attempts=attempts, degraded_from=path)
-        if self._settings.fallback(claim.severity) == "unverified":
+        elif self._settings.fallback(claim.severity) == "unverified":
             reason = f"{path[-1]}; a {claim.severity.value} claim needs it"
-            return unverified(own.claim_id, who, reason, attempts=attempts, degraded_from=path)
+        if reason:
+            open_ = unverified(own.claim_id, who, reason, attempts=attempts, refused=second.refused)
+            return replace(open_, degraded_from=path)
         if own.verdict is Verdict.SUPPORTED and own.degraded_from:  # neither judge has checked it fully
             own = checked_in_part(own)
         return replace(own, attempts=attempts, degraded_from=(*own.degraded_from, *path))

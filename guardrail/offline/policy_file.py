@@ -14,10 +14,9 @@ from typing import Any, Final
 import yaml
 
 from guardrail.offline.lines import STDIN
-from guardrail.offline.search import has_own_name
 from guardrail.offline.statistics import Estimate, Rate, percent
 from guardrail.offline.tuning import Tuned
-from guardrail.policy import Policy, Rule
+from guardrail.policy import Policy
 from guardrail.printable import escape_controls
 
 _WIDTH: Final = 110
@@ -26,16 +25,10 @@ _LEFT_OUT: Final = frozenset({"name", "extends", "rules", "rules_before", "rules
 
 def policy_values(policy: Policy) -> dict[str, Any]:
     """What a configuration file says of the policy: everything that differs from the built-in defaults, and
-    its rules, in one line each where that says all.
+    its rules.
     """
     given = policy.model_dump(mode="json", exclude_defaults=True, exclude=set(_LEFT_OUT))
-    return {**given, "rules": [_rule(rule) for rule in policy.rules]}
-
-
-def _rule(rule: Rule) -> str | dict[str, Any]:
-    if not has_own_name(rule):
-        return rule.name
-    return rule.model_dump(mode="json", exclude_defaults=True) | {"name": rule.name}
+    return {**given, "rules": [rule.line for rule in policy.rules]}
 
 
 def written(

@@ -238,11 +238,6 @@ def _own(policy: Policy, knob: Knob) -> float | None:
     return policy.weights[Severity(knob.field)]
 
 
-def has_own_name(rule: Rule) -> bool:
-    """Whether its name was given, and not made of its conditions."""
-    return rule.name != Rule.model_validate({**rule.model_dump(), "name": ""}).name
-
-
 def _with_bound(rule: Rule, name: str, value: float | None) -> Rule:
     fields = rule.model_dump() | {name: value}
-    return Rule.model_validate(fields if has_own_name(rule) else {**fields, "name": ""})
+    return Rule.model_validate({**fields, "name": rule.name if rule.line != rule.name else ""})

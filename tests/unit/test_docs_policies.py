@@ -26,7 +26,7 @@ def test_a_configuration_loads(block: dict[str, Any]) -> None:
 def test_the_default_is_shown_as_it_is() -> None:
     [shown] = [block["policies"]["default"] for block in BLOCKS if "default" in block["policies"]]
     assert Policy.model_validate(shown) == Policy()
-    assert tuple(shown["rules"]) == tuple(rule.name for rule in Policy().rules)
+    assert tuple(shown["rules"]) == tuple(rule.line for rule in Policy().rules)
 
 
 def test_every_condition_and_formula_is_told() -> None:

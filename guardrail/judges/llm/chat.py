@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import openai
 
-from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
+from guardrail.errors import JudgeError, JudgeRefused, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.llm.endpoint import ModelEndpoint, Outcome, OwnClients, Prices, Question
 from guardrail.judges.llm.exchange import Failure, wait_s
 from guardrail.judges.llm.reply import Answer
@@ -136,6 +136,8 @@ def _joined(failures: Sequence[tuple[ModelEndpoint, Failure]]) -> JudgeError:
         return BudgetExhausted(text)
     if any(isinstance(error, JudgeUnavailable) for error in errors):
         return JudgeUnavailable(text)
+    if all(isinstance(error, JudgeRefused) for error in errors):
+        return JudgeRefused(text)
     if any(isinstance(error, JudgeReplyError) for error in errors):
         return JudgeReplyError(text)
     return JudgeError(text)

@@ -17,14 +17,13 @@ from typing import Any, Final, Protocol, TypeAlias
 import openai
 
 from guardrail import telemetry
-from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
+from guardrail.errors import ConfigError, JudgeRefused, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Usage
 from guardrail.judges.llm.exchange import (
     Exchange,
     Failure,
     NotAnApi,
     ReplyProgress,
-    ReplyRefused,
     Stalled,
     describe,
     httpx,
@@ -465,7 +464,7 @@ class ModelEndpoint:
         except NotAnApi as error:
             return attempt.broke_off(Failure(error, retry=True, fault=True))
         except JudgeReplyError as error:
-            return attempt.broke_off(Failure(error, retry=not isinstance(error, ReplyRefused)))
+            return attempt.broke_off(Failure(error, retry=not isinstance(error, JudgeRefused)))
         except JudgeUnavailable as error:
             late = isinstance(error, Stalled)
             return attempt.broke_off(Failure(error, retry=True, fault=True, overload=late))

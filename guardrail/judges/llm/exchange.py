@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 
 import openai
 
-from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
+from guardrail.errors import JudgeError, JudgeRefused, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.llm.reply import EventStream
 from guardrail.judges.streams import beside
 
@@ -52,10 +52,6 @@ _DRAIN_S: Final = 0.05
 # What the client has to process. It would otherwise walk through every message, type by type, for fields to
 # rename, which takes 40 % of a call's CPU; ours have none. It sends what is in extra_body unchanged.
 _SEEN: Final = frozenset({"model", "stream", "extra_headers", "extra_body"})
-
-
-class ReplyRefused(JudgeReplyError):
-    """The model or the provider's filter refused. Asking the same model again gives the same result."""
 
 
 class Stalled(JudgeUnavailable):
@@ -208,12 +204,12 @@ class Exchange:
     def _take(self, choice: dict[str, Any], said: object) -> None:
         self._progress.finish_reason = choice.get("finish_reason") or self._progress.finish_reason
         if self._progress.finish_reason == "content_filter":
-            raise ReplyRefused("the provider's content filter withheld the reply")
+            raise JudgeRefused("the provider's content filter withheld the reply")
         if not isinstance(said, dict):
             return
         self._progress.has_choice = True
         if said.get("refusal"):
-            raise ReplyRefused("the model refused to judge")
+            raise JudgeRefused("the model refused to judge")
         if self._progress.first_token_at is None and any(said.get(name) for name in _TOKENS):
             self._progress.first_token_at = asyncio.get_running_loop().time()
         text = said.get("content")
@@ -295,6 +291,7 @@ _TOO_LONG: Final = re.compile(
 _SHORTEN: Final = "the prompt is longer than the model takes: lower judge.llm.max_context_chars"
 _MESSAGE_CHARS: Final = 500
 _FAULTS: Final = frozenset({401, 403, 404, 408})  # no question would succeed
+_FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
 _OVERLOADS: Final = frozenset({408, 429, 503, 504, 529})
 
 
@@ -377,6 +374,8 @@ def describe(error: openai.APIError, server: str = "the server") -> Failure:
     )
     if retry or status == 429 or status >= 500:
         return failure
+    if code in _FILTERED:
+        return replace(failure, error=JudgeRefused(text))
     remedy = _SHORTEN if _too_long(error) else _REMEDIES.get(status)
     return replace(failure, error=JudgeError(f"{text}; {remedy}" if remedy else text))
 

@@ -33,6 +33,7 @@ from guardrail.judges.local.combiner import (
     word_features,
 )
 from guardrail.judges.local.doubts import Revoked, Rival, backed_elsewhere, revoked, rivals_of, taken_back
+from guardrail.judges.local.languages import Languages
 from guardrail.judges.local.reader import Reworded, WindowReader, reworded
 from guardrail.judges.local.search import (
     Candidates,
@@ -49,12 +50,15 @@ from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.verdict import (
     Examined,
     answered_no,
+    compared_exactly,
+    deciding_text,
     judgement_of,
     judgement_of_silence,
     judgement_word_for_word,
     mentioned_only,
     nothing_to_compare,
     said_to_be_false,
+    unread,
     with_silence,
 )
 from guardrail.judges.model import Verifier, load_verifier, read_folder, served_verifier
@@ -125,6 +129,7 @@ class ClaimChecker:
             raise _other_verifier(parameters, verifier.name, verifier.sha256)
         self._verifier = verifier
         self._rarity = load_rarity()
+        self._languages = Languages(settings.languages)
         self._read = _as_set(parameters.read, settings)
         self._words = _as_set(parameters.words, settings)
         # Whoever asks for more support before a claim is SUPPORTED has its facts read all the same.
@@ -245,27 +250,32 @@ class ClaimChecker:
         if examined.standing is not None:
             said = evidence.quote(*examined.standing)
             return judgement_word_for_word(claim_id, NAME, said, fit.lines.supported)
-        judgement = judgement_of(
-            claim_id,
-            NAME,
-            Examined(
-                examined.view,
-                examined.found,
-                examined.figures,
-                examined.read,
-                fit.combiner.probabilities(examined.features),
-                fit.lines,
-                evidence,
-                start,
-                examined.cells,
-                examined.rival,
-                examined.revoked,
-            ),
-            () if examined.left_out is None else (examined.left_out,),
+        whole = Examined(
+            examined.view,
+            examined.found,
+            examined.figures,
+            examined.read,
+            fit.combiner.probabilities(examined.features),
+            fit.lines,
+            evidence,
+            start,
+            examined.cells,
+            examined.rival,
+            examined.revoked,
         )
-        return (
-            mentioned_only(judgement, rightly=_mentioned_rightly(examined)) if claim.mentions else judgement
-        )
+        degraded = () if examined.left_out is None else (examined.left_out,)
+        judgement = judgement_of(claim_id, NAME, whole, degraded)
+        if claim.mentions:
+            judgement = mentioned_only(judgement, rightly=_mentioned_rightly(examined))
+        if judgement.verdict is Verdict.UNVERIFIED or compared_exactly(judgement, whole):
+            return judgement
+        if self._languages.other(examined.view.text):
+            return unread(judgement, whole, claim=True)
+        if judgement.verdict in _NOT_SAID:  # a context that isn't read may say it
+            other = self._languages.other_context(evidence)
+        else:
+            other = self._languages.other(deciding_text(whole, judgement.verdict))
+        return unread(judgement, whole, claim=False) if other else judgement
 
     def examine(
         self, claim: Claim, question: str, evidence: EvidenceIndex, *, wholly: bool = True

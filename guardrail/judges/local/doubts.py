@@ -195,9 +195,9 @@ _THEN: Final = re.compile(
 class TakenBack(StrEnum):
     """How a document takes back what it says."""
 
-    FALSE = "The source calls it false"
+    FALSE = "The document calls it false"
     DENIED = "Another speaker denies it"
-    PAST = "The source says it only of a time that has passed"
+    PAST = "The document says it only of a time that has passed"
 
 
 class Revoked(NamedTuple):

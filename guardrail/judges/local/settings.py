@@ -7,6 +7,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from guardrail.judges.local.languages import ENGLISH, TOLD_APART
 from guardrail.judges.model import ServerSettings
 
 
@@ -74,9 +75,27 @@ class LocalJudgeSettings(BaseModel):
         default=None,
         description="A file that training.calibrate wrote; unset: the packaged one.",
     )
+    languages: tuple[str, ...] | None = Field(
+        default=(ENGLISH,),
+        description="Languages that the verifier reads, by ISO 639 code. A claim in another one, or that "
+        "only a context in another one may support, is judged by its figures alone, and only against it: "
+        "else it is UNVERIFIED with the finding language_uncovered, unless a context has it word for word. "
+        "null: every language, for a verifier of your own.",
+    )
     verifier: VerifierSettings = Field(
         default_factory=VerifierSettings, description="The small model that reads claims beside the contexts."
     )
+
+    @field_validator("languages")
+    @classmethod
+    def _known(cls, languages: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        unknown = [code for code in languages or () if code not in TOLD_APART]
+        if unknown or languages == ():
+            wrong = (
+                f"{unknown[0]!r} is none of the languages that are told apart" if unknown else "none is named"
+            )
+            raise ValueError(f"{wrong}; write some of {', '.join(sorted(TOLD_APART))}, or null for all")
+        return languages
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from guardrail.claims.phrases import pattern, words
+from guardrail.claims.detector import fold
+from guardrail.claims.phrases import pattern
 from guardrail.events import Evidence, Finding, Span, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import words as words_of
@@ -26,7 +27,7 @@ from guardrail.judges.local.cells import Cell, CellCheck
 from guardrail.judges.local.combiner import Lines, Probabilities, Read, best_of
 from guardrail.judges.local.doubts import Revoked, Rival
 from guardrail.judges.local.reader import unsupported_spans
-from guardrail.judges.local.search import Candidates, ClaimView
+from guardrail.judges.local.search import DENIALS, Candidates, ClaimView
 from guardrail.verdicts import HALF_CHECKED, Judgement, spans_within
 
 _NOTHING_SHARED: Final = 0.01
@@ -34,18 +35,15 @@ _SILENT: Final = 0.85  # how sure it is that what no sentence has most words of 
 _BELOW: Final = 0.001  # a line, that support lies where a figure keeps a claim below it
 _WORD_FOR_WORD: Final = 0.99  # how sure it is that what a sentence says is what it says
 _MARKED: Final = 0.5
+_LETTERS_OR_DIGITS: Final = re.compile(r"\d+|[^\W\d_]+")
 _SAME_WORDS: Final = 0.95
-_CLOSE: Final = 0.6  # of a claim in a sentence that may say the same
 _STEM: Final = 5  # letters in which forms of a word agree
-_MOST_QUOTED: Final = 60  # characters of a claim
+_MOST_QUOTED: Final = 30  # characters of a claim
 _MOST_OF_A_ROW: Final = 2  # times as long as it is told
 _MOST_OF_A_SOURCE: Final = 160
 _MOST_PROOF: Final = 3
+_MOST_LACKING: Final = 2
 _NAMES_A_SOURCE: Final = pattern("source_named")
-_DENYING: Final = re.compile(
-    rf"\b(?:{'|'.join(sorted(words('foreign_denials')))})\b|[不没沒未無]|ない|ません"
-)
-_ENGLISH: Final = re.compile(r"\b(?:the|is|are|of|and|for|with|you)\b")
 _TELLING: Final = 0.8  # rarity; that the sources lack a word such as "comes" tells nobody anything
 
 
@@ -95,7 +93,7 @@ def nothing_to_compare(claim_id: str, judge: str) -> Judgement:
         1.0 - _NOTHING_SHARED,
         _NOTHING_SHARED,
         judge,
-        reasoning="There is no context to support it.",
+        reasoning="There is no document to compare it with.",
     )
 
 
@@ -110,7 +108,7 @@ def judgement_of_silence(
         _SILENT,
         _SILENT,
         judge,
-        reasoning="No source speaks of it.",
+        reasoning="No passage was found that speaks of it.",
         contradiction=0.0,
         degraded_from=degraded,
     )
@@ -129,7 +127,7 @@ def with_silence(judgement: Judgement, spoken_of: int | None, evidence: Evidence
         confidence=_SILENT,
         support=1.0 - _SILENT,
         evidence=(quote,),
-        reasoning=f"A source speaks of it: '{_shortened(quote.quote)}'",
+        reasoning=f"A passage may speak of it: '{_shortened(quote.quote)}'",
     )
 
 
@@ -143,7 +141,7 @@ def judgement_word_for_word(claim_id: str, judge: str, said: Evidence, least: fl
         support,
         judge,
         (said,),
-        reasoning="The source says so word for word.",
+        reasoning="A document says so word for word.",
         contradiction=0.0,
     )
 
@@ -156,7 +154,7 @@ def said_to_be_false(judgement: Judgement) -> Judgement:
             verdict=Verdict.UNSUPPORTED,
             confidence=judgement.support,
             support=1.0 - judgement.support,
-            reasoning="It is said to be false, and the sources say it.",
+            reasoning="The answer calls it false, and it was read as supported by the documents.",
         )
     if judgement.verdict is Verdict.CONTRADICTED:
         return replace(
@@ -165,7 +163,7 @@ def said_to_be_false(judgement: Judgement) -> Judgement:
             confidence=HALF_CHECKED,
             support=HALF_CHECKED,
             contradiction=0.0,
-            reasoning=f"It is said to be false. {judgement.reasoning}",
+            reasoning=f"The answer calls it false. {judgement.reasoning}",
             unsupported_spans=(),
             findings=(),
         )
@@ -191,7 +189,7 @@ def answered_no(judgement: Judgement) -> Judgement:
             verdict=Verdict.PARTIALLY_SUPPORTED,
             support=_UNBACKED if (judgement.support or 0.0) < _HARDLY_BACKED else HALF_CHECKED,
             contradiction=contradiction,
-            reasoning=f"That is denied. {judgement.reasoning}",
+            reasoning=f"The answer denies it. {judgement.reasoning}",
             findings=(),
         )
     return replace(
@@ -199,7 +197,7 @@ def answered_no(judgement: Judgement) -> Judgement:
         verdict=Verdict.SUPPORTED,
         support=judgement.confidence,
         contradiction=contradiction,
-        reasoning=f"That is denied. {judgement.reasoning}",
+        reasoning=f"The answer denies it. {judgement.reasoning}",
         findings=(),
     )
 
@@ -215,7 +213,7 @@ def mentioned_only(judgement: Judgement, *, rightly: bool) -> Judgement:
             verdict=Verdict.SUPPORTED,
             support=max(_MENTIONED, judgement.support or 0.0),
             confidence=max(_MENTIONED, judgement.confidence),
-            reasoning="The sources have its figures, and nothing else in it was taken for a statement.",
+            reasoning="Its figures stand in the documents; nothing else in it was taken for a statement.",
             unsupported_spans=(),
         )
     absent = Finding.FIGURE_ABSENT in judgement.findings and Finding.FIGURE_CONFLICT not in judgement.findings
@@ -243,7 +241,7 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
     cell = next(iter(examined.cells), None)
     sure = cell is not None and cell.sure
     left_open = bool(unchecked) and conflict is None and not absent and not sure
-    if cell is not None or _denied_otherwise(examined):
+    if cell is not None:
         support = min(support, max(0.0, lines.supported - _BELOW))
     if examined.revoked is not None:
         support = min(support, max(0.0, lines.partially - _BELOW))
@@ -335,14 +333,49 @@ def _disagreeing(examined: Examined, rival: Rival | None) -> tuple[str, ...]:
     return tuple(examined.quote(number).context_id for number in (rival.check.sentence, rival.sentence))
 
 
-def _denied_otherwise(examined: Examined) -> bool:
-    """Whether a claim or the best sentence denies in a language that the verifier does not read, and the
-    other does not: "nicht erlaubt"."""
-    text = examined.view.text.lower()
-    if _ENGLISH.search(text):
-        return False
-    best = examined.quote(_best_sentence(examined, Verdict.SUPPORTED)).quote.lower()
-    return len(_DENYING.findall(text)) % 2 != len(_DENYING.findall(best)) % 2
+def compared_exactly(judgement: Judgement, examined: Examined) -> bool:
+    """Whether figures or the cells of a table contradict the claim, for which nothing needs to be read."""
+    exact = Finding.FIGURE_CONFLICT in judgement.findings or any(cell.sure for cell in examined.cells)
+    return judgement.verdict is Verdict.CONTRADICTED and exact
+
+
+def deciding_text(examined: Examined, verdict: Verdict) -> str:
+    """The window that decides; where none was read, the sentence that does."""
+    if not examined.read:
+        return examined.quote(_best_sentence(examined, verdict)).quote
+    contradicts = verdict is Verdict.CONTRADICTED
+    read = _most_contradicting(examined.read) if contradicts else best_of(examined.read)
+    return read.window.text
+
+
+def unread(judgement: Judgement, examined: Examined, *, claim: bool) -> Judgement:
+    """The judgement where the ``claim``, or else what would decide it, is in a language that the judge does
+    not read. Only that a figure stands in no source still counts, against the claim."""
+    findings = (*judgement.findings, Finding.LANGUAGE_UNCOVERED)
+    if absent := [c for c in examined.figures if c.state is State.ABSENT and not c.figure.name]:
+        return replace(
+            judgement,
+            verdict=Verdict.UNSUPPORTED,
+            confidence=1.0 - (judgement.support or 0.0),
+            reasoning=_of_absent(absent, examined.evidence),
+            contradiction=0.0,
+            findings=findings,
+        )
+    reason = f"{'The claim is' if claim else 'A document is'} in a language that the judge does not read"
+    if examined.found.shared:
+        closest = examined.quote(_best_sentence(examined, Verdict.SUPPORTED)).quote
+        reason += f"; the closest passage is: '{_shortened(closest)}'"
+    return replace(
+        judgement,
+        verdict=Verdict.UNVERIFIED,
+        confidence=0.0,
+        support=None,
+        evidence=(),
+        reasoning=f"{reason}." if reason[-1].isalpha() else reason,
+        unsupported_spans=(),
+        contradiction=None,
+        findings=findings,
+    )
 
 
 def _verdict(told: Probabilities, lines: Lines, support: float, conflict: FigureCheck | None) -> Verdict:
@@ -456,52 +489,77 @@ def _reason(
         return _of_conflict(conflict, conflict.source)
     if verdict is Verdict.CONTRADICTED and _says_otherwise(examined):
         quote = examined.quote(_best_sentence(examined, verdict)).quote
-        return f"The source says otherwise: '{_shortened(quote)}'"
+        return f"It was read as contradicting this passage: '{_shortened(quote)}'"
     if verdict is not Verdict.CONTRADICTED and (doubt := _doubted(examined)):
         return doubt
     if absent:
-        quoted = list(dict.fromkeys(_quoted(check.figure) for check in absent))[:2]
-        return f"{' and '.join(quoted)} {'stands' if len(quoted) == 1 else 'stand'} in no source."
+        return _of_absent(absent, examined.evidence)
     if elsewhere is not None and elsewhere.owned is not None:
         return _of_another(elsewhere.figure, elsewhere.owned)
     if verdict is Verdict.CONTRADICTED:
-        return "The sources say otherwise."
+        return "It was read as contradicting the documents."
     if unsure and unsure[0].source is not None:
         claimed, given = _quoted(unsure[0].figure), _quoted(unsure[0].source)
-        return f"Not sure that {claimed} is the source's {given}: it depends on what a separator means."
+        return f"{claimed} may be the document's {given}: it depends on what the separator means."
     if verdict is not Verdict.SUPPORTED and _may_say_otherwise(examined):
         number = _best_sentence(examined, Verdict.CONTRADICTED)
         quote = _shortened(examined.quote(number).quote)
-        if _coverage(examined, number) >= _CLOSE:
-            # Whether that is what the claim says or its opposite, nothing but the verifier's doubt tells.
-            return f"Not sure that it says the same as the source: '{quote}'"
-        return f"The source may say otherwise: '{quote}'"
+        # Whether that is what the claim says or its opposite, nothing but the verifier's doubt tells.
+        return f"It may not say the same as the closest passage: '{quote}'"
     if verdict is Verdict.SUPPORTED:
         return _support_reason(examined)
-    if _denied_otherwise(examined):
-        quote = examined.quote(_best_sentence(examined, Verdict.SUPPORTED)).quote
-        return f"The claim denies what the source says, or the reverse: '{_shortened(quote)}'"
     if not examined.found.shared:
-        return "No source shares a word with the claim."
-    missing = _unsaid(examined, spans)
-    if verdict is Verdict.PARTIALLY_SUPPORTED:
-        return f"The sources say part of it{'; they do not say ' + missing if missing else ''}."
-    return f"The sources do not say {missing or 'it'}."
+        return "No passage about it was found."
+    if missing := _unsaid(examined, spans):
+        found = "Part of it was found, but " if verdict is Verdict.PARTIALLY_SUPPORTED else ""
+        return f"{found}{_not_there(missing)}"
+    found = "Only part of it was found" if verdict is Verdict.PARTIALLY_SUPPORTED else "No support was found"
+    quote = examined.quote(_best_sentence(examined, verdict)).quote
+    return f"{found}; the closest passage is: '{_shortened(quote)}'"
+
+
+def _of_absent(absent: Sequence[FigureCheck], evidence: EvidenceIndex) -> str:
+    """What is said of figures that no document has; of one whose digits stand there with another meaning,
+    no more than that."""
+    plain = evidence.kept(_Words, lambda: _Words(evidence))
+    lacking = list(dict.fromkeys(c.figure.text for c in absent if c.figure.text not in plain))[:_MOST_LACKING]
+    if not lacking:
+        return f"{_quoted(absent[0].figure)} does not appear in the documents as the claim uses it."
+    return _not_there([" ".join(text.split()) for text in lacking])
+
+
+def _not_there(texts: Sequence[str]) -> str:
+    quoted = " and ".join(f"'{text}'" for text in texts)
+    return f"{quoted} {'does' if len(texts) == 1 else 'do'} not appear in the documents."
+
+
+class _Words:
+    """The words of all contexts in a row, to tell whether a text stands there literally."""
+
+    def __init__(self, evidence: EvidenceIndex) -> None:
+        self._all = "\n".join(_folded(evidence.shown(n)) for n in range(len(evidence.contexts)))
+
+    def __contains__(self, text: str) -> bool:
+        return _folded(text) in self._all
+
+
+def _folded(text: str) -> str:
+    return f" {' '.join(_LETTERS_OR_DIGITS.findall(text.casefold()))} "
 
 
 def _of_conflict(conflict: FigureCheck, source: Figure) -> str:
     claimed, given = _quoted(conflict.figure), _quoted(source)
     if conflict.operands:
         first, second = map(_quoted, conflict.operands)
-        whose = "the sources say" if conflict.sentence is not None else "by its own figures it is"
+        whose = "the documents say" if conflict.sentence is not None else "by its own figures it is"
         return f"The claim says {claimed}; {whose} {first} against {second}."
     if conflict.sentence is None:
         return f"{given} is {shown(conflict.figure, source)}, not {claimed}."
     if conflict.owned is not None:
         thing, owner = conflict.owned.thing, conflict.owned.owner
-        said = f"the source says that of '{owner}', and {given} of '{thing}'"
+        said = f"the document says that of '{owner}', and {given} of '{thing}'"
         return f"The claim says {claimed} of '{thing}'; {said}."
-    return f"The claim says {claimed}, the source says {given}."
+    return f"The claim says {claimed}, the document says {given}."
 
 
 def _doubted(examined: Examined) -> str:
@@ -515,26 +573,21 @@ def _doubted(examined: Examined) -> str:
 
 def _left_open(check: FigureCheck) -> str:
     if check.source is not None:
-        other = f"The claim says {_quoted(check.figure)}, a source {_quoted(check.source)}"
+        other = f"The claim says {_quoted(check.figure)}, a document {_quoted(check.source)}"
         return f"{other}; whether they speak of the same was not checked."
     of = " and ".join(map(_quoted, check.operands[:3]))
     if not check.figure.values:
-        why = f"the figures may be {of}" if of else "the sources have no figures for both"
+        why = f"the figures may be {of}" if of else "the documents have no figures for both"
         return f"Whether {_quoted(check.figure)} is right was not checked: {why}."
-    from_what = f"may follow from {of}" if of else "may be reckoned"
+    from_what = f"may follow from {of}" if of else "may have been calculated"
     return f"{_quoted(check.figure)} {from_what}; the claim does not say how, so it was not checked."
 
 
 def _of_another(figure: Figure, owned: Owned) -> str:
     if owned.figure is None:
-        return f"No source speaks of '{owned.thing}' where it has the claim's other name."
-    beside = f"beside which they have {_quoted(owned.figure)}"
-    return f"The sources have {_quoted(figure)}, but not of '{owned.thing}', {beside}."
-
-
-def _coverage(examined: Examined, number: int) -> float:
-    """How much of the claim a sentence has, by rarity."""
-    return next((m.coverage for m in examined.found.sentences if m.number == number), 0.0)
+        return f"The passage that has {_quoted(figure)} does not speak of '{owned.thing}'."
+    beside = f"for which they have {_quoted(owned.figure)}"
+    return f"The documents have {_quoted(figure)}, but not for '{owned.thing}', {beside}."
 
 
 def _may_say_otherwise(examined: Examined) -> bool:
@@ -547,11 +600,23 @@ def _support_reason(examined: Examined) -> str:
     reckoned = next((check for check in examined.figures if check.state is State.DERIVED), None)
     if reckoned is not None and reckoned.operands:
         of = " and ".join(_quoted(operand) for operand in reckoned.operands[:3])
-        return f"The sources say so; {_quoted(reckoned.figure)} follows from {of}."
-    best = max(match.coverage for match in examined.found.sentences)
-    if best >= _SAME_WORDS:
-        return "The source says so in nearly the same words."
-    return "The sources say so in other words."
+        return f"The documents say so; {_quoted(reckoned.figure)} follows from {of}."
+    if _same_words(examined):
+        return "A document says so in nearly the same words."
+    deciding = examined.quote(_best_sentence(examined, Verdict.SUPPORTED))
+    return f"It was read as supported by this passage: '{_shortened(deciding.quote)}'"
+
+
+def _same_words(examined: Examined) -> bool:
+    """Whether a sentence has nearly all words of the claim, in its order, and denies it no more than it."""
+    view = examined.view
+    best = max(examined.found.sentences, key=lambda match: match.coverage)
+    if best.coverage < _SAME_WORDS:
+        return False
+    quote = examined.quote(best.number).quote
+    terms = iter([term for _, term, _ in words_of(quote)])
+    in_order = all(term in terms for _, term, _ in words_of(view.text) if term in best.terms)
+    return in_order and len(DENIALS.findall(fold(view.text))) == len(DENIALS.findall(fold(quote)))
 
 
 def _quoted(figure: Figure) -> str:
@@ -566,9 +631,9 @@ def _shortened(text: str) -> str:
     return text[: end if end > 0 else _MOST_OF_A_SOURCE] + " …"
 
 
-def _unsaid(examined: Examined, spans: Sequence[Span]) -> str:
-    """What of the claim the sources do not say, quoted: what the verifier finds no support for and has a word
-    that the contexts lack; else the rarest words that they lack.
+def _unsaid(examined: Examined, spans: Sequence[Span]) -> list[str]:
+    """What of the claim does not appear in the contexts: what the verifier finds no support for and has
+    a word that they lack; else the rarest words that they lack.
 
     Words are quoted as they are written. What names the source ("According to the price list, …") is none
     of them, nor is a figure that the sources have in another notation.
@@ -599,7 +664,8 @@ def _unsaid(examined: Examined, spans: Sequence[Span]) -> str:
     rare = [span for span in lacking if lacking[span] >= _TELLING]
     unsaid = _short(view.text, sorted(marked, key=lambda span: span[0] - span[1]))
     unsaid = unsaid or _short(view.text, sorted(rare, key=lambda span: -lacking[span]))
-    return " or ".join(f"'{text}'" for text in unsaid[:2])
+    plain = examined.evidence.kept(_Words, lambda: _Words(examined.evidence))
+    return [text for text in unsaid if text not in plain][:_MOST_LACKING]
 
 
 def _stems(examined: Examined) -> frozenset[str]:

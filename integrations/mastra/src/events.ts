@@ -22,6 +22,8 @@ export type Finding =
   | 'figure_conflict'
   | 'figure_absent'
   | 'calculation_unchecked'
+  | 'language_uncovered'
+  | 'judge_refused'
   | 'figure_ambiguous'
   | 'other_thing'
   | 'link_absent'

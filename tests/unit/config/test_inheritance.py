@@ -20,7 +20,7 @@ def policies(**given: Any) -> dict[str, Policy]:
 
 
 def rules(policy: Policy) -> list[str]:
-    return [rule.name for rule in policy.rules]
+    return [rule.line for rule in policy.rules]
 
 
 def test_what_is_left_out_comes_from_the_other_policy_and_its_own_chain() -> None:

@@ -31,7 +31,7 @@ def test_the_built_in_policy_is_well_and_told_in_words() -> None:
     [check] = found()
     assert (check.state, check.about) == ("ok", "policies.default")
     assert check.detail == (
-        "stream; rules: 2 block, 3 redact, 6 flag; flags scores below 0.55; used by default_policy"
+        "stream; rules: 2 block, 3 redact, 7 flag; flags scores below 0.55; used by default_policy"
     )
 
 

@@ -25,7 +25,7 @@ from guardrail.verdicts import HALF_CHECKED, checked_in_part
 from tests.unit.judges.local.contexts import claim_of, index_of
 from tests.unit.judges.model.tiny_verifier import parameters_for, write_parameters, write_verifier
 
-FILLER = "Filler filler filler filler filler filler. " * 20
+FILLER = "The filler of this filler, filler. " * 20  # English
 SKY = index_of(f"Sky is red. {FILLER} Sky is blue. {FILLER} Sky is sky. {FILLER}")
 SHORT = index_of("Sky is blue.")
 SURE = "Blue is sky."  # no sentence of the contexts, word for word

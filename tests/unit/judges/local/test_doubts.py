@@ -112,18 +112,22 @@ TAKEN_BACK = [
     (
         "The spa has a wave pool.",
         "Wrong: The spa has a wave pool. It has a hot tub.",
-        "The source calls it false",
+        "The document calls it false",
     ),
-    ("Bats are blind.", "Misconception: Bats are blind.\nTruth: Bats can see.", "The source calls it false"),
+    (
+        "Bats are blind.",
+        "Misconception: Bats are blind.\nTruth: Bats can see.",
+        "The document calls it false",
+    ),
     (
         "Parking costs 3 euros an hour.",
         "Until March 2020 parking cost 3 euros an hour. It is now 5 euros.",
-        "The source says it only of a time that has passed",
+        "The document says it only of a time that has passed",
     ),
     (
         "The chapel is lit by gas.",
         "Formerly, the chapel was lit by gas.",
-        "The source says it only of a time that has passed",
+        "The document says it only of a time that has passed",
     ),
     (
         "The visa takes 10 days.",

@@ -115,17 +115,21 @@ def test_a_sentence_breaks_the_silence_that_has_most_of_what_it_is_on(claim: str
 @pytest.mark.parametrize(
     ("claim", "verdict", "reason"),
     [
-        ("The documents don't mention a trial.", Verdict.SUPPORTED, "No source speaks of it."),
+        (
+            "The documents don't mention a trial.",
+            Verdict.SUPPORTED,
+            "No passage was found that speaks of it.",
+        ),
         (
             "The documents don't mention a refund.",
             Verdict.UNSUPPORTED,
-            "A source speaks of it: 'A refund is paid within 14 days.'",
+            "A passage may speak of it: 'A refund is paid within 14 days.'",
         ),
         # what else is said is judged by itself, wherever it stands
         (
             "The documents don't mention a trial, but the Basic plan costs $79 per month.",
             Verdict.CONTRADICTED,
-            "The claim says '$79 per month', the source says '$29 per month'.",
+            "The claim says '$79 per month', the document says '$29 per month'.",
         ),
     ],
 )

@@ -85,7 +85,7 @@ def test_what_two_figures_decide_is_a_conflict_that_names_both() -> None:
     ("claim", "told", "verdict"),
     [
         ("Penguins swim.", PARTLY, Verdict.UNSUPPORTED),
-        ("Пингвины плавают.", PARTLY, Verdict.UNSUPPORTED),
+        ("Пингвины плавают.", PARTLY, Verdict.UNVERIFIED),  # nor is the language read
         ("Penguins buy the Pro plan.", PARTLY, Verdict.PARTIALLY_SUPPORTED),
         ("Penguins swim.", SURE, Verdict.SUPPORTED),
         ("Penguins swim.", OTHERWISE, Verdict.CONTRADICTED),
@@ -106,7 +106,7 @@ def test_another_figure_of_the_same_thing_contradicts_whatever_the_combiner_tell
     found = judged(WRONG, SURE)
     assert found.verdict is Verdict.CONTRADICTED
     assert found.findings == (Finding.FIGURE_CONFLICT,)
-    assert found.reasoning == "The claim says '$79 per month', the source says '$49 per month'."
+    assert found.reasoning == "The claim says '$79 per month', the document says '$49 per month'."
     assert found.support is not None
     assert found.support < 0.6
     assert "Pro costs $49 per" in found.evidence[0].quote
@@ -117,7 +117,7 @@ def test_a_figure_of_no_source_keeps_a_claim_from_being_supported() -> None:
     found = judged("Northwind Cloud sells a cluster of 750 TB to universities.", SURE)
     assert found.verdict is Verdict.PARTIALLY_SUPPORTED
     assert found.findings == (Finding.FIGURE_ABSENT,)
-    assert found.reasoning == "'750 TB' stands in no source."
+    assert found.reasoning == "'750 TB' does not appear in the documents."
     assert found.support is not None
     assert found.support < 0.6
 
@@ -125,9 +125,9 @@ def test_a_figure_of_no_source_keeps_a_claim_from_being_supported() -> None:
 @pytest.mark.parametrize(
     ("claim", "reason"),
     [
-        ("It sells a cluster of 750 TB.", "'750 TB' stands in no source."),
-        ("It sells clusters of 750 TB and 800 GB.", "'750 TB' and '800 GB' stand in no source."),
-        ("It sells a cluster of 750 TB for another 750 TB.", "'750 TB' stands in no source."),
+        ("It sells a cluster of 750 TB.", "'750 TB' does not appear in the documents."),
+        ("It sells clusters of 750 TB and 800 GB.", "'750 TB' and '800 GB' do not appear in the documents."),
+        ("It sells a cluster of 750 TB for another 750 TB.", "'750 TB' does not appear in the documents."),
     ],
 )
 def test_the_reason_agrees_in_number(claim: str, reason: str) -> None:
@@ -143,13 +143,26 @@ def test_figures_that_are_right_or_reckoned_find_nothing(claim: str) -> None:
 @pytest.mark.parametrize(
     ("claim", "told", "reason"),
     [
-        ("Basic costs $29 per month.", SURE, "The source says so in nearly the same words."),
-        ("No bank card is demanded for trials.", SURE, "The sources say so in other words."),
-        (ON_PAPER, PARTLY, "The sources say part of it; they do not say 'paper'."),
-        (ON_PAPER, NOT, "The sources do not say 'paper'."),
-        ("Enterprise pricing comes on request.", NOT, "The sources do not say it."),  # "comes" tells nothing
-        (ON_PAPER, OTHERWISE, "The source says otherwise: 'Enterprise pricing is available on request.'"),
-        ("Owls hunt mice.", NOT, "No source shares a word with the claim."),
+        ("Basic costs $29 per month.", SURE, "A document says so in nearly the same words."),
+        (
+            "No bank card is demanded for trials.",
+            SURE,
+            "It was read as supported by this passage: "
+            "'All plans have a 14-day free trial; no credit card is required.'",
+        ),
+        (ON_PAPER, PARTLY, "Part of it was found, but 'paper' does not appear in the documents."),
+        (ON_PAPER, NOT, "'paper' does not appear in the documents."),
+        (  # "comes" tells nothing
+            "Enterprise pricing comes on request.",
+            NOT,
+            "No support was found; the closest passage is: 'Enterprise pricing is available on request.'",
+        ),
+        (
+            ON_PAPER,
+            OTHERWISE,
+            "It was read as contradicting this passage: 'Enterprise pricing is available on request.'",
+        ),
+        ("Owls hunt mice.", NOT, "No passage about it was found."),
     ],
 )
 def test_reasons(claim: str, told: tuple[float, float, float, float], reason: str) -> None:
@@ -186,7 +199,7 @@ def test_a_claim_that_shares_no_word_quotes_and_marks_nothing() -> None:
 def test_without_a_word_to_compare_with_nothing_is_supported(contexts: tuple[str, ...]) -> None:
     found = judged("Basic costs $29 per month.", SURE, *contexts)
     assert (found.verdict, found.evidence) == (Verdict.UNSUPPORTED, ())
-    assert found.reasoning == "There is no context to support it."
+    assert found.reasoning == "There is no document to compare it with."
 
 
 FERRY = (
@@ -216,29 +229,40 @@ def read_as(
 
 def test_what_contradicts_a_claim_is_the_sentence_on_its_matter() -> None:
     found = read_as("The pier was planned by Karl Weng.", OTHERWISE, "Karl Weng", 0.1, 0.8)
-    assert found.reasoning == "The source says otherwise: 'The pier was planned by Ines Moll.'"
+    assert (
+        found.reasoning == "It was read as contradicting this passage: 'The pier was planned by Ines Moll.'"
+    )
     assert found.evidence[0].quote == "The pier was planned by Ines Moll."
 
 
 def test_no_sentence_is_said_to_contradict_where_the_verifier_finds_none_that_does() -> None:
     found = read_as("The pier was planned by Karl Weng.", OTHERWISE, "", 0.1, 0.3)
-    assert (found.verdict, found.reasoning) == (Verdict.CONTRADICTED, "The sources say otherwise.")
+    assert (found.verdict, found.reasoning) == (
+        Verdict.CONTRADICTED,
+        "It was read as contradicting the documents.",
+    )
 
 
 @pytest.mark.parametrize(
-    ("claim", "marked", "reason", "words"),
+    ("claim", "marked", "lacking", "words"),
     [
-        ("The ferry costs €4.50, a bike €18.", "4 18", "it", ["€4.50", "€18"]),
-        ("The ferry docks at pier z81.", "", "'docks' or 'z81'", []),
-        ("The ferry docks at pier z81.", "z", "'z81'", ["z81"]),
-        ("The ferry costs eighteen euros in winter.", "", "'winter'", []),
-        ("According to the fare page, a bike is carried by kayak.", "fare kay", "'kayak'", ["fare", "kayak"]),
-        ("Laut der Preisliste, a bike goes by kayak.", "", "'kayak'", []),
+        ("The ferry costs €4.50, a bike €18.", "4 18", "", ["€4.50", "€18"]),
+        ("The ferry docks at pier z81.", "", "'docks' and 'z81' do", []),
+        ("The ferry docks at pier z81.", "z", "'z81' does", ["z81"]),
+        ("The ferry costs eighteen euros in winter.", "", "'winter' does", []),
+        (
+            "According to the fare page, a bike is carried by kayak.",
+            "fare kay",
+            "'kayak' does",
+            ["fare", "kayak"],
+        ),
+        ("Laut der Preisliste, a bike goes by kayak.", "", "'kayak' does", []),
     ],
 )
 def test_what_the_sources_do_not_say_is_quoted_in_whole_words(
-    claim: str, marked: str, reason: str, words: list[str]
+    claim: str, marked: str, lacking: str, words: list[str]
 ) -> None:
     found = read_as(claim, NOT, marked, 0.1, 0.1)
-    assert found.reasoning == f"The sources do not say {reason}."
+    closest = "No support was found; the closest passage is: 'The ferry costs €18 and runs until dusk.'"
+    assert found.reasoning == (f"{lacking} not appear in the documents." if lacking else closest)
     assert [claim[start:end] for start, end in found.unsupported_spans] == words

@@ -12,7 +12,7 @@ from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.verdicts import Judgement
 from tests.unit.judges.local.contexts import claim_of, index_of
 
-SAID = "The source says so word for word."
+SAID = "A document says so word for word."
 CHECKER = ClaimChecker(LocalJudgeSettings(), load_parameters())
 """Without the verifier: what stands word for word needs none."""
 
