@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -37,8 +37,10 @@ _WORD_FOR_WORD: Final = 0.99  # how sure it is that what a sentence says is what
 _MARKED: Final = 0.5
 _LETTERS_OR_DIGITS: Final = re.compile(r"\d+|[^\W\d_]+")
 _SAME_WORDS: Final = 0.95
+_SAME_LENGTH: Final = 0.7  # of a sentence, that a claim has which says so in the same words
+_CLOSE: Final = 0.6  # of a claim in a sentence that may say the same
 _STEM: Final = 5  # letters in which forms of a word agree
-_MOST_QUOTED: Final = 30  # characters of a claim
+_MOST_QUOTED: Final = 3  # words of a claim
 _MOST_OF_A_ROW: Final = 2  # times as long as it is told
 _MOST_OF_A_SOURCE: Final = 160
 _MOST_PROOF: Final = 3
@@ -127,7 +129,7 @@ def with_silence(judgement: Judgement, spoken_of: int | None, evidence: Evidence
         confidence=_SILENT,
         support=1.0 - _SILENT,
         evidence=(quote,),
-        reasoning=f"A passage may speak of it: '{_shortened(quote.quote)}'",
+        reasoning="The documents may speak of it.",
     )
 
 
@@ -189,7 +191,7 @@ def answered_no(judgement: Judgement) -> Judgement:
             verdict=Verdict.PARTIALLY_SUPPORTED,
             support=_UNBACKED if (judgement.support or 0.0) < _HARDLY_BACKED else HALF_CHECKED,
             contradiction=contradiction,
-            reasoning=f"The answer denies it. {judgement.reasoning}",
+            reasoning=f"The answer denies what was asked. {judgement.reasoning}",
             findings=(),
         )
     return replace(
@@ -197,7 +199,7 @@ def answered_no(judgement: Judgement) -> Judgement:
         verdict=Verdict.SUPPORTED,
         support=judgement.confidence,
         contradiction=contradiction,
-        reasoning=f"The answer denies it. {judgement.reasoning}",
+        reasoning=f"The answer denies what was asked. {judgement.reasoning}",
         findings=(),
     )
 
@@ -306,7 +308,7 @@ def _of_cell(
         if cell.cell.header
         else f"{cell.row}: {cell.cell.text}"
     )
-    reason = f"The table says '{_shortened(place)}'"
+    reason = f"The documents say '{_shortened(place)}'"
     if cell.owner and cell.owner != cell.row:
         reason += f"; the claim says '{said}', which is that of '{cell.owner}'."
     else:
@@ -357,13 +359,14 @@ def unread(judgement: Judgement, examined: Examined, *, claim: bool) -> Judgemen
             judgement,
             verdict=Verdict.UNSUPPORTED,
             confidence=1.0 - (judgement.support or 0.0),
-            reasoning=_of_absent(absent, examined.evidence),
+            reasoning=_not_there(examined, [check.figure.text for check in absent])
+            or f"{_quoted(absent[0].figure)} was not found where the documents speak of it.",
             contradiction=0.0,
             findings=findings,
         )
     reason = f"{'The claim is' if claim else 'A document is'} in a language that the judge does not read"
     if examined.found.shared:
-        closest = examined.quote(_best_sentence(examined, Verdict.SUPPORTED)).quote
+        closest = examined.quote(examined.found.sentences[0].number).quote
         reason += f"; the closest passage is: '{_shortened(closest)}'"
     return replace(
         judgement,
@@ -492,8 +495,8 @@ def _reason(
         return f"It was read as contradicting this passage: '{_shortened(quote)}'"
     if verdict is not Verdict.CONTRADICTED and (doubt := _doubted(examined)):
         return doubt
-    if absent:
-        return _of_absent(absent, examined.evidence)
+    if lacking := _not_there(examined, [check.figure.text for check in absent]):
+        return lacking
     if elsewhere is not None and elsewhere.owned is not None:
         return _of_another(elsewhere.figure, elsewhere.owned)
     if verdict is Verdict.CONTRADICTED:
@@ -501,36 +504,32 @@ def _reason(
     if unsure and unsure[0].source is not None:
         claimed, given = _quoted(unsure[0].figure), _quoted(unsure[0].source)
         return f"{claimed} may be the document's {given}: it depends on what the separator means."
-    if verdict is not Verdict.SUPPORTED and _may_say_otherwise(examined):
-        number = _best_sentence(examined, Verdict.CONTRADICTED)
-        quote = _shortened(examined.quote(number).quote)
-        # Whether that is what the claim says or its opposite, nothing but the verifier's doubt tells.
-        return f"It may not say the same as the closest passage: '{quote}'"
     if verdict is Verdict.SUPPORTED:
         return _support_reason(examined)
     if not examined.found.shared:
-        return "No passage about it was found."
-    if missing := _unsaid(examined, spans):
-        found = "Part of it was found, but " if verdict is Verdict.PARTIALLY_SUPPORTED else ""
-        return f"{found}{_not_there(missing)}"
-    found = "Only part of it was found" if verdict is Verdict.PARTIALLY_SUPPORTED else "No support was found"
-    quote = examined.quote(_best_sentence(examined, verdict)).quote
-    return f"{found}; the closest passage is: '{_shortened(quote)}'"
+        return "No passage was found that has any of its words."
+    likely = _may_say_otherwise(examined)
+    if not likely and (lacking := _not_there(examined, _unsaid(examined, spans))):
+        return lacking
+    number = _best_sentence(examined, Verdict.CONTRADICTED if likely else verdict)
+    coverage = next((m.coverage for m in examined.found.sentences if m.number == number), 0.0)
+    if not coverage:
+        return "No support was found for it."
+    quote = _shortened(examined.quote(number).quote)
+    if likely or coverage >= _CLOSE:
+        # Whether that is what the claim says or its opposite, nothing but the verifier's doubt tells.
+        return f"It may not say the same as the closest passage: '{quote}'"
+    found = "Not all of it" if verdict is Verdict.PARTIALLY_SUPPORTED else "No support for it"
+    return f"{found} was found; the closest passage is: '{quote}'"
 
 
-def _of_absent(absent: Sequence[FigureCheck], evidence: EvidenceIndex) -> str:
-    """What is said of figures that no document has; of one whose digits stand there with another meaning,
-    no more than that."""
-    plain = evidence.kept(_Words, lambda: _Words(evidence))
-    lacking = list(dict.fromkeys(c.figure.text for c in absent if c.figure.text not in plain))[:_MOST_LACKING]
-    if not lacking:
-        return f"{_quoted(absent[0].figure)} does not appear in the documents as the claim uses it."
-    return _not_there([" ".join(text.split()) for text in lacking])
-
-
-def _not_there(texts: Sequence[str]) -> str:
-    quoted = " and ".join(f"'{text}'" for text in texts)
-    return f"{quoted} {'does' if len(texts) == 1 else 'do'} not appear in the documents."
+def _not_there(examined: Examined, texts: Iterable[str]) -> str:
+    """What is said of the texts that stand nowhere in the documents, letter for letter; empty if all do."""
+    plain = examined.evidence.kept(_Words, lambda: _Words(examined.evidence))
+    lacking = list(dict.fromkeys(" ".join(text.split()) for text in texts if text not in plain))
+    quoted = " and ".join(f"'{text}'" for text in lacking[:_MOST_LACKING])
+    many = "do" if len(lacking) > 1 else "does"
+    return f"{quoted} {many} not appear in the documents." if lacking else ""
 
 
 class _Words:
@@ -557,7 +556,7 @@ def _of_conflict(conflict: FigureCheck, source: Figure) -> str:
         return f"{given} is {shown(conflict.figure, source)}, not {claimed}."
     if conflict.owned is not None:
         thing, owner = conflict.owned.thing, conflict.owned.owner
-        said = f"the document says that of '{owner}', and {given} of '{thing}'"
+        said = f"the document says {claimed} of '{owner}' and {given} of '{thing}'"
         return f"The claim says {claimed} of '{thing}'; {said}."
     return f"The claim says {claimed}, the document says {given}."
 
@@ -575,19 +574,15 @@ def _left_open(check: FigureCheck) -> str:
     if check.source is not None:
         other = f"The claim says {_quoted(check.figure)}, a document {_quoted(check.source)}"
         return f"{other}; whether they speak of the same was not checked."
-    of = " and ".join(map(_quoted, check.operands[:3]))
     if not check.figure.values:
-        why = f"the figures may be {of}" if of else "the documents have no figures for both"
-        return f"Whether {_quoted(check.figure)} is right was not checked: {why}."
-    from_what = f"may follow from {of}" if of else "may have been calculated"
-    return f"{_quoted(check.figure)} {from_what}; the claim does not say how, so it was not checked."
+        return f"Whether {_quoted(check.figure)} is right was not checked."
+    return f"{_quoted(check.figure)} may have been calculated; whether it is right was not checked."
 
 
 def _of_another(figure: Figure, owned: Owned) -> str:
     if owned.figure is None:
-        return f"The passage that has {_quoted(figure)} does not speak of '{owned.thing}'."
-    beside = f"for which they have {_quoted(owned.figure)}"
-    return f"The documents have {_quoted(figure)}, but not for '{owned.thing}', {beside}."
+        return f"It was not found that the documents say {_quoted(figure)} of it."
+    return f"It was not found that the documents say {_quoted(figure)} of '{owned.thing}'."
 
 
 def _may_say_otherwise(examined: Examined) -> bool:
@@ -597,8 +592,9 @@ def _may_say_otherwise(examined: Examined) -> bool:
 
 
 def _support_reason(examined: Examined) -> str:
-    reckoned = next((check for check in examined.figures if check.state is State.DERIVED), None)
-    if reckoned is not None and reckoned.operands:
+    derived = (c for c in examined.figures if c.state is State.DERIVED and c.operands)
+    reckoned = next((c for c in derived if _quoted(c.figure) not in map(_quoted, c.operands)), None)
+    if reckoned is not None:
         of = " and ".join(_quoted(operand) for operand in reckoned.operands[:3])
         return f"The documents say so; {_quoted(reckoned.figure)} follows from {of}."
     if _same_words(examined):
@@ -608,14 +604,16 @@ def _support_reason(examined: Examined) -> str:
 
 
 def _same_words(examined: Examined) -> bool:
-    """Whether a sentence has nearly all words of the claim, in its order, and denies it no more than it."""
+    """Whether a sentence has nearly all words of the claim, in its order, few others, and denies no more."""
     view = examined.view
     best = max(examined.found.sentences, key=lambda match: match.coverage)
-    if best.coverage < _SAME_WORDS:
-        return False
     quote = examined.quote(best.number).quote
-    terms = iter([term for _, term, _ in words_of(quote)])
-    in_order = all(term in terms for _, term, _ in words_of(view.text) if term in best.terms)
+    said = [term for _, term, _ in words_of(quote)]
+    claimed = [term for _, term, _ in words_of(view.text)]
+    if best.coverage < _SAME_WORDS or len(claimed) < _SAME_LENGTH * len(said):
+        return False
+    terms = iter(said)
+    in_order = all(term in terms for term in claimed if term in best.terms)
     return in_order and len(DENIALS.findall(fold(view.text))) == len(DENIALS.findall(fold(quote)))
 
 
@@ -680,5 +678,5 @@ def _stems(examined: Examined) -> frozenset[str]:
 
 
 def _short(text: str, spans: Sequence[Span]) -> list[str]:
-    said = (" ".join(text[start:end].split()) for start, end in spans if end - start <= _MOST_QUOTED)
-    return list(dict.fromkeys(said))
+    said = [text[start:end].split() for start, end in spans]
+    return list(dict.fromkeys(" ".join(each) for each in said if len(each) <= _MOST_QUOTED))

@@ -123,7 +123,7 @@ def test_a_sentence_breaks_the_silence_that_has_most_of_what_it_is_on(claim: str
         (
             "The documents don't mention a refund.",
             Verdict.UNSUPPORTED,
-            "A passage may speak of it: 'A refund is paid within 14 days.'",
+            "The documents may speak of it.",
         ),
         # what else is said is judged by itself, wherever it stands
         (
