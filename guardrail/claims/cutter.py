@@ -21,8 +21,10 @@ from guardrail.claims.detector import (
     FoundStatement,
     Statement,
     asserts,
+    chats,
     classify,
     has_figure,
+    names_sources,
     presupposes,
     repeats,
 )
@@ -41,9 +43,12 @@ _SENTENCE, _LIST_ITEM, _TABLE_ROW = SegmentKind.SENTENCE, SegmentKind.LIST_ITEM,
 _IDLE_REASONS: Final = frozenset(
     ("contact", "name", "number", "period", "percentage", "permission", "negation", "superlative")
 )
+_CHATTED: Final = frozenset(("number", "permission", "negation", "superlative", "price"))
 _CODE: Final = SegmentKind.CODE
-_UNASKED: Final = frozenset({Statement.QUESTION, Statement.ABSTENTION})
-_WITH_FIGURES: Final = _UNASKED | {Statement.STRUCTURE, Statement.OFFER, Statement.LEAD_IN, Statement.META}
+_UNASKED: Final = frozenset({Statement.QUESTION, Statement.ABSTENTION, Statement.OFFER})
+_WITH_FIGURES: Final = _UNASKED | {Statement.STRUCTURE, Statement.LEAD_IN, Statement.META}
+_SLUG: Final = re.compile(r"[^\W\d_]\w*(?:[-_./]\w+)+")
+_ANY_WORD: Final = re.compile(r"[^\W\d_]+")
 _NAMED: Final = re.compile(r"[^\W\d_]{3,}")
 _MOST_OF_A_MENTION: Final = Severity.MAJOR
 _rank: Final = attrgetter("rank")
@@ -181,7 +186,10 @@ class ClaimCutter:
             said = FoundStatement(_CLAIM, 0, len(body.prose.text))
             rated: _Rating | None = self._rater.rate(body.prose.text, kind)
         elif said.statement is _CLAIM:
-            rated = self._rater.rate(body.prose.text[said.start : said.end], segment.kind)
+            stated = body.prose.text[said.start : said.end]
+            rated = self._rater.rate(stated, segment.kind)
+            if segment.kind is _SENTENCE and self._chats(stated) and self._chats(body.prose.text):
+                said, rated = FoundStatement(Statement.CHATTER), None
         else:
             surely = self._surely(segment, body.prose.text, said.statement)
             rated = self._review(body.prose.text, surely)
@@ -205,7 +213,7 @@ class ClaimCutter:
         if answers(self._asked, text or body.raw) is not None:
             asked = self._asked  # it states what the question asks
             rated = self._rater.rate(asked, _SENTENCE)
-        if segment.kind is not SegmentKind.BLANK and (rated or statement is not Statement.GREETING):
+        if segment.kind is not SegmentKind.BLANK and (rated or statement is not Statement.CHATTER):
             self._asked = text.strip() if statement is not _CLAIM and text.rstrip().endswith(ASKS) else ""
         if rated:
             frame = ""
@@ -260,6 +268,15 @@ class ClaimCutter:
         telling = (cell for cell in cells if has_figure(cell) and (not segment.header or _NAMED.search(cell)))
         return any(telling) and not repeats(text, self._users)
 
+    def _chats(self, text: str) -> bool:
+        """Whether a sentence is all chatter, with no figure, and no grave word but the user's."""
+        if not chats(text) or has_figure(text):
+            return False
+        return _CHATTED.issuperset(self._rater.rate(_ANY_WORD.sub(self._unused, text), _SENTENCE)[1])
+
+    def _unused(self, word: re.Match[str]) -> str:
+        return "" if word[0].lower() in self._users else word[0]
+
     def _review(self, text: str, surely: Assertion) -> _Rating | None:
         """The rating of a text that was exempted, if it is a claim after all."""
         if surely is Assertion.NONE:
@@ -275,6 +292,8 @@ def _defines(segment: Segment, finder: CitationFinder) -> bool:
     low, high = segment.body
     if segment.kind is not _LIST_ITEM or "]" not in segment.text[:low]:
         return False
+    if _SLUG.fullmatch(segment.text, low, high):
+        return True
     found = finder.find(segment.text[:high])
     return len(found) == 1 and found[0].span[0] < low and found[0].span[1] == high
 
@@ -401,7 +420,7 @@ class _Surroundings:
             self._sentences.clear()
         elif kind is _SENTENCE:
             self._items.clear()
-            self._list_lead_in = body if body.endswith(_COLONS) else ""
+            self._list_lead_in = body if body.endswith(_COLONS) or names_sources(body) else ""
             self._remember(body, depends=depends)
         elif kind is _LIST_ITEM:
             if not self._in_item:

@@ -5,8 +5,8 @@ mention it", offers of help) frame the statement: a claim extends from the first
 to the last, and a sentence that is all frame has no claim. A question states what follows "did you know".
 
 The costs are unequal. A claim mistaken for chatter is released unverified; chatter mistaken for a claim costs
-a judgement. So a clause is exempt only if it is recognised, and a number, an address or a link in it makes it
-a claim.
+a judgement. So a clause is exempt only if it is recognised, and a sentence only if it is, or if all of its
+words are those of chatter (``chatter.py``). A number, an address or a link in it makes it a claim.
 
 Three places may state something where readers don't expect it. *Names* ("Source: the annual report", the text
 of a link) state something if a verb has a subject before it, or if they contain an amount, a permission or a
@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from enum import IntEnum, StrEnum
 from typing import Final, NamedTuple
 
+from guardrail.claims.chatter import is_chatter
 from guardrail.claims.phrases import expression, pattern, words
 from guardrail.claims.severity import figure_reasons, lexicon, words_of
 from guardrail.claims.silence import silence_of
@@ -33,10 +34,8 @@ _AMOUNT: Final = pattern("amount")
 _FINITE: Final = pattern("finite")
 _PERMISSIONS: Final = words("permissions") | lexicon().lists["modals"]
 _DENIALS: Final = words("denials")
-_EXCLAIMING: Final = words("exclaiming")
-_POINTING: Final = frozenset("at on via under here in from".split())  # noqa: SIM905
-_MOST_POINTING: Final = 7  # words
-_MOST_EXCLAIMED: Final = 10  # words
+_PERMITTING: Final = words("permissions") | words("affirming")
+_COURTEOUS: Final = re.compile(r"\bfeel free\b|\byou(?:'re| are) (?:\w+ )?welcome\b")
 _INTERROGATIVES: Final = words("interrogatives")
 _LINK: Final = re.compile(r"[a-z]{2,6}://|www\.|[^\s@]{1,64}@")
 _MONTH: Final = re.compile(r"\bmay(?= \d|\W*\Z)")
@@ -83,12 +82,11 @@ class Statement(StrEnum):
     CODE = "code"
     CITATION = "citation"
     QUESTION = "question"
-    GREETING = "greeting"
     ANSWER = "answer"
     OFFER = "offer"
     ABSTENTION = "abstention"
-    HEDGE = "hedge"
     META = "meta"
+    CHATTER = "chatter"
     LEAD_IN = "lead_in"
 
 
@@ -101,9 +99,7 @@ class FoundStatement(NamedTuple):
 
 
 #: What is let off for its wording only, and not when it holds a number, an address or a link.
-_LIGHT: Final = frozenset(
-    {Statement.GREETING, Statement.ANSWER, Statement.HEDGE, Statement.OFFER, Statement.META}
-)
+_LIGHT: Final = frozenset({Statement.CHATTER, Statement.ANSWER, Statement.OFFER})
 #: Clauses that are cut off behind a statement too. "No" and "right" are part of one there.
 _CUT_BEHIND: Final = frozenset({Statement.ABSTENTION, Statement.OFFER})
 ASKS: Final = ("?", "？", "؟", "՞")
@@ -122,11 +118,11 @@ _LEADING_MARKS: Final = re.compile(r"[^\w¿(\"'$€£¥₹]+")
 _TRAILING_MARKS: Final = " \t\r\n*_`~\"'”»)]"
 _SOURCE_LABEL: Final = pattern("source_label")
 _SOURCE_LIST: Final = pattern("source_list")
+_PATH: Final = re.compile(r"\S+[./]\w\S*")
 # A courtesy is a whole clause; the same words in another are none: "thanks to its price", "sure-fire".
 _HEAD: Final = re.compile(
     "(?:"
-    + "|".join(f"(?P<{name}>{expression(name)})" for name in ("answer", "greeting", "hedge"))
-    + rf"|(?P<meta>{expression('opener')})"
+    rf"(?P<answer>{expression('answer')})|(?P<chatter>{expression('greeting')})|(?P<meta>{expression('opener')})"
     r")(?=\s*(?:[,.!:;–—…，。！]|\Z|\s-\s|\bbut\b))"
     rf"|(?P<abstention>{expression('excuse')}(?:{expression('english_abstention')})|{expression('abstention')})"
     rf"|(?P<offer>{expression('offer')})"
@@ -179,8 +175,10 @@ def classify(
         own = _MARK.sub(" ", _blanked(plain, named))
         if not _WORD.search(own) or _is_source(own):
             return FoundStatement(Statement.CITATION)
-    if title and _SOURCE_LIST.match(fold(title)) and not _FINITE.search(plain):
+    if title and names_sources(title) and not _FINITE.search(_PATH.sub(" ", plain)):
         return FoundStatement(Statement.CITATION)
+    if names_sources(text):
+        return FoundStatement(Statement.LEAD_IN)
     end = len(plain.rstrip(_TRAILING_MARKS))
     leading = _LEADING_MARKS.match(plain, 0, end)
     start = leading.end() if leading else 0
@@ -188,7 +186,7 @@ def classify(
         return FoundStatement(Statement.CLAIM, 0, len(text))
     if plain.endswith(ASKS, start, end) and _is_question(plain[start:end]):
         return _asked(plain, start, end, len(text))
-    return _sentence(plain, start, end, cited=cited)
+    return _sentence(plain, start, end)
 
 
 def fold(text: str) -> str:
@@ -197,6 +195,11 @@ def fold(text: str) -> str:
     if len(lowered) == len(text):
         return lowered
     return "".join(low if len(low := char.lower()) == 1 else char for char in text).replace("’", "'")
+
+
+def names_sources(title: str) -> bool:
+    """Whether a line is the title of a list of sources."""
+    return _SOURCE_LIST.match(fold(title)) is not None
 
 
 def _blanked(plain: str, linked: Sequence[Span]) -> str:
@@ -237,13 +240,9 @@ def _asked(plain: str, start: int, end: int, whole: int) -> FoundStatement:
     return FoundStatement(Statement.QUESTION)
 
 
-def _sentence(plain: str, start: int, end: int, *, cited: bool) -> FoundStatement:
+def _sentence(plain: str, start: int, end: int) -> FoundStatement:
     whole = FoundStatement(Statement.CLAIM, 0, len(plain))
     sentence = plain[start:end]
-    if cited and _points(sentence):
-        return FoundStatement(Statement.CITATION)
-    if _exclaims(sentence):
-        return FoundStatement(Statement.GREETING)
     stated, said, last = _stated(plain, start, end)
     if stated is None:
         if said is Statement.META and sentence.endswith(_COLONS):
@@ -265,18 +264,16 @@ def _sentence(plain: str, start: int, end: int, *, cited: bool) -> FoundStatemen
     )
 
 
-def _points(sentence: str) -> bool:
-    """Whether a sentence, without its mark, only says where to look: "You can read more at"."""
-    said = words_of(sentence)
-    return 1 < len(said) <= _MOST_POINTING and said[-1] in _POINTING and not _DIGIT.search(sentence)
-
-
-def _exclaims(sentence: str) -> bool:
-    """Whether a sentence wishes or praises, without a verb that would state something: "Happy hiking!"."""
-    if not sentence.endswith("!") or _ADDRESS.search(sentence) or _FINITE.search(sentence):
+def chats(text: str) -> bool:
+    """Whether a sentence is all chatter; not if it has a number, an address or a link, permits something, or
+    says what the documents lack, which can be checked.
+    """
+    if not is_chatter(text) or _ADDRESS.search(text):
         return False
-    said = words_of(sentence)
-    return bool(said) and len(said) <= _MOST_EXCLAIMED and said[0] in _EXCLAIMING and not permits(sentence)
+    plain = fold(text).strip()
+    said = words_of(_COURTEOUS.sub(" ", plain))
+    permits_it = not _PERMITTING.isdisjoint(said) or VERDICT.match(plain) or _GRANTING.search(plain)
+    return not permits_it and (not plain.endswith(_COLONS) or not permits(plain)) and not silence_of(plain)
 
 
 def _stated(plain: str, start: int, end: int) -> tuple[int | None, Statement, int]:
@@ -331,7 +328,7 @@ def _frames(plain: str, head: re.Match[str], stop: int) -> Statement | None:
     if statement is Statement.ABSTENTION and _TOLD_OF.match(clause):
         return None
     # A number, an address or a link may be what the clause is there for.
-    if statement in _LIGHT and statement is not Statement.META and _ADDRESS.search(clause):
+    if statement in _LIGHT and _ADDRESS.search(clause):
         return None
     return statement
 
@@ -364,9 +361,7 @@ class Assertion(IntEnum):
 
 #: What may be a claim after all.
 _LINES: Final = frozenset({Statement.STRUCTURE, Statement.CITATION})
-_SPOKEN: Final = frozenset(
-    {Statement.GREETING, Statement.OFFER, Statement.HEDGE, Statement.META, Statement.LEAD_IN}
-)
+_SPOKEN: Final = frozenset({Statement.CHATTER, Statement.OFFER, Statement.META, Statement.LEAD_IN})
 _GRANTING: Final = pattern("granting")
 _MARKS: Final = " \t*_#`>~\"'“”"
 _TOKEN: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?|[,;:–—|.!?]|\s-\s")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail.claims import MAX_LEAD_IN_CHARS, Claim, ClaimCutter
+from guardrail.claims import MAX_LEAD_IN_CHARS, BuiltinSeverityRater, Claim, ClaimCutter
 from guardrail.claims.assent import answers, stated_by
 from guardrail.events import SegmentKind, Severity
 
@@ -14,7 +14,7 @@ class LengthRater:
 
     def rate(self, text: str, kind: SegmentKind) -> tuple[Severity, tuple[str, ...]]:
         critical = any(c.isdigit() for c in text)
-        return (Severity.CRITICAL if critical else Severity.NORMAL), (kind.value,)
+        return (Severity.CRITICAL, (kind.value,)) if critical else (Severity.NORMAL, ())
 
 
 def claims(text: str, *, bound: int = 600) -> list[Claim]:
@@ -40,7 +40,7 @@ def test_a_claim_knows_its_place_and_severity() -> None:
         Severity.CRITICAL,
         ("sentence",),
     )
-    assert (never.text, never.segment, never.severity_reasons) == ("*Never* more.", 2, ("list_item",))
+    assert (never.text, never.segment, never.severity_reasons) == ("*Never* more.", 2, ())
 
 
 def test_a_bare_yes_is_no_claim_but_leads_in() -> None:
@@ -124,6 +124,26 @@ def test_lists_of_sources_hold_no_claims_but_what_they_state() -> None:
     assert [c.text for c in claims("## Sources\n- kb-2214\n- The fee is $5.\n")] == ["The fee is $5."]
     assert claims("**References:**\n1. Smith, *Price list*, 2021\n2. pricing.pdf\n") == []
     assert len(claims("We sell:\n- pricing.pdf\n")) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "References\n1. https://ex.org/rooms\n2. [Price list](https://ex.org/prices)\n",
+        "## Sources\n\n1. https://ex.org/visit\n2. https://ex.org/terms\n",
+        "**Quellen:**\n- museum.example/visit\n- Hausordnung\n",
+    ],
+)
+def test_a_list_of_sources_states_nothing(text: str) -> None:
+    assert claims(text) == []
+    assert len(claims(text + "3. The fee is $9.\n")) == 1
+
+
+def test_a_grave_word_in_chatter_states_something_unless_it_is_the_users() -> None:
+    answer = "So much for the contract."
+    for question, expected in (("What do I sign?", 1), ("What's in the contract?", 0)):
+        cutter = ClaimCutter(BuiltinSeverityRater(), question=question)
+        assert sum(len(cut.claims) for cut in cutter.feed(answer) + cutter.finish()) == expected
 
 
 def test_a_claim_without_its_frame_is_led_in_by_it() -> None:
