@@ -31,6 +31,7 @@ from guardrail.claims.detector import (
 from guardrail.claims.model import CitationFinder, Claim, LinkKnower, Segment, claim_prose
 from guardrail.claims.prose import Prose
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS, Segmenter
+from guardrail.claims.sentences import TERMINATORS
 from guardrail.claims.severity import words_of
 from guardrail.events import SegmentKind, Severity, Span
 from guardrail.figures.tables import TOTAL
@@ -49,6 +50,8 @@ _UNASKED: Final = frozenset({Statement.QUESTION, Statement.ABSTENTION, Statement
 _WITH_FIGURES: Final = _UNASKED | {Statement.STRUCTURE, Statement.LEAD_IN, Statement.META}
 _SLUG: Final = re.compile(r"[^\W\d_]\w*(?:[-_./]\w+)+")
 _ANY_WORD: Final = re.compile(r"[^\W\d_]+")
+_ENDING: Final = 40  # characters
+_ENDED: Final = re.compile(rf"[{re.escape(TERMINATORS)}:：](?:[^\w\s]|\s)*\Z")  # no torn piece
 _NAMED: Final = re.compile(r"[^\W\d_]{3,}")
 _MOST_OF_A_MENTION: Final = Severity.MAJOR
 _rank: Final = attrgetter("rank")
@@ -188,7 +191,8 @@ class ClaimCutter:
         elif said.statement is _CLAIM:
             stated = body.prose.text[said.start : said.end]
             rated = self._rater.rate(stated, segment.kind)
-            if segment.kind is _SENTENCE and self._chats(stated) and self._chats(body.prose.text):
+            whole = segment.kind is _SENTENCE and not body.citations and _ENDED.search(body.raw[-_ENDING:])
+            if whole and self._chats(stated) and self._chats(body.prose.text):
                 said, rated = FoundStatement(Statement.CHATTER), None
         else:
             surely = self._surely(segment, body.prose.text, said.statement)
