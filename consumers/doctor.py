@@ -1,8 +1,8 @@
 """What ``guardrail doctor`` asks Kafka: brokers, topics, the rights that a guard needs, the broker's clock.
 
-Nothing is changed. Rights are shown by using them in ways that leave no record behind: a fetch from beyond
-the end, a heartbeat of a member that nobody is, and a transaction that is aborted before anything is written
-in it. Asking and telling are apart, so that what is told can be tested with any answer.
+Nothing is changed. Rights are shown by using them in ways that leave nothing behind: a fetch from beyond the
+end, a write without records, a heartbeat of a member that nobody is, and a transactional id with which no
+transaction is begun. Asking and telling are apart, so that what is told can be tested with any answer.
 """
 
 from __future__ import annotations
@@ -258,17 +258,20 @@ class Examiner:
 
     async def _may_write(self, seen: ClusterSeen, found: Rights) -> None:
         settings = self._settings
-        written = [*settings.topics.outputs(), settings.topics.sessions]
-        writes = {name: Right("Write", "topic", name) for name in written}
-        for name in list(writes):
+        for name in (*settings.topics.outputs(), settings.topics.sessions):
+            right = Right("Write", "topic", name)
             if name in seen.hidden:
-                found.denied.append(writes.pop(name))
+                found.denied.append(right)
             elif name not in seen.topics:
-                found.unknown[writes.pop(name)] = "there is no such topic"
-        if settings.delivery_guarantee != "exactly_once":
-            why = "only a transaction shows it without writing, and at_least_once has none"
-            found.unknown |= dict.fromkeys(writes.values(), why)
-            return
+                found.unknown[right] = "there is no such topic"
+            else:
+                error = await self._asker.write_nothing(name)
+                _sort(found, right, error is TopicAuthorizationFailedError)
+        if settings.delivery_guarantee == "exactly_once":
+            await self._may_begin(found)
+
+    async def _may_begin(self, found: Rights) -> None:
+        settings = self._settings
         prefix = f"{settings.transactional_id_prefix}*"
         transactional_id = f"{settings.transactional_id_prefix}-doctor"
         describe, write = (
@@ -279,47 +282,17 @@ class Examiner:
             node = await _patiently(lambda: self._asker.transaction_coordinator(transactional_id))
         except TransactionalIdAuthorizationFailed:
             found.denied += [describe, write]
-            found.unknown |= dict.fromkeys(writes.values(), "it takes a transaction to try")
             return
         found.granted.append(describe)
         for _ in range(_ATTEMPTS):
-            error, producer = await self._asker.producer(
-                transactional_id, settings.transaction_timeout_ms, node
-            )
+            error = await self._asker.producer(transactional_id, settings.transaction_timeout_ms, node)
             if not _passes(error):
                 break
             await asyncio.sleep(_AGAIN_S)
-        if error is not NoError:
-            if error is TransactionalIdAuthorizationFailed:
-                found.denied.append(write)
-            else:
-                found.unknown[write] = error.__name__
-            found.unknown |= dict.fromkeys(writes.values(), "it takes a transaction to try")
-            return
-        found.granted.append(write)
-        await self._may_write_to(writes, producer, node, found)
-
-    async def _may_write_to(
-        self, writes: Mapping[str, Right], producer: tuple[str, int, int], node: int, found: Rights
-    ) -> None:
-        # One after the other: where one of several is denied, nothing is said of the others.
-        begun = False
-        try:
-            for name, right in writes.items():
-                error: ErrorKind = NoError
-                for _ in range(_ATTEMPTS):
-                    error = await self._asker.add_to_transaction(producer, name, node)
-                    if not _passes(error):
-                        break
-                    await asyncio.sleep(_AGAIN_S)
-                begun |= error is NoError
-                if error is NoError or error is TopicAuthorizationFailedError:
-                    _sort(found, right, error is TopicAuthorizationFailedError)
-                else:
-                    found.unknown[right] = error.__name__
-        finally:
-            if begun:
-                await self._asker.abort(producer, node)
+        if error is NoError or error is TransactionalIdAuthorizationFailed:
+            _sort(found, write, error is not NoError)
+        else:
+            found.unknown[write] = error.__name__
 
     # ---------------------------------------------------------------------------------------------- clock
 

@@ -18,11 +18,8 @@ try:
     from aiokafka.protocol.fetch import FetchRequest
     from aiokafka.protocol.group import HeartbeatRequest
     from aiokafka.protocol.metadata import MetadataRequest
-    from aiokafka.protocol.transaction import (
-        AddPartitionsToTxnRequest,
-        EndTxnRequest,
-        InitProducerIdRequest,
-    )
+    from aiokafka.protocol.produce import ProduceRequest
+    from aiokafka.protocol.transaction import InitProducerIdRequest
     from aiokafka.protocol.types import CompactArray, CompactString, Int16, Int32, Schema, TaggedFields
 except ImportError as error:
     raise lacking(error) from error
@@ -32,9 +29,8 @@ _SUPPORTED_FEATURES: Final = 0
 _NAME: Final[Any] = ("name", CompactString("utf-8"))
 _VERSIONS: Final[Any] = (("min", Int16), ("max", Int16), ("tags", TaggedFields))
 _FEATURES: Final[Any] = CompactArray(_NAME, *_VERSIONS)
+_TIMEOUT_MS: Final = 1000
 ErrorKind = type[BrokerResponseError | NoError]
-Producer = tuple[str, int, int]
-"""Transactional id, producer id and epoch."""
 
 
 class _FeaturesResponse(Response):
@@ -69,8 +65,8 @@ class _FeaturesRequest(Request[_FeaturesQuestion]):
 
 
 class Asker:
-    """Asks brokers what the admin client doesn't; changes nothing but the one transaction that it is told to
-    begin and to abort. Its calls raise KafkaError and TimeoutError."""
+    """Asks brokers what the admin client doesn't, and writes to no topic. Its calls raise KafkaError and
+    TimeoutError."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         """``options`` are those of an admin client."""
@@ -122,19 +118,16 @@ class Asker:
         """What a heartbeat of no member is answered with: an error in any case."""
         return for_code((await self._ask(HeartbeatRequest(group, -1, ""), node)).error_code)
 
-    async def producer(self, transactional_id: str, timeout_ms: int, node: int) -> tuple[ErrorKind, Producer]:
-        """A producer for a transaction; it means something where the error is NoError."""
+    async def write_nothing(self, topic: str) -> ErrorKind:
+        """What a write without records is answered with: an error in any case, first that of a right that
+        lacks. It leaves no trace in the topic, where an aborted transaction leaves a marker."""
+        answer = await self._ask(ProduceRequest(None, -1, _TIMEOUT_MS, [(topic, [(0, b"")])]))
+        return _only_error(answer.topics)
+
+    async def producer(self, transactional_id: str, timeout_ms: int, node: int) -> ErrorKind:
+        """What a producer of transactions with this id is answered with; it begins none."""
         answer = await self._ask(InitProducerIdRequest(transactional_id, timeout_ms), node)
-        return for_code(answer.error_code), (transactional_id, answer.producer_id, answer.producer_epoch)
-
-    async def add_to_transaction(self, producer: Producer, topic: str, node: int) -> ErrorKind:
-        """Make the first partition of a topic part of the transaction."""
-        answer = await self._ask(AddPartitionsToTxnRequest(*producer, [(topic, [0])]), node)
-        return _only_error(answer.errors)
-
-    async def abort(self, producer: Producer, node: int) -> ErrorKind:
-        """End the transaction."""
-        return for_code((await self._ask(EndTxnRequest(*producer, False), node)).error_code)
+        return for_code(answer.error_code)
 
 
 def _only_error(topics: Any) -> ErrorKind:

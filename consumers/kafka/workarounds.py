@@ -240,16 +240,19 @@ def _noticing(write: _Write) -> _Write:
     return noticing
 
 
-# ------------------------------------------------------------------------------------------ header names
+# --------------------------------------------------------------------- header names, empty control batches
 
 _LENGTH: Final = struct.Struct(">i")
 _LENGTH_AT: Final = 8
 """Where a batch says how many bytes follow its length."""
 _BEFORE_LENGTH_ENDS: Final = _LENGTH_AT + _LENGTH.size
+_COUNT_AT: Final = 57
+"""Where it says how many records it has."""
 
 
 def read_any_header_name() -> None:
-    """Let all consumers of this process read any header name; repeating it changes nothing."""
+    """Let all consumers of this process read any header name and skip what was cleaned; repeating it changes
+    nothing."""
     module: Any = fetcher
     module.MemoryRecords = TolerantRecords
 
@@ -273,7 +276,8 @@ class TolerantRecords:
 
 
 class TolerantBatch:
-    """The library's batch; if it can't decode a name, iteration continues with escaped names."""
+    """The library's batch; if it can't decode a name, iteration continues with escaped names, and without a
+    marker it is no control batch."""
 
     def __init__(self, batch: Any, data: memoryview) -> None:
         self._batch = batch
@@ -281,6 +285,12 @@ class TolerantBatch:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._batch, name)
+
+    @property
+    def is_control_batch(self) -> bool:
+        """Not one whose marker was cleaned away: the library insists on finding it."""
+        control: bool = self._batch.is_control_batch
+        return control and _LENGTH.unpack_from(self._data, _COUNT_AT)[0] > 0
 
     def __next__(self) -> Any:
         return next(self._batch)

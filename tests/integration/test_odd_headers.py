@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from consumers.dead_letter_replay import DeadLetter, open_reader
 from consumers.kafka import read_state
 from consumers.sessions_topic import key_prefix
-from guardrail.events import DeliveryCompleted
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from tests.support.guards import events_of
@@ -21,16 +18,6 @@ from tests.support.odd_headers import Content, write_raw
 pytestmark = pytest.mark.kafka
 
 ODD = (b"a\xffb", b"\xfe")
-
-
-async def completed(side: KafkaSide) -> None:
-    """Return once an answer has come out wholly."""
-    while True:
-        if any(
-            isinstance(one, DeliveryCompleted) for one in await side.read(side.settings.topics.deliveries)
-        ):
-            return
-        await asyncio.sleep(0.05)
 
 
 async def letters_of(side: KafkaSide) -> list[DeadLetter]:
@@ -51,7 +38,7 @@ async def test_a_guard_uses_what_it_can_and_the_rest_becomes_a_dead_letter(kafka
         topics = side.settings.topics
         await write_raw(kafka_bootstrap, topics.responses, records)
         async with kafka_guard(side.settings, WordJudge(), PolicyRouter.single(Policy())):
-            await completed(side)
+            await side.completed()
         (letter,) = await letters_of(side)
         outputs = await headers_in(side, topics.deliveries)
     assert (letter.reason, letter.record.value) == ("invalid_json", b"no JSON")

@@ -13,7 +13,7 @@ from consumers.guard import GuardConsumer
 from consumers.kafka import KafkaTransport
 from consumers.settings import KafkaSettings, Topics
 from consumers.topics import create_topics
-from guardrail.events import AnyOutputEvent, Event, parse_output
+from guardrail.events import AnyOutputEvent, DeliveryCompleted, Event, parse_output
 from guardrail.judges import Judge
 from guardrail.routing import PolicyRouter
 from tests.support.guards import running
@@ -64,6 +64,14 @@ class KafkaSide:
     async def read(self, topic: str) -> list[AnyOutputEvent]:
         """Everything that stands in a topic now."""
         return [parse_output(value) for value in await self.read_raw(topic)]
+
+    async def completed(self) -> None:
+        """Return once an answer has come out wholly."""
+        while True:
+            found = await self.read(self.settings.topics.deliveries)
+            if any(isinstance(event, DeliveryCompleted) for event in found):
+                return
+            await asyncio.sleep(0.05)
 
     async def read_raw(self, topic: str) -> list[bytes]:
         """The values that stand in a topic now."""

@@ -12,7 +12,7 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.consumer import fetcher
 from aiokafka.consumer.fetcher import READ_COMMITTED, PartitionRecords
-from aiokafka.errors import CorruptRecordException
+from aiokafka.errors import CorruptRecordException, KafkaError
 from aiokafka.record.default_records import DefaultRecordBatch, _DefaultRecordBatchPy
 from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given
@@ -89,6 +89,22 @@ def test_aborted_records_stay_invisible() -> None:
     reading = tolerant(data, aborted=[(1, 0)], check_crcs=False)  # the marker has none of its own
     assert [record.offset for record in reading] == [2, 5, 6]
     assert reading.next_fetch_offset == 7
+
+
+@pytest.mark.parametrize("aborted", [[], [(1, 0)]])
+def test_a_control_batch_that_was_cleaned_is_skipped(aborted: list[tuple[int, int]]) -> None:
+    """Of a compacted topic Kafka keeps the last batch of each producer id, its marker gone."""
+    cleaned = bytearray(raw_batch([], 4, producer_id=1))
+    cleaned[22] |= 0x20
+    data = bytes(cleaned) + raw_batch([PLAIN], 5, producer_id=2)
+    with pytest.raises(KafkaError, match="did not contain any records"):
+        list(PartitionRecords(TP, MemoryRecords(data), aborted, 0, None, None, False, READ_COMMITTED))
+    reading = tolerant(data, aborted=aborted, check_crcs=False)
+    assert [record.offset for record in reading] == [5]
+    assert reading.next_fetch_offset == 6
+    alone = tolerant(bytes(cleaned), aborted=aborted, check_crcs=False)
+    assert list(alone) == []
+    assert alone.next_fetch_offset == 5
 
 
 def test_a_batch_that_is_damaged_is_refused_as_before() -> None:
