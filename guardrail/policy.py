@@ -59,6 +59,9 @@ class OnIncomplete(StrEnum):
 _COMPARISON: Final = re.compile(
     r"(?P<field>[a-z_]+)\s*(?P<op>>=|<=|==|>|<|is\b|in\b|)\s*(?P<value>.+)", re.IGNORECASE
 )
+_FIELDS: Final = frozenset(
+    "verdict finding citation severity support contradiction confidence reason".split()  # noqa: SIM905
+)
 _OR: Final = re.compile(r"\s(?:or|\|\|)\s", re.IGNORECASE)
 _RULE_HELP: Final = (
     "write it as 'verdict CONTRADICTED and severity >= major: block'; conditions: verdict A|B, "
@@ -147,6 +150,18 @@ class Rule(BaseModel):
         return self
 
     def _describe(self) -> str:
+        return f"{' and '.join(self.conditions) or 'always'}: {self.action}"
+
+    @property
+    def decides_open(self) -> bool:
+        """Whether it decides claims that a judge left open, too: it names a finding or their verdict, or has
+        no condition and does not release, since what nobody checked is never clean."""
+        always = not self.conditions and self.action is not Decision.RELEASE
+        return bool(self.finding) or Verdict.UNVERIFIED in self.verdict or always
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions as a line has them."""
         parts = []
         if self.verdict:
             parts.append("verdict " + "|".join(self.verdict))
@@ -161,10 +176,10 @@ class Rule(BaseModel):
         for name in _PROBABILITIES:
             for op, bound in zip((">=", "<"), self._bounds(name), strict=True):
                 if bound is not None:
-                    parts.append(f"{name} {op} {bound:g}")
+                    parts.append(f"{name} {op} {_written(bound)}")
         if self.reason:
             parts.append("reason " + "|".join(self.reason))
-        return f"{' and '.join(parts) or 'always'}: {self.action}"
+        return tuple(parts)
 
     @property
     def line(self) -> str:
@@ -193,6 +208,12 @@ class Rule(BaseModel):
         )
 
 
+def _written(bound: float) -> str:
+    """A bound in as few digits as give it again."""
+    short = f"{bound:g}"
+    return short if float(short) == bound else repr(bound)
+
+
 def _holds(value: float | None, least: float | None, under: float | None) -> bool:
     if value is None:
         return least is None and under is None
@@ -219,6 +240,8 @@ def parse_rule(text: str) -> dict[str, Any]:
     fields: dict[str, Any] = {"action": action.strip().lower()}
     if colon:
         fields["name"] = name.strip()
+        if any(each[1].lower() in _FIELDS for each in _COMPARISON.finditer(name)) or name.strip() == "always":
+            raise ValueError(f"rule {text!r} has conditions in the place of its name; {_RULE_HELP}")
     for condition in re.split(r"\s+and\s+", conditions.strip(), flags=re.IGNORECASE):
         if condition.lower() == "always":
             continue
@@ -549,7 +572,7 @@ class Policy(BaseModel):
             return _UNVERIFIED[self.on_unverified], self.unverified_rule
         left_open = claim.verdict is Verdict.UNVERIFIED
         for rule in self.rules:
-            if (rule.finding or not left_open) and rule.matches(claim):
+            if (rule.decides_open or not left_open) and rule.matches(claim):
                 return rule.action, rule.name
         return (Decision.FLAG, LEFT_OPEN_RULE) if left_open else (Decision.RELEASE, "no rule matched")
 

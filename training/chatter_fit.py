@@ -28,7 +28,7 @@ import numpy as np
 import yaml
 
 from guardrail.claims import chatter
-from guardrail.claims.chatter import KINDS, START, evidence, known_as, stem_of, tokens_of
+from guardrail.claims.chatter import KINDS, START, evidence, known_as, tokens_of
 from training.rows import LICENCES, pool
 from training.steps import running
 from training.written import read_facts, written_examples
@@ -156,8 +156,7 @@ class _Vocabulary:
         frequent = {
             word for word, count in of_claims.items() if count >= _FREQUENT and word.isalpha()
         } - topics
-        stems = Counter(stem_of(word) for word in counts if stem_of(word))
-        self.words = {*counts, *frequent, *(stem for stem, count in stems.items() if stem and count > 1)}
+        self.words = {*counts, *frequent}
         self._hidden = {
             word: _HIDDEN[count]
             for word, count in counts.items()
@@ -211,9 +210,8 @@ def fit(
             weights[0] = 0
     kept = {name: round(float(weights[i]), 2) for name, i in index.items()}
     kept = {name: w for name, w in kept.items() if " " not in name or abs(w) >= _LEAST_WEIGHT}
-    unknown = kept[KINDS[0]]
     for word in vocabulary.words:
-        kept.setdefault(word, unknown if word.endswith("~") else 0.0)
+        kept.setdefault(word, 0.0)
     return kept, round(float(-weights[-1]) - _MARGIN, 2)
 
 

@@ -12,6 +12,7 @@ from guardrail.evidence.tokens import STOP_WORDS
 
 _MOST_ASKED: Final = 400  # characters of a question
 _MOST_ANSWERED: Final = 160  # characters of an answer of no more than yes or no
+_FEWEST_ASKED: Final = 3  # words
 _YES_OR_NO: Final = pattern("yes_or_no")
 _REQUEST: Final = pattern("request")
 _TAG: Final = pattern("question_tag")
@@ -40,8 +41,9 @@ _WORD: Final = re.compile(r"\w")
 
 
 def asked_of(question: str) -> str:
-    """The last question of what a user asks, if yes or no answers it; else nothing. One that states something
-    in the negative ("it isn't free, right?") can be answered either way, and is none."""
+    """The last question of what a user asks, if yes or no answers it, or may, as far as is known of one in
+    another language than English; else nothing. One that states something in the negative ("it isn't free,
+    right?") can be answered either way, and is none."""
     sentences = _SENTENCES.split(question[-_MOST_ASKED:].strip())
     whole = sentences if len(question) <= _MOST_ASKED else sentences[1:]
     asked = [each for each in whole if each.endswith(ASKS)]
@@ -49,6 +51,9 @@ def asked_of(question: str) -> str:
     plain = _GOING_ON.sub("", fold(last))
     if not plain or _REQUEST.match(plain):
         return ""
+    said = words_of(plain)
+    if STOP_WORDS.isdisjoint(said) and (len(said) >= _FEWEST_ASKED or not plain.isascii()):
+        return last  # no English
     if _YES_OR_NO.match(plain):
         return "" if " or " in plain else last
     if _NEGATED.search(_without_tag(plain)):

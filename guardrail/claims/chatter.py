@@ -20,7 +20,6 @@ _TOKEN: Final = re.compile(
     r"[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\W_\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+(?:['’][^\W_]+)*"
     r"|[,;:!?，；：！？、—–]"
 )
-_STEM: Final = 5  # characters that stand for a longer word that is unknown
 START: Final = "^"
 KINDS: Final = ("<word>", "<name>", "<figure>", "<character>")
 """What words are looked up as that are not known."""
@@ -32,21 +31,13 @@ def tokens_of(text: str) -> Iterator[str]:
     return (found[0] for found in _TOKEN.finditer(text))
 
 
-def stem_of(word: str) -> str:
-    """What stands for a longer word and others that begin like it."""
-    return f"{word[:_STEM]}~" if len(word) > _STEM else ""
-
-
 def known_as(token: str, known: Collection[str], *, first: bool = False) -> str:
-    """What a token is looked up as: itself, its beginning, or the kind of word that it is."""
+    """What a token is looked up as: itself, or the kind of word that it is."""
     low = token.lower()
     if not low.isascii():
         low = low.translate(_WIDE)
     if low in known:
         return low
-    stem = stem_of(low)
-    if stem and stem in known:
-        return stem
     word, name, figure, character = KINDS
     if low[0].isdecimal():
         return figure
@@ -58,7 +49,7 @@ def known_as(token: str, known: Collection[str], *, first: bool = False) -> str:
 _data: Final = json.loads(shipped_text("guardrail.claims", "data", "chatter.json"))
 _weights: Final[dict[str, float]] = _data["weights"]
 _MOST: Final[float] = _data["most"]
-_ENOUGH: Final = _MOST - min(weight for name, weight in _weights.items() if name.endswith(" $"))
+_UNKNOWN: Final = frozenset(KINDS)
 _FEWEST: Final = 2  # words
 
 
@@ -74,9 +65,13 @@ def evidence(text: str, weights: Mapping[str, float], enough: float = inf) -> fl
         most, before = max(most, run), word
         if most > enough:
             return most
-    return most + known(f"{before} $", 0.0)
+    return most + max(0.0, known(f"{before} $", 0.0))
 
 
 def is_chatter(text: str) -> bool:
-    """Whether a sentence is nothing but chatter. A single word is never told."""
-    return evidence(text, _weights, _ENOUGH) <= _MOST and len([*tokens_of(text)]) >= _FEWEST
+    """Whether a sentence is nothing but chatter. A single word is never told, nor is one with a word that
+    chatter doesn't use."""
+    if evidence(text, _weights, _MOST) > _MOST:
+        return False
+    words = [known_as(token, _weights, first=not i) for i, token in enumerate(tokens_of(text))]
+    return len(words) >= _FEWEST and _UNKNOWN.isdisjoint(words)

@@ -24,7 +24,6 @@ from guardrail.claims.detector import (
     chats,
     classify,
     has_figure,
-    names_sources,
     presupposes,
     repeats,
 )
@@ -46,10 +45,9 @@ _IDLE_REASONS: Final = frozenset(
 )
 _CHATTED: Final = frozenset(("number", "permission", "negation", "superlative", "price"))
 _CODE: Final = SegmentKind.CODE
+_SMALL_TALK: Final = frozenset({Statement.GREETING, Statement.CHATTER})
 _UNASKED: Final = frozenset({Statement.QUESTION, Statement.ABSTENTION, Statement.OFFER})
 _WITH_FIGURES: Final = _UNASKED | {Statement.STRUCTURE, Statement.LEAD_IN, Statement.META}
-_SLUG: Final = re.compile(r"[^\W\d_]\w*(?:[-_./]\w+)+")
-_ANY_WORD: Final = re.compile(r"[^\W\d_]+")
 _ENDING: Final = 40  # characters
 _ENDED: Final = re.compile(rf"[{re.escape(TERMINATORS)}:：](?:[^\w\s]|\s)*\Z")  # no torn piece
 _NAMED: Final = re.compile(r"[^\W\d_]{3,}")
@@ -217,7 +215,7 @@ class ClaimCutter:
         if answers(self._asked, text or body.raw) is not None:
             asked = self._asked  # it states what the question asks
             rated = self._rater.rate(asked, _SENTENCE)
-        if segment.kind is not SegmentKind.BLANK and (rated or statement is not Statement.CHATTER):
+        if segment.kind is not SegmentKind.BLANK and (rated or statement not in _SMALL_TALK):
             self._asked = text.strip() if statement is not _CLAIM and text.rstrip().endswith(ASKS) else ""
         if rated:
             frame = ""
@@ -273,13 +271,10 @@ class ClaimCutter:
         return any(telling) and not repeats(text, self._users)
 
     def _chats(self, text: str) -> bool:
-        """Whether a sentence is all chatter, with no figure, and no grave word but the user's."""
-        if not chats(text) or has_figure(text):
-            return False
-        return _CHATTED.issuperset(self._rater.rate(_ANY_WORD.sub(self._unused, text), _SENTENCE)[1])
-
-    def _unused(self, word: re.Match[str]) -> str:
-        return "" if word[0].lower() in self._users else word[0]
+        """Whether a sentence is all chatter, without a figure or a grave word."""
+        return (
+            chats(text) and not has_figure(text) and _CHATTED.issuperset(self._rater.rate(text, _SENTENCE)[1])
+        )
 
     def _review(self, text: str, surely: Assertion) -> _Rating | None:
         """The rating of a text that was exempted, if it is a claim after all."""
@@ -296,8 +291,6 @@ def _defines(segment: Segment, finder: CitationFinder) -> bool:
     low, high = segment.body
     if segment.kind is not _LIST_ITEM or "]" not in segment.text[:low]:
         return False
-    if _SLUG.fullmatch(segment.text, low, high):
-        return True
     found = finder.find(segment.text[:high])
     return len(found) == 1 and found[0].span[0] < low and found[0].span[1] == high
 
@@ -424,7 +417,7 @@ class _Surroundings:
             self._sentences.clear()
         elif kind is _SENTENCE:
             self._items.clear()
-            self._list_lead_in = body if body.endswith(_COLONS) or names_sources(body) else ""
+            self._list_lead_in = body if body.endswith(_COLONS) else ""
             self._remember(body, depends=depends)
         elif kind is _LIST_ITEM:
             if not self._in_item:

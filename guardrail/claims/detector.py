@@ -6,7 +6,7 @@ to the last, and a sentence that is all frame has no claim. A question states wh
 
 The costs are unequal. A claim mistaken for chatter is released unverified; chatter mistaken for a claim costs
 a judgement. So a clause is exempt only if it is recognised, and a sentence only if it is, or if all of its
-words are those of chatter (``chatter.py``). A number, an address or a link in it makes it a claim.
+words are those of chatter about the talk itself. A number, an address or a link in it makes it a claim.
 
 Three places may state something where readers don't expect it. *Names* ("Source: the annual report", the text
 of a link) state something if a verb has a subject before it, or if they contain an amount, a permission or a
@@ -35,7 +35,14 @@ _FINITE: Final = pattern("finite")
 _PERMISSIONS: Final = words("permissions") | lexicon().lists["modals"]
 _DENIALS: Final = words("denials")
 _PERMITTING: Final = words("permissions") | words("affirming")
+_TALK: Final = pattern("about_the_talk")
+_ELSEWHERE: Final = pattern("elsewhere")
+_UNDOES: Final = pattern("undoes_elsewhere")
 _COURTEOUS: Final = re.compile(r"\bfeel free\b|\byou(?:'re| are) (?:\w+ )?welcome\b")
+_EXCLAIMING: Final = words("exclaiming")
+_POINTING: Final = frozenset("at on via under here in from".split())  # noqa: SIM905
+_MOST_POINTING: Final = 7  # words
+_MOST_EXCLAIMED: Final = 10  # words
 _INTERROGATIVES: Final = words("interrogatives")
 _LINK: Final = re.compile(r"[a-z]{2,6}://|www\.|[^\s@]{1,64}@")
 _MONTH: Final = re.compile(r"\bmay(?= \d|\W*\Z)")
@@ -82,9 +89,11 @@ class Statement(StrEnum):
     CODE = "code"
     CITATION = "citation"
     QUESTION = "question"
+    GREETING = "greeting"
     ANSWER = "answer"
     OFFER = "offer"
     ABSTENTION = "abstention"
+    HEDGE = "hedge"
     META = "meta"
     CHATTER = "chatter"
     LEAD_IN = "lead_in"
@@ -99,7 +108,9 @@ class FoundStatement(NamedTuple):
 
 
 #: What is let off for its wording only, and not when it holds a number, an address or a link.
-_LIGHT: Final = frozenset({Statement.CHATTER, Statement.ANSWER, Statement.OFFER})
+_LIGHT: Final = frozenset(
+    {Statement.GREETING, Statement.ANSWER, Statement.HEDGE, Statement.OFFER, Statement.META}
+)
 #: Clauses that are cut off behind a statement too. "No" and "right" are part of one there.
 _CUT_BEHIND: Final = frozenset({Statement.ABSTENTION, Statement.OFFER})
 ASKS: Final = ("?", "？", "؟", "՞")
@@ -122,7 +133,8 @@ _PATH: Final = re.compile(r"\S+[./]\w\S*")
 # A courtesy is a whole clause; the same words in another are none: "thanks to its price", "sure-fire".
 _HEAD: Final = re.compile(
     "(?:"
-    rf"(?P<answer>{expression('answer')})|(?P<chatter>{expression('greeting')})|(?P<meta>{expression('opener')})"
+    + "|".join(f"(?P<{name}>{expression(name)})" for name in ("answer", "greeting", "hedge"))
+    + rf"|(?P<meta>{expression('opener')})"
     r")(?=\s*(?:[,.!:;–—…，。！]|\Z|\s-\s|\bbut\b))"
     rf"|(?P<abstention>{expression('excuse')}(?:{expression('english_abstention')})|{expression('abstention')})"
     rf"|(?P<offer>{expression('offer')})"
@@ -175,9 +187,9 @@ def classify(
         own = _MARK.sub(" ", _blanked(plain, named))
         if not _WORD.search(own) or _is_source(own):
             return FoundStatement(Statement.CITATION)
-    if title and names_sources(title) and not _FINITE.search(_PATH.sub(" ", plain)):
+    if title and _names_sources(title) and not _FINITE.search(_PATH.sub(" ", plain)) and not permits(plain):
         return FoundStatement(Statement.CITATION)
-    if names_sources(text):
+    if _names_sources(text):
         return FoundStatement(Statement.LEAD_IN)
     end = len(plain.rstrip(_TRAILING_MARKS))
     leading = _LEADING_MARKS.match(plain, 0, end)
@@ -186,7 +198,7 @@ def classify(
         return FoundStatement(Statement.CLAIM, 0, len(text))
     if plain.endswith(ASKS, start, end) and _is_question(plain[start:end]):
         return _asked(plain, start, end, len(text))
-    return _sentence(plain, start, end)
+    return _sentence(plain, start, end, cited=cited)
 
 
 def fold(text: str) -> str:
@@ -197,7 +209,7 @@ def fold(text: str) -> str:
     return "".join(low if len(low := char.lower()) == 1 else char for char in text).replace("’", "'")
 
 
-def names_sources(title: str) -> bool:
+def _names_sources(title: str) -> bool:
     """Whether a line is the title of a list of sources."""
     return _SOURCE_LIST.match(fold(title)) is not None
 
@@ -240,9 +252,13 @@ def _asked(plain: str, start: int, end: int, whole: int) -> FoundStatement:
     return FoundStatement(Statement.QUESTION)
 
 
-def _sentence(plain: str, start: int, end: int) -> FoundStatement:
+def _sentence(plain: str, start: int, end: int, *, cited: bool) -> FoundStatement:
     whole = FoundStatement(Statement.CLAIM, 0, len(plain))
     sentence = plain[start:end]
+    if cited and _points(sentence):
+        return FoundStatement(Statement.CITATION)
+    if _exclaims(sentence):
+        return FoundStatement(Statement.GREETING)
     stated, said, last = _stated(plain, start, end)
     if stated is None:
         if said is Statement.META and sentence.endswith(_COLONS):
@@ -264,13 +280,34 @@ def _sentence(plain: str, start: int, end: int) -> FoundStatement:
     )
 
 
+def _points(sentence: str) -> bool:
+    """Whether a sentence, without its mark, only says where to look: "You can read more at"."""
+    said = words_of(sentence)
+    return 1 < len(said) <= _MOST_POINTING and said[-1] in _POINTING and not _DIGIT.search(sentence)
+
+
+def _exclaims(sentence: str) -> bool:
+    """Whether a sentence wishes or praises, without a verb that would state something: "Happy hiking!"."""
+    if not sentence.endswith("!") or _ADDRESS.search(sentence) or _FINITE.search(sentence):
+        return False
+    said = words_of(sentence)
+    return bool(said) and len(said) <= _MOST_EXCLAIMED and said[0] in _EXCLAIMING and not permits(sentence)
+
+
 def chats(text: str) -> bool:
-    """Whether a sentence is all chatter; not if it has a number, an address or a link, permits something, or
-    says what the documents lack, which can be checked.
+    """Whether a sentence is all chatter, of one of the kinds that state nothing.
+
+    Words of chatter alone may still permit, order or reassure ("just do it"). So something in it must show
+    that it is about the talk itself, or sends the user elsewhere, and nothing may undo that ("ask anyone but
+    your doctor"). Not if it has a number, an address or a link, permits something, or says what the documents
+    lack, which can be checked.
     """
     if not is_chatter(text) or _ADDRESS.search(text):
         return False
     plain = fold(text).strip()
+    elsewhere = _ELSEWHERE.search(plain)
+    if not (_TALK.search(plain) if elsewhere is None else not _UNDOES.search(plain)):
+        return False
     said = words_of(_COURTEOUS.sub(" ", plain))
     permits_it = not _PERMITTING.isdisjoint(said) or VERDICT.match(plain) or _GRANTING.search(plain)
     return not permits_it and (not plain.endswith(_COLONS) or not permits(plain)) and not silence_of(plain)
@@ -328,7 +365,7 @@ def _frames(plain: str, head: re.Match[str], stop: int) -> Statement | None:
     if statement is Statement.ABSTENTION and _TOLD_OF.match(clause):
         return None
     # A number, an address or a link may be what the clause is there for.
-    if statement in _LIGHT and _ADDRESS.search(clause):
+    if statement in _LIGHT and statement is not Statement.META and _ADDRESS.search(clause):
         return None
     return statement
 
@@ -361,7 +398,9 @@ class Assertion(IntEnum):
 
 #: What may be a claim after all.
 _LINES: Final = frozenset({Statement.STRUCTURE, Statement.CITATION})
-_SPOKEN: Final = frozenset({Statement.CHATTER, Statement.OFFER, Statement.META, Statement.LEAD_IN})
+_SPOKEN: Final = frozenset(
+    {Statement.GREETING, Statement.OFFER, Statement.HEDGE, Statement.META, Statement.LEAD_IN}
+)
 _GRANTING: Final = pattern("granting")
 _MARKS: Final = " \t*_#`>~\"'“”"
 _TOKEN: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?|[,;:–—|.!?]|\s-\s")
@@ -543,6 +582,8 @@ class FencedProse:
             lines = [(start, end) for start, end in lines if not text.startswith("-", start)]
         found = _prose(text, lines, listed=listed, markdown=label in ("markdown", "md"))
         values = label in _DATA_FENCES
+        if opening and len(lines) > 1:
+            del lines[0]  # what the fence is labelled with
         return found or _data(text, lines, listed=listed or values, values=values)
 
 

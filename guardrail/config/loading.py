@@ -143,7 +143,8 @@ def _not_yaml(path: Path, error: Exception) -> Problem:
         or str(error)
         or type(error).__name__
     )
-    return Problem("", f"not valid YAML: {escape_controls(str(said))}", "correct the line", where=where)
+    remedy = "correct the line; a text with a colon and a space in it needs quotes around it"
+    return Problem("", f"not valid YAML: {escape_controls(str(said))}", remedy, where=where)
 
 
 def _too_many(root: yaml.Node) -> bool:

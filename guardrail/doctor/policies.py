@@ -11,7 +11,7 @@ from typing import Final
 
 from guardrail.config import Settings
 from guardrail.doctor.checks import Check
-from guardrail.events import LEFT_OPEN, Decision, Verdict
+from guardrail.events import Decision
 from guardrail.policy import FailPolicy, Policy, Rule
 from guardrail.routing import Route
 
@@ -33,8 +33,6 @@ def check_policies(settings: Settings) -> list[Check]:
 
 def never_fires(rule: Rule) -> str | None:
     """Why no verdict makes this rule fire; None where one could."""
-    if rule.verdict and set(rule.verdict) == {Verdict.UNVERIFIED} and not rule.finding:
-        return "on_unverified decides claims without a verdict, and rules on a finding those left open"
     for name in ("support", "contradiction", "confidence"):
         if getattr(rule, f"{name}_below") == 0:
             return f"{name} is never under 0"
@@ -55,7 +53,7 @@ def covers(earlier: Rule, later: Rule) -> bool:
         _bound_holds(*_bounds(earlier, name), *_bounds(later, name))
         for name in ("support", "contradiction", "confidence")
     )
-    open_too = bool(earlier.finding) or LEFT_OPEN.isdisjoint(later.finding)
+    open_too = earlier.decides_open or not later.decides_open
     return any_of and severities and bounds and open_too
 
 

@@ -14,7 +14,15 @@ from typing import Final
 import numpy as np
 
 from guardrail.events import Decision, Severity
-from guardrail.offline.records import SEVERITIES, VERDICTS, Array, Records, governed, unverified_rank
+from guardrail.offline.records import (
+    SEVERITIES,
+    VERDICTS,
+    Array,
+    Records,
+    decided_by,
+    matching,
+    unverified_rank,
+)
 from guardrail.policy import Policy, Rule
 from guardrail.scoring import Formula
 
@@ -136,7 +144,7 @@ class Deciding:
     def _without_bounds(self, rule: Rule) -> Array:
         """Which claims meet all of ``rule`` but its bounds."""
         loose = rule.model_copy(update=dict.fromkeys(BOUNDS))
-        return governed(loose, self.records)
+        return matching(loose, self.records) & decided_by(rule, self.records)
 
     def _of_unverified(self) -> Array:
         """The rank that claims without a verdict give each response, and those left open by no rule."""

@@ -604,8 +604,12 @@ def unverified_rank(policy: Policy) -> int:
 
 def governed(rule: Rule, records: Records) -> Array:
     """The claims that the rule decides if none before it does."""
-    decided = records.checked | records.left_open if rule.finding else records.checked
-    return matching(rule, records) & decided
+    return matching(rule, records) & decided_by(rule, records)
+
+
+def decided_by(rule: Rule, records: Records) -> Array:
+    """The claims that the rule decides where its conditions hold."""
+    return records.checked | records.left_open if rule.decides_open else records.checked
 
 
 def matching(rule: Rule, records: Records) -> Array:

@@ -146,7 +146,11 @@ def test_unverified_claims_follow_the_fail_policy_not_the_rules(
         (["finding calculation_unchecked and severity >= critical: redact"], D.REDACT),
         (["finding calculation_unchecked: release"], D.RELEASE),
         (["always: release"], D.FLAG),  # names no finding, and it is never clean
-        (["verdict UNVERIFIED: block"], D.FLAG),
+        (["always: block"], D.BLOCK),
+        (["severity >= minor: block"], D.BLOCK),  # the same
+        (["severity >= critical: block"], D.FLAG),
+        (["verdict UNVERIFIED: block"], D.BLOCK),
+        (["verdict UNSUPPORTED|UNVERIFIED: redact"], D.REDACT),
         (["verdict UNVERIFIED and finding figure_absent|calculation_unchecked: block"], D.BLOCK),
         (["finding calculation_unchecked and support < 0.9: block"], D.FLAG),
     ],

@@ -51,7 +51,7 @@ from guardrail.judges.local.verdict import (
     Examined,
     answered_no,
     compared_exactly,
-    deciding_text,
+    deciding_texts,
     judgement_of,
     judgement_of_silence,
     judgement_word_for_word,
@@ -271,10 +271,9 @@ class ClaimChecker:
             return judgement
         if self._languages.other(examined.view.text):
             return unread(judgement, whole, claim=True)
-        if judgement.verdict in _NOT_SAID:  # a context that isn't read may say it
-            other = self._languages.other_context(evidence)
-        else:
-            other = self._languages.other(deciding_text(whole, judgement.verdict))
+        other = self._languages.other(*deciding_texts(whole, judgement.verdict))
+        if judgement.verdict in _NOT_SAID and not examined.found.shared:  # what isn't read may say it
+            other = self._languages.other_contexts(evidence)
         return unread(judgement, whole, claim=False) if other else judgement
 
     def examine(

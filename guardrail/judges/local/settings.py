@@ -77,10 +77,10 @@ class LocalJudgeSettings(BaseModel):
     )
     languages: tuple[str, ...] | None = Field(
         default=(ENGLISH,),
-        description="Languages that the verifier reads, by ISO 639 code. A claim in another one, or that "
-        "only a context in another one may support, is judged by its figures alone, and only against it: "
-        "else it is UNVERIFIED with the finding language_uncovered, unless a context has it word for word. "
-        "null: every language, for a verifier of your own.",
+        description="Languages that the verifier reads, by ISO 639 code; others than en need a verifier "
+        "of your own. A claim in another one, or for which a passage in another one decides, is judged by "
+        "its figures alone, and only against it: else it is UNVERIFIED with the finding language_uncovered, "
+        "unless a context has it word for word. null: languages are not told apart.",
     )
     verifier: VerifierSettings = Field(
         default_factory=VerifierSettings, description="The small model that reads claims beside the contexts."
@@ -96,6 +96,15 @@ class LocalJudgeSettings(BaseModel):
             )
             raise ValueError(f"{wrong}; write some of {', '.join(sorted(TOLD_APART))}, or null for all")
         return languages
+
+    @model_validator(mode="after")
+    def _read_by_the_verifier(self) -> Self:
+        if self.languages not in (None, (ENGLISH,)) and self.verifier.path is None:
+            raise ValueError(
+                f"languages: the packaged verifier reads {ENGLISH} alone; name the folder of yours as "
+                "verifier.path, or leave languages out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

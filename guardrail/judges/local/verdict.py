@@ -341,13 +341,13 @@ def compared_exactly(judgement: Judgement, examined: Examined) -> bool:
     return judgement.verdict is Verdict.CONTRADICTED and exact
 
 
-def deciding_text(examined: Examined, verdict: Verdict) -> str:
-    """The window that decides; where none was read, the sentence that does."""
-    if not examined.read:
-        return examined.quote(_best_sentence(examined, verdict)).quote
-    contradicts = verdict is Verdict.CONTRADICTED
-    read = _most_contradicting(examined.read) if contradicts else best_of(examined.read)
-    return read.window.text
+def deciding_texts(examined: Examined, verdict: Verdict) -> Iterator[str]:
+    """The sentence that decides and, where one was read, the window."""
+    yield examined.quote(_best_sentence(examined, verdict)).quote
+    if examined.read:
+        contradicts = verdict is Verdict.CONTRADICTED
+        read = _most_contradicting(examined.read) if contradicts else best_of(examined.read)
+        yield read.window.text
 
 
 def unread(judgement: Judgement, examined: Examined, *, claim: bool) -> Judgement:

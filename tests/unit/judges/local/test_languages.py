@@ -40,6 +40,8 @@ def judged(checker: ClaimChecker, text: str, evidence: EvidenceIndex) -> Judgeme
         ("Anna Kowalska", False),
         ("040 123456", False),
         ("Ja.", False),  # too little to tell
+        ("Ein Fahrschein kostet 8 Euro.", True),
+        ("The lost-property office is open on Mondays.", False),
         ("De toegang is gratis voor kinderen", True),
         ("Il circolo chiude ogni lunedì.", True),
         ("A barragem foi construída em 1962.", True),
@@ -65,12 +67,19 @@ def test_a_claim_in_another_language_is_left_open(
     assert not found.unanswered
 
 
-def test_so_is_one_that_only_a_document_in_another_language_may_support(checker: ClaimChecker) -> None:
-    for evidence in (DUTCH, BOTH):
-        found = judged(checker, "Guests may row with the members of the club.", evidence)
-        assert found.findings == (Finding.LANGUAGE_UNCOVERED,)
-        assert found.reasoning.startswith("A document is in a language that the judge does not read")
+def test_so_is_one_for_which_a_passage_in_another_language_decides(checker: ClaimChecker) -> None:
+    found = judged(checker, "Guests may row with the members of the club.", DUTCH)
+    assert found.findings == (Finding.LANGUAGE_UNCOVERED,)
+    assert found.reasoning.startswith("A document is in a language that the judge does not read")
     assert judged(checker, "At dusk the boathouse closes.", BOTH).verdict is Verdict.SUPPORTED
+
+
+def test_a_document_in_another_language_leaves_nothing_open_that_another_one_decides(
+    checker: ClaimChecker,
+) -> None:
+    found = judged(checker, "The boathouse closes at noon, when the members have lunch.", BOTH)
+    assert found.verdict in (Verdict.UNSUPPORTED, Verdict.CONTRADICTED)
+    assert Finding.LANGUAGE_UNCOVERED not in found.findings
 
 
 def test_figures_still_speak_against_a_claim(checker: ClaimChecker) -> None:
@@ -86,10 +95,12 @@ def test_a_sentence_of_the_document_is_supported_in_any_language(checker: ClaimC
     assert judged(checker, "Het botenhuis sluit bij zonsondergang.", DUTCH).verdict is Verdict.SUPPORTED
 
 
-def test_other_languages_may_be_named() -> None:
-    reads = build_checker(LocalJudgeSettings(languages=("en", "nl")))
+def test_languages_are_told_apart_unless_all_are_read() -> None:
+    reads = build_checker(LocalJudgeSettings(languages=None))
     assert judged(reads, "De club heeft een eigen restaurant.", DUTCH).findings == ()
     with pytest.raises(ValidationError, match=r"'klingon' is none of the languages .* write some of ar, bg"):
         LocalJudgeSettings(languages=("klingon",))
     with pytest.raises(ValidationError, match="none is named"):
         LocalJudgeSettings(languages=())
+    with pytest.raises(ValidationError, match="the packaged verifier reads en alone"):
+        LocalJudgeSettings(languages=("en", "nl"))
