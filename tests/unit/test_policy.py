@@ -203,11 +203,16 @@ def test_the_first_rule_that_matches_decides() -> None:
         ),
         ("reason price|dosage: block", {"reason": ("price", "dosage"), "action": "block"}),
         ("always: flag", {"action": "flag"}),
+        ("too dear: support < 0.123456789: block", {"support_below": "0.123456789", "action": "block"}),
+        ("Über: Preis: reason price: block", {"reason": ("price",), "action": "block"}),
     ],
 )
 def test_rules_in_one_line(text: str, fields: dict[str, object]) -> None:
-    assert parse_rule(text) == fields
+    named = parse_rule(text)
+    name = named.pop("name", "")
+    assert named == fields
     rule = Rule.model_validate(text)
+    assert (rule.name or rule.line).startswith(name)
     assert Rule.model_validate(rule.line) == rule
 
 
@@ -231,6 +236,9 @@ def test_rules_in_one_line(text: str, fields: dict[str, object]) -> None:
         "severity >= major and severity >= minor: block",
         ": block",
         "always: explode",
+        "verdict SUPPORTED: always: release",  # a condition where the name would be
+        "verdict CONTRADICTED and severity >= major: reason price: block",
+        "always: reason price: block",
         "",
     ],
 )

@@ -216,6 +216,26 @@ def test_a_reassurance_is_no_denial(answer: str, yes: bool | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("question", "answer", "yes"),
+    [
+        ("The pass costs 8 euros, right?", "You're right.", True),
+        ("The pass costs 8 euros, correct?", "That is correct.", True),
+        ("The pass costs 8 euros, right?", "You're wrong.", False),
+        ("The pass costs 8 euros, right?", "That isn't right.", False),
+        ("Is the pool heated?", "Regrettably, no.", False),
+        ("Is the pool heated?", "I'm so sorry, but no.", False),
+        ("Wird das Becken geheizt?", "Ja, natürlich.", True),
+        ("Het zwembad verwarmd?", "Nee.", False),
+        ("プールは温かいですか？", "はい。", True),
+    ],
+)
+def test_yes_and_no_are_told_apart_in_other_words_too(question: str, answer: str, yes: bool) -> None:
+    assert answers(question, answer) is yes
+    cutter = ClaimCutter(LengthRater(), question=question)
+    assert sum(len(cut.claims) for cut in (*cutter.feed(answer), *cutter.finish())) == 1
+
+
+@pytest.mark.parametrize(
     ("question", "answer"),
     [
         ("Can you tell me when it opens?", "Sure!"),

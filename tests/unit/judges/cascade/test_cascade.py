@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from guardrail.errors import JudgeReplyError, JudgeUnavailable
+from guardrail.errors import JudgeRefused, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Finding, Severity
 from guardrail.judges import Evidence, GatheringJudge, Judgement, JudgeRequest, Usage, Verdict
 from guardrail.judges.cascade import DEFAULT_BANDS, Band, CascadeJudge, CascadeSettings
@@ -224,6 +224,20 @@ class TestSecondJudgeMissing:
         (found,) = (await reply_of(judge, request("a"))).judgements
         assert (found.verdict, found.support) == (U, None)
         assert [name.split(":")[0] for name in found.degraded_from] == ["local", "llm"]
+
+    @pytest.mark.parametrize(
+        ("first", "open_"),
+        [({"a": UNSURE}, True), (ScriptedJudge(name="local", error=RuntimeError()), False)],
+    )
+    async def test_a_refusal_leaves_open_only_what_the_first_has_judged(
+        self, first: ScriptedJudge | dict[str, Any], open_: bool
+    ) -> None:
+        refusing = ScriptedJudge(error=JudgeRefused("no"))
+        judge, _ = cascade(first, refusing, on_unavailable="unverified")
+        (found,) = (await reply_of(judge, request("a"))).judgements
+        assert found.verdict is U
+        assert found.findings == ((Finding.JUDGE_REFUSED,) if open_ else ())
+        assert found.unanswered is not open_
 
     @pytest.mark.parametrize("error", [JudgeUnavailable("no"), RuntimeError("bug")])
     async def test_when_the_first_fails_the_second_gets_all(self, error: Exception) -> None:

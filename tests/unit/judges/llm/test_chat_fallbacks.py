@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
+from guardrail.errors import ConfigError, JudgeError, JudgeRefused, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.llm.chat import Chat
 from tests.support.llm_server import Behaviour, Cut, Hang, LlmServer, Reply, Status, busy, refusing
 from tests.unit.judges.llm.asking import settings
@@ -71,6 +71,8 @@ async def test_models_are_asked_in_order_and_no_more_of_them_than_needed() -> No
         ((Status(500), Status(401)), JudgeUnavailable),
         ((Reply("nothing"), Status(401)), JudgeReplyError),
         ((Status(403), Status(401)), JudgeError),
+        ((Reply(None, refusal="no"), Status(400, {"code": "content_filter"})), JudgeRefused),
+        ((Reply(None, refusal="no"), Status(400)), JudgeReplyError),
     ],
 )
 async def test_when_all_fail_each_is_named(troubles: tuple[Behaviour, Behaviour], kind: type) -> None:
