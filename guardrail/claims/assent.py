@@ -20,6 +20,7 @@ _FINITE: Final = pattern("finite")
 _AFFIRMS: Final = pattern("affirms")
 _DENIES: Final = pattern("denies")
 _REASSURES: Final = pattern("reassures")
+_HEADS: Final = {_REASSURES: True, _DENIES: False, _AFFIRMS: True}
 #: What such an answer may go on with, beside words of the question.
 _IDLE: Final = (STOP_WORDS | words("courtesy") | words("manner")) - words("denials")
 _NEGATED: Final = re.compile(r"\b(?:no|not|never|nobody|nothing|none|neither|without|cannot)\b|n't\b")
@@ -99,10 +100,21 @@ def answers(asked: str, text: str) -> bool | None:
     if not _WORD.search(plain):
         return next((yes for signs, yes in _SIGNS if not signs.isdisjoint(plain)), None)
     idle = _IDLE.union(words_of(fold(asked)))
-    for heads, yes in ((_REASSURES, True), (_DENIES, False), (_AFFIRMS, True)):
+    for heads, yes in _HEADS.items():
         rest = plain
         while head := heads.match(rest):  # "Yes, exactly."
             rest = rest[head.end() :].lstrip(" ,;.!–—-")
             if idle.issuperset(words_of(rest)) and not (yes and _NEGATED.search(rest)):
                 return yes
     return None
+
+
+def answer_in(asked: str, text: str) -> tuple[int, int] | None:
+    """Where ``text``, of which nothing else states anything ("Sure, have a safe trip!"), affirms or denies
+    what ``asked`` asks; None if it doesn't begin with that."""
+    if not asked or not asked_of(asked):
+        return None
+    start = len(text) - len(text.lstrip(_MARKS))
+    plain = fold(text)
+    found = next((head for heads in _HEADS if (head := heads.match(plain, start))), None)
+    return None if found is None else found.span()

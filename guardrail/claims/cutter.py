@@ -12,7 +12,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
-from guardrail.claims.assent import answers, asked_of
+from guardrail.claims.assent import answer_in, answers, asked_of
 from guardrail.claims.citations import Citation
 from guardrail.claims.detector import (
     ASKS,
@@ -211,9 +211,8 @@ class ClaimCutter:
         depends = False
         statement = said.statement
         text = body.prose.text
-        asked = ""
-        if answers(self._asked, text or body.raw) is not None:
-            asked = self._asked  # it states what the question asks
+        asked, body = self._assent(segment, body, said.statement, rated=rated is not None)
+        if asked:
             rated = self._rater.rate(asked, _SENTENCE)
         if segment.kind is not SegmentKind.BLANK and (rated or statement not in _SMALL_TALK):
             self._asked = text.strip() if statement is not _CLAIM and text.rstrip().endswith(ASKS) else ""
@@ -269,6 +268,19 @@ class ClaimCutter:
         cells = segment.body_text.split("|") if segment.header else [text]
         telling = (cell for cell in cells if has_figure(cell) and (not segment.header or _NAMED.search(cell)))
         return any(telling) and not repeats(text, self._users)
+
+    def _assent(
+        self, segment: Segment, body: _Body, statement: Statement, *, rated: bool
+    ) -> tuple[str, _Body]:
+        """The question that the segment answers with no more than yes or no, and the part that does: where
+        nothing is ``rated`` in it, it may go on with what states nothing."""
+        text = body.prose.text
+        if answers(self._asked, text or body.raw) is not None:
+            return self._asked, body
+        if rated or statement is _CLAIM or segment.kind is not _SENTENCE:
+            return "", body
+        head = answer_in(self._asked, text)
+        return ("", body) if head is None else (self._asked, body.part(*head, self._citations))
 
     def _chats(self, text: str) -> bool:
         """Whether a sentence is all chatter, without a figure or a grave word."""

@@ -38,6 +38,7 @@ _PERMITTING: Final = words("permissions") | words("affirming")
 _TALK: Final = pattern("about_the_talk")
 _ELSEWHERE: Final = pattern("elsewhere")
 _UNDOES: Final = pattern("undoes_elsewhere")
+_ASSERTS: Final = pattern("asserts_in_talk")
 _COURTEOUS: Final = re.compile(r"\bfeel free\b|\byou(?:'re| are) (?:\w+ )?welcome\b")
 _EXCLAIMING: Final = words("exclaiming")
 _POINTING: Final = frozenset("at on via under here in from".split())  # noqa: SIM905
@@ -305,8 +306,8 @@ def chats(text: str) -> bool:
     if not is_chatter(text) or _ADDRESS.search(text):
         return False
     plain = fold(text).strip()
-    elsewhere = _ELSEWHERE.search(plain)
-    if not (_TALK.search(plain) if elsewhere is None else not _UNDOES.search(plain)):
+    undone = _UNDOES if _ELSEWHERE.search(plain) else _ASSERTS
+    if undone.search(plain) or (undone is _ASSERTS and not _TALK.search(plain)):
         return False
     said = words_of(_COURTEOUS.sub(" ", plain))
     permits_it = not _PERMITTING.isdisjoint(said) or VERDICT.match(plain) or _GRANTING.search(plain)

@@ -236,6 +236,21 @@ def test_yes_and_no_are_told_apart_in_other_words_too(question: str, answer: str
 
 
 @pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("Not at all, enjoy your swim!", ["Not at all"]),
+        ("Of course. Have a lovely day!", ["Of course."]),
+        ("Have a lovely day!", []),
+        ("No, the lake is too cold.", ["No, the lake is too cold."]),
+    ],
+)
+def test_a_wish_behind_a_yes_or_no_hides_neither(answer: str, said: list[str]) -> None:
+    cutter = ClaimCutter(LengthRater(), question="Is the lake too cold to swim?")
+    found = [claim for cut in (*cutter.feed(answer), *cutter.finish()) for claim in cut.claims]
+    assert [claim.text for claim in found] == said
+
+
+@pytest.mark.parametrize(
     ("question", "answer"),
     [
         ("Can you tell me when it opens?", "Sure!"),
