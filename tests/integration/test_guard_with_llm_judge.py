@@ -69,9 +69,7 @@ async def test_a_contradicted_price_blocks_and_what_was_supported_had_left() -> 
     assert len({call.system for call in server.calls}) == 1
 
 
-@pytest.mark.parametrize(
-    "trouble", [Status(503), Hang(), Reply("All is well, trust me."), Reply(None, refusal="no")]
-)
+@pytest.mark.parametrize("trouble", [Status(503), Hang(), Reply("All is well, trust me.")])
 @pytest.mark.parametrize(
     ("fail", "decision"),
     [
@@ -84,6 +82,19 @@ async def test_a_judge_that_can_not_answer_is_never_taken_for_a_yes(
     trouble: Behaviour, fail: FailPolicy, decision: Decision
 ) -> None:
     events, _ = await _run(trouble, Policy(on_unverified=fail, claim_timeout_ms=300))
+    _unchecked(events, decision)
+
+
+@pytest.mark.parametrize(
+    ("rules", "decision"), [((), Decision.FLAG), (("finding judge_refused: block",), Decision.BLOCK)]
+)
+async def test_what_a_judge_refuses_is_decided_by_rules(rules: tuple[str, ...], decision: Decision) -> None:
+    policy = Policy.model_validate({"rules_before": rules, "on_unverified": "fail_closed"})
+    events, _ = await _run(Reply(None, refusal="no"), policy)
+    _unchecked(events, decision)
+
+
+def _unchecked(events: list[AnyOutputEvent], decision: Decision) -> None:
     _valid(events)
     (verdict,) = (event for event in events if isinstance(event, ResponseVerdict))
     assert verdict.decision is decision

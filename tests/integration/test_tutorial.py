@@ -105,7 +105,7 @@ async def review(shell: Shell) -> None:
     try:
         assert receiver.stdout is not None
         told = (await receiver.stdout.readline()).decode()
-        assert told.startswith("block by 'verdict CONTRADICTED")
+        assert told.startswith("block by 'contradicted'")
         assert "within 30 days" in told
     finally:
         subscriber.send_signal(signal.SIGTERM)

@@ -22,7 +22,6 @@ from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, State
 from guardrail.figures.agreement import is_plain
 from guardrail.figures.equations import shown
-from guardrail.figures.owners import Owned
 from guardrail.judges.local.cells import Cell, CellCheck
 from guardrail.judges.local.combiner import Lines, Probabilities, Read, best_of
 from guardrail.judges.local.doubts import Revoked, Rival
@@ -38,6 +37,7 @@ _MARKED: Final = 0.5
 _LETTERS_OR_DIGITS: Final = re.compile(r"\d+|[^\W\d_]+")
 _SAME_WORDS: Final = 0.95
 _SAME_LENGTH: Final = 0.7  # of a sentence, that a claim has which says so in the same words
+_NEAR: Final = 0.3  # of a claim in a sentence that is called the closest
 _CLOSE: Final = 0.6  # of a claim in a sentence that may say the same
 _STEM: Final = 5  # letters in which forms of a word agree
 _MOST_QUOTED: Final = 3  # words of a claim
@@ -156,7 +156,7 @@ def said_to_be_false(judgement: Judgement) -> Judgement:
             verdict=Verdict.UNSUPPORTED,
             confidence=judgement.support,
             support=1.0 - judgement.support,
-            reasoning="The answer calls it false, and it was read as supported by the documents.",
+            reasoning=f"The answer calls it false. {judgement.reasoning}",
         )
     if judgement.verdict is Verdict.CONTRADICTED:
         return replace(
@@ -183,7 +183,8 @@ def answered_no(judgement: Judgement) -> Judgement:
     if judgement.verdict is Verdict.UNVERIFIED:
         return judgement
     if judgement.verdict is Verdict.SUPPORTED:
-        return said_to_be_false(judgement)
+        denied = said_to_be_false(judgement)
+        return replace(denied, reasoning=f"The answer denies what was asked. {judgement.reasoning}")
     contradiction = judgement.support
     if judgement.verdict is not Verdict.CONTRADICTED:  # that nothing backs what is denied speaks for "no"
         return replace(
@@ -272,7 +273,7 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         _disagreeing(examined, rival),
         reasoning=_left_open(unchecked[0])
         if left_open
-        else _reason(examined, verdict, conflict, absent, unsure, elsewhere, spans),
+        else _reason(examined, verdict, conflict, absent, unsure, spans),
         degraded_from=degraded,
         unsupported_spans=tuple((start + examined.start, end + examined.start) for start, end in spans),
         contradiction=None if left_open else told.contradicted,
@@ -365,8 +366,8 @@ def unread(judgement: Judgement, examined: Examined, *, claim: bool) -> Judgemen
             findings=findings,
         )
     reason = f"{'The claim is' if claim else 'A document is'} in a language that the judge does not read"
-    if examined.found.shared:
-        closest = examined.quote(examined.found.sentences[0].number).quote
+    if _coverage(examined, number := examined.found.sentences[0].number) >= _NEAR:
+        closest = examined.quote(number).quote
         reason += f"; the closest passage is: '{_shortened(closest)}'"
     return replace(
         judgement,
@@ -485,7 +486,6 @@ def _reason(
     conflict: FigureCheck | None,
     absent: Sequence[FigureCheck],
     unsure: Sequence[FigureCheck],
-    elsewhere: FigureCheck | None,
     spans: Sequence[Span],
 ) -> str:
     if conflict is not None and conflict.source is not None:
@@ -497,8 +497,6 @@ def _reason(
         return doubt
     if lacking := _not_there(examined, [check.figure.text for check in absent]):
         return lacking
-    if elsewhere is not None and elsewhere.owned is not None:
-        return _of_another(elsewhere.figure, elsewhere.owned)
     if verdict is Verdict.CONTRADICTED:
         return "It was read as contradicting the documents."
     if unsure and unsure[0].source is not None:
@@ -507,13 +505,13 @@ def _reason(
     if verdict is Verdict.SUPPORTED:
         return _support_reason(examined)
     if not examined.found.shared:
-        return "No passage was found that has any of its words."
+        return "No passage was found that has any of its main words."
     likely = _may_say_otherwise(examined)
     if not likely and (lacking := _not_there(examined, _unsaid(examined, spans))):
         return lacking
     number = _best_sentence(examined, Verdict.CONTRADICTED if likely else verdict)
-    coverage = next((m.coverage for m in examined.found.sentences if m.number == number), 0.0)
-    if not coverage:
+    coverage = _coverage(examined, number)
+    if coverage < _NEAR:
         return "No support was found for it."
     quote = _shortened(examined.quote(number).quote)
     if likely or coverage >= _CLOSE:
@@ -521,6 +519,11 @@ def _reason(
         return f"It may not say the same as the closest passage: '{quote}'"
     found = "Not all of it" if verdict is Verdict.PARTIALLY_SUPPORTED else "No support for it"
     return f"{found} was found; the closest passage is: '{quote}'"
+
+
+def _coverage(examined: Examined, number: int) -> float:
+    """How much of the claim a sentence has, by rarity."""
+    return next((m.coverage for m in examined.found.sentences if m.number == number), 0.0)
 
 
 def _not_there(examined: Examined, texts: Iterable[str]) -> str:
@@ -577,12 +580,6 @@ def _left_open(check: FigureCheck) -> str:
     if not check.figure.values:
         return f"Whether {_quoted(check.figure)} is right was not checked."
     return f"{_quoted(check.figure)} may have been calculated; whether it is right was not checked."
-
-
-def _of_another(figure: Figure, owned: Owned) -> str:
-    if owned.figure is None:
-        return f"It was not found that the documents say {_quoted(figure)} of it."
-    return f"It was not found that the documents say {_quoted(figure)} of '{owned.thing}'."
 
 
 def _may_say_otherwise(examined: Examined) -> bool:

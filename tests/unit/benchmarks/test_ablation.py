@@ -47,8 +47,8 @@ def test_without_its_rule_a_finding_is_not_made(rule: str, claim: str, source: s
 
 def test_without_silence_it_is_not_checked() -> None:
     said, source = "The documents don't mention parking.", "Parking is free behind the house."
-    assert judged(said, source).reasoning.startswith("A source speaks of it")
-    assert not judged(said, source, "silence").reasoning.startswith("A source speaks of it")
+    assert judged(said, source).reasoning.startswith("The documents may speak of it")
+    assert not judged(said, source, "silence").reasoning.startswith("The documents may speak of it")
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -37,7 +37,7 @@ def test_the_configuration_loads() -> None:
 
 
 def test_every_name_of_a_setting_is_one() -> None:
-    outside = {"degraded_from", "on_unverified", "insufficient_quota"}
+    outside = {"degraded_from", "on_unverified", "insufficient_quota", "judge_refused"}
     known = set(LlmJudgeSettings.model_fields) | set(FallbackSettings.model_fields)
     named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", TEXT))
     assert named - outside <= known
