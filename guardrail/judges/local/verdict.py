@@ -512,13 +512,13 @@ def _reason(
     number = _best_sentence(examined, Verdict.CONTRADICTED if likely else verdict)
     coverage = _coverage(examined, number)
     if coverage < _NEAR:
-        return "No support was found for it."
+        return "No passage was read as supporting it."
     quote = _shortened(examined.quote(number).quote)
     if likely or coverage >= _CLOSE:
         # Whether that is what the claim says or its opposite, nothing but the verifier's doubt tells.
-        return f"It may not say the same as the closest passage: '{quote}'"
-    found = "Not all of it" if verdict is Verdict.PARTIALLY_SUPPORTED else "No support for it"
-    return f"{found} was found; the closest passage is: '{quote}'"
+        return f"It may not say the same as this passage: '{quote}'"
+    lacks = "say all of it" if verdict is Verdict.PARTIALLY_SUPPORTED else "support it"
+    return f"This passage does not {lacks}: '{quote}'"
 
 
 def _coverage(examined: Examined, number: int) -> float:

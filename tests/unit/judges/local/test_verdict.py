@@ -155,7 +155,7 @@ def test_figures_that_are_right_or_reckoned_find_nothing(claim: str) -> None:
         (  # "comes" tells nothing
             "Enterprise pricing comes on request.",
             NOT,
-            "It may not say the same as the closest passage: 'Enterprise pricing is available on request.'",
+            "It may not say the same as this passage: 'Enterprise pricing is available on request.'",
         ),
         (
             ON_PAPER,
@@ -263,6 +263,6 @@ def test_what_the_sources_do_not_say_is_quoted_in_whole_words(
     claim: str, marked: str, lacking: str, words: list[str]
 ) -> None:
     found = read_as(claim, NOT, marked, 0.1, 0.1)
-    closest = "It may not say the same as the closest passage: 'The ferry costs €18 and runs until dusk.'"
+    closest = "It may not say the same as this passage: 'The ferry costs €18 and runs until dusk.'"
     assert found.reasoning == (f"{lacking} not appear in the documents." if lacking else closest)
     assert [claim[start:end] for start, end in found.unsupported_spans] == words
