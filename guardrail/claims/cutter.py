@@ -21,7 +21,6 @@ from guardrail.claims.detector import (
     FoundStatement,
     Statement,
     asserts,
-    chats,
     classify,
     has_figure,
     presupposes,
@@ -30,7 +29,6 @@ from guardrail.claims.detector import (
 from guardrail.claims.model import CitationFinder, Claim, LinkKnower, Segment, claim_prose
 from guardrail.claims.prose import Prose
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS, Segmenter
-from guardrail.claims.sentences import TERMINATORS
 from guardrail.claims.severity import words_of
 from guardrail.events import SegmentKind, Severity, Span
 from guardrail.figures.tables import TOTAL
@@ -43,13 +41,9 @@ _SENTENCE, _LIST_ITEM, _TABLE_ROW = SegmentKind.SENTENCE, SegmentKind.LIST_ITEM,
 _IDLE_REASONS: Final = frozenset(
     ("contact", "name", "number", "period", "percentage", "permission", "negation", "superlative")
 )
-_CHATTED: Final = frozenset(("number", "permission", "negation", "superlative", "price"))
 _CODE: Final = SegmentKind.CODE
-_SMALL_TALK: Final = frozenset({Statement.GREETING, Statement.CHATTER})
 _UNASKED: Final = frozenset({Statement.QUESTION, Statement.ABSTENTION, Statement.OFFER})
 _WITH_FIGURES: Final = _UNASKED | {Statement.STRUCTURE, Statement.LEAD_IN, Statement.META}
-_ENDING: Final = 40  # characters
-_ENDED: Final = re.compile(rf"[{re.escape(TERMINATORS)}:：](?:[^\w\s]|\s)*\Z")  # no torn piece
 _NAMED: Final = re.compile(r"[^\W\d_]{3,}")
 _MOST_OF_A_MENTION: Final = Severity.MAJOR
 _rank: Final = attrgetter("rank")
@@ -187,11 +181,7 @@ class ClaimCutter:
             said = FoundStatement(_CLAIM, 0, len(body.prose.text))
             rated: _Rating | None = self._rater.rate(body.prose.text, kind)
         elif said.statement is _CLAIM:
-            stated = body.prose.text[said.start : said.end]
-            rated = self._rater.rate(stated, segment.kind)
-            whole = segment.kind is _SENTENCE and not body.citations and _ENDED.search(body.raw[-_ENDING:])
-            if whole and self._chats(stated) and self._chats(body.prose.text):
-                said, rated = FoundStatement(Statement.CHATTER), None
+            rated = self._rater.rate(body.prose.text[said.start : said.end], segment.kind)
         else:
             surely = self._surely(segment, body.prose.text, said.statement)
             rated = self._review(body.prose.text, surely)
@@ -211,10 +201,10 @@ class ClaimCutter:
         depends = False
         statement = said.statement
         text = body.prose.text
-        asked, body = self._assent(segment, body, said.statement, rated=rated is not None)
+        asked, body = self._assent(segment, body, rated=rated is not None)
         if asked:
             rated = self._rater.rate(asked, _SENTENCE)
-        if segment.kind is not SegmentKind.BLANK and (rated or statement not in _SMALL_TALK):
+        if segment.kind is not SegmentKind.BLANK and (rated or statement is not Statement.GREETING):
             self._asked = text.strip() if statement is not _CLAIM and text.rstrip().endswith(ASKS) else ""
         if rated:
             frame = ""
@@ -269,24 +259,16 @@ class ClaimCutter:
         telling = (cell for cell in cells if has_figure(cell) and (not segment.header or _NAMED.search(cell)))
         return any(telling) and not repeats(text, self._users)
 
-    def _assent(
-        self, segment: Segment, body: _Body, statement: Statement, *, rated: bool
-    ) -> tuple[str, _Body]:
+    def _assent(self, segment: Segment, body: _Body, *, rated: bool) -> tuple[str, _Body]:
         """The question that the segment answers with no more than yes or no, and the part that does: where
         nothing is ``rated`` in it, it may go on with what states nothing."""
         text = body.prose.text
         if answers(self._asked, text or body.raw) is not None:
             return self._asked, body
-        if rated or statement is _CLAIM or segment.kind is not _SENTENCE:
+        if rated or segment.kind is not _SENTENCE:
             return "", body
         head = answer_in(self._asked, text)
         return ("", body) if head is None else (self._asked, body.part(*head, self._citations))
-
-    def _chats(self, text: str) -> bool:
-        """Whether a sentence is all chatter, without a figure or a grave word."""
-        return (
-            chats(text) and not has_figure(text) and _CHATTED.issuperset(self._rater.rate(text, _SENTENCE)[1])
-        )
 
     def _review(self, text: str, surely: Assertion) -> _Rating | None:
         """The rating of a text that was exempted, if it is a claim after all."""

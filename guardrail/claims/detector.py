@@ -5,8 +5,8 @@ mention it", offers of help) frame the statement: a claim extends from the first
 to the last, and a sentence that is all frame has no claim. A question states what follows "did you know".
 
 The costs are unequal. A claim mistaken for chatter is released unverified; chatter mistaken for a claim costs
-a judgement. So a clause is exempt only if it is recognised, and a sentence only if it is, or if all of its
-words are those of chatter about the talk itself. A number, an address or a link in it makes it a claim.
+a judgement. So a clause is exempt only if it is recognised, and a number, an address or a link in it makes it
+a claim.
 
 Three places may state something where readers don't expect it. *Names* ("Source: the annual report", the text
 of a link) state something if a verb has a subject before it, or if they contain an amount, a permission or a
@@ -23,7 +23,6 @@ from collections.abc import Sequence
 from enum import IntEnum, StrEnum
 from typing import Final, NamedTuple
 
-from guardrail.claims.chatter import is_chatter
 from guardrail.claims.phrases import expression, pattern, words
 from guardrail.claims.severity import figure_reasons, lexicon, words_of
 from guardrail.claims.silence import silence_of
@@ -34,12 +33,6 @@ _AMOUNT: Final = pattern("amount")
 _FINITE: Final = pattern("finite")
 _PERMISSIONS: Final = words("permissions") | lexicon().lists["modals"]
 _DENIALS: Final = words("denials")
-_PERMITTING: Final = words("permissions") | words("affirming")
-_TALK: Final = pattern("about_the_talk")
-_ELSEWHERE: Final = pattern("elsewhere")
-_UNDOES: Final = pattern("undoes_elsewhere")
-_ASSERTS: Final = pattern("asserts_in_talk")
-_COURTEOUS: Final = re.compile(r"\bfeel free\b|\byou(?:'re| are) (?:\w+ )?welcome\b")
 _EXCLAIMING: Final = words("exclaiming")
 _POINTING: Final = frozenset("at on via under here in from".split())  # noqa: SIM905
 _MOST_POINTING: Final = 7  # words
@@ -96,7 +89,6 @@ class Statement(StrEnum):
     ABSTENTION = "abstention"
     HEDGE = "hedge"
     META = "meta"
-    CHATTER = "chatter"
     LEAD_IN = "lead_in"
 
 
@@ -293,25 +285,6 @@ def _exclaims(sentence: str) -> bool:
         return False
     said = words_of(sentence)
     return bool(said) and len(said) <= _MOST_EXCLAIMED and said[0] in _EXCLAIMING and not permits(sentence)
-
-
-def chats(text: str) -> bool:
-    """Whether a sentence is all chatter, of one of the kinds that state nothing.
-
-    Words of chatter alone may still permit, order or reassure ("just do it"). So something in it must show
-    that it is about the talk itself, or sends the user elsewhere, and nothing may undo that ("ask anyone but
-    your doctor"). Not if it has a number, an address or a link, permits something, or says what the documents
-    lack, which can be checked.
-    """
-    if not is_chatter(text) or _ADDRESS.search(text):
-        return False
-    plain = fold(text).strip()
-    undone = _UNDOES if _ELSEWHERE.search(plain) else _ASSERTS
-    if undone.search(plain) or (undone is _ASSERTS and not _TALK.search(plain)):
-        return False
-    said = words_of(_COURTEOUS.sub(" ", plain))
-    permits_it = not _PERMITTING.isdisjoint(said) or VERDICT.match(plain) or _GRANTING.search(plain)
-    return not permits_it and (not plain.endswith(_COLONS) or not permits(plain)) and not silence_of(plain)
 
 
 def _stated(plain: str, start: int, end: int) -> tuple[int | None, Statement, int]:

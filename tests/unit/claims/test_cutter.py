@@ -14,7 +14,7 @@ class LengthRater:
 
     def rate(self, text: str, kind: SegmentKind) -> tuple[Severity, tuple[str, ...]]:
         critical = any(c.isdigit() for c in text)
-        return (Severity.CRITICAL, (kind.value,)) if critical else (Severity.NORMAL, ())
+        return (Severity.CRITICAL if critical else Severity.NORMAL), (kind.value,)
 
 
 def claims(text: str, *, bound: int = 600) -> list[Claim]:
@@ -40,7 +40,7 @@ def test_a_claim_knows_its_place_and_severity() -> None:
         Severity.CRITICAL,
         ("sentence",),
     )
-    assert (never.text, never.segment, never.severity_reasons) == ("*Never* more.", 2, ())
+    assert (never.text, never.segment, never.severity_reasons) == ("*Never* more.", 2, ("list_item",))
 
 
 def test_a_bare_yes_is_no_claim_but_leads_in() -> None:

@@ -15,7 +15,7 @@ from guardrail.events import SegmentKind
 
 CORPUS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("statements.yaml").read_text("utf-8"))
 FRAMED = [*CORPUS["framed"], *([text, text] for text in CORPUS["whole"])]
-SILENT = [text for texts in CORPUS["silent"].values() for text in texts]
+SILENT = [(text, kind) for kind, texts in CORPUS["silent"].items() for text in texts]
 
 
 def found(text: str, step: int) -> list[tuple[str, SegmentKind]]:
@@ -34,9 +34,14 @@ def test_what_is_stated_is_a_claim_without_what_frames_it(text: str, claim: str)
     assert found(text, len(text)) == [(claim, SegmentKind.SENTENCE)]
 
 
-@pytest.mark.parametrize("text", SILENT)
-def test_needs_no_check(text: str) -> None:
+@pytest.mark.parametrize(("text", "kind"), SILENT)
+def test_needs_no_check(text: str, kind: str) -> None:
     assert found(text, len(text)) == []
+    prose = read_prose(text)
+    spans = [link.span for link in prose.links]
+    linked = [(0, len(prose.text))] if spans and kind == "citation" else []
+    if kind != "nothing":
+        assert classify(prose.text, SegmentKind.SENTENCE, linked=linked).statement is Statement(kind)
 
 
 @pytest.mark.parametrize("text", CORPUS["stated"])
