@@ -59,9 +59,6 @@ class OnIncomplete(StrEnum):
 _COMPARISON: Final = re.compile(
     r"(?P<field>[a-z_]+)\s*(?P<op>>=|<=|==|>|<|is\b|in\b|)\s*(?P<value>.+)", re.IGNORECASE
 )
-_FIELDS: Final = frozenset(
-    "verdict finding citation severity support contradiction confidence reason".split()  # noqa: SIM905
-)
 _OR: Final = re.compile(r"\s(?:or|\|\|)\s", re.IGNORECASE)
 _RULE_HELP: Final = (
     "write it as 'verdict CONTRADICTED and severity >= major: block'; conditions: verdict A|B, "
@@ -237,12 +234,23 @@ def parse_rule(text: str) -> dict[str, Any]:
     if not colon:
         raise ValueError(f"rule {text!r} has no action; {_RULE_HELP}")
     name, colon, conditions = before.rpartition(":")
-    fields: dict[str, Any] = {"action": action.strip().lower()}
-    if colon:
-        fields["name"] = name.strip()
-        if any(each[1].lower() in _FIELDS for each in _COMPARISON.finditer(name)) or name.strip() == "always":
-            raise ValueError(f"rule {text!r} has conditions in the place of its name; {_RULE_HELP}")
-    for condition in re.split(r"\s+and\s+", conditions.strip(), flags=re.IGNORECASE):
+    named = {"name": name.strip()} if colon else {}
+    if named and _has_conditions(name):
+        raise ValueError(f"rule {text!r} has conditions in the place of its name; {_RULE_HELP}")
+    return {"action": action.strip().lower()} | named | _conditions(conditions)
+
+
+def _has_conditions(text: str) -> bool:
+    try:
+        _conditions(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _conditions(text: str) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for condition in re.split(r"\s+and\s+", text.strip(), flags=re.IGNORECASE):
         if condition.lower() == "always":
             continue
         if _OR.search(condition):

@@ -208,7 +208,7 @@ def check_client_library() -> None:
             effect="all private parts that the guard needs are there",
         )
     notice_closed_transports()
-    read_any_header_name()
+    read_every_batch()
 
 
 # ------------------------------------------------------------------------------------ closed transports
@@ -250,9 +250,9 @@ _COUNT_AT: Final = 57
 """Where it says how many records it has."""
 
 
-def read_any_header_name() -> None:
-    """Let all consumers of this process read any header name and skip what was cleaned; repeating it changes
-    nothing."""
+def read_every_batch() -> None:
+    """Let all consumers of this process read any header name, and skip control batches that were emptied;
+    repeating it changes nothing."""
     module: Any = fetcher
     module.MemoryRecords = TolerantRecords
 

@@ -356,9 +356,14 @@ class CascadeJudge:
         elif self._settings.fallback(claim.severity) == "unverified":
             reason = f"{path[-1]}; a {claim.severity.value} claim needs it"
         if reason:
-            refused = second.refused and not own.unanswered
-            open_ = unverified(own.claim_id, who, reason, attempts=attempts, refused=refused)
-            return replace(open_, degraded_from=path)
+            return unverified(
+                own.claim_id,
+                who,
+                reason,
+                attempts=attempts,
+                degraded_from=path,
+                refused=second.refused and not own.unanswered,
+            )
         if own.verdict is Verdict.SUPPORTED and own.degraded_from:  # neither judge has checked it fully
             own = checked_in_part(own)
         return replace(own, attempts=attempts, degraded_from=(*own.degraded_from, *path))

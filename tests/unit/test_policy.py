@@ -204,6 +204,7 @@ def test_the_first_rule_that_matches_decides() -> None:
         ("reason price|dosage: block", {"reason": ("price", "dosage"), "action": "block"}),
         ("always: flag", {"action": "flag"}),
         ("too dear: support < 0.123456789: block", {"support_below": "0.123456789", "action": "block"}),
+        ("support team: reason contact: redact", {"reason": ("contact",), "action": "redact"}),
         ("Über: Preis: reason price: block", {"reason": ("price",), "action": "block"}),
     ],
 )

@@ -36,7 +36,7 @@ TOLD_APART: Final = frozenset(
 )
 """The languages that are told apart, by ISO 639 code. Small ones that resemble large ones would win too
 easily over short texts."""
-_MOST_PASSAGES: Final = 200  # of the contexts that are looked at
+_MOST_CONTEXTS: Final = 20  # that are looked at
 
 
 class Languages:
@@ -58,28 +58,17 @@ class Languages:
         return next((other for other in told if other is not None), False)
 
     def other_contexts(self, evidence: EvidenceIndex) -> bool:
-        """Whether most contexts are in languages that are not read, as far as their first passages tell."""
-        if self._read is None:
-            return False
-        known = evidence.kept(_Contexts, _Contexts)
-        if self._read not in known.other:
-            told = [self.other(text) for text in _openings(evidence)]
-            known.other[self._read] = sum(told) * 2 > len(told)
-        return known.other[self._read]
-
-
-class _Contexts:
-    """Whether most of a response's contexts are in other languages than those read."""
-
-    def __init__(self) -> None:
-        self.other: dict[frozenset[str], bool] = {}
+        """Whether most contexts, of the first twenty, are in languages that are not read, as far as their
+        first passages tell."""
+        told = [self.other(text) for text in _openings(evidence)]
+        return sum(told) * 2 > len(told)
 
 
 def _openings(evidence: EvidenceIndex) -> Iterator[str]:
-    """The first passage of each context."""
+    """The first passages of the first contexts."""
     passages = evidence.layout.passages
     starts = [n for n in range(len(passages)) if n == 0 or passages.context[n] != passages.context[n - 1]]
-    for number in starts[:_MOST_PASSAGES]:
+    for number in starts[:_MOST_CONTEXTS]:
         yield evidence.shown(passages.context[number])[passages.start[number] : passages.end[number]]
 
 

@@ -627,8 +627,8 @@ def _shortened(text: str) -> str:
 
 
 def _unsaid(examined: Examined, spans: Sequence[Span]) -> list[str]:
-    """What of the claim does not appear in the contexts: what the verifier finds no support for and has
-    a word that they lack; else the rarest words that they lack.
+    """What of the claim may not appear in the contexts: what the verifier finds no support for and has a word
+    that they lack; else the rarest words that they lack.
 
     Words are quoted as they are written. What names the source ("According to the price list, …") is none
     of them, nor is a figure that the sources have in another notation.
@@ -657,10 +657,8 @@ def _unsaid(examined: Examined, spans: Sequence[Span]) -> list[str]:
         if bisect_left(places, start) < bisect_left(places, end)
     ]
     rare = [span for span in lacking if lacking[span] >= _TELLING]
-    unsaid = _short(view.text, sorted(marked, key=lambda span: span[0] - span[1]))
-    unsaid = unsaid or _short(view.text, sorted(rare, key=lambda span: -lacking[span]))
-    plain = examined.evidence.kept(_Words, lambda: _Words(examined.evidence))
-    return [text for text in unsaid if text not in plain][:_MOST_LACKING]
+    longest = _short(view.text, sorted(marked, key=lambda span: span[0] - span[1]))
+    return longest or _short(view.text, sorted(rare, key=lambda span: -lacking[span]))
 
 
 def _stems(examined: Examined) -> frozenset[str]:
