@@ -322,8 +322,8 @@ class GuardConsumer:
 
     def waits_for(self) -> str:
         """Why the guard is not ready yet, in words; empty if it is ready."""
-        if not self._transport.joined:
-            return "partitions: the group has not assigned any yet, or is rebalancing"
+        if waits_for := self._transport.waits_for():
+            return waits_for
         restoring = sorted(held for held, holding in self._guarantee.holdings().items() if not holding.ready)
         return f"the sessions of {len(restoring)} partitions are being restored" if restoring else ""
 

@@ -126,6 +126,7 @@ DEAD_LETTERS: Final = _counter("dead_letters", "Records that could not be used, 
 OVERSIZED: Final = _counter("oversized_events", "Events of which something was left out to fit a record.")
 REBALANCES: Final = _counter("rebalances", "Changes of the assignment. event: assigned or revoked.", "event")
 FAILED_STEPS: Final = _counter("failed_steps", "Transactions that failed and were taken again.")
+FAILED_TAKEOVERS: Final = _counter("failed_takeovers", "Attempts to take partitions over that failed.")
 RESTORED: Final = _counter("restored_sessions", "Responses in flight that were taken up from another guard.")
 OVERLOADS: Final = _counter("overloads", "Times that new responses were turned away for want of room.")
 

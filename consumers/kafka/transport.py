@@ -35,11 +35,12 @@ from consumers.kafka.client import (
     translated,
 )
 from consumers.kafka.producing import KafkaWriter, TransactionalProducer
-from consumers.kafka.recovery import Positions, Steps, Taken
+from consumers.kafka.recovery import Positions, Steps, Taken, named
 from consumers.kafka.watch import KafkaWatch
 from consumers.kafka.workarounds import Membership
 from consumers.settings import KafkaSettings
 from consumers.transport import (
+    NOT_ASSIGNED,
     AssignmentListener,
     Commit,
     OutRecord,
@@ -114,6 +115,8 @@ class KafkaTransport:
         self._epoch = 0
         self._over: asyncio.Future[None] | None = None
         """Done when the assignment ends: nothing is worth being recovered or restored any more."""
+        self._late: dict[Partition, asyncio.Task[None]] = {}
+        """Partitions of the assignment that could not be taken over with the others."""
         self._recovering: set[TopicPartition] = set()
         self._recoveries = 0
         self._recovered_at: dict[TopicPartition, int] = {}
@@ -221,11 +224,17 @@ class KafkaTransport:
                 if self._consumer is not None and self._ready.is_set() and tp not in self._recovering:
                     self._consumer.resume(tp)
 
-    @property
-    def joined(self) -> bool:
-        """See ``Transport.joined``."""
-        missing = self._watch is not None and self._watch.missing
-        return self._ready.is_set() and not missing
+    def waits_for(self) -> str:
+        """See ``Transport.waits_for``."""
+        if self._watch is not None and self._watch.away:
+            return "Kafka: no broker answers"
+        if self._watch is not None and self._watch.missing:
+            return f"topics: {', '.join(self._input_topics)} can't be found"
+        if not self._ready.is_set():
+            return NOT_ASSIGNED
+        if self._late:
+            return f"partitions that can't be taken over yet: {named(self._late)}"
+        return ""
 
     def unread(self, partition: Partition) -> int | None:
         """See ``Transport.unread``. Known once the partition has been fetched from."""
@@ -290,7 +299,9 @@ class KafkaTransport:
             raise lost
         self._recovering.add(tp)
         self._pause_reading([tp])
-        taken = await self._unless_over(steps.open([partition], self._check_membership))
+        taken = await self._unless_over(
+            steps.open([partition], self._check_membership, self._serves_others)
+        )
         if taken is None or tp not in self._held:
             raise lost
         restored, self._next[tp] = taken[partition]
@@ -308,6 +319,7 @@ class KafkaTransport:
         ``within_s`` defaults to request_timeout_ms, and is at least the time that closing a socket takes.
         """
         self._end_assignment()
+        await self._end_late()
         watching, self._watching = self._watching, None
         if watching is not None:
             watching.cancel()
@@ -407,22 +419,59 @@ class KafkaTransport:
         if taken is None:
             return  # the next rebalance has begun, or we stop: the listener never sees this assignment
         self._held = held
-        if tps:
+        if taken:
             await listener.on_assigned({partition: restored for partition, (restored, _) in taken.items()})
         if consumer is not self._consumer:
             return  # stopped in the meantime
-        for tp in tps:
-            self._next[tp] = taken[held[tp]].offset
-            consumer.seek(tp, self._next[tp])
+        self._begin(consumer, taken)
+        for late in held.values():
+            if late not in taken:
+                self._late[late] = asyncio.create_task(self._take_later(late), name=f"take {named([late])}")
+        self._ready.set()
+
+    def _begin(self, consumer: AIOKafkaConsumer, taken: Mapping[Partition, Taken]) -> None:
+        """Read partitions that were taken over."""
+        for partition, (_, offset) in taken.items():
+            tp = TopicPartition(*partition)
+            self._next[tp] = offset
+            consumer.seek(tp, offset)
             if tp not in self._paused:
                 consumer.resume(tp)
-        self._ready.set()
+
+    async def _take_later(self, partition: Partition) -> None:
+        """Take a partition over while the others are read; ends with the assignment."""
+        consumer, listener, steps = self._consumer, self._listener, self._steps
+        if consumer is None or listener is None or steps is None:
+            return
+        try:
+            opening = steps.open([partition], self._check_membership, self._serves_others)
+            taken = await self._unless_over(opening)
+            if taken is None:
+                return
+            await listener.on_assigned({partition: taken[partition].restored})
+            if self._late.pop(partition, None) is not None:
+                self._begin(consumer, taken)
+        except PartitionLost:
+            return  # the next assignment is under way
+        except Exception as error:  # noqa: BLE001 - the next poll raises it
+            self._failed(error, "taking over partitions")
+
+    def _serves_others(self) -> bool:
+        """Whether partitions are read while one is being taken over."""
+        return self._ready.is_set() and any(tp not in self._recovering for tp in self._next)
+
+    async def _end_late(self) -> None:
+        late = list(self._late.values())
+        self._late.clear()
+        if late:
+            await asyncio.wait(late)
 
     async def _revoked(self) -> None:
         """Runs in the library's background task before it joins again; the group waits for it."""
         self._ready.clear()
         self._epoch += 1
         self._end_assignment()
+        await self._end_late()
         try:
             if self._held and self._listener is not None:
                 await self._listener.on_revoked(tuple(self._held.values()))
