@@ -55,6 +55,8 @@ from guardrail.log_events import EventLog
 
 _FETCH_GRACE_S: Final = 0.1
 _RETRY_S: Final = 0.2
+_ENDS_EVERY_S: Final = 1.0
+_ENDS_WITHIN_S: Final = 5.0
 _GIVE_UP_START_S: Final = 5.0
 _LEAST_CLOSING_S: Final = 1.0
 
@@ -109,6 +111,8 @@ class KafkaTransport:
         self._listener: AssignmentListener | None = None
         self._held: dict[TopicPartition, Partition] = {}
         self._next: dict[TopicPartition, int] = {}
+        self._ends: dict[TopicPartition, int] = {}
+        """Of partitions that are paused, which are not fetched from: where they end."""
         self._paused: set[TopicPartition] = set()
         self._ready = asyncio.Event()
         """Set while assigned partitions may be read, cleared while a rebalance is under way."""
@@ -167,12 +171,31 @@ class KafkaTransport:
             )
             self._consumer.subscribe(list(self._input_topics), listener=_Rebalance(self))
             self._watch = KafkaWatch(settings, self._consumer, self._admin, self._input_topics, topics)
-            self._watching = asyncio.create_task(self._watch.run(), name="kafka-watch")
+            self._watching = asyncio.create_task(self._look_on(self._watch), name="kafka-watch")
         except BaseException as error:
             await self.stop(_GIVE_UP_START_S)
             if isinstance(error, (KafkaError, OSError, TimeoutError)):
                 raise translated(error, f"connecting to Kafka at {settings.bootstrap_servers}") from error
             raise
+
+    async def _look_on(self, watch: KafkaWatch) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(watch.run())
+            group.create_task(self._learn_ends(watch))
+
+    async def _learn_ends(self, watch: KafkaWatch) -> None:
+        """Ask where paused partitions end, every second: only fetching would tell."""
+        while True:
+            await asyncio.sleep(_ENDS_EVERY_S)
+            paused = [tp for tp in self._paused if tp in self._next]
+            consumer = self._consumer
+            if not paused or consumer is None or watch.away:
+                continue
+            try:
+                async with asyncio.timeout(_ENDS_WITHIN_S):
+                    self._ends |= await consumer.end_offsets(paused)
+            except (KafkaError, TimeoutError):
+                continue  # the next time
 
     async def poll(self, timeout_ms: int, max_records: int) -> Sequence[Record]:
         """See ``Transport.poll``. Raises what the listener raised, TransportError, TransportUnavailable."""
@@ -204,7 +227,9 @@ class KafkaTransport:
             if not self._ready.is_set():
                 await self._until_ready(timeout_ms / 1000)
             return []
-        return self._records(batches, fetch.recoveries)
+        found = self._records(batches, fetch.recoveries)
+        await self._pass_markers()
+        return found
 
     def pause(self, partitions: Collection[Partition]) -> None:
         """See ``Transport.pause``. A pause ends with the assignment."""
@@ -237,7 +262,7 @@ class KafkaTransport:
         return ""
 
     def unread(self, partition: Partition) -> int | None:
-        """See ``Transport.unread``. Known once the partition has been fetched from."""
+        """See ``Transport.unread``. Known once the partition has been fetched from, or was paused."""
         tp = TopicPartition(*partition)
         if self._consumer is None or tp not in self._next or not self._ready.is_set():
             return None
@@ -245,7 +270,9 @@ class KafkaTransport:
             end = self._consumer.highwater(tp)
         except IllegalStateError:
             return None  # revoked at this very moment
-        return None if end is None else max(0, end - self._next[tp])
+        if end is None and tp not in self._ends:
+            return None
+        return max(0, max(end or 0, self._ends.get(tp, 0)) - self._next[tp])
 
     async def publish(self, records: Sequence[OutRecord], commits: Mapping[Partition, Commit]) -> None:
         """See ``Transport.publish``. Raises PartitionLost, TransportUnavailable, TransportError."""
@@ -299,9 +326,7 @@ class KafkaTransport:
             raise lost
         self._recovering.add(tp)
         self._pause_reading([tp])
-        taken = await self._unless_over(
-            steps.open([partition], self._check_membership, self._serves_others)
-        )
+        taken = await self._unless_over(steps.open([partition], self._check_membership, self._serves_others))
         if taken is None or tp not in self._held:
             raise lost
         restored, self._next[tp] = taken[partition]
@@ -380,6 +405,19 @@ class KafkaTransport:
             ]
             self._next[tp] = batch[-1].offset + 1
         return found
+
+    async def _pass_markers(self) -> None:
+        """Move on behind what is no record, such as the markers of producers' transactions."""
+        consumer = self._consumer
+        for tp in [tp for tp, partition in self._held.items() if self.unread(partition)]:
+            if consumer is None or tp in self._paused or tp in self._recovering:
+                continue
+            try:
+                at = await consumer.position(tp)
+            except IllegalStateError:
+                return  # revoked at this very moment
+            if tp in self._next:
+                self._next[tp] = max(at, self._next[tp])
 
     def _rewind(self, batches: Mapping[TopicPartition, Sequence[Any]]) -> None:
         """Fetch records that can't be returned now again, if the partition is still ours."""
@@ -526,6 +564,7 @@ class KafkaTransport:
     def _forget(self) -> None:
         self._held = {}
         self._next.clear()
+        self._ends.clear()
         self._paused.clear()
         self._recovering.clear()
         self._recovered_at.clear()
