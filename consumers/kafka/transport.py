@@ -251,10 +251,8 @@ class KafkaTransport:
 
     def waits_for(self) -> str:
         """See ``Transport.waits_for``."""
-        if self._watch is not None and self._watch.away:
-            return "Kafka: no broker answers"
-        if self._watch is not None and self._watch.missing:
-            return f"topics: {', '.join(self._input_topics)} can't be found"
+        if self._watch is not None and self._watch.waits_for:
+            return self._watch.waits_for
         if not self._ready.is_set():
             return NOT_ASSIGNED
         if self._late:
