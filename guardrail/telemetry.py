@@ -148,6 +148,7 @@ WEBHOOK_POSTS: Final = _counter(
 # Configuration.
 RELOADS: Final = _counter("config_reloads", "Reloads. outcome: ok, unchanged or failed.", "outcome")
 KAFKA_AWAY: Final = _gauge("kafka_away", "1 while no broker of Kafka answers, else 0.")
+OTHER_GROUPS: Final = _gauge("other_groups", "Other groups of guards that write to the same deliveries.")
 RELOAD_FAILED: Final = _gauge(
     "config_reload_failed", "1 while the latest reload failed and the former policies hold, else 0."
 )
