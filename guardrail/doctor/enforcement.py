@@ -76,12 +76,13 @@ async def prove(client: GuardClient, policy: Policy, *, within_s: float) -> list
     }
     answers = await asyncio.gather(*map(_tried, sending.values()))
     if all(isinstance(answer, GuardTimeout) for answer in answers):
+        of_group = f" of the group {client.group}" if client.group else ""
         return [
             Check(
                 "enforcement",
                 "the guard",
                 "fail",
-                f"no guard{f' of the group {client.group}' if client.group else ''} answered within {within_s:g} s",
+                f"no guard{of_group} answered within {within_s:g} s",
                 "is 'guardrail run' running on these topics, in this group? /readyz says whether it has "
                 "partitions",
             )
