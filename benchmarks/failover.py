@@ -1,16 +1,23 @@
-"""What a reader notices when a guard dies without a word: how long nothing comes, and which answers are lost.
+"""What a reader notices when a guard or Kafka goes: how long nothing comes, and which answers are lost.
 
-    python -m benchmarks.failover [--kills 6] [--guarantee exactly_once] [--kind replaced]
+    python -m benchmarks.failover [--kills 6] [--guarantee exactly_once] [--kind planned]
+    python -m benchmarks.failover --kind kafka --away 60 --kills 5
 
 Runs guards with the default settings and the local judge over a Kafka of its own, and streams right answers
-through ``GuardClient``, ``--streams`` at once, at 10 tokens a second. Every 30 s one guard is killed by
-SIGKILL. A *restarted* one is started again after a second under its own name (``kafka.group_instance_id``);
-a *replaced* one only after the others have taken over its partitions. Both kinds under both guarantees, one
-after the other, unless the options name one.
+through ``GuardClient``, ``--streams`` at once, at 10 tokens a second. Then, again and again:
 
-The gap of a kill is the longest wait between two pieces of one answer that began before the kill and ended
-after it. The report has the median and the longest over the kills, the longest wait while all guards were
-well, and how many of the right answers were blocked.
+- *restarted*: a guard is killed by SIGKILL, and started again after a second under its own name
+  (``kafka.group_instance_id``);
+- *replaced*: it is killed, and started only after the others have taken over its partitions;
+- *planned*: it is told to stop by SIGTERM, as in a roll-out, and is started again under its own name 10 s
+  after it has left;
+- *kafka*: the broker is killed, and started again ``--away`` seconds later.
+
+The first three under both guarantees, one after the other, unless the options name one. The gap is the
+longest wait between two pieces of one answer from the moment of the kill to 10 s after the guard is back; for
+Kafka the part of it that comes after the broker's port is open again. The report has the median and the
+longest, the longest wait while all were well, and how many of the right answers were blocked or ended in an
+error.
 """
 
 from __future__ import annotations
@@ -25,21 +32,41 @@ import statistics
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import uvloop
 
 from benchmarks.bare_kafka_loop import kafka_for_benchmark
 from consumers.kafka.client import quiet_client_log
 from guardrail.client import AnswerBlocked, GuardClient
+from guardrail.errors import GuardrailError
+
+if TYPE_CHECKING:
+    from tests.support.kafka_broker import KafkaBroker
 
 PARTITIONS = 6
 TOKENS_PER_SECOND = 10.0
-EVERY_S = 30.0
 GUARANTEES = ("exactly_once", "at_least_once")
-BACK_AFTER_S = {"restarted": 1.0, "replaced": 20.0}
-"""By kind, how long nobody starts the guard that was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How a guard is ended, how long nobody starts it again, and whether it has a name."""
+
+    ends_by: signal.Signals
+    back_after_s: float
+    named: bool
+
+
+KINDS = {
+    "restarted": Kind(signal.SIGKILL, 1.0, named=True),
+    "replaced": Kind(signal.SIGKILL, 20.0, named=False),
+    "planned": Kind(signal.SIGTERM, 10.0, named=True),
+}
+KAFKA = "kafka"
+_SETTLED_S = 10.0
 CONTEXT = "The basic plan costs $49 a month. The pro plan costs $99 a month. Refunds are paid within 14 days."
 ANSWER = "The basic plan costs $49 a month. The pro plan costs $99 a month. Refunds are paid within 14 days. "
 TOKENS = (ANSWER * 3).split(" ")
@@ -51,7 +78,7 @@ class Guards:
 
     bootstrap: str
     guarantee: str
-    kind: str
+    named: bool
     group: str = field(default_factory=lambda: f"failover-{uuid.uuid4().hex[:8]}")
     processes: dict[int, asyncio.subprocess.Process] = field(default_factory=dict)
 
@@ -64,7 +91,7 @@ class Guards:
             "GUARDRAIL_KAFKA__AUTO_OFFSET_RESET": "latest",
             "PYTHONDONTWRITEBYTECODE": "",  # an installed guard has its byte code
         }
-        if self.kind == "restarted":
+        if self.named:
             settings["GUARDRAIL_KAFKA__GROUP_INSTANCE_ID"] = f"guard-{number}"
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", "from guardrail.cli import main; main()", "run", "--log-format", "json"),
@@ -82,10 +109,10 @@ class Guards:
             said += line
         self._drain = asyncio.create_task(process.stderr.read())
 
-    async def kill(self, number: int) -> None:
-        """Without a word."""
+    async def end(self, number: int, by: signal.Signals) -> None:
+        """Return when it has ended."""
         process = self.processes.pop(number)
-        process.send_signal(signal.SIGKILL)
+        process.send_signal(by)
         await process.wait()
 
     async def stop(self) -> None:
@@ -104,10 +131,11 @@ class Seen:
     gaps: list[tuple[float, float]] = field(default_factory=list)
     """When a wait between two pieces began, and how long it was."""
     blocked: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
     finished: int = 0
 
 
-async def stream(client: GuardClient, seen: Seen, until: float) -> None:
+async def stream(client: GuardClient, seen: Seen, over: asyncio.Event) -> None:
     """Right answers, one after the other."""
 
     async def tokens() -> AsyncIterator[str]:
@@ -115,7 +143,7 @@ async def stream(client: GuardClient, seen: Seen, until: float) -> None:
             yield token + " "
             await asyncio.sleep(1 / TOKENS_PER_SECOND)
 
-    while time.monotonic() < until:
+    while not over.is_set():
         last = time.monotonic()
         try:
             async for _ in client.guard("What does it cost?", [CONTEXT], tokens()):
@@ -125,6 +153,9 @@ async def stream(client: GuardClient, seen: Seen, until: float) -> None:
         except AnswerBlocked as blocked:
             seen.gaps.append((last, time.monotonic() - last))
             seen.blocked.append(blocked.rule or "")
+        except GuardrailError as error:
+            seen.gaps.append((last, time.monotonic() - last))
+            seen.errors.append(type(error).__name__)
         seen.finished += 1
 
 
@@ -143,54 +174,98 @@ async def measure(bootstrap: str, args: argparse.Namespace) -> None:
     quiet_client_log()
     await create_topics(bootstrap)
     for guarantee in [args.guarantee] if args.guarantee else GUARANTEES:
-        for kind in [args.kind] if args.kind else BACK_AFTER_S:
-            await measure_case(bootstrap, guarantee, kind, args)
+        for name in [args.kind] if args.kind else KINDS:
+            kind, rng = KINDS[name], random.Random(args.seed)
+
+            async def fail(guards: Guards, kind: Kind = kind, rng: random.Random = rng) -> Outage:
+                number, began = rng.choice(sorted(guards.processes)), time.monotonic()
+                await guards.end(number, kind.ends_by)
+                await asyncio.sleep(kind.back_after_s)
+                await guards.start(number)
+                return Outage(began, began, time.monotonic())
+
+            await measure_case(Guards(bootstrap, guarantee, kind.named), name, fail, args)
 
 
-async def measure_case(bootstrap: str, guarantee: str, kind: str, args: argparse.Namespace) -> None:
-    """Run, kill and report."""
-    rng = random.Random(args.seed)
-    guards, seen = Guards(bootstrap, guarantee, kind), Seen()
-    kills: list[float] = []
+async def measure_kafka(broker: KafkaBroker, args: argparse.Namespace) -> None:
+    """Run the case in which Kafka goes."""
+    quiet_client_log()
+    await create_topics(broker.bootstrap_servers)
+
+    async def fail(_: Guards) -> Outage:
+        began = time.monotonic()
+        await asyncio.to_thread(broker.kill)
+        await asyncio.sleep(args.away)
+        await asyncio.to_thread(broker.start)
+        back = time.monotonic()
+        return Outage(began, back, back)
+
+    guards = Guards(broker.bootstrap_servers, args.guarantee or GUARANTEES[0], named=False)
+    await measure_case(guards, KAFKA, fail, args)
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """When it began, from when on waits count, and when all was there again."""
+
+    began: float
+    counts: float
+    ended: float
+
+
+async def measure_case(
+    guards: Guards, kind: str, fail: Callable[[Guards], Awaitable[Outage]], args: argparse.Namespace
+) -> None:
+    """Run, let fail and report."""
+    seen, over = Seen(), asyncio.Event()
+    outages: list[Outage] = []
     try:
         for number in range(args.guards):
             await guards.start(number)
         await asyncio.sleep(5)
-        until = time.monotonic() + EVERY_S * (args.kills + 1)
         async with (
-            GuardClient(bootstrap, reply_partitions=None, timeout_s=120.0) as client,
+            GuardClient(guards.bootstrap, reply_partitions=None, timeout_s=180.0) as client,
             asyncio.TaskGroup() as group,
         ):
             for _ in range(args.streams):
-                group.create_task(stream(client, seen, until))
+                group.create_task(stream(client, seen, over))
             for _ in range(args.kills):
-                await asyncio.sleep(EVERY_S - BACK_AFTER_S[kind])
-                number = rng.choice(sorted(guards.processes))
-                kills.append(time.monotonic())
-                await guards.kill(number)
-                await asyncio.sleep(BACK_AFTER_S[kind])
-                await guards.start(number)
+                await asyncio.sleep(_SETTLED_S)
+                outages.append(await fail(guards))
+                await asyncio.sleep(_SETTLED_S)
+            await asyncio.sleep(4 * _SETTLED_S if kind == KAFKA else _SETTLED_S)
+            over.set()
     finally:
         await guards.stop()
-    about = {"guarantee": guarantee, "kind": kind, "guards": args.guards}
-    print(json.dumps(about | report(seen, kills), indent=2), flush=True)
+    about = {"guarantee": guards.guarantee, "kind": kind, "guards": args.guards}
+    print(json.dumps(about | report(seen, outages), indent=2), flush=True)
 
 
-def report(seen: Seen, kills: list[float]) -> dict[str, object]:
+def report(seen: Seen, outages: list[Outage]) -> dict[str, object]:
     """The figures."""
-    hit = [[length for start, length in seen.gaps if start <= at < start + length] for at in kills]
+    longest = [
+        max(
+            (
+                start + length - max(start, outage.counts)
+                for start, length in seen.gaps
+                if start < outage.ended + _SETTLED_S and start + length > outage.counts
+            ),
+            default=0.0,
+        )
+        for outage in outages
+    ]
     well = [
         length
         for start, length in seen.gaps
-        if not any(start - 1 <= at + 20 and at <= start + length for at in kills)
+        if not any(start < each.ended + _SETTLED_S and start + length > each.began for each in outages)
     ]
-    longest = [max(lengths, default=0.0) for lengths in hit]
     reasons: dict[str, int] = {}
     for rule in seen.blocked:
         reasons[rule] = reasons.get(rule, 0) + 1
     return {
-        "kills": len(kills),
+        "kills": len(outages),
         "gap_s": {"p50": round(statistics.median(longest), 1), "max": round(max(longest), 1)},
+        "gaps_s": [round(each, 1) for each in longest],
         "gap_s while all are well, max": round(max(well, default=0.0), 1),
         "answers": seen.finished,
         "right answers blocked": {
@@ -198,6 +273,7 @@ def report(seen: Seen, kills: list[float]) -> dict[str, object]:
             "count": len(seen.blocked),
             "by rule": reasons,
         },
+        "ended in an error": {name: seen.errors.count(name) for name in sorted({*seen.errors})},
     }
 
 
@@ -210,10 +286,17 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=20)
     parser.add_argument("--kills", type=int, default=6)
     parser.add_argument("--guarantee", choices=GUARANTEES)
-    parser.add_argument("--kind", choices=BACK_AFTER_S)
+    parser.add_argument("--kind", choices=(*KINDS, KAFKA))
+    parser.add_argument("--away", type=float, default=60.0, help="seconds, of Kafka")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="default: a Kafka of its own")
     args = parser.parse_args()
+    if args.kind == KAFKA:
+        from tests.support.kafka_broker import KafkaBroker
+
+        with KafkaBroker() as broker:
+            uvloop.run(measure_kafka(broker, args))
+        return
     with kafka_for_benchmark(args.bootstrap_servers) as bootstrap:
         uvloop.run(measure(bootstrap, args))
 

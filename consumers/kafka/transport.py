@@ -354,7 +354,7 @@ class KafkaTransport:
             watching.cancel()
             await asyncio.wait([watching])
         if self._membership is not None:
-            self._membership.leave()
+            self._membership.join_no_more()
         steps, self._steps = self._steps, None
         consumer, self._consumer = self._consumer, None
         writer, self._writer = self._writer, None
@@ -367,7 +367,9 @@ class KafkaTransport:
             await closed_in_time("producers", steps.close(), max(_LEAST_CLOSING_S, deadline - now()))
         limit_s = max(_LEAST_CLOSING_S, deadline - now())
         if consumer is not None:
-            await close_consumer(consumer, limit_s)
+            if self._membership is not None:
+                await closed_in_time("membership", self._membership.leave(), limit_s)
+            await close_consumer(consumer, max(_LEAST_CLOSING_S, deadline - now()))
         if fetch is not None:
             fetch.task.cancel()  # its consumer is gone, so it can't disturb anything
             await asyncio.gather(fetch.task, return_exceptions=True)

@@ -56,7 +56,7 @@ try:
     from aiokafka.consumer import fetcher
     from aiokafka.producer.transaction_manager import TransactionState
     from aiokafka.protocol.admin import ApiVersionRequest
-    from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest
+    from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest
     from aiokafka.record._protocols import DefaultRecordProtocol
     from aiokafka.record.default_records import DefaultRecord, _DefaultRecordBatchPy
     from aiokafka.record.memory_records import MemoryRecords
@@ -424,9 +424,17 @@ class Membership:
         self._heard_at = time.monotonic()
         self._coordinator._start_heartbeat_task()
 
-    def leave(self) -> None:
-        """Do not join any more."""
+    def join_no_more(self) -> None:
+        """Until the end."""
         self._leaving = True
+
+    async def leave(self) -> None:
+        """Leave the group, also as a static member: the others get its partitions at once, and not when its
+        session times out. Has no time limit. Raises KafkaError.
+        """
+        coordinator = self._coordinator
+        if self._instance_id is not None and coordinator.generation > 0:
+            await self._send(LeaveGroupRequest(self._group_id, coordinator.member_id))
 
     def rebalance_due(self) -> asyncio.Future[None]:
         """Done when this member has learned that it has to join again."""

@@ -55,7 +55,7 @@ async def test_a_member_that_leaves_joins_no_more() -> None:
     membership = Membership(consumer, "group", None, 30_000, lambda _: None)
     join = JoinGroupRequest("group", 30_000, 30_000, "", "", "consumer", [])
     await coordinator._send_req(join)
-    membership.leave()
+    membership.join_no_more()
     with pytest.raises(CoordinatorLoadInProgressError):
         await coordinator._send_req(join)
     goodbye = LeaveGroupRequest("group", "me")
