@@ -55,6 +55,12 @@ async def doctor(settings: KafkaSettings, folder: Path, *options: str, **section
         "group_id": settings.group_id,
         "topics": settings.topics.model_dump(),
     }
+    if settings.sasl_password is not None:
+        kafka |= {
+            "security_protocol": settings.security_protocol,
+            "sasl_username": settings.sasl_username,
+            "sasl_password": settings.sasl_password.read("kafka.sasl_password", "password"),
+        }
     path = folder / "guardrail.yaml"
     path.write_text(yaml.safe_dump({"kafka": kafka, **sections}), encoding="utf-8")
     process = await asyncio.create_subprocess_exec(
@@ -224,8 +230,8 @@ async def grant(broker: KafkaBroker, rights: Sequence[Right]) -> None:
         await client.close()
 
 
-async def test_what_the_doctor_says_is_missing_is_all_that_a_guard_needs(
-    guarding_broker: KafkaBroker,
+async def test_what_the_doctor_says_is_missing_is_all_that_a_guard_and_the_proof_need(
+    guarding_broker: KafkaBroker, tmp_path: Path
 ) -> None:
     guarding_broker.start()
     plain = own_settings(guarding_broker.bootstrap_servers)
@@ -270,3 +276,16 @@ async def test_what_the_doctor_says_is_missing_is_all_that_a_guard_needs(
         ) as client,
     ):
         assert {check.state for check in await prove(client, BLOCKING, within_s=60)} == {"ok"}
+        # The proof as that user lacks two rights that no guard needs, and is told them.
+        told = await doctor(settings, tmp_path)
+        wanted = {("Write", topics.responses), ("Read", topics.deliveries)}
+        assert told.status == 1
+        assert told.checks["enforcement", "the guard"]["state"] == "skip"
+        lacking = [check for check in told.checks.values() if check["state"] == "fail"]
+        assert {tuple(check["remedy"].split()[7::2]) for check in lacking} == wanted
+        await grant(guarding_broker, [Right(operation, "topic", name) for operation, name in wanted])
+        async with Examiner(settings) as examiner:
+            while (await examiner.rights_of_proof(await examiner.cluster())).denied:
+                continue
+        told = await doctor(settings, tmp_path)
+        assert (told.status, told.states("enforcement")) == (0, {"ok"}), told
