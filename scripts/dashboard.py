@@ -283,7 +283,7 @@ def dashboard() -> dict[str, Any]:
 
 
 def _chosen(name: str, label: str, of: str) -> dict[str, Any]:
-    """A choice among the values of a label, all of them at first; where there are none, it chooses what has none."""
+    """A choice among the values of a label, all of them at first, and what lacks the label."""
     return {
         "name": name,
         "label": label,

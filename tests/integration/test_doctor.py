@@ -50,7 +50,7 @@ class Told(NamedTuple):
 
 
 async def doctor(settings: KafkaSettings, folder: Path, *options: str, **sections: Any) -> Told:
-    kafka = {
+    kafka: dict[str, Any] = {
         "bootstrap_servers": settings.bootstrap_servers,
         "group_id": settings.group_id,
         "topics": settings.topics.model_dump(),
@@ -278,12 +278,15 @@ async def test_what_the_doctor_says_is_missing_is_all_that_a_guard_and_the_proof
         assert {check.state for check in await prove(client, BLOCKING, within_s=60)} == {"ok"}
         # The proof as that user lacks two rights that no guard needs, and is told them.
         told = await doctor(settings, tmp_path)
-        wanted = {("Write", topics.responses), ("Read", topics.deliveries)}
+        wanted = [Right("Write", "topic", topics.responses), Right("Read", "topic", topics.deliveries)]
         assert told.status == 1
         assert told.checks["enforcement", "the guard"]["state"] == "skip"
         lacking = [check for check in told.checks.values() if check["state"] == "fail"]
-        assert {tuple(check["remedy"].split()[7::2]) for check in lacking} == wanted
-        await grant(guarding_broker, [Right(operation, "topic", name) for operation, name in wanted])
+        commands = [f"--operation {right.operation} --topic {right.name}" for right in wanted]
+        assert [
+            check["remedy"][-len(one) :] for one, check in zip(commands, lacking, strict=True)
+        ] == commands
+        await grant(guarding_broker, wanted)
         async with Examiner(settings) as examiner:
             while (await examiner.rights_of_proof(await examiner.cluster())).denied:
                 continue

@@ -233,8 +233,7 @@ def test_a_pod_of_a_stateful_set_may_keep_its_membership_under_its_name(rendered
 
 @pytest.mark.parametrize("case", ["deployment-hpa", "default"])
 def test_other_pods_have_no_membership_that_outlives_them(rendered: dict[str, str], case: str) -> None:
-    """The names of a Deployment's pods never come back, and the partitions of a static member that is gone stand
-    still: the default of a StatefulSet, too, whose pods seldom start within the session time-out."""
+    """The names of a Deployment's pods never come back, a StatefulSet's seldom in the session time-out."""
     assert "GUARDRAIL_KAFKA__GROUP_INSTANCE_ID" not in environment(guard_of(objects_of(rendered[case])))
 
 
