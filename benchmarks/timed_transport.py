@@ -29,10 +29,7 @@ class Timed:
         self.recover = inner.recover
         self.stop = inner.stop
         self.unread = inner.unread
-
-    @property
-    def joined(self) -> bool:
-        return self._inner.joined
+        self.waits_for = inner.waits_for
 
     @property
     def seconds(self) -> float:

@@ -32,6 +32,7 @@ class _HeldPartition:
 
     __slots__ = ("_owner", "partition")
     ready = True  # there is nothing to restore
+    waiting = ()  # what is read is taken
 
     def __init__(self, partition: Partition, owner: AtLeastOnce) -> None:
         self.partition = partition
@@ -60,6 +61,8 @@ class AtLeastOnce:
         self._commit_interval_s = commit_interval_ms / 1000
         self._held: dict[Partition, Holding] = {}
         self._outbox: list[OutRecord] = []
+        self._put_since: float | None = None
+        self._writing_since: float | None = None
         self._has_output = asyncio.Event()
         self._writing = asyncio.Lock()
         self._writer: asyncio.Task[None] | None = None
@@ -101,11 +104,17 @@ class AtLeastOnce:
     def busy(self) -> bool:
         return bool(self._outbox)
 
+    @property
+    def unwritten_since(self) -> float | None:
+        return self._put_since if self._writing_since is None else self._writing_since
+
     def put(self, partition: Partition, record: OutRecord) -> None:  # noqa: ARG002
         self.append(record)
 
     def append(self, record: OutRecord) -> None:
         """Queue this record for writing."""
+        if not self._outbox:
+            self._put_since = time.monotonic()
         self._outbox.append(record)
         self._has_output.set()
 
@@ -155,6 +164,7 @@ class AtLeastOnce:
             if self._unwritten:
                 raise TransportError("an earlier write failed or was cut off; nothing more is written")
             records, self._outbox = self._outbox, []
+            self._writing_since, self._put_since = self._put_since, None
             self._has_output.clear()
             commits = self.tracker.commits(self._engine.decided, partitions) if commit else {}
             if not records and not commits:
@@ -170,6 +180,7 @@ class AtLeastOnce:
             else:
                 self.tracker.committed(commits)
             self._unwritten = False
+            self._writing_since = None
 
     # --------------------------------------------------------------------------------- assignment
 

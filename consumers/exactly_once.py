@@ -71,6 +71,8 @@ class Lane:
         self._second_reading = SecondReading(commit)
         self._next = commit.offset if commit else None
         self._committed = commit
+        self.put_since: float | None = None
+        """When the oldest output was put that no step has taken."""
         self._outputs: list[OutRecord] = []
         self._bytes = 0
         self._changes: list[Change] = []
@@ -121,6 +123,7 @@ class Lane:
     def put(self, record: OutRecord) -> None:
         """Part of Holding."""
         if not self._outputs:
+            self.put_since = time.monotonic()
             self._wake.set()
         self._outputs.append(record)
         self._count(record)
@@ -193,7 +196,7 @@ class Lane:
 
     def take(self) -> Step | None:
         """Everything since the last step, or None if there is nothing. Never waits."""
-        outputs, self._outputs, self._bytes = self._outputs, [], 0
+        outputs, self._outputs, self._bytes, self.put_since = self._outputs, [], 0, None
         changes, self._changes = self._changes, []
         closed, self._closed = self._closed, []
         self._dirty_since = None
@@ -257,6 +260,8 @@ class ExactlyOnce:
         self._grace_s = recovery_grace_ms / 1000
         self._lanes: dict[Partition, Lane] = {}
         self._tasks: dict[Partition, asyncio.Task[None]] = {}
+        self._stepping_since: dict[Partition, float] = {}
+        """When the oldest output of a step was put that is under way, or has failed."""
         self._group = asyncio.TaskGroup()
         self._ended = False
 
@@ -289,6 +294,11 @@ class ExactlyOnce:
     @property
     def busy(self) -> bool:
         return any(lane.busy for lane in self._lanes.values())
+
+    @property
+    def unwritten_since(self) -> float | None:
+        put = (since for lane in self._lanes.values() if (since := lane.put_since) is not None)
+        return min((*put, *self._stepping_since.values()), default=None)
 
     def put(self, partition: Partition, record: OutRecord) -> None:
         lane = self._lanes.get(partition)
@@ -344,10 +354,14 @@ class ExactlyOnce:
             await self._take_waiting(lane)
             await lane.due()
             last = lane.closing
+            put_since = lane.put_since
             step = lane.take()
             if step is not None:
                 began = time.monotonic()
+                if put_since is not None:
+                    self._stepping_since.setdefault(lane.partition, put_since)
                 await self._transport.transact(lane.partition, *step)
+                self._stepping_since.pop(lane.partition, None)
                 lane.stepped()
                 telemetry.COMMIT_SECONDS.observe(time.monotonic() - began)
             if last:
@@ -413,6 +427,7 @@ class ExactlyOnce:
                 await self._cancelled(late)
         for partition in partitions:
             self._tasks.pop(partition, None)
+            self._stepping_since.pop(partition, None)
             self._throw_away(partition)
 
     async def _cancelled(self, tasks: set[asyncio.Task[None]]) -> None:
@@ -451,6 +466,7 @@ class ExactlyOnce:
         )
         sessions = await restore(self._engine, partition, store, restored, grace_s=self._grace_s)
         lane.ready = True
+        self._stepping_since.pop(partition, None)  # what was not written is decided anew
         telemetry.RESTORED.inc(sessions)
         log.info(
             "guard.restored",

@@ -110,11 +110,7 @@ class FlaggedSubscriber:
     @property
     def waits_for(self) -> str:
         """What keeps it from its work, for a readiness probe; empty: nothing."""
-        if self._watch is not None and self._watch.away:
-            return "Kafka"
-        if self._watch is not None and self._watch.missing:
-            return f"topic {self._topic}"
-        return self._waits_for
+        return (self._watch.waits_for if self._watch is not None else "") or self._waits_for
 
     async def _read(self, consumer: AIOKafkaConsumer, stop: asyncio.Event) -> None:
         began, told = time.monotonic(), False

@@ -7,7 +7,7 @@ outputs collect, when and how they are written, and what happens to sessions whe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -24,6 +24,11 @@ class Holding(Protocol):
     @property
     def ready(self) -> bool:
         """Whether its sessions are restored."""
+        ...
+
+    @property
+    def waiting(self) -> Sequence[Record]:
+        """Records that could not be taken yet, the oldest first."""
         ...
 
     def admits(self, record: Record) -> bool:
@@ -72,6 +77,11 @@ class Guarantee(Protocol):
     @property
     def busy(self) -> bool:
         """Whether anything is waiting to be written."""
+        ...
+
+    @property
+    def unwritten_since(self) -> float | None:
+        """When the oldest output was put that is not written yet, by the monotonic clock; None if all are."""
         ...
 
     def put(self, partition: Partition, record: OutRecord) -> None:

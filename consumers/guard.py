@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import structlog
@@ -122,7 +122,7 @@ class Intake:
             if isinstance(event, ResponseStarted | Response):
                 self._begin(event, record, reading)
             else:
-                self._engine.handle(event, lane=record.partition, born=record.offset)
+                self._engine.handle(event, lane=record.partition, born=record.offset, late_s=_age_s(record))
         except DecodeError as error:
             self._bad_records.bad()
             response_id = self._unusable(holding, record, error, reading)
@@ -143,7 +143,7 @@ class Intake:
         elif reading is not StartStatus.OVER or self._engine.knows(event.response_id):
             # If it was over while its id is in flight again, this is a second start, which has the same
             # effect as the first time.
-            self._engine.handle(event, headers, lane=lane, born=born)
+            self._engine.handle(event, headers, lane=lane, born=born, late_s=_age_s(record))
 
     def _unusable(
         self, holding: Holding, record: Record, error: InputError, reading: StartStatus
@@ -181,6 +181,11 @@ class Intake:
             offset=record.offset,
         )
         holding.put(dead_letter(self._dead_letters, record, error, self._max_record_bytes))
+
+
+def _age_s(record: Record) -> float:
+    """Seconds since it was written; 0 for a record without a timestamp, or of a clock that is ahead."""
+    return max(0.0, time.time() - record.timestamp_ms / 1000) if record.timestamp_ms > 0 else 0.0
 
 
 def _trace(headers: transport.Headers) -> Headers:
@@ -308,6 +313,7 @@ class GuardConsumer:
         self._full_since: float | None = None
         self._untaken: deque[tuple[Holding, Record]] = deque()
         """Records that were read before it showed that the judge is behind."""
+        self._read_until: dict[Partition, float] = {}
         self._responses = ResponseLog()
         self._traces = traces
         self._waiting = Waiting(waiting_hint)
@@ -322,14 +328,14 @@ class GuardConsumer:
 
     def waits_for(self) -> str:
         """Why the guard is not ready yet, in words; empty if it is ready."""
-        if not self._transport.joined:
-            return "partitions: the group has not assigned any yet, or is rebalancing"
+        if waits_for := self._transport.waits_for():
+            return waits_for
         restoring = sorted(held for held, holding in self._guarantee.holdings().items() if not holding.ready)
         return f"the sessions of {len(restoring)} partitions are being restored" if restoring else ""
 
     def state(self) -> GuardState:
         """What the guard currently holds."""
-        engine, transport = self._engine, self._transport
+        engine = self._engine
         return GuardState(
             sessions=engine.sessions,
             pending_claims=engine.pending_claims,
@@ -337,16 +343,49 @@ class GuardConsumer:
             judge_queue=engine.judge_queue,
             judging=engine.judging,
             saturated=engine.saturated,
-            oldest_held_s=None if self.waits_for() else engine.oldest_held_s(),
+            oldest_held_s=self._oldest_s(),
             judge_wait_s=engine.judge_wait_s,
             judge_behind=engine.behind,
             partitions=tuple(
                 PartitionState(
-                    held.topic, held.index, holding.ready, held in self._paused, transport.unread(held)
+                    held.topic, held.index, holding.ready, held in self._paused, self._lag(held, holding)
                 )
                 for held, holding in self._guarantee.holdings().items()
             ),
         )
+
+    def _lag(self, held: Partition, holding: Holding) -> int | None:
+        unread = self._transport.unread(held)
+        if unread is None:
+            return None
+        return unread + len(holding.waiting) + sum(record.partition == held for _, record in self._untaken)
+
+    def _oldest_s(self) -> float | None:
+        """How long ago the oldest text that waits was written, wherever it is; None while sessions are being
+        restored, or partitions assigned.
+        """
+        held = self._guarantee.holdings()
+        if not all(holding.ready for holding in held.values()) or (not held and self.waits_for()):
+            return None
+        ages = [self._engine.oldest_held_s()]
+        ages += [_age_s(holding.waiting[0]) for holding in held.values() if holding.waiting]
+        ages += [_age_s(self._untaken[0][1])] if self._untaken else []
+        ages += [time.time() - since for partition, since in self._read_until.items() if partition in held]
+        since = self._guarantee.unwritten_since
+        return max(0.0, *ages, 0.0 if since is None else time.monotonic() - since)
+
+    def _note_reading(self, records: Sequence[Record]) -> None:
+        """Keep until when, in Unix seconds, everything written has been read, for partitions where something
+        has not: what is not, was written later than the last record, and than the last moment without any.
+        """
+        for record in records:
+            self._read_until[record.partition] = time.time() - _age_s(record)
+        for partition in self._guarantee.holdings():
+            unread = self._transport.unread(partition)
+            if unread == 0:
+                self._read_until.pop(partition, None)
+            elif unread and partition not in self._read_until:
+                self._read_until[partition] = time.time()
 
     @property
     def paused(self) -> bool:
@@ -406,6 +445,7 @@ class GuardConsumer:
             timeout_ms = min(self._poll_timeout_ms, 20) if self._paused else self._poll_timeout_ms
             records = await self._transport.poll(timeout_ms, self._max_poll_records)
             telemetry.RECORDS.inc(len(records))
+            self._note_reading(records)
             # The holdings at this moment: if one is thrown away in the meantime, its records don't belong to
             # its successor, which reads them again.
             holdings = self._guarantee.holdings()
@@ -460,7 +500,7 @@ class GuardConsumer:
     def _emit(self, output: Output) -> None:
         event = output.event
         value, omitted = value_within(event, self._max_value_bytes)
-        telemetry.count_output(event, output.waited_s)
+        telemetry.count_output(event, output.waited_s, output.late_s)
         self._responses.told(event, output.headers)
         if self._traces is not None:
             self._traces.told(event, output.headers)
@@ -494,6 +534,8 @@ class GuardConsumer:
         """Part of AssignmentListener."""
         await self._guarantee.revoked(partitions)
         self._paused = self._paused.difference(partitions)
+        for partition in partitions:
+            self._read_until.pop(partition, None)
         telemetry.REBALANCES.labels("revoked").inc()
         log.info("guard.revoked", partitions=[f"{p.topic}-{p.index}" for p in sorted(partitions)])
 

@@ -20,6 +20,7 @@ from typing import Final, Literal, Protocol
 
 from consumers.sessions_topic import key_prefix
 from consumers.transport import (
+    NOT_ASSIGNED,
     AssignmentListener,
     Commit,
     Headers,
@@ -505,10 +506,10 @@ class MemoryTransport:
         self._paused.difference_update(partitions)
         self._wake()
 
-    @property
-    def joined(self) -> bool:
-        """See ``Transport.joined``."""
-        return self._member is not None and self._positions.keys() == self._logs.keys()
+    def waits_for(self) -> str:
+        """See ``Transport.waits_for``."""
+        taken_over = self._member is not None and self._positions.keys() == self._logs.keys()
+        return "" if taken_over else NOT_ASSIGNED
 
     def unread(self, partition: Partition) -> int | None:
         """See ``Transport.unread``."""

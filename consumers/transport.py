@@ -12,6 +12,9 @@ from typing import Final, NamedTuple, Protocol
 
 from guardrail.errors import PartitionLost, TransportError
 
+NOT_ASSIGNED: Final = "partitions: the group has not assigned any yet, or is rebalancing"
+"""What a transport waits for after joining."""
+
 Headers = tuple[tuple[str, bytes | None], ...]
 """Names may come more than once. A value may be null, which is not an empty one."""
 
@@ -74,8 +77,9 @@ class AssignmentListener(Protocol):
     rebalance.
 
     ``on_assigned`` runs before ``poll`` returns the first record of a new partition, and after every earlier
-    holder of the partition has been fenced. ``on_revoked`` must not call ``poll``; ``publish`` and
-    ``transact`` still work for the revoked partitions while it runs.
+    holder of the partition has been fenced; it runs again for partitions that took longer to take over.
+    ``on_revoked`` must not call ``poll``; ``publish`` and ``transact`` still work for the revoked partitions
+    while it runs.
     """
 
     async def on_assigned(self, restored: Mapping[Partition, Restored]) -> None: ...
@@ -138,9 +142,10 @@ class Transport(Protocol):
         """
         ...
 
-    @property
-    def joined(self) -> bool:
-        """Whether this is a member of the group that has taken over its partitions, if it has any."""
+    def waits_for(self) -> str:
+        """What keeps it from reading all its partitions, in words; empty for a member of the group that has
+        taken over its partitions, if it has any, and reaches the broker.
+        """
         ...
 
     def unread(self, partition: Partition) -> int | None:

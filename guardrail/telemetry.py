@@ -54,7 +54,6 @@ DEAD_LETTER_REASONS: Final = (
 ProcessCollector(registry=REGISTRY)  # on Linux: memory, processor time and descriptors, as process_…
 
 _FAST: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-_WAITS: Final = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300)
 _SCORES: Final = tuple(tenth / 10 for tenth in range(1, 11))
 
 
@@ -130,10 +129,10 @@ RELEASE_SECONDS: Final = _histogram("release_seconds", "From a segment being cut
 ADDED_SECONDS: Final = _histogram(
     "after_completion_seconds", "From the end of a response's text to its decision, in seconds."
 )
-WRITTEN_TO_DECIDED: Final = _histogram(
+WRITTEN_TO_DECIDED_SECONDS: Final = _histogram(
     "written_to_decided_seconds",
-    "From the end of a response being written to the topic to its decision, in seconds.",
-    buckets=_WAITS,
+    "From the end of a response being written, by its record's timestamp, to its decision, in seconds.",
+    buckets=(*_FAST, 60, 120, 300),
 )
 COMMIT_SECONDS: Final = _histogram(
     "commit_seconds", "From a step being taken to its commit by the broker, in seconds."
@@ -222,8 +221,10 @@ policy_label: Final = _Bounded()
 reason_label: Final = _Bounded()
 
 
-def count_output(event: OutputEvent, waited_s: float | None = None) -> None:
-    """Count an event when it is published; ``waited_s`` is how long a segment was held, if known."""
+def count_output(event: OutputEvent, waited_s: float | None = None, late_s: float = 0.0) -> None:
+    """Count an event when it is published; ``waited_s`` is how long a segment was held, if known, and
+    ``late_s`` how long ago the response's latest input had been written when it was read.
+    """
     if isinstance(event, DeliverySegment):
         _released(event.decision).inc()
         if waited_s is not None:
@@ -231,7 +232,7 @@ def count_output(event: OutputEvent, waited_s: float | None = None) -> None:
     elif isinstance(event, ClaimVerdict):
         _count_claim(event)
     elif isinstance(event, ResponseVerdict):
-        _count_response(event)
+        _count_response(event, late_s)
     elif isinstance(event, DeliveryBlocked):
         BLOCKS.labels("true" if event.released_chars else "false").inc()
 
@@ -267,7 +268,7 @@ def _kind(reason: str, parts: int = 1) -> str:
     return ":".join(reason.split(":", parts)[:parts])[:60] or "none given"
 
 
-def _count_response(event: ResponseVerdict) -> None:
+def _count_response(event: ResponseVerdict, late_s: float) -> None:
     policy = policy_label(event.policy.name)
     _begin(policy)
     RESPONSES.labels(policy, event.decision.value, "true" if event.complete else "false").inc()
@@ -280,7 +281,9 @@ def _count_response(event: ResponseVerdict) -> None:
     if event.score is not None:
         SCORES.labels(policy).observe(event.score)
     if event.timings.after_completion_ms is not None:
-        ADDED_SECONDS.observe(event.timings.after_completion_ms / 1000)
+        after_s = event.timings.after_completion_ms / 1000
+        ADDED_SECONDS.observe(after_s)
+        WRITTEN_TO_DECIDED_SECONDS.observe(after_s + late_s)
 
 
 @cache
@@ -292,7 +295,7 @@ def _begin(policy: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """One held partition. ``lag`` counts records that are not read yet; None: unknown."""
+    """One held partition. ``lag`` counts records that wait to be taken up; None: unknown."""
 
     topic: str
     index: int
@@ -305,8 +308,8 @@ class PartitionState:
 class GuardState:
     """What a guard holds at a moment.
 
-    ``oldest_held_s`` is the age of the oldest segment waiting for its release: 0 if there is none, None if
-    unknown, as while partitions are being restored.
+    ``oldest_held_s`` is how long ago the oldest text that waits was written, whether it is unread, held or
+    not committed: 0 if none waits, None if unknown, as while partitions are being restored.
     """
 
     sessions: int
@@ -356,7 +359,8 @@ class _StateCollector(Collector):
         if state.oldest_held_s is not None:
             yield GaugeMetricFamily(
                 "guardrail_oldest_unreleased_seconds",
-                "Age of the oldest segment that waits for its release, in seconds; absent while not known.",
+                "How long ago the oldest text was written that is unread, held or not committed, in seconds; "
+                "absent while not known.",
                 state.oldest_held_s,
             )
         held = GaugeMetricFamily(
@@ -365,7 +369,7 @@ class _StateCollector(Collector):
         counts = {"restoring": 0, "ready": 0, "paused": 0}
         lag = GaugeMetricFamily(
             "guardrail_partition_lag_records",
-            "Records not read yet; absent while not known.",
+            "Records that are not taken up yet; absent while not known.",
             labels=("topic", "partition"),
         )
         for partition in state.partitions:

@@ -20,12 +20,21 @@ from consumers.kafka.producing import TransactionalProducer
 from consumers.sessions_topic import key_prefix
 from consumers.settings import MEBIBYTE, KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, Restored, StateRecord
-from guardrail.errors import PartitionLost, StepFailed, TransportError, TransportUnavailable, only_cause
+from guardrail import telemetry
+from guardrail.errors import PartitionLost, StepFailed, TransportError, TransportUnavailable
 from guardrail.log_events import EventLog
 
 _FIRST_WAIT_S: Final = 0.1
 _LONGEST_WAIT_S: Final = 3.0
 _LOG_AGAIN_S: Final = 30.0
+
+_FINAL: Final = (
+    PartitionLost,
+    TransportUnavailable,
+    GroupAuthorizationFailedError,
+    TopicAuthorizationFailedError,
+)
+_MAY_PASS: Final = (TransportError, KafkaError, OSError, TimeoutError)
 
 _T = TypeVar("_T")
 
@@ -33,12 +42,16 @@ _log = EventLog(__name__)
 
 
 async def until_answered(
-    settings: KafkaSettings, partitions: Collection[Partition], attempt: Callable[[], Awaitable[_T]]
+    settings: KafkaSettings,
+    partitions: Collection[Partition],
+    attempt: Callable[[], Awaitable[_T]],
+    others: Callable[[], bool] = lambda: False,
 ) -> _T:
     """The result of ``attempt`` to take over ``partitions``, retried until it succeeds.
 
-    Tries for up to ``recovery_timeout_ms``. PartitionLost, TransportUnavailable and denied access end it at
-    once. Raises them, and TransportUnavailable when time is up.
+    Tries for up to ``recovery_timeout_ms``, and on for as long as ``others`` says that this guard serves
+    other partitions, which must not end with these. PartitionLost, TransportUnavailable and denied access end
+    it at once. Raises them, and TransportUnavailable when time is up.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + settings.recovery_timeout_ms / 1000
@@ -46,13 +59,14 @@ async def until_answered(
     while True:
         try:
             return await attempt()
-        except (PartitionLost, TransportUnavailable):
+        except _FINAL as error:
+            if isinstance(error, KafkaError):
+                raise translated(error, f"taking over {named(partitions)}") from error
             raise
-        except (GroupAuthorizationFailedError, TopicAuthorizationFailedError) as error:
-            raise translated(error, f"taking over {named(partitions)}") from error
-        except (TransportError, KafkaError, OSError, TimeoutError) as error:
+        except _MAY_PASS as error:
+            telemetry.FAILED_TAKEOVERS.inc()
             cause = translated(error, f"taking over {named(partitions)}")
-            if loop.time() + wait_s >= deadline:
+            if loop.time() + wait_s >= deadline and not others():
                 raise TransportUnavailable(
                     f"{cause}; gave up after {settings.recovery_timeout_ms / 1000:g} s; "
                     "do the brokers answer, do all topics exist?"
@@ -300,21 +314,53 @@ class Steps:
         await producer.transact(records, state, commit)
 
     async def open(
-        self, partitions: Collection[Partition], check: Callable[[], Awaitable[None]] | None = None
+        self,
+        partitions: Collection[Partition],
+        check: Callable[[], Awaitable[None]] | None = None,
+        others: Callable[[], bool] = lambda: False,
     ) -> dict[Partition, Taken]:
         """Fence all earlier writers of these partitions and read the broker's state of them.
 
-        With ``auto_offset_reset`` latest, commits the first position if there was none. Waits up to
-        ``recovery_timeout_ms`` for brokers that are down. Awaits ``check`` before every attempt:
-        PartitionLost from it ends them all. Raises it, and TransportUnavailable.
+        Returns those of them that can be taken over, once there is one. With ``auto_offset_reset`` latest,
+        commits the first position if there was none. Waits for brokers that are down, see
+        ``until_answered``. Awaits ``check`` before every attempt: PartitionLost from it ends them all.
+        Raises it, and TransportUnavailable.
         """
 
         async def attempt() -> dict[Partition, Taken]:
             if check is not None:
                 await check()
-            return await self._open(partitions)
+            try:
+                return await self._open(partitions)
+            except _FINAL:
+                raise
+            except _MAY_PASS:
+                if len(partitions) == 1 or not (found := await self._open_each(partitions)):
+                    raise
+                return found
 
-        return await until_answered(self._settings, partitions, attempt)
+        return await until_answered(self._settings, partitions, attempt, others)
+
+    async def _open_each(self, partitions: Collection[Partition]) -> dict[Partition, Taken]:
+        """Those that can be opened by themselves: what is wrong with one must not keep the others."""
+        found: dict[Partition, Taken] = {}
+
+        async def alone(partition: Partition) -> None:
+            try:
+                found.update(await self._open([partition]))
+            except _FINAL:
+                raise
+            except _MAY_PASS as error:
+                cause = translated(error, f"taking over {named([partition])}")
+                _log.warning("guard.takeover_failed", error=str(cause), effect="it is tried again")
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for partition in partitions:
+                    group.create_task(alone(partition))
+        except BaseExceptionGroup as errors:
+            raise _first_of(errors) from errors
+        return found
 
     async def close(self, partitions: Collection[Partition] | None = None) -> None:
         """Stop the producers of these partitions, or all; steps under way fail."""
@@ -345,14 +391,18 @@ class Steps:
                 restored |= {one: Restored(Commit(offset), {}) for one, offset in first.items()}
         except BaseException as error:
             await _stop_all(made.values())
-            cause = only_cause(error)
-            while isinstance(cause, BaseExceptionGroup):
-                cause = cause.exceptions[0]
+            cause = _first_of(error)
             if cause is error:
                 raise
             raise cause from error
         self._producers.update(made)
         return taken(restored, first)
+
+
+def _first_of(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 async def _keep(producer: TransactionalProducer, state: Mapping[bytes, bytes], offset: int) -> None:

@@ -35,11 +35,12 @@ from consumers.kafka.client import (
     translated,
 )
 from consumers.kafka.producing import KafkaWriter, TransactionalProducer
-from consumers.kafka.recovery import Positions, Steps, Taken
+from consumers.kafka.recovery import Positions, Steps, Taken, named
 from consumers.kafka.watch import KafkaWatch
 from consumers.kafka.workarounds import Membership
 from consumers.settings import KafkaSettings
 from consumers.transport import (
+    NOT_ASSIGNED,
     AssignmentListener,
     Commit,
     OutRecord,
@@ -54,6 +55,8 @@ from guardrail.log_events import EventLog
 
 _FETCH_GRACE_S: Final = 0.1
 _RETRY_S: Final = 0.2
+_ENDS_EVERY_S: Final = 1.0
+_ENDS_WITHIN_S: Final = 5.0
 _GIVE_UP_START_S: Final = 5.0
 _LEAST_CLOSING_S: Final = 1.0
 
@@ -108,12 +111,16 @@ class KafkaTransport:
         self._listener: AssignmentListener | None = None
         self._held: dict[TopicPartition, Partition] = {}
         self._next: dict[TopicPartition, int] = {}
+        self._ends: dict[TopicPartition, int] = {}
+        """Of partitions that are paused, which are not fetched from: where they end."""
         self._paused: set[TopicPartition] = set()
         self._ready = asyncio.Event()
         """Set while assigned partitions may be read, cleared while a rebalance is under way."""
         self._epoch = 0
         self._over: asyncio.Future[None] | None = None
         """Done when the assignment ends: nothing is worth being recovered or restored any more."""
+        self._late: dict[Partition, asyncio.Task[None]] = {}
+        """Partitions of the assignment that could not be taken over with the others."""
         self._recovering: set[TopicPartition] = set()
         self._recoveries = 0
         self._recovered_at: dict[TopicPartition, int] = {}
@@ -164,12 +171,31 @@ class KafkaTransport:
             )
             self._consumer.subscribe(list(self._input_topics), listener=_Rebalance(self))
             self._watch = KafkaWatch(settings, self._consumer, self._admin, self._input_topics, topics)
-            self._watching = asyncio.create_task(self._watch.run(), name="kafka-watch")
+            self._watching = asyncio.create_task(self._look_on(self._watch), name="kafka-watch")
         except BaseException as error:
             await self.stop(_GIVE_UP_START_S)
             if isinstance(error, (KafkaError, OSError, TimeoutError)):
                 raise translated(error, f"connecting to Kafka at {settings.bootstrap_servers}") from error
             raise
+
+    async def _look_on(self, watch: KafkaWatch) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(watch.run())
+            group.create_task(self._learn_ends(watch))
+
+    async def _learn_ends(self, watch: KafkaWatch) -> None:
+        """Ask where paused partitions end, every second: only fetching would tell."""
+        while True:
+            await asyncio.sleep(_ENDS_EVERY_S)
+            paused = [tp for tp in self._paused if tp in self._next]
+            consumer = self._consumer
+            if not paused or consumer is None or watch.away:
+                continue
+            try:
+                async with asyncio.timeout(_ENDS_WITHIN_S):
+                    self._ends |= await consumer.end_offsets(paused)
+            except (KafkaError, TimeoutError):
+                continue  # the next time
 
     async def poll(self, timeout_ms: int, max_records: int) -> Sequence[Record]:
         """See ``Transport.poll``. Raises what the listener raised, TransportError, TransportUnavailable."""
@@ -201,7 +227,9 @@ class KafkaTransport:
             if not self._ready.is_set():
                 await self._until_ready(timeout_ms / 1000)
             return []
-        return self._records(batches, fetch.recoveries)
+        found = self._records(batches, fetch.recoveries)
+        await self._pass_markers()
+        return found
 
     def pause(self, partitions: Collection[Partition]) -> None:
         """See ``Transport.pause``. A pause ends with the assignment."""
@@ -221,14 +249,18 @@ class KafkaTransport:
                 if self._consumer is not None and self._ready.is_set() and tp not in self._recovering:
                     self._consumer.resume(tp)
 
-    @property
-    def joined(self) -> bool:
-        """See ``Transport.joined``."""
-        missing = self._watch is not None and self._watch.missing
-        return self._ready.is_set() and not missing
+    def waits_for(self) -> str:
+        """See ``Transport.waits_for``."""
+        if self._watch is not None and self._watch.waits_for:
+            return self._watch.waits_for
+        if not self._ready.is_set():
+            return NOT_ASSIGNED
+        if self._late:
+            return f"partitions that can't be taken over yet: {named(self._late)}"
+        return ""
 
     def unread(self, partition: Partition) -> int | None:
-        """See ``Transport.unread``. Known once the partition has been fetched from."""
+        """See ``Transport.unread``. Known once the partition has been fetched from, or was paused."""
         tp = TopicPartition(*partition)
         if self._consumer is None or tp not in self._next or not self._ready.is_set():
             return None
@@ -236,7 +268,9 @@ class KafkaTransport:
             end = self._consumer.highwater(tp)
         except IllegalStateError:
             return None  # revoked at this very moment
-        return None if end is None else max(0, end - self._next[tp])
+        if end is None and tp not in self._ends:
+            return None
+        return max(0, max(end or 0, self._ends.get(tp, 0)) - self._next[tp])
 
     async def publish(self, records: Sequence[OutRecord], commits: Mapping[Partition, Commit]) -> None:
         """See ``Transport.publish``. Raises PartitionLost, TransportUnavailable, TransportError."""
@@ -290,7 +324,7 @@ class KafkaTransport:
             raise lost
         self._recovering.add(tp)
         self._pause_reading([tp])
-        taken = await self._unless_over(steps.open([partition], self._check_membership))
+        taken = await self._unless_over(steps.open([partition], self._check_membership, self._serves_others))
         if taken is None or tp not in self._held:
             raise lost
         restored, self._next[tp] = taken[partition]
@@ -308,6 +342,7 @@ class KafkaTransport:
         ``within_s`` defaults to request_timeout_ms, and is at least the time that closing a socket takes.
         """
         self._end_assignment()
+        await self._end_late()
         watching, self._watching = self._watching, None
         if watching is not None:
             watching.cancel()
@@ -369,6 +404,19 @@ class KafkaTransport:
             self._next[tp] = batch[-1].offset + 1
         return found
 
+    async def _pass_markers(self) -> None:
+        """Move on behind what is no record, such as the markers of producers' transactions."""
+        consumer = self._consumer
+        for tp in [tp for tp, partition in self._held.items() if self.unread(partition)]:
+            if consumer is None or tp in self._paused or tp in self._recovering:
+                continue
+            try:
+                at = await consumer.position(tp)
+            except IllegalStateError:
+                return  # revoked at this very moment
+            if tp in self._next:
+                self._next[tp] = max(at, self._next[tp])
+
     def _rewind(self, batches: Mapping[TopicPartition, Sequence[Any]]) -> None:
         """Fetch records that can't be returned now again, if the partition is still ours."""
         consumer = self._consumer
@@ -407,22 +455,59 @@ class KafkaTransport:
         if taken is None:
             return  # the next rebalance has begun, or we stop: the listener never sees this assignment
         self._held = held
-        if tps:
+        if taken:
             await listener.on_assigned({partition: restored for partition, (restored, _) in taken.items()})
         if consumer is not self._consumer:
             return  # stopped in the meantime
-        for tp in tps:
-            self._next[tp] = taken[held[tp]].offset
-            consumer.seek(tp, self._next[tp])
+        self._begin(consumer, taken)
+        for late in held.values():
+            if late not in taken:
+                self._late[late] = asyncio.create_task(self._take_later(late), name=f"take {named([late])}")
+        self._ready.set()
+
+    def _begin(self, consumer: AIOKafkaConsumer, taken: Mapping[Partition, Taken]) -> None:
+        """Read partitions that were taken over."""
+        for partition, (_, offset) in taken.items():
+            tp = TopicPartition(*partition)
+            self._next[tp] = offset
+            consumer.seek(tp, offset)
             if tp not in self._paused:
                 consumer.resume(tp)
-        self._ready.set()
+
+    async def _take_later(self, partition: Partition) -> None:
+        """Take a partition over while the others are read; ends with the assignment."""
+        consumer, listener, steps = self._consumer, self._listener, self._steps
+        if consumer is None or listener is None or steps is None:
+            return
+        try:
+            opening = steps.open([partition], self._check_membership, self._serves_others)
+            taken = await self._unless_over(opening)
+            if taken is None:
+                return
+            await listener.on_assigned({partition: taken[partition].restored})
+            if self._late.pop(partition, None) is not None:
+                self._begin(consumer, taken)
+        except PartitionLost:
+            return  # the next assignment is under way
+        except Exception as error:  # noqa: BLE001 - the next poll raises it
+            self._failed(error, "taking over partitions")
+
+    def _serves_others(self) -> bool:
+        """Whether partitions are read while one is being taken over."""
+        return self._ready.is_set() and any(tp not in self._recovering for tp in self._next)
+
+    async def _end_late(self) -> None:
+        late = list(self._late.values())
+        self._late.clear()
+        if late:
+            await asyncio.wait(late)
 
     async def _revoked(self) -> None:
         """Runs in the library's background task before it joins again; the group waits for it."""
         self._ready.clear()
         self._epoch += 1
         self._end_assignment()
+        await self._end_late()
         try:
             if self._held and self._listener is not None:
                 await self._listener.on_revoked(tuple(self._held.values()))
@@ -477,6 +562,7 @@ class KafkaTransport:
     def _forget(self) -> None:
         self._held = {}
         self._next.clear()
+        self._ends.clear()
         self._paused.clear()
         self._recovering.clear()
         self._recovered_at.clear()

@@ -59,6 +59,13 @@ class KafkaWatch:
         """Does no broker answer?"""
         return self._away_since is not None
 
+    @property
+    def waits_for(self) -> str:
+        """What is away, in words; empty if nothing is."""
+        if self.away:
+            return "Kafka: no broker answers"
+        return f"topics: {', '.join(self._read)} can't be found" if self.missing else ""
+
     async def run(self) -> None:
         """Ask every few seconds, until cancelled."""
         try:

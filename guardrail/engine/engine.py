@@ -201,10 +201,13 @@ class Engine:
         await self._backlog.caught_up.wait()
 
     def oldest_held_s(self) -> float:
-        """The age in seconds of the oldest segment waiting for its release; 0 if there is none."""
-        held = (run.session.oldest_held_at for run in self._runs.values())
-        oldest = min((at for at in held if at is not None), default=None)
-        return 0.0 if oldest is None else max(0.0, self._clock() - oldest)
+        """How long ago the oldest text that waits for its release was written, in seconds; 0 if there is
+        none.
+        """
+        now = self._clock()
+        runs = self._runs.values()
+        ages = (now - at + run.late_s for run in runs if (at := run.session.oldest_held_at) is not None)
+        return max(0.0, max(ages, default=0.0))
 
     @property
     def saturated(self) -> bool:
@@ -266,9 +269,16 @@ class Engine:
             self._carry_out(run, [])
 
     def handle(
-        self, event: InputEventType, headers: Headers = (), *, lane: Hashable = None, born: int = 0
+        self,
+        event: InputEventType,
+        headers: Headers = (),
+        *,
+        lane: Hashable = None,
+        born: int = 0,
+        late_s: float = 0.0,
     ) -> None:
-        """Handle one event that was read from ``lane``. Raises ProtocolError if it does not fit its response.
+        """Handle one event that was read from ``lane``, ``late_s`` seconds after it was written. Raises
+        ProtocolError if it does not fit its response.
 
         A response in flight then ends early, under its policy; the others are unaffected. The caller
         dead-letters the event itself. ``born`` is stored with the response that the event begins, if any, to
@@ -276,6 +286,7 @@ class Engine:
         """
         run = self._runs.get(event.response_id)
         if run is not None:
+            run.late_s = late_s
             if run.stored:
                 self._changed(run)
             if run.lane.key is not lane and run.lane.key != lane:
@@ -285,7 +296,7 @@ class Engine:
                     "this response is under way on another partition; key all its events by its id",
                 )
         if isinstance(event, ResponseStarted | Response):
-            self._start(event, headers, run, lane, born)
+            self._start(event, headers, run, lane, born, late_s)
             return
         if run is None:
             self._table.lane(lane).finished.require_repeated(event, self._clock())
@@ -437,7 +448,13 @@ class Engine:
         return session.abort(now)
 
     def _start(
-        self, head: ResponseStarted | Response, headers: Headers, run: Run | None, lane: Hashable, born: int
+        self,
+        head: ResponseStarted | Response,
+        headers: Headers,
+        run: Run | None,
+        lane: Hashable,
+        born: int,
+        late_s: float,
     ) -> None:
         now = self._clock()
         fingerprint = digest(head)
@@ -455,6 +472,7 @@ class Engine:
         if too_large:
             head = head.model_copy(update={"contexts": (), "metadata": {}, "question": ""})
         run = self._open(head, headers, fingerprint, place, born)
+        run.late_s = late_s
         session = run.session
         if too_large:
             self._carry_out(run, session.end_early("contexts_too_large", now, force_block=True))
@@ -534,7 +552,8 @@ class Engine:
             if type(effect) is Emit:
                 since = effect.since
                 waited_s = None if since is None else self._clock() - since
-                self._emit(Output(effect.channel, effect.event, run.headers, run.lane.key, waited_s))
+                output = Output(effect.channel, effect.event, run.headers, run.lane.key, waited_s, run.late_s)
+                self._emit(output)
                 self._changed(run)
             elif type(effect) is AskJudge:
                 run.waiting.extend(effect.claims)

@@ -132,7 +132,8 @@ _AT_THE_END: Final = 2
 class Output:
     """One event to publish, with the headers that came with the response's start, and its lane.
 
-    ``waited_s`` is the age of the text that a delivery releases, if known.
+    ``waited_s`` is the age of the text that a delivery releases, if known; ``late_s`` how long ago the
+    latest input of the response had been written when it was read.
     """
 
     channel: Channel
@@ -140,6 +141,7 @@ class Output:
     headers: Headers
     lane: Hashable = None
     waited_s: float | None = None
+    late_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +239,8 @@ class Run:
     pending: int = 0
     silent: bool = False
     dropped: bool = False
+    late_s: float = 0.0
+    """How long ago its latest input had been written when it was read."""
     max_wait_s: float = field(init=False)
     """How long the judge lets claims wait for others while more text comes; 0 for a judge that never does."""
     behind_s: float = 0.0

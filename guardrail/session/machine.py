@@ -206,11 +206,13 @@ class Session:
 
     @property
     def oldest_held_at(self) -> float | None:
-        """When the oldest unreleased text was cut; None if there is none, or if that is unknown."""
+        """Since when the oldest unreleased text waits: since it was cut, in hold mode since the text ended.
+        None if there is none, or if that is unknown.
+        """
         if self._observing or self.decided:
             return None
-        if self._out.ready:
-            return self._out.ready[0][4]
+        if self.policy.mode == "hold":
+            return self._text_ended_at
         return self._queue[0].cut_at if self._queue else None
 
     def awaits(self, claim_id: str) -> bool:

@@ -171,6 +171,8 @@ async def test_a_paused_partition_stays_silent_and_others_go_on(harness: Harness
     read = await poll_until(member, lambda found: len(found) >= len(others))
     read += await member.poll(50, 1_000)
     assert {record.partition.index for record in read} == {1}
+    await poll_while(member, lambda: member.unread(Partition(topic, 0)) != 400 - len(others))
+    assert member.unread(Partition(topic, 1)) == 0
     member.resume([Partition(topic, 0)])
     assert len(await poll_until(member, lambda found: len(found) >= 400 - len(others))) == 400 - len(others)
 

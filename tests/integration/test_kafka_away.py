@@ -94,7 +94,8 @@ async def test_a_broker_that_goes_and_comes_back_is_told_once_each(
                 away = await guard.logs("guard.kafka_away")
                 assert away["servers"] == kafka.bootstrap_servers
                 assert "guardrail_kafka_away 1.0" in await told("metrics")
-                assert (await told("readyz")).strip() == "ok", "a probe takes no guard away for an outage"
+                assert (await told("readyz")).strip() == "waits: Kafka: no broker answers"
+                assert (await told("livez")).strip() == "ok", "a restart gains nothing"
                 await asyncio.to_thread(kafka.start)
                 await guard.logs("guard.kafka_back")
                 assert "guardrail_kafka_away 0.0" in await told("metrics")

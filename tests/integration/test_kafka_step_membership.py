@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Collection
 
 import pytest
+from aiokafka.errors import KafkaError
 
 from consumers.kafka import TransactionalProducer
 from consumers.transport import Commit, Partition, StateRecord
+from guardrail import telemetry
 from guardrail.errors import PartitionLost, TransportUnavailable
 from tests.support.kafka_place import Place
 from tests.support.transports import RecordingListener, poll_until, poll_while
@@ -42,6 +44,62 @@ async def test_long_state_is_restored_while_the_membership_is_kept(place: Place)
     await made.transact(partition, place.out(b"one"), [], Commit(1))
     await made.stop()
     assert await place.written() == [b"one"]
+
+
+class FailsOnOne(TransactionalProducer):
+    """Can't be started for the first partition until that is mended."""
+
+    mended = False
+
+    async def start(self) -> None:
+        if self._partition.index == 0 and not FailsOnOne.mended:
+            raise KafkaError("nothing helps this partition")
+        await super().start()
+
+
+async def test_a_partition_that_cannot_be_taken_over_keeps_no_other_one(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = await place.create(partitions=3)
+    monkeypatch.setattr(FailsOnOne, "mended", False)
+    failed = telemetry.FAILED_TAKEOVERS._value.get()
+    listener = RecordingListener()
+    # Longer away than that, the guard would give up, were there no other partitions.
+    made = place.harness.exact_member(
+        place.topic, place.sessions, place.group, producer_class=FailsOnOne, recovery_timeout_ms=1
+    )
+    await made.start(listener)
+    await poll_while(made, lambda: not listener.held)
+    assert set(listener.held) == {Partition(place.topic, 1), Partition(place.topic, 2)}
+    await made.transact(Partition(place.topic, 1), place.out(b"one"), [], Commit(1))
+    await poll_while(made, lambda: telemetry.FAILED_TAKEOVERS._value.get() < failed + 3)
+    assert made.waits_for() == f"partitions that can't be taken over yet: {place.topic}[0]"
+    monkeypatch.setattr(FailsOnOne, "mended", True)
+    await poll_while(made, lambda: bad not in listener.held)
+    await poll_while(made, lambda: bool(made.waits_for()))
+    await made.transact(bad, place.out(b"two"), [], Commit(1))
+    await made.stop()
+    assert await place.written() == [b"one", b"two"]
+    assert [kind for kind, _ in listener.log] == ["assigned", "assigned"]
+
+
+async def test_a_rebalance_ends_what_a_partition_waits_for(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = await place.create(partitions=2)
+    monkeypatch.setattr(FailsOnOne, "mended", False)
+    one, two = RecordingListener(), RecordingListener()
+    first = place.harness.exact_member(place.topic, place.sessions, place.group, producer_class=FailsOnOne)
+    await first.start(one)
+    await poll_while(first, lambda: not one.held)
+    second = place.harness.exact_member(place.topic, place.sessions, place.group)
+    await second.start(two)
+    monkeypatch.setattr(FailsOnOne, "mended", True)
+    await poll_while([first, second], lambda: len(one.held) != 1 or len(two.held) != 1)
+    assert bad in {*one.held, *two.held}
+    assert not first.waits_for()
+    await first.stop()
+    await second.stop()
 
 
 async def test_a_rebalance_ends_a_restoring_that_is_under_way(place: Place) -> None:

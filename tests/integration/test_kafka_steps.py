@@ -9,6 +9,7 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
+from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.producer.transaction_manager import TransactionState
 
@@ -23,6 +24,7 @@ from tests.support.transports import (
     MAX_RECORD_BYTES,
     RecordingListener,
     poll_until,
+    poll_while,
 )
 
 pytestmark = pytest.mark.kafka
@@ -332,6 +334,24 @@ async def test_a_broker_that_stays_away_ends_the_recovery_with_a_remedy(
     assert len([r for r in caplog.records if "guard.takeover_failed" in r.getMessage()]) <= 2
     own_kafka.start()
     nothing_unseen(caplog)
+
+
+async def test_the_markers_of_transactions_are_no_unread_records(place: Place) -> None:
+    partition = await place.create()
+    member, _ = await place.member()
+    producer = AIOKafkaProducer(
+        bootstrap_servers=place.settings.bootstrap_servers, transactional_id=f"chat-{place.group}"
+    )
+    await producer.start()
+    try:
+        for ends in (producer.commit_transaction, producer.abort_transaction):
+            await producer.begin_transaction()
+            await producer.send_and_wait(place.topic, b"v", partition=0)
+            await ends()
+    finally:
+        await producer.stop()
+    await poll_until(member, bool)
+    await poll_while(member, lambda: member.unread(partition) != 0)
 
 
 async def test_a_sessions_topic_that_deletes_by_age_is_refused(place: Place) -> None:

@@ -34,14 +34,14 @@ class RecordingListener:
         if self.while_assigned is not None:
             await self.while_assigned(tuple(restored))
         self.log.append(("assigned", tuple(restored)))
-        self.held = {partition: found.commit for partition, found in restored.items()}
-        self.state = {partition: dict(found.state) for partition, found in restored.items()}
+        self.held |= {partition: found.commit for partition, found in restored.items()}
+        self.state |= {partition: dict(found.state) for partition, found in restored.items()}
 
     async def on_revoked(self, partitions: Collection[Partition]) -> None:
         if self.while_revoked is not None:
             await self.while_revoked(partitions)
         self.log.append(("revoked", tuple(partitions)))
-        self.held = {}
+        self.held, self.state = {}, {}
 
 
 class Harness(Protocol):

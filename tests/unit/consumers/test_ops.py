@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from typing import Any, Literal
 
 import pytest
 from structlog.testing import capture_logs
 
 from consumers.dead_letters import REASONS
 from consumers.guard import GuardConsumer
+from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.ops import Health, OpsServer, ResponseLog
+from consumers.transport import Partition
 from guardrail import telemetry
 from guardrail.errors import ConfigError
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from tests.support.guards import TOPICS, events_of, member, new_broker, send, until
-from tests.support.judges import WordJudge
+from tests.support.guards import (
+    TOPICS,
+    DeliveryGuarantee,
+    events_of,
+    member,
+    member_of,
+    new_broker,
+    send,
+    until,
+)
+from tests.support.judges import GatedJudge, WordJudge
 
 WRONG = "Paris is in France. It costs wrong $79. Oslo is in Norway. "
 
@@ -190,6 +203,112 @@ def test_counters_begin_with_0_where_their_labels_are_known() -> None:
     ]
     absent = [one for one in begun if telemetry.REGISTRY.get_sample_value(*one) is None]
     assert not absent
+
+
+HOUR_S = 3_600
+
+
+def send_late(broker: MemoryBroker, response_id: str, text: str) -> None:
+    """An hour after it was written, says its timestamp."""
+    written_ms = int((time.time() - HOUR_S) * 1000)
+    for event in events_of(response_id, text):
+        broker.append(TOPICS.responses, response_id.encode(), event.to_json(), timestamp_ms=written_ms)
+
+
+def oldest_s(guard: GuardConsumer) -> float:
+    age = guard.state().oldest_held_s
+    assert age is not None
+    return age
+
+
+@pytest.mark.parametrize("mode", ["stream", "hold"])
+async def test_the_oldest_text_counts_from_when_it_was_written(mode: Literal["stream", "hold"]) -> None:
+    judge, broker, stop = GatedJudge(), new_broker(1), asyncio.Event()
+    decided = telemetry.WRITTEN_TO_DECIDED_SECONDS._sum.get()
+    guard = GuardConsumer(member(broker), judge, PolicyRouter.single(Policy(mode=mode)), topics=TOPICS)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(guard.run(stop))
+        await until(lambda: not guard.waits_for())
+        assert oldest_s(guard) == 0
+        send_late(broker, "late", "Paris is in France. ")
+        await judge.asked.wait()
+        await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
+        assert oldest_s(guard) >= HOUR_S
+        judge.gate.set()
+        await until(lambda: oldest_s(guard) == 0)
+        stop.set()
+    assert telemetry.WRITTEN_TO_DECIDED_SECONDS._sum.get() >= decided + HOUR_S
+
+
+async def test_text_that_is_held_to_the_end_waits_from_its_end_on() -> None:
+    judge, broker, stop = GatedJudge(), new_broker(1), asyncio.Event()
+    judge.gate.set()
+    guard = GuardConsumer(member(broker), judge, PolicyRouter.single(Policy(mode="hold")), topics=TOPICS)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(guard.run(stop))
+        await until(lambda: not guard.waits_for())
+        send(broker, events_of("slow", "Paris is in France. It is old. ", complete=False))
+        await until(lambda: bool(judge.requests) and guard.state().pending_claims == 0)
+        await until(lambda: oldest_s(guard) == 0)  # its writer is slow, not the guard
+        assert guard.state().sessions == 1
+        stop.set()
+
+
+async def test_what_is_not_read_was_written_after_what_was() -> None:
+    class Behind(MemoryTransport):
+        more = 5
+
+        def unread(self, partition: Partition) -> int | None:
+            return None if (unread := super().unread(partition)) is None else unread + self.more
+
+    broker, stop = new_broker(1), asyncio.Event()
+    transport = member_of(Behind, broker)
+    guard = GuardConsumer(transport, WordJudge(), PolicyRouter.single(Policy()), topics=TOPICS)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(guard.run(stop))
+        await until(lambda: not guard.waits_for())
+        send_late(broker, "late", "Paris is in France. ")
+        await until(lambda: broker.lag("guard", TOPICS.responses) == 0 and not guard.state().sessions)
+        assert oldest_s(guard) >= HOUR_S
+        assert guard.state().partitions[0].lag == 5
+        transport.more = 0
+        await until(lambda: oldest_s(guard) == 0)
+        stop.set()
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
+async def test_text_that_cannot_be_written_keeps_ageing(guarantee: DeliveryGuarantee) -> None:
+    written = asyncio.Event()
+
+    class Stuck(MemoryTransport):
+        async def transact(self, *step: Any) -> None:
+            if step[1]:
+                await written.wait()
+            await super().transact(*step)
+
+        async def publish(self, *writing: Any) -> None:
+            if writing[0]:
+                await written.wait()
+            await super().publish(*writing)
+
+    broker, stop = new_broker(1), asyncio.Event()
+    guard = GuardConsumer(
+        member_of(Stuck, broker),
+        WordJudge(),
+        PolicyRouter.single(Policy()),
+        topics=TOPICS,
+        delivery_guarantee=guarantee,
+    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(guard.run(stop))
+        await until(lambda: not guard.waits_for())
+        send(broker, events_of("r", "Paris is in France. "))
+        await until(lambda: not guard.state().sessions and oldest_s(guard) > 0)
+        before = oldest_s(guard)
+        await until(lambda: oldest_s(guard) > before)
+        written.set()
+        await until(lambda: oldest_s(guard) == 0)
+        stop.set()
 
 
 def test_a_summary_is_logged_only_where_something_came() -> None:
