@@ -30,6 +30,7 @@ class Timed:
         self.stop = inner.stop
         self.unread = inner.unread
         self.waits_for = inner.waits_for
+        self.group = inner.group
 
     @property
     def seconds(self) -> float:

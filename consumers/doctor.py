@@ -37,6 +37,7 @@ from consumers.kafka.client import (
     groupless_options,
     translated,
 )
+from consumers.kafka.groups import GroupWatch, OtherGroup
 from consumers.settings import KafkaSettings
 from consumers.topics import plan_topics
 from guardrail.doctor import Check, State
@@ -305,6 +306,14 @@ class Examiner:
             _sort(found, write, error is not NoError)
         else:
             found.unknown[write] = error.__name__
+
+    async def other_groups(self) -> list[OtherGroup]:
+        """Other groups of guards that read the same topic. Raises TransportError."""
+        try:
+            async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
+                return await GroupWatch(self._settings, self._admin).look()
+        except (KafkaError, OSError, TimeoutError) as error:
+            raise translated(error, "asking for other groups of guards") from error
 
     # ---------------------------------------------------------------------------------------------- clock
 
@@ -639,6 +648,32 @@ def _of_retention(
             "retention.bytes",
             -1,
         )
+
+
+def check_groups(settings: KafkaSettings, others: Sequence[OtherGroup]) -> list[Check]:
+    """Other groups of guards: one that writes to the same deliveries undoes what this one withholds."""
+    topics = settings.topics
+    if not others:
+        told = f"none on {topics.responses}, of those that this user may describe"
+        return [Check("enforcement", "other groups", "ok", told)]
+    return [
+        Check(
+            "enforcement",
+            f"group {each.group}",
+            "fail",
+            f"its guards write to {topics.deliveries} as well: readers show whichever group is first",
+            "stop it, or give it outputs of its own (kafka.topics); GuardClient(group=…) obeys one alone",
+        )
+        if each.deliveries == topics.deliveries
+        else Check(
+            "enforcement",
+            f"group {each.group}",
+            "warn",
+            f"its guards judge the same responses, and write to {each.deliveries}",
+            "stop it where you don't compare: it costs as much as this one",
+        )
+        for each in others
+    ]
 
 
 def check_access(settings: KafkaSettings, rights: Rights) -> list[Check]:

@@ -31,6 +31,7 @@ from guardrail import telemetry
 from guardrail.engine.engine import Engine, Headers, Output
 from guardrail.errors import DecodeError, GuardrailError, InputError, TooManyBadRecords
 from guardrail.events import (
+    GROUP_HEADER,
     ClaimVerdict,
     FlaggedCase,
     OutputEvent,
@@ -264,6 +265,7 @@ class GuardConsumer:
         ``drain_timeout_ms`` and ``leave_timeout_ms`` together bound the time from ``stop`` to the end.
         """
         self._transport = transport
+        self._group_header = (GROUP_HEADER, transport.group.encode())
         self._limits = limits or Limits()
         topics = topics or Topics()
         self._topic_of = {
@@ -507,7 +509,8 @@ class GuardConsumer:
         if omitted:
             telemetry.OVERSIZED.inc()
             log.warning("guard.event_too_large", response_id=event.response_id, omitted=omitted)
-        record = OutRecord(self._topic_of[output.channel], event.response_id.encode(), value, output.headers)
+        headers = (*output.headers, self._group_header)
+        record = OutRecord(self._topic_of[output.channel], event.response_id.encode(), value, headers)
         assert isinstance(output.lane, Partition)  # noqa: S101 - every event is handled with its partition
         self._guarantee.put(output.lane, record)
 

@@ -450,6 +450,7 @@ class MemoryTransport:
         if sessions_topic is not None and len(input_topics) != 1:
             raise ValueError(f"{len(input_topics)} input topics share a sessions topic; give one input topic")
         self._broker = broker
+        self._group_id = group_id
         self._group = broker.group(group_id)
         self._input_topics = tuple(input_topics)
         self._sessions_topic = sessions_topic
@@ -505,6 +506,11 @@ class MemoryTransport:
         """See ``Transport.resume``."""
         self._paused.difference_update(partitions)
         self._wake()
+
+    @property
+    def group(self) -> str:
+        """See ``Transport.group``."""
+        return self._group_id
 
     def waits_for(self) -> str:
         """See ``Transport.waits_for``."""

@@ -142,6 +142,11 @@ class Transport(Protocol):
         """
         ...
 
+    @property
+    def group(self) -> str:
+        """The group that this is a member of, or asks to be."""
+        ...
+
     def waits_for(self) -> str:
         """What keeps it from reading all its partitions, in words; empty for a member of the group that has
         taken over its partitions, if it has any, and reaches the broker.

@@ -208,6 +208,10 @@ class WireModel(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True, serialize_by_alias=True)
 
 
+GROUP_HEADER: Final = "guardrail-group"
+"""Header of every record that a guard writes: the group of guards that it is a member of."""
+
+
 class Event(WireModel):
     """Base of every event."""
 

@@ -17,6 +17,7 @@ import yaml
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, models_json_schema
 
 from guardrail.events import (
+    GROUP_HEADER,
     INPUT_EVENTS,
     OUTPUT_EVENTS,
     SCHEMA_VERSION,
@@ -243,12 +244,14 @@ def _messages() -> dict[str, Any]:
     key = {"type": "string", "minLength": 1, "maxLength": 256, "description": "The response_id."}
     binding = {"kafka": {"key": key, "bindingVersion": KAFKA_BINDING_VERSION}}
     trace = "W3C trace context; carried from the input of a response to all its outputs."
-    headers = {
-        "type": "object",
-        "properties": {
-            "traceparent": {"type": "string", "pattern": _TRACEPARENT, "description": trace},
-            "tracestate": {"type": "string", "description": trace},
-        },
+    carried = {
+        "traceparent": {"type": "string", "pattern": _TRACEPARENT, "description": trace},
+        "tracestate": {"type": "string", "description": trace},
+    }
+    group = {"type": "string", "description": "The consumer group of the guard that wrote it."}
+    headers: dict[JsonSchemaMode, dict[str, Any]] = {
+        "validation": {"type": "object", "properties": carried},
+        "serialization": {"type": "object", "properties": {**carried, GROUP_HEADER: group}},
     }
     messages: dict[str, Any] = {
         event_type(model): {
@@ -256,11 +259,11 @@ def _messages() -> dict[str, Any]:
             "title": model.__name__,
             "summary": _first_line(model),
             "contentType": "application/json",
-            "headers": headers,
+            "headers": headers[mode],
             "payload": {"$ref": f"#/components/schemas/{model.__name__}"},
             "bindings": binding,
         }
-        for model, _ in _modes()
+        for model, mode in _modes()
     }
     messages[_DEAD_LETTER] = {
         "name": _DEAD_LETTER,

@@ -172,7 +172,6 @@ REBALANCES: Final = _counter_of(
 )
 FAILED_STEPS: Final = _counter("failed_steps", "Transactions that failed and were taken again.")
 FAILED_TAKEOVERS: Final = _counter("failed_takeovers", "Attempts to take partitions over that failed.")
-OTHER_GROUPS: Final = _gauge("other_groups", "Other consumer groups of guards seen on the same topics.")
 RESTORED: Final = _counter("restored_sessions", "Responses in flight that were taken up from another guard.")
 OVERLOADS: Final = _counter("overloads", "Times that new responses were turned away for want of room.")
 
@@ -189,6 +188,7 @@ WEBHOOK_POSTS: Final = _counter(
 # Configuration.
 RELOADS: Final = _counter("config_reloads", "Reloads. outcome: ok, unchanged or failed.", "outcome")
 KAFKA_AWAY: Final = _gauge("kafka_away", "1 while no broker of Kafka answers, else 0.")
+OTHER_GROUPS: Final = _gauge("other_groups", "Other groups of guards that write to the same deliveries.")
 RELOAD_FAILED: Final = _gauge(
     "config_reload_failed", "1 while the latest reload failed and the former policies hold, else 0."
 )

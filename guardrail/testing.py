@@ -27,7 +27,7 @@ from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import Topics
 from consumers.transport import Record
-from guardrail.client.transport import OutgoingRecord
+from guardrail.client.transport import DeliveryRecord, OutgoingRecord
 from guardrail.errors import InputError, TransportError, TransportUnavailable
 from guardrail.events import (
     AnyOutputEvent,
@@ -182,7 +182,7 @@ class MemoryClientTransport:
                 outcome.append(error)
         return outcome
 
-    async def poll(self, timeout_ms: int) -> Sequence[tuple[bytes | None, bytes | None]]:
+    async def poll(self, timeout_ms: int) -> Sequence[DeliveryRecord]:
         """Part of ClientTransport."""
         topic = self._broker.topic(self._deliveries)
         found = self._fetch()
@@ -199,14 +199,14 @@ class MemoryClientTransport:
     def _place(self, response_id: str) -> int:
         return partition_of(response_id.encode(), len(self._broker.topic(self._deliveries).partitions))
 
-    def _fetch(self) -> list[tuple[bytes | None, bytes | None]]:
+    def _fetch(self) -> list[DeliveryRecord]:
         logs = self._broker.topic(self._deliveries).partitions
         found: list[Record] = []
         for number, position in self._positions.items():
             log = logs[number]
             found += log.read(max(position, log.start), None)
             self._positions[number] = log.end
-        return [(record.key, record.value) for record in found]
+        return [DeliveryRecord.of(record.key, record.value, record.headers) for record in found]
 
 
 class MemoryGuard:

@@ -6,14 +6,17 @@ They rely on private parts of aiokafka, which ``workarounds.yaml`` lists.
 from __future__ import annotations
 
 from io import BytesIO
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import BrokerResponseError, NoError, for_code
 
 from consumers.kafka.workarounds import lacking
 
 try:
     from aiokafka.client import AIOKafkaClient, CoordinationType
+    from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
+    from aiokafka.protocol.admin import DescribeGroupsRequest_v1
     from aiokafka.protocol.api import Request, RequestStruct, Response, ResponseHeader_v0
     from aiokafka.protocol.fetch import FetchRequest
     from aiokafka.protocol.group import HeartbeatRequest
@@ -62,6 +65,51 @@ class _FeaturesRequest(Request[_FeaturesQuestion]):
 
     def build(self, request_struct_class: type[_FeaturesQuestion]) -> _FeaturesQuestion:
         return request_struct_class("guardrail", "1", {})
+
+
+class _GroupsRequest(Request[DescribeGroupsRequest_v1]):
+    """The library reads answers of version 3 as if they were of version 2, and fails."""
+
+    API_KEY = 15
+
+    def __init__(self, groups: list[str]) -> None:
+        self._groups = groups
+
+    def build(self, request_struct_class: type[DescribeGroupsRequest_v1]) -> DescribeGroupsRequest_v1:
+        return request_struct_class(self._groups)
+
+
+class Subscription(NamedTuple):
+    """What a member of a group has told its coordinator."""
+
+    topics: tuple[str, ...]
+    user_data: bytes
+
+
+async def subscriptions(
+    admin: AIOKafkaAdminClient, node: int, groups: list[str]
+) -> dict[str, list[Subscription]]:
+    """The subscriptions of the members of groups whose coordinator is ``node``: none while a group
+    rebalances, and without the groups that this user may not describe. Raises KafkaError.
+    """
+    answer: Any = await admin._client.send(node, _GroupsRequest(groups))
+    found: dict[str, list[Subscription]] = {}
+    for code, name, _state, _type, _protocol, members in answer.groups:
+        if for_code(code) is NoError:
+            found[name] = [
+                told
+                for _member, _client, _host, metadata, _assignment in members
+                if (told := _subscription(metadata)) is not None
+            ]
+    return found
+
+
+def _subscription(metadata: bytes) -> Subscription | None:
+    try:
+        decoded = ConsumerProtocolMemberMetadata.decode(metadata)
+    except ValueError:
+        return None  # by a client that is no consumer, or not known yet
+    return Subscription(tuple(decoded.subscription), decoded.user_data or b"")
 
 
 class Asker:

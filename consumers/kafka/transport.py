@@ -23,7 +23,6 @@ from typing import Any, Final, TypeVar
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import IllegalStateError, KafkaError
 
 from consumers.kafka.client import (
@@ -34,6 +33,7 @@ from consumers.kafka.client import (
     require_topics,
     translated,
 )
+from consumers.kafka.groups import GroupWatch, announcing
 from consumers.kafka.producing import KafkaWriter, TransactionalProducer
 from consumers.kafka.recovery import Positions, Steps, Taken, named
 from consumers.kafka.watch import KafkaWatch
@@ -149,9 +149,8 @@ class KafkaTransport:
                 group_instance_id=settings.group_instance_id,
                 enable_auto_commit=False,
                 auto_offset_reset=settings.auto_offset_reset,
-                # Range gives partition i of every topic to the same member. One assignor only: the
-                # library joins once per assignor.
-                partition_assignment_strategy=(RangePartitionAssignor,),
+                # One assignor only: the library joins once per assignor.
+                partition_assignment_strategy=(announcing(settings.topics.deliveries),),
             )
             self._positions = Positions(settings, self._admin, self._consumer)
             if self._exactly_once:
@@ -171,16 +170,18 @@ class KafkaTransport:
             )
             self._consumer.subscribe(list(self._input_topics), listener=_Rebalance(self))
             self._watch = KafkaWatch(settings, self._consumer, self._admin, self._input_topics, topics)
-            self._watching = asyncio.create_task(self._look_on(self._watch), name="kafka-watch")
+            looking = self._look_on(self._watch, GroupWatch(settings, self._admin))
+            self._watching = asyncio.create_task(looking, name="kafka-watch")
         except BaseException as error:
             await self.stop(_GIVE_UP_START_S)
             if isinstance(error, (KafkaError, OSError, TimeoutError)):
                 raise translated(error, f"connecting to Kafka at {settings.bootstrap_servers}") from error
             raise
 
-    async def _look_on(self, watch: KafkaWatch) -> None:
+    async def _look_on(self, watch: KafkaWatch, groups: GroupWatch) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(watch.run())
+            group.create_task(groups.run())
             group.create_task(self._learn_ends(watch))
 
     async def _learn_ends(self, watch: KafkaWatch) -> None:
@@ -248,6 +249,11 @@ class KafkaTransport:
                 self._paused.remove(tp)
                 if self._consumer is not None and self._ready.is_set() and tp not in self._recovering:
                     self._consumer.resume(tp)
+
+    @property
+    def group(self) -> str:
+        """See ``Transport.group``."""
+        return self._settings.group_id
 
     def waits_for(self) -> str:
         """See ``Transport.waits_for``."""

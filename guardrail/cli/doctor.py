@@ -112,7 +112,7 @@ async def _collect(
 async def examine(settings: GuardSettings, prove_within_s: float | None) -> AsyncIterator[Check]:
     """Every check, as it becomes known. ``prove_within_s`` is how long the guard may say nothing; None: no
     proof."""
-    from consumers.doctor import Examiner, check_access, check_broker, check_topics
+    from consumers.doctor import Examiner, check_access, check_broker, check_groups, check_topics
     from guardrail.doctor import (
         Check,
         Machine,
@@ -144,6 +144,8 @@ async def examine(settings: GuardSettings, prove_within_s: float | None) -> Asyn
                 partitions=None if shared is None else shared.partitions,
                 brokers=seen.brokers,
             ):
+                yield check
+            for check in check_groups(settings.kafka, await examiner.other_groups()):
                 yield check
             answered = False
             async for check in _prove(settings, seen, examiner, prove_within_s):
@@ -213,6 +215,7 @@ async def _prove(
         async with GuardClient(
             responses_topic=topics.responses,
             deliveries_topic=topics.deliveries,
+            group=settings.kafka.group_id,
             connect_timeout_s=settings.kafka.connect_timeout_ms / 1000,
             drain_timeout_s=0.0,
             **client_options(settings.kafka, AIOKafkaAdminClient),

@@ -24,6 +24,10 @@ partitions would grow with the traffic of all processes.
 caller are bounded for each answer; undecided ones are bounded for all answers together. At a bound the client
 takes no more tokens.
 
+**Whose word counts.** Every delivery names the group of guards that wrote it. A client that is told a
+``group`` obeys that one alone; without, answers end in a ConfigError once two groups write about the same
+one.
+
 It needs aiokafka and pydantic, and loads neither a judge nor anything of the command line.
 """
 
@@ -31,13 +35,14 @@ from __future__ import annotations
 
 from guardrail.client.answers import Piece, TimeoutPolicy
 from guardrail.client.client import Checked, GuardClient, GuardedAnswer
-from guardrail.client.transport import ClientTransport, OutgoingRecord
+from guardrail.client.transport import ClientTransport, DeliveryRecord, OutgoingRecord
 from guardrail.errors import AnswerBlocked, GuardTimeout
 
 __all__ = [
     "AnswerBlocked",
     "Checked",
     "ClientTransport",
+    "DeliveryRecord",
     "GuardClient",
     "GuardTimeout",
     "GuardedAnswer",

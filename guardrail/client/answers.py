@@ -60,6 +60,10 @@ class Piece:
         return self.decision is Decision.REDACT
 
 
+_LATE: Final = (GuardTimeout, TransportError)
+"""What ``on_timeout`` is for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """What the caller of one answer wants where it is blocked, or where the guard says nothing."""
@@ -275,7 +279,7 @@ class Stream:
         if self.over or self._passing:
             return
         self.failure = failure
-        if self._patience.on_timeout == "pass":
+        if self._patience.on_timeout == "pass" and isinstance(failure, _LATE):
             self._passing = True
             tail, start = self._tail, self.decided
             self.decide_all()
@@ -352,8 +356,7 @@ class Stream:
         return None
 
     def _failed(self, failure: GuardrailError) -> Piece | None:
-        timed = isinstance(failure, GuardTimeout | TransportError)
-        if timed and self._patience.on_timeout == "message":
+        if isinstance(failure, _LATE) and self._patience.on_timeout == "message":
             if self._told:
                 self._close(None)
                 return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,8 +13,8 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from guardrail.client.answers import BlockPolicy, Patience, Piece, Stream, TimeoutPolicy
-from guardrail.client.transport import ClientTransport
-from guardrail.errors import GuardrailError, InputError, TransportError
+from guardrail.client.transport import ClientTransport, DeliveryRecord
+from guardrail.errors import ConfigError, GuardrailError, InputError, TransportError
 from guardrail.events import (
     Decision,
     DeliveryBlocked,
@@ -23,12 +25,20 @@ from guardrail.events import (
     parse_output,
 )
 from guardrail.inputs import ContextLike, event_of, named_contexts, one_by_one
+from guardrail.log_events import EventLog
 
 _POLL_MS: Final = 100
 _TURN: Final = 64
 """Pieces of text taken from one source before other tasks have their turn for certain."""
+_ANSWERS_REMEMBERED: Final = 10_000
+_OVERLAP_S: Final = 30.0
+"""What a group writes about an answer so long after another is no second opinion: it judges old answers anew,
+as a new group may."""
+_CONFLICT_S: Final = 60.0
 _FLUSH_S: Final = 2.0
 """For the last events, beyond the time that a closing client gives its answers."""
+
+_log = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,7 @@ class GuardClient:
         *,
         responses_topic: str = "rag.responses",
         deliveries_topic: str = "rag.deliveries",
+        group: str | None = None,
         reply_partitions: int | None = 4,
         on_block: BlockPolicy = "raise",
         on_timeout: TimeoutPolicy = "raise",
@@ -68,6 +79,10 @@ class GuardClient:
         **kafka: Any,
     ) -> None:
         """``kafka`` takes any parameter of aiokafka's producer and consumer (security, timeouts, sizes).
+
+        ``group``: the group of guards whose word counts (their ``kafka.group_id``); what others write is
+        passed over, with one warning. None: any; where two groups write about one answer, it and all others
+        until a minute later end in ConfigError, whatever ``on_timeout`` says.
 
         ``reply_partitions``: how many partitions of the deliveries this process reads, None for all. Its ids
         hash to these, so where ``rag.responses`` has as many partitions they are also the ones that its
@@ -121,6 +136,7 @@ class GuardClient:
                 options=kafka,
             )
         self._transport = transport
+        self._groups = _Groups(group)
         self._patience = Patience(on_block, on_timeout, timeout_s, stall_timeout_s, timeout_message)
         self._max_stream_chars = max_stream_chars
         self._max_held_chars = max_held_chars
@@ -142,6 +158,11 @@ class GuardClient:
         self._stopping = False
         self._broken: TransportError | None = None
         self._left = asyncio.Event()
+
+    @property
+    def group(self) -> str | None:
+        """The group of guards whose word counts; None: any."""
+        return self._groups.wanted
 
     async def __aenter__(self) -> Self:
         """Connect. Raises ConfigError and TransportUnavailable, which says what to do."""
@@ -305,6 +326,8 @@ class GuardClient:
     async def begin(self, stream: Stream, source: AsyncIterable[str] | None) -> None:
         """Publish the head and start to take text; without a source the head is all."""
         self._require_open()
+        if (conflict := self._groups.conflict()) is not None:
+            raise conflict
         assert self._group is not None  # noqa: S101 - the client is open
         if stream.key in self._streams:
             raise InputError(
@@ -412,12 +435,17 @@ class GuardClient:
                 await asyncio.sleep(_POLL_MS / 1000)
                 continue
             self._broken = None
-            for key, value in records:
-                concerned = streams.get(key or b"")
+            for record in records:
+                if not self._groups.obeys(record):
+                    if (conflict := self._groups.conflict()) is not None:
+                        for stream in list(streams.values()):
+                            stream.fail(conflict)
+                    continue
+                concerned = streams.get(record.key or b"")
                 if concerned is None:
                     continue
                 try:
-                    event = parse_output(value or b"")
+                    event = parse_output(record.value or b"")
                 except InputError as error:
                     concerned.fail(TransportError(f"a delivery of this response can't be read: {error}"))
                     continue
@@ -454,6 +482,46 @@ class GuardClient:
         self._transport.close(stream.response_id)
         stream.decide_all()
         self._left.set()
+
+
+class _Groups:
+    """Whose deliveries count."""
+
+    def __init__(self, wanted: str | None) -> None:
+        self.wanted = wanted
+        self._passed_over: set[str | None] = set()
+        self._wrote: OrderedDict[bytes | None, tuple[str | None, float]] = OrderedDict()
+        """Which group was the first to write about an answer, of anybody's, and when."""
+        self._conflict: ConfigError | None = None
+        self._conflict_at = 0.0
+
+    def obeys(self, record: DeliveryRecord) -> bool:
+        """Whether the delivery counts."""
+        group = record.group
+        if self.wanted is not None:
+            if group != self.wanted and group not in self._passed_over:
+                self._passed_over.add(group)
+                _log.warning("client.other_group", group=group, obeyed=self.wanted)
+            return group == self.wanted
+        now = time.monotonic()
+        first, at = self._wrote.setdefault(record.key, (group, now))
+        if len(self._wrote) > _ANSWERS_REMEMBERED:
+            self._wrote.popitem(last=False)
+        if first == group or now - at > _OVERLAP_S:
+            return True
+        if self.conflict() is None:
+            _log.error("client.two_groups", groups=[first, group], effect="answers end in an error")
+        self._conflict = ConfigError(
+            f"group: two groups of guards, {first!r} and {group!r}, write about the same answers; tell "
+            "GuardClient whose word counts (group=…), and give the other's outputs topics of their own"
+        )
+        self._conflict_at = now
+        return False
+
+    def conflict(self) -> ConfigError | None:
+        """What is wrong, if two groups have written about one answer lately."""
+        late = time.monotonic() - self._conflict_at > _CONFLICT_S
+        return None if late else self._conflict
 
 
 class _Lane:

@@ -20,7 +20,7 @@ from aiokafka.errors import (
 )
 
 from guardrail.client.presence import ClientPresence
-from guardrail.client.transport import OutgoingRecord
+from guardrail.client.transport import DeliveryRecord, OutgoingRecord
 from guardrail.errors import ConfigError, TransportError, TransportUnavailable
 from guardrail.log_events import EventLog
 from guardrail.partitioning import partition_of
@@ -187,7 +187,7 @@ class KafkaClientTransport:
             outcome if isinstance(outcome, TransportError) else self._failure_of(outcome) for outcome in sent
         ]
 
-    async def poll(self, timeout_ms: int) -> Sequence[tuple[bytes | None, bytes | None]]:
+    async def poll(self, timeout_ms: int) -> Sequence[DeliveryRecord]:
         """Part of ClientTransport."""
         consumer = self._consumer
         if consumer is None:
@@ -198,7 +198,11 @@ class KafkaClientTransport:
             batches = await consumer.getmany(timeout_ms=timeout_ms)
         except (KafkaError, OSError) as error:
             raise TransportError(f"reading {self._deliveries}: {_named(error)}") from error
-        return [(record.key, record.value) for records in batches.values() for record in records]
+        return [
+            DeliveryRecord.of(record.key, record.value, record.headers)
+            for records in batches.values()
+            for record in records
+        ]
 
     def _partitions_of(self, response_id: str) -> set[int]:
         # Not cached: most ids made up are thrown away again.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from guardrail.errors import TransportError
+from guardrail.events import GROUP_HEADER
 
 Headers = tuple[tuple[str, bytes], ...]
 
@@ -16,6 +17,24 @@ class OutgoingRecord(NamedTuple):
     key: bytes
     value: bytes
     headers: Headers
+
+
+class DeliveryRecord(NamedTuple):
+    """A record of the deliveries, and the group of guards that wrote it, if it says so."""
+
+    key: bytes | None
+    value: bytes | None
+    group: str | None = None
+
+    @classmethod
+    def of(
+        cls, key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]
+    ) -> DeliveryRecord:
+        """From a record as Kafka has it."""
+        for name, content in headers:
+            if name == GROUP_HEADER and content is not None:
+                return cls(key, value, content.decode(errors="replace"))
+        return cls(key, value)
 
 
 class ClientTransport(Protocol):
@@ -53,8 +72,8 @@ class ClientTransport(Protocol):
         """Write records, in order for each key; of each what went wrong, None once it is acknowledged."""
         ...
 
-    async def poll(self, timeout_ms: int) -> Sequence[tuple[bytes | None, bytes | None]]:
-        """Key and value of records of the deliveries, in order for each key; empty after ``timeout_ms``.
+    async def poll(self, timeout_ms: int) -> Sequence[DeliveryRecord]:
+        """Records of the deliveries, in order for each key; empty after ``timeout_ms``.
 
         Raises TransportError where something may be missed, or can't be read; it may be called again.
         """

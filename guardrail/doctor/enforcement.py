@@ -64,7 +64,7 @@ class Proof:
 
 
 async def prove(client: GuardClient, policy: Policy, *, within_s: float) -> list[Check]:
-    """Send three answers through the guard that listens on the topics of ``client``, which is open.
+    """Send three answers through the guards that ``client``, which is open, obeys.
 
     ``policy`` is what the settings at hand give to ``PROOF_ROUTE``; remedies name it. ``within_s`` is how
     long the guard may say nothing.
@@ -76,13 +76,15 @@ async def prove(client: GuardClient, policy: Policy, *, within_s: float) -> list
     }
     answers = await asyncio.gather(*map(_tried, sending.values()))
     if all(isinstance(answer, GuardTimeout) for answer in answers):
+        of_group = f" of the group {client.group}" if client.group else ""
         return [
             Check(
                 "enforcement",
                 "the guard",
                 "fail",
-                f"no guard answered within {within_s:g} s",
-                "is 'guardrail run' running on these topics? /readyz says whether it has partitions",
+                f"no guard{of_group} answered within {within_s:g} s",
+                "is 'guardrail run' running on these topics, in this group? /readyz says whether it has "
+                "partitions",
             )
         ]
     return [_check(sent, answer, policy, within_s) for sent, answer in zip(sending, answers, strict=True)]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.admin import CreateAclsRequest
@@ -29,6 +30,7 @@ from guardrail.routing import PolicyRouter
 from guardrail.telemetry import REGISTRY
 from guardrail.testing import ScriptedJudge
 from tests.conftest import own_broker
+from tests.support.guards import until
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_guards import KafkaSide, kafka_guard, kafka_side, own_settings
 from tests.support.kafka_settings import changed
@@ -228,6 +230,45 @@ async def grant(broker: KafkaBroker, rights: Sequence[Right]) -> None:
             assert [code for code, _ in answer.creation_responses] == [0]
     finally:
         await client.close()
+
+
+async def test_another_group_of_guards_is_told(
+    kafka_bootstrap: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that writes to the same deliveries, one with outputs of its own, and a group that reads along."""
+    router = PolicyRouter.single(BLOCKING)
+    async with kafka_side(kafka_bootstrap, partitions=2) as side:
+        settings = side.settings
+        same = changed(settings, group_id=f"{settings.group_id}-same")
+        topics = settings.topics
+        own_topics = topics.model_copy(update={"deliveries": f"own-{topics.deliveries}"})
+        own = changed(settings, group_id=f"{settings.group_id}-own", topics=own_topics)
+        await create_topics(own, partitions=2, replication_factor=1)
+        along = AIOKafkaConsumer(
+            topics.responses, bootstrap_servers=kafka_bootstrap, group_id=f"{settings.group_id}-along"
+        )
+        await along.start()
+        try:
+            async with kafka_guard(settings, ScriptedJudge(JUDGE), router):
+                told = await doctor(settings, tmp_path)
+                assert told.checks["enforcement", "other groups"]["state"] == "ok"
+                async with (
+                    kafka_guard(same, ScriptedJudge(JUDGE), router) as one,
+                    kafka_guard(own, ScriptedJudge(JUDGE), router) as two,
+                ):
+                    await until(lambda: not one.waits_for() and not two.waits_for())
+                    told = await doctor(settings, tmp_path)
+                    await until(lambda: "guard.other_group" in caplog.text)
+        finally:
+            await along.stop()
+    assert told.status == 1
+    about = {name: check["state"] for (_, name), check in told.checks.items() if name.startswith("group ")}
+    assert about == {f"group {same.group_id}": "fail", f"group {own.group_id}": "warn"}
+    assert settings.group_id in caplog.text
+    # The proof obeys the group that it was told.
+    assert told.checks["enforcement", "wrong answer, streamed"]["state"] == "ok"
+    alone = await doctor(changed(settings, group_id="nobody"), tmp_path, "--timeout-ms", "500")
+    assert "of the group nobody" in alone.checks["enforcement", "the guard"]["detail"]
 
 
 async def test_what_the_doctor_says_is_missing_is_all_that_a_guard_and_the_proof_need(

@@ -299,7 +299,7 @@ async def test_the_traceparent_comes_with_everything_the_guard_writes() -> None:
     async with guarded() as (guard, client):
         await shown(client.guard("?", CONTEXTS, tokens(RIGHT), traceparent=parent))
         headers = {record.headers for record in guard.records("deliveries")}
-    assert headers == {(("traceparent", parent.encode()),)}
+    assert headers == {(("traceparent", parent.encode()), ("guardrail-group", b"guardrail"))}
 
 
 async def test_replies_of_ids_that_the_caller_gives_are_read_whatever_their_partition() -> None:

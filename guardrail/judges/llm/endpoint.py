@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import ssl
 import threading
@@ -30,7 +31,14 @@ from guardrail.judges.llm.exchange import (
     server_of,
     wait_s,
 )
-from guardrail.judges.llm.limits import AdaptiveLimit, CircuitBreaker, Hedging, RecentTimes, Slots
+from guardrail.judges.llm.limits import (
+    SILENT_S,
+    AdaptiveLimit,
+    CircuitBreaker,
+    Hedging,
+    RecentTimes,
+    Slots,
+)
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import NO_KEY, LlmJudgeSettings, split_base_url
 from guardrail.judges.recorder import recorder
@@ -408,11 +416,14 @@ class ModelEndpoint:
                 failed = attempt.failure
                 faulty = failed is not None and failed.fault
                 admission.record(
-                    ok=None if attempt.cut_short else not faulty, why=str(failed.error) if failed else ""
+                    ok=None if attempt.cut_short else not faulty,
+                    why=str(failed.error) if failed else "",
+                    hung=faulty and attempt.out_of_time,
                 )
                 return outcome
             finally:
-                admission.record(ok=None)
+                # Cancelled: its claims have run out of time, or are not needed any more.
+                admission.given_up(math.inf if attempt.first_answer_at else self._fair_s())
                 question.spent.add(self.settings.model, attempt.progress.usage, self._prices)
                 attempt.record(self.name, recorded_from)
 
@@ -426,11 +437,16 @@ class ModelEndpoint:
             if not scope.expired():
                 raise
         # It is the server's fault only if the call had the time that nearly all recent ones needed.
-        long = self._first.quantile(0.95, _MIN_TIMED)
-        fair = long is None or until - begun >= long
+        fair = until - begun >= self._fair_s(0.0)
         attempt.cut_short = not fair
+        attempt.out_of_time = True
         out_of_time = _out_of_time(attempt.question).error
         return attempt.broke_off(Failure(out_of_time, retry=False, fault=fair, overload=fair))
+
+    def _fair_s(self, unknown: float = SILENT_S) -> float:
+        """The time that nearly all recent calls needed to their first answer."""
+        long = self._first.quantile(0.95, _MIN_TIMED)
+        return unknown if long is None else long
 
     async def _exchange(self, attempt: _Attempt, arguments: dict[str, Any]) -> Outcome | None:
         attempt.question.spent.sent()
@@ -466,7 +482,7 @@ class ModelEndpoint:
         except JudgeReplyError as error:
             return attempt.broke_off(Failure(error, retry=not isinstance(error, JudgeRefused)))
         except JudgeUnavailable as error:
-            late = isinstance(error, Stalled)
+            late = attempt.out_of_time = isinstance(error, Stalled)
             return attempt.broke_off(Failure(error, retry=True, fault=True, overload=late))
         if arguments.get("stream") and not attempt.progress.streamed:
             self.dialect.take_whole_replies()
@@ -513,6 +529,7 @@ class _Attempt:
         self.first_answer_at: float | None = None  # event loop's time
         self.failure: Failure | None = None
         self.cut_short = False
+        self.out_of_time = False
         self._say = say
         self._reader = question.reader()
         self._answers: list[Answer] = []

@@ -22,6 +22,10 @@ _log = EventLog(__name__)
 
 _MOST_SAMPLES: Final = 256
 
+SILENT_S: Final = 5.0
+"""Without an answer for so long, a server that lets calls run out of time hangs. It is also the time that a
+call should have had, where it is not known how long calls take."""
+
 # The number of parts of the breaker's window, which bounds its memory.
 _PARTS: Final = 10
 
@@ -81,7 +85,9 @@ class CircuitBreaker:
     """Stops calling a failing server for a while, then probes it with a few calls.
 
     It opens if at least ``min_calls`` calls ended within ``window_s`` seconds and ``failure_rate`` of them
-    failed. After ``open_s`` seconds it sends ``probes`` calls: if all succeed it closes, at the first failure
+    failed. It also opens if ``hangs`` calls in a row had no answer in their time, and no call had one for
+    ``SILENT_S``: of a server that hangs few calls end, since each takes all of its time, and then fewer are
+    made. After ``open_s`` seconds it sends ``probes`` calls: if all succeed it closes, at the first failure
     it opens again. A call that ends after the state has changed says nothing about the new state and doesn't
     count.
     """
@@ -94,6 +100,7 @@ class CircuitBreaker:
         failure_rate: float = 0.5,
         window_s: float = 30.0,
         min_calls: int = 10,
+        hangs: int = 3,
         open_s: float = 10.0,
         probes: int = 2,
     ) -> None:
@@ -103,6 +110,7 @@ class CircuitBreaker:
         self._failure_rate = failure_rate
         self._window_s = window_s
         self._min_calls = min_calls
+        self._hangs = hangs
         self._open_s = open_s
         self._probes = probes
         self._parts: deque[_Part] = deque(maxlen=_PARTS)
@@ -110,6 +118,8 @@ class CircuitBreaker:
         """Why the last call that counted as failed did; empty while none has."""
         self._state = BreakerState.CLOSED
         self._epoch = 0  # counts state changes
+        self._in_a_row = 0  # calls without an answer in their time
+        self._answered_at = clock()
         self._open_until = 0.0
         self._probing = 0
         self._probed = 0
@@ -138,13 +148,19 @@ class CircuitBreaker:
             self._probing += 1
         return Admission(self, self._epoch)
 
-    def record(self, epoch: int, *, ok: bool | None, why: str = "") -> None:
+    def now(self) -> float:
+        """Seconds by its clock."""
+        return self._clock()
+
+    def record(self, epoch: int, *, ok: bool | None, why: str = "", hung: bool = False) -> None:
         """Count the end of a call that was admitted in ``epoch``; ``ok`` is None if it says nothing.
 
-        ``why`` it failed is told while no call is sent.
+        ``why`` it failed is told while no call is sent; ``hung``: it had no answer in its time.
         """
         if epoch != self._epoch:
             return
+        if ok is not None and not hung:
+            self._in_a_row, self._answered_at = 0, self._clock()
         if ok is False and why:
             self.last_failure = why
         if self._state is BreakerState.HALF_OPEN:
@@ -156,7 +172,11 @@ class CircuitBreaker:
             elif ok is False:
                 self._enter(BreakerState.OPEN)
         elif ok is not None:
-            self._count(ok=ok)
+            self._in_a_row += hung
+            if self._in_a_row >= self._hangs and self._clock() - self._answered_at >= SILENT_S:
+                self._enter(BreakerState.OPEN)
+            else:
+                self._count(ok=ok)
 
     def _count(self, *, ok: bool) -> None:
         now, width = self._clock(), self._window_s / _PARTS
@@ -172,7 +192,7 @@ class CircuitBreaker:
     def _enter(self, state: BreakerState) -> None:
         self._state = state
         self._epoch += 1
-        self._probing = self._probed = 0
+        self._probing = self._probed = self._in_a_row = 0
         self._parts.clear()
         telemetry.CIRCUIT_STATE.labels(telemetry.model_label(self._name.removeprefix("llm:"))).set(
             _CIRCUIT[state]
@@ -189,18 +209,24 @@ class CircuitBreaker:
 class Admission:
     """Permission for one call. Only the first record of how it ended counts."""
 
-    __slots__ = ("_breaker", "_epoch", "_recorded")
+    __slots__ = ("_begun", "_breaker", "_epoch", "_recorded")
 
     def __init__(self, breaker: CircuitBreaker, epoch: int) -> None:
         self._breaker = breaker
         self._epoch = epoch
+        self._begun = breaker.now()
         self._recorded = False
 
-    def record(self, *, ok: bool | None, why: str = "") -> None:
+    def record(self, *, ok: bool | None, why: str = "", hung: bool = False) -> None:
         """See ``CircuitBreaker.record``."""
         if not self._recorded:
             self._recorded = True
-            self._breaker.record(self._epoch, ok=ok, why=why)
+            self._breaker.record(self._epoch, ok=ok, why=why, hung=hung)
+
+    def given_up(self, fair_s: float) -> None:
+        """Nobody waits for the call any more. Had it ``fair_s`` seconds, that is the server's fault."""
+        hung = self._breaker.now() - self._begun >= fair_s
+        self.record(ok=False if hung else None, why="no answer in time" if hung else "", hung=hung)
 
 
 class AdaptiveLimit:

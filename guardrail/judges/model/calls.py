@@ -21,7 +21,7 @@ from guardrail import telemetry
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.http import read_body, request_headers, tls
 from guardrail.judges.llm.exchange import Failure, failed, retry_after, server_of, wait_s
-from guardrail.judges.llm.limits import AdaptiveLimit, CircuitBreaker, Slots
+from guardrail.judges.llm.limits import SILENT_S, AdaptiveLimit, CircuitBreaker, Slots
 from guardrail.judges.model.settings import ServerSettings
 
 _T = TypeVar("_T")
@@ -177,7 +177,7 @@ class ServerCalls:
             fault = isinstance(outcome, Failure) and outcome.fault
             admission.record(ok=not fault, why=str(outcome.error) if isinstance(outcome, Failure) else "")
         finally:
-            admission.record(ok=None)
+            admission.given_up(SILENT_S)
         took = self.loop.time() - begun
         ok = not isinstance(outcome, Failure)
         telemetry.JUDGE_CALL_SECONDS.labels(

@@ -68,7 +68,7 @@ async def test_responses_are_guarded_from_topic_to_topics(guarantee: DeliveryGua
     assert isinstance(case, FlaggedCase)
     assert case.response_id == "bad"
     assert all(
-        record.headers == (trace[1],)
+        record.headers == (trace[1], ("guardrail-group", b"guard"))
         for topic in (TOPICS.deliveries, TOPICS.verdicts, TOPICS.flagged)
         for record in broker.records(topic)
     )

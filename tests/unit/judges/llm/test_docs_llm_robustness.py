@@ -55,6 +55,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
         breaker["window_s"],
         breaker["min_calls"],
         breaker["failure_rate"],
+        breaker["hangs"],
         breaker["open_s"],
         breaker["probes"],
         limit["decrease"],

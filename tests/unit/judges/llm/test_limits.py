@@ -9,7 +9,7 @@ import pytest
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges.llm import CircuitBreaker
-from guardrail.judges.llm.limits import AdaptiveLimit, BreakerState, Hedging, RecentTimes, Slots
+from guardrail.judges.llm.limits import SILENT_S, AdaptiveLimit, BreakerState, Hedging, RecentTimes, Slots
 from tests.unit.judges.llm.chatting import Clock
 
 BUSY = 1_000  # calls that want to be sent: more than any limit
@@ -188,6 +188,53 @@ def test_only_the_first_word_on_a_call_counts() -> None:
     admission.record(ok=None)
     admission.record(ok=True)
     assert state(tested) is BreakerState.HALF_OPEN
+
+
+def hang(tested: CircuitBreaker, times: int) -> None:
+    for _ in range(times):
+        admission = tested.admit()
+        assert admission is not None
+        admission.record(ok=False, hung=True)
+
+
+def test_a_server_that_hangs_is_left_alone_after_few_calls() -> None:
+    clock = Clock()
+    tested = breaker(clock, min_calls=10)
+    end(tested, True)
+    clock.now += 10.0
+    hang(tested, 2)
+    assert state(tested) is BreakerState.CLOSED
+    hang(tested, 1)
+    assert state(tested) is BreakerState.OPEN
+
+
+def test_a_server_that_answers_others_in_the_meantime_does_not_hang() -> None:
+    clock = Clock()
+    tested = breaker(clock, min_calls=100)
+    for _ in range(5):
+        end(tested, True)
+        clock.now += SILENT_S - 0.1
+        hang(tested, 4)
+        end(tested, False)  # an error is an answer
+    assert state(tested) is BreakerState.CLOSED
+
+
+def test_a_call_that_was_given_up_counts_by_the_time_that_it_had() -> None:
+    clock = Clock()
+    tested = breaker(clock, min_calls=100)
+    for _ in range(5):
+        early = tested.admit()
+        assert early is not None
+        clock.now += 1.9
+        early.given_up(2.0)
+    assert state(tested) is BreakerState.CLOSED
+    late = [tested.admit() for _ in range(3)]
+    clock.now += 2.0
+    for admission in late:
+        assert admission is not None
+        admission.given_up(2.0)
+    assert state(tested) is BreakerState.OPEN
+    assert tested.last_failure == "no answer in time"
 
 
 def adaptive(maximum: int = 64, **changes: Any) -> AdaptiveLimit:
