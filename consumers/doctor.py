@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Literal, NamedTuple, Self
@@ -223,16 +223,32 @@ class Examiner:
 
     async def rights(self, seen: ClusterSeen) -> Rights:
         """Try what the guard does, harmlessly. Raises TransportError where the brokers don't answer."""
-        found = Rights()
+        topics, found = self._settings.topics, Rights()
+        async with self._trying("the guard"):
+            for name in (topics.responses, topics.sessions):
+                await self._may_read(name, seen, found)
+            await self._may_join(found)
+            for name in (*topics.outputs(), topics.sessions):
+                await self._may_write(name, seen, found)
+            if self._settings.delivery_guarantee == "exactly_once":
+                await self._may_begin(found)
+        return found
+
+    async def rights_of_proof(self, seen: ClusterSeen) -> Rights:
+        """As ``rights``: what the proof does and the guard itself doesn't."""
+        topics, found = self._settings.topics, Rights()
+        async with self._trying("the proof"):
+            await self._may_write(topics.responses, seen, found)
+            await self._may_read(topics.deliveries, seen, found)
+        return found
+
+    @asynccontextmanager
+    async def _trying(self, whom: str) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
-                for name in (self._settings.topics.responses, self._settings.topics.sessions):
-                    await self._may_read(name, seen, found)
-                await self._may_join(found)
-                await self._may_write(seen, found)
+                yield
         except (KafkaError, OSError, TimeoutError) as error:
-            raise translated(error, "trying what the guard may do") from error
-        return found
+            raise translated(error, f"trying what {whom} may do") from error
 
     async def _may_read(self, name: str, seen: ClusterSeen, found: Rights) -> None:
         right = Right("Read", "topic", name)
@@ -257,19 +273,15 @@ class Examiner:
         error = await self._asker.heartbeat_of_nobody(group, node)
         _sort(found, right, error is GroupAuthorizationFailedError)
 
-    async def _may_write(self, seen: ClusterSeen, found: Rights) -> None:
-        settings = self._settings
-        for name in (*settings.topics.outputs(), settings.topics.sessions):
-            right = Right("Write", "topic", name)
-            if name in seen.hidden:
-                found.denied.append(right)
-            elif name not in seen.topics:
-                found.unknown[right] = "there is no such topic"
-            else:
-                error = await self._asker.write_nothing(name)
-                _sort(found, right, error is TopicAuthorizationFailedError)
-        if settings.delivery_guarantee == "exactly_once":
-            await self._may_begin(found)
+    async def _may_write(self, name: str, seen: ClusterSeen, found: Rights) -> None:
+        right = Right("Write", "topic", name)
+        if name in seen.hidden:
+            found.denied.append(right)
+        elif name not in seen.topics:
+            found.unknown[right] = "there is no such topic"
+        else:
+            error = await self._asker.write_nothing(name)
+            _sort(found, right, error is TopicAuthorizationFailedError)
 
     async def _may_begin(self, found: Rights) -> None:
         settings = self._settings
@@ -665,7 +677,7 @@ def check_groups(settings: KafkaSettings, others: Sequence[OtherGroup]) -> list[
 
 
 def check_access(settings: KafkaSettings, rights: Rights) -> list[Check]:
-    """The rights that the guard needs; each that is missing with the ACL to grant."""
+    """What became of trying rights; each that is missing with the ACL to grant."""
     user = settings.sasl_username or "NAME"
     checks = []
     for right in rights.denied:

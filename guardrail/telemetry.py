@@ -5,7 +5,8 @@ seconds, texts in characters. No label contains the id of a response, a tenant o
 come from outside (names of judges, rules, reasons) take at most ``MOST_VALUES`` different values; further
 ones are counted as ``(other)``.
 
-Gauges are read when they are scraped. An unknown value is absent, never 0.
+Gauges are read when they are scraped. An unknown value is absent, never 0. Counters whose labels are known
+begin with 0: Prometheus sees no increase in a series that is born with its first count.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -27,12 +28,30 @@ from guardrail.events import (
     ResponseVerdict,
     Usage,
 )
+from guardrail.policy import ON_UNVERIFIED, FailPolicy
 
 __all__ = ["REGISTRY", "GuardState", "PartitionState", "count_output", "serve_state"]
 
 REGISTRY: Final = CollectorRegistry(auto_describe=True)
 MOST_VALUES: Final = 100
 OTHER: Final = "(other)"
+DEAD_LETTER_REASONS: Final = (
+    "answer_too_long",
+    "contexts_too_large",
+    "duplicate_start",
+    "empty_value",
+    "internal_error",
+    "invalid_event",
+    "invalid_json",
+    "response_finished",
+    "sequence_gap",
+    "unknown_response",
+    "unknown_schema",
+    "unknown_type",
+    "wrong_partition",
+)
+
+ProcessCollector(registry=REGISTRY)  # on Linux: memory, processor time and descriptors, as process_…
 
 _FAST: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _SCORES: Final = tuple(tenth / 10 for tenth in range(1, 11))
@@ -40,6 +59,14 @@ _SCORES: Final = tuple(tenth / 10 for tenth in range(1, 11))
 
 def _counter(name: str, text: str, *labels: str) -> Counter:
     return Counter(name, text, labels, namespace="guardrail", registry=REGISTRY)
+
+
+def _counter_of(name: str, text: str, label: str, *values: str) -> Counter:
+    """A counter with one label, whose values begin with 0."""
+    counter = _counter(name, text, label)
+    for value in values:
+        counter.labels(value)
+    return counter
 
 
 def _gauge(name: str, text: str, *labels: str) -> Gauge:
@@ -68,10 +95,19 @@ STREAMS: Final = _counter(
     "enforced",
 )
 SEGMENTS: Final = _counter("segments", "Segments released, by decision.", "decision")
-BLOCKS: Final = _counter("blocks", "Responses blocked, by whether text had been shown before.", "shown")
+BLOCKS: Final = _counter_of(
+    "blocks", "Responses blocked, by whether text had been shown before.", "shown", "true", "false"
+)
 CLAIMS: Final = _counter("claims", "Verdicts on claims.", "verdict", "severity", "judge")
 FINDINGS: Final = _counter("findings", "Exact findings on claims.", "finding")
-UNVERIFIED: Final = _counter("unverified", "Claims that could not be checked, by reason.", "reason")
+UNVERIFIED: Final = _counter_of(
+    "unverified",
+    "Claims that could not be checked, by reason.",
+    "reason",
+    "no verdict in time",
+    "JudgeUnavailable",
+    "overloaded",
+)
 DEGRADED: Final = _counter(
     "degraded", "Verdicts given by less than the judge that was to answer; which, and why.", "reason"
 )
@@ -127,9 +163,13 @@ CIRCUIT_STATE: Final = _gauge(
 
 # The pipe.
 RECORDS: Final = _counter("input_records", "Records read.")
-DEAD_LETTERS: Final = _counter("dead_letters", "Records that could not be used, by reason.", "reason")
+DEAD_LETTERS: Final = _counter_of(
+    "dead_letters", "Records that could not be used, by reason.", "reason", *DEAD_LETTER_REASONS
+)
 OVERSIZED: Final = _counter("oversized_events", "Events of which something was left out to fit a record.")
-REBALANCES: Final = _counter("rebalances", "Changes of the assignment. event: assigned or revoked.", "event")
+REBALANCES: Final = _counter_of(
+    "rebalances", "Changes of the assignment. event: assigned or revoked.", "event", "assigned", "revoked"
+)
 FAILED_STEPS: Final = _counter("failed_steps", "Transactions that failed and were taken again.")
 FAILED_TAKEOVERS: Final = _counter("failed_takeovers", "Attempts to take partitions over that failed.")
 RESTORED: Final = _counter("restored_sessions", "Responses in flight that were taken up from another guard.")
@@ -230,6 +270,7 @@ def _kind(reason: str, parts: int = 1) -> str:
 
 def _count_response(event: ResponseVerdict, late_s: float) -> None:
     policy = policy_label(event.policy.name)
+    _begin(policy)
     RESPONSES.labels(policy, event.decision.value, "true" if event.complete else "false").inc()
     DECISIONS.labels(policy, rule_label(event.rule), event.decision.value).inc()
     STREAMS.labels(event.mode, "false" if event.mode == "observe" else "true").inc()
@@ -243,6 +284,13 @@ def _count_response(event: ResponseVerdict, late_s: float) -> None:
         after_s = event.timings.after_completion_ms / 1000
         ADDED_SECONDS.observe(after_s)
         WRITTEN_TO_DECIDED_SECONDS.observe(after_s + late_s)
+
+
+@cache
+def _begin(policy: str) -> None:
+    """What tells that a policy's answers can't be checked is 0 before the first of them."""
+    DECISIONS.labels(policy, f"{ON_UNVERIFIED}{FailPolicy.FAIL_CLOSED}", "block")
+    DECISIONS.labels(policy, f"{ON_UNVERIFIED}{FailPolicy.FLAG}", "flag")
 
 
 @dataclass(frozen=True, slots=True)

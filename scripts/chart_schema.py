@@ -43,10 +43,11 @@ def _definitions() -> dict[str, Any]:
         "description": "workload.staticMembership sets it for each pod",
     }
     found["settings.Policy"]["type"] = ["object", "null"]  # all of it from the defaults
-    found["settings"]["properties"]["ops"] = {
-        "type": "null",
-        "description": "ops.host and ops.port of the chart set it",
-    }
+    for name in ("host", "port"):
+        found["settings.OpsSettings"]["properties"][name] = {
+            "type": "null",
+            "description": f"ops.{name} of the chart sets it",
+        }
     return found
 
 

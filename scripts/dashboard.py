@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 _RESPONSES: Final = "guardrail_responses_total"
 TARGET: Final = Path(__file__).parent.parent / "helm" / "guardrail" / "files" / "dashboard.json"
 _WIDTH: Final = 24
+_CHOSEN: Final = 'namespace=~"$namespace", job=~"$job"'
 
 
 class Panel(NamedTuple):
@@ -26,7 +27,7 @@ class Panel(NamedTuple):
 
 def rate(metric: str, by: str = "", where: str = "") -> str:
     """What a counter counts a second, added up over ``by``."""
-    labels = f'job=~"$job"{", " + where if where else ""}'
+    labels = f"{_CHOSEN}{', ' + where if where else ''}"
     return f"sum{f' by ({by})' if by else ''} (rate({metric}{{{labels}}}[$__rate_interval]))"
 
 
@@ -43,7 +44,7 @@ def quantile(share_: float, histogram: str, by: str = "") -> str:
 
 def gauge(metric: str, how: str = "sum", by: str = "") -> str:
     """A gauge over all guards."""
-    return f'{how}{f" by ({by})" if by else ""} ({metric}{{job=~"$job"}})'
+    return f"{how}{f' by ({by})' if by else ''} ({metric}{{{_CHOSEN}}})"
 
 
 ROWS: Final[dict[str, list[Panel]]] = {
@@ -92,6 +93,22 @@ ROWS: Final[dict[str, list[Panel]]] = {
             {"enforced": share("guardrail_streams_total", "guardrail_streams_total", 'enforced="true"')},
             "percentunit",
         ),
+        Panel(
+            "Blocks, before and after text was shown",
+            {
+                "nothing was shown": rate("guardrail_blocks_total", "", 'shown="false"'),
+                "text was shown": rate("guardrail_blocks_total", "", 'shown="true"'),
+            },
+            "ops",
+        ),
+        Panel(
+            "From the end being written to the decision",
+            {
+                "p50": quantile(0.5, "guardrail_written_to_decided_seconds"),
+                "p90": quantile(0.9, "guardrail_written_to_decided_seconds"),
+            },
+            "s",
+        ),
     ],
     "Verdicts": [
         Panel("Claims a second", {"{{verdict}}": rate("guardrail_claims_total", "verdict")}, "ops"),
@@ -119,6 +136,15 @@ ROWS: Final[dict[str, list[Panel]]] = {
             {
                 "not checked: {{reason}}": rate("guardrail_unverified_total", "reason"),
                 "degraded: {{reason}}": rate("guardrail_degraded_total", "reason"),
+            },
+            "ops",
+        ),
+        Panel(
+            "Challengers that decide otherwise",
+            {
+                "{{challenger}}: {{champion_decision}}, it {{challenger_decision}}": rate(
+                    "guardrail_challenger_total", "challenger, champion_decision, challenger_decision"
+                )
             },
             "ops",
         ),
@@ -187,10 +213,25 @@ ROWS: Final[dict[str, list[Panel]]] = {
             {
                 "dead letters: {{reason}}": rate("guardrail_dead_letters_total", "reason"),
                 "failed steps": rate("guardrail_failed_steps_total"),
+                "failed takeovers": rate("guardrail_failed_takeovers_total"),
                 "partitions revoked": rate("guardrail_rebalances_total", "", 'event="revoked"'),
                 "overloads": rate("guardrail_overloads_total"),
             },
             "ops",
+        ),
+        Panel(
+            "At a bound, reading no more", {"{{instance}}": gauge("guardrail_saturated", "max", "instance")}
+        ),
+        Panel(
+            "Changed settings that can't be read",
+            {"{{instance}}": gauge("guardrail_config_reload_failed", "max", "instance")},
+        ),
+        Panel(
+            "Kafka away, other groups",
+            {
+                "away: {{instance}}": gauge("guardrail_kafka_away", "max", "instance"),
+                "other groups": gauge("guardrail_other_groups", "max"),
+            },
         ),
     ],
 }
@@ -233,21 +274,27 @@ def dashboard() -> dict[str, Any]:
                     "query": "prometheus",
                     "current": {},
                 },
-                {
-                    "name": "job",
-                    "label": "Job",
-                    "type": "query",
-                    "datasource": {"type": "prometheus", "uid": "${datasource}"},
-                    "query": "label_values(guardrail_build_info, job)",
-                    "includeAll": True,
-                    "multi": True,
-                    "allValue": ".*",
-                    "current": {"text": "All", "value": "$__all"},
-                    "refresh": 2,
-                },
+                _chosen("namespace", "Namespace", "guardrail_build_info"),
+                _chosen("job", "Job", 'guardrail_build_info{namespace=~"$namespace"}'),
             ]
         },
         "panels": panels,
+    }
+
+
+def _chosen(name: str, label: str, of: str) -> dict[str, Any]:
+    """A choice among the values of a label, all of them at first, and what lacks the label."""
+    return {
+        "name": name,
+        "label": label,
+        "type": "query",
+        "datasource": {"type": "prometheus", "uid": "${datasource}"},
+        "query": f"label_values({of}, {name})",
+        "includeAll": True,
+        "multi": True,
+        "allValue": ".*",
+        "current": {"text": "All", "value": "$__all"},
+        "refresh": 2,
     }
 
 

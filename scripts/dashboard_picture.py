@@ -31,7 +31,7 @@ _STEPS: Final = 120
 def series(prometheus: str, query: str, seconds: float) -> list[dict[str, Any]]:
     """What Prometheus has for a query, over the last ``seconds``."""
     end = time.time()
-    expr = query.replace('job=~"$job"', 'job=~".*"').replace("$__rate_interval", "30s")
+    expr = query.replace("$namespace", ".*").replace("$job", ".*").replace("$__rate_interval", "30s")
     asked = {"query": expr, "start": end - seconds, "end": end, "step": max(1.0, seconds / _STEPS)}
     url = f"{prometheus}/api/v1/query_range?{urllib.parse.urlencode(asked)}"
     with urllib.request.urlopen(url, timeout=10) as reply:  # noqa: S310 - the address is the caller's

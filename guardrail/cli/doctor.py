@@ -148,7 +148,7 @@ async def examine(settings: GuardSettings, prove_within_s: float | None) -> Asyn
             for check in check_groups(settings.kafka, await examiner.other_groups()):
                 yield check
             answered = False
-            async for check in _prove(settings, seen, prove_within_s):
+            async for check in _prove(settings, seen, examiner, prove_within_s):
                 answered |= check.state in {"ok", "warn"}
                 yield check
             stamped_s = await _stamped_s(settings, seen, examiner) if answered else None
@@ -184,9 +184,12 @@ def _of_settings(settings: GuardSettings) -> list[Check]:
     return checks or [Check("settings", "files and keys", "ok", "all that the settings name are here")]
 
 
-async def _prove(settings: GuardSettings, seen: ClusterSeen, within_s: float | None) -> AsyncIterator[Check]:
+async def _prove(
+    settings: GuardSettings, seen: ClusterSeen, examiner: Examiner, within_s: float | None
+) -> AsyncIterator[Check]:
     from aiokafka.admin import AIOKafkaAdminClient
 
+    from consumers.doctor import check_access
     from consumers.kafka.client import client_options
     from guardrail.client import GuardClient
     from guardrail.doctor import PROOF_ROUTE, Check, failed, prove
@@ -197,10 +200,15 @@ async def _prove(settings: GuardSettings, seen: ClusterSeen, within_s: float | N
     if within_s is None:
         yield Check("enforcement", about, "skip", "not proven: --no-prove was given")
         return
-    if not {topics.responses, topics.deliveries} <= seen.topics.keys():
-        yield Check(
-            "enforcement", about, "skip", "not proven: topics are missing, or this user may not see them"
-        )
+    rights = await examiner.rights_of_proof(seen)
+    if rights.denied:
+        for check in check_access(settings.kafka, rights):
+            if check.state == "fail":
+                yield check
+        yield Check("enforcement", about, "skip", "not proven: this user lacks a right that the proof needs")
+        return
+    if rights.unknown:
+        yield Check("enforcement", about, "skip", "not proven: topics are missing")
         return
     policy = settings.router().choose(PROOF_ROUTE, None)
     try:

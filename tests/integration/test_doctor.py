@@ -52,11 +52,17 @@ class Told(NamedTuple):
 
 
 async def doctor(settings: KafkaSettings, folder: Path, *options: str, **sections: Any) -> Told:
-    kafka = {
+    kafka: dict[str, Any] = {
         "bootstrap_servers": settings.bootstrap_servers,
         "group_id": settings.group_id,
         "topics": settings.topics.model_dump(),
     }
+    if settings.sasl_password is not None:
+        kafka |= {
+            "security_protocol": settings.security_protocol,
+            "sasl_username": settings.sasl_username,
+            "sasl_password": settings.sasl_password.read("kafka.sasl_password", "password"),
+        }
     path = folder / "guardrail.yaml"
     path.write_text(yaml.safe_dump({"kafka": kafka, **sections}), encoding="utf-8")
     process = await asyncio.create_subprocess_exec(
@@ -265,8 +271,8 @@ async def test_another_group_of_guards_is_told(
     assert "of the group nobody" in alone.checks["enforcement", "the guard"]["detail"]
 
 
-async def test_what_the_doctor_says_is_missing_is_all_that_a_guard_needs(
-    guarding_broker: KafkaBroker,
+async def test_what_the_doctor_says_is_missing_is_all_that_a_guard_and_the_proof_need(
+    guarding_broker: KafkaBroker, tmp_path: Path
 ) -> None:
     guarding_broker.start()
     plain = own_settings(guarding_broker.bootstrap_servers)
@@ -311,3 +317,19 @@ async def test_what_the_doctor_says_is_missing_is_all_that_a_guard_needs(
         ) as client,
     ):
         assert {check.state for check in await prove(client, BLOCKING, within_s=60)} == {"ok"}
+        # The proof as that user lacks two rights that no guard needs, and is told them.
+        told = await doctor(settings, tmp_path)
+        wanted = [Right("Write", "topic", topics.responses), Right("Read", "topic", topics.deliveries)]
+        assert told.status == 1
+        assert told.checks["enforcement", "the guard"]["state"] == "skip"
+        lacking = [check for check in told.checks.values() if check["state"] == "fail"]
+        commands = [f"--operation {right.operation} --topic {right.name}" for right in wanted]
+        assert [
+            check["remedy"][-len(one) :] for one, check in zip(commands, lacking, strict=True)
+        ] == commands
+        await grant(guarding_broker, wanted)
+        async with Examiner(settings) as examiner:
+            while (await examiner.rights_of_proof(await examiner.cluster())).denied:
+                continue
+        told = await doctor(settings, tmp_path)
+        assert (told.status, told.states("enforcement")) == (0, {"ok"}), told

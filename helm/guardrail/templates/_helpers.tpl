@@ -60,8 +60,87 @@ app.kubernetes.io/component: guard
 {{- if and (eq .Values.workload.kind "StatefulSet") .Values.workload.staticMembership -}}true{{- end -}}
 {{- end -}}
 
+{{/* The label job of the guards' series, as the monitors give it. */}}
+{{- define "guardrail.job" -}}
+{{- if .Values.podMonitor.enabled }}{{ .Release.Namespace }}/{{ end }}{{ include "guardrail.fullname" . }}
+{{- end -}}
+
 {{- define "guardrail.partitions" -}}
 {{- default .Values.topics.partitions .Values.autoscaling.partitions | int -}}
+{{- end -}}
+
+{{/* The brokers' ports as the NetworkPolicy opens them, with commas: those of the settings, unless others are given. */}}
+{{- define "guardrail.kafkaPorts" -}}
+{{- $given := list -}}
+{{- range .Values.networkPolicy.kafka.ports }}{{ $given = append $given (int . | toString) }}{{ end -}}
+{{- $kafka := default dict .Values.config.settings.kafka -}}
+{{- $wanted := list -}}
+{{- range splitList "," (default "localhost:9092" $kafka.bootstrap_servers) -}}
+{{- $wanted = append $wanted (regexFind "[0-9]+$" (trim .)) -}}
+{{- end -}}
+{{- if .Values.config.existingConfigMap -}}
+{{- if not $given -}}
+{{- fail "networkPolicy.kafka.ports: give the ports of kafka.bootstrap_servers, which the chart can't see in config.existingConfigMap" -}}
+{{- end -}}
+{{- else if $given -}}
+{{- range $wanted -}}
+{{- if not (has . $given) -}}
+{{- fail (printf "networkPolicy.kafka.ports lacks %s, a port of kafka.bootstrap_servers (%s): add it, or leave ports empty" . $kafka.bootstrap_servers) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- default $wanted $given | uniq | join "," -}}
+{{- end -}}
+
+{{/* What the settings reach beyond Kafka and DNS and no rule of networkPolicy.extraEgress lets out, a line each. */}}
+{{- define "guardrail.notLetOut" -}}
+{{- $settings := .Values.config.settings -}}
+{{- $judge := default dict $settings.judge -}}
+{{- $llm := default dict $judge.llm -}}
+{{- $kinds := list (default "local" $judge.kind) -}}
+{{- range $settings.policies -}}
+{{- $kinds = append $kinds (default "" (default dict .).judge) -}}
+{{- end -}}
+{{- $reached := dict "judge.llm.base_url" $llm.base_url "judge.command.url" (default dict $judge.command).url "judge.cache.redis_url" (default dict $judge.cache).redis_url "kafka.sasl_oauth_token_url" (default dict $settings.kafka).sasl_oauth_token_url -}}
+{{- if and (not $llm.base_url) (or (has "llm" $kinds) (has "cascade" $kinds)) -}}
+{{- $_ := set $reached "judge.llm.base_url" "https://api.openai.com/v1" -}}
+{{- end -}}
+{{- range $number, $fallback := $llm.fallbacks -}}
+{{- $_ := set $reached (printf "judge.llm.fallbacks.%d.base_url" $number) $fallback.base_url -}}
+{{- end -}}
+{{- if .Values.flagged.enabled -}}
+{{- $flagged := default dict $settings.flagged -}}
+{{- $_ := set $reached "flagged.store" $flagged.store -}}
+{{- $_ := set $reached "flagged.webhook_url" $flagged.webhook_url -}}
+{{- end -}}
+{{- if (default dict $settings.ops).traces -}}
+{{- $_ := set $reached "OTEL_EXPORTER_OTLP_ENDPOINT" "http://localhost:4318" -}}
+{{- range .Values.extraEnv -}}
+{{- if eq .name "OTEL_EXPORTER_OTLP_ENDPOINT" -}}
+{{- $_ := set $reached .name (default (dict) .value) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $defaults := dict "http" 80 "https" 443 "redis" 6379 "rediss" 6379 "postgresql" 5432 "postgres" 5432 -}}
+{{- range $name, $address := $reached -}}
+{{- $port := 0 -}}
+{{- $where := "an address that the chart can't see" -}}
+{{- if and $address (kindIs "string" $address) -}}
+{{- $url := urlParse $address -}}
+{{- $port = default (get $defaults $url.scheme) (regexFind "[0-9]+$" (regexFind ":[0-9]+$" $url.host) | int) | int -}}
+{{- $where = printf "%s, port %d" $url.hostname $port -}}
+{{- end -}}
+{{- $out := ternary true false (or (not $address) (hasPrefix "unix:" (toString $address)) (hasPrefix "sqlite:" (toString $address))) -}}
+{{- range $.Values.networkPolicy.extraEgress -}}
+{{- if not .ports }}{{ $out = true }}{{ end -}}
+{{- range .ports -}}
+{{- if and $port (or (eq (toString .port) (toString $port)) (and .endPort (le (int .port) $port) (ge (int .endPort) $port))) }}{{ $out = true }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- if not $out }}
+  {{ $name }}: {{ $where }}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* What a schema can't say: settings that contradict each other end the installation, with the remedy. */}}
@@ -86,6 +165,9 @@ app.kubernetes.io/component: guard
 {{- if and (or .Values.topics.create .Values.autoscaling.partitions) (gt (int .Values.replicaCount) $partitions) -}}
 {{- fail (printf "replicaCount is %d, and the input topic has %d partitions (autoscaling.partitions, else topics.partitions): guards beyond that have no work; give at most %d, or the true number of partitions" (int .Values.replicaCount) $partitions $partitions) -}}
 {{- end -}}
+{{- end -}}
+{{- if and (eq .Values.autoscaling.kind "hpa") (not (or (dig "requests" "cpu" "" .Values.resources) (dig "limits" "cpu" "" .Values.resources))) -}}
+{{- fail "autoscaling.kind is hpa, which counts in shares of resources.requests.cpu: give that" -}}
 {{- end -}}
 {{- with .Values.autoscaling -}}
 {{- if ne .kind "none" -}}
@@ -139,14 +221,15 @@ runtimeClassName: {{ . }}
 {{- end }}
 {{- end -}}
 
+{{/* Takes a dict: root, and secret, the name of the Secret. */}}
 {{- define "guardrail.container" -}}
-image: {{ include "guardrail.image" . | quote }}
-imagePullPolicy: {{ .Values.image.pullPolicy }}
+image: {{ include "guardrail.image" .root | quote }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 securityContext:
-  {{- toYaml .Values.securityContext | nindent 2 }}
-{{- $from := .Values.extraEnvFrom }}
-{{- if .Values.existingSecret }}
-{{- $from = prepend $from (dict "secretRef" (dict "name" .Values.existingSecret)) }}
+  {{- toYaml .root.Values.securityContext | nindent 2 }}
+{{- $from := .root.Values.extraEnvFrom }}
+{{- if .secret }}
+{{- $from = prepend $from (dict "secretRef" (dict "name" .secret)) }}
 {{- end }}
 {{- with $from }}
 envFrom:
@@ -171,7 +254,7 @@ envFrom:
 {{- end }}
 {{- end -}}
 
-{{/* Takes a dict: root, and configMap, the name of the ConfigMap. */}}
+{{/* Takes a dict: root, and configMap and secret, the names of the ConfigMap and the Secret. */}}
 {{- define "guardrail.volumes" -}}
 - name: config
   configMap:
@@ -182,7 +265,7 @@ envFrom:
 {{- if .root.Values.existingSecretMountPath }}
 - name: secret
   secret:
-    secretName: {{ .root.Values.existingSecret }}
+    secretName: {{ .secret }}
     # Read by the group of fsGroup.
     defaultMode: 0440
 {{- end }}

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pytest
 from structlog.testing import capture_logs
 
+from consumers.dead_letters import REASONS
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.ops import Health, OpsServer, ResponseLog
@@ -174,6 +175,9 @@ async def test_what_a_guard_did_and_holds_is_in_the_metrics_and_the_log() -> Non
     assert told["wrong"]["rule"]
     assert told["wrong"]["deciding_claim"] == 2, "its number, no text"
     assert "France" not in str(logs)
+    rules = {"policy": "default", "rule": "on_unverified: fail_closed", "decision": "block"}
+    begun = telemetry.REGISTRY.get_sample_value("guardrail_decisions_total", rules)
+    assert begun is not None, "with the policy's first answer, not with the first that could not be checked"
     summary = [event for event in logs if event["event"] == "guard.summary"]
     assert summary[-1]["responses"] >= 1
 
@@ -186,6 +190,19 @@ async def test_gauges_of_a_guard_that_waits_for_partitions_are_absent_where_unkn
         assert value("guardrail_sessions") == 0
     finally:
         telemetry.serve_state(None)
+
+
+def test_counters_begin_with_0_where_their_labels_are_known() -> None:
+    """Prometheus sees no increase in a series that is born with its first count."""
+    assert set(telemetry.DEAD_LETTER_REASONS) == set(REASONS)
+    begun: list[tuple[str, dict[str, str]]] = [
+        *(("guardrail_dead_letters_total", {"reason": reason}) for reason in REASONS),
+        *(("guardrail_blocks_total", {"shown": shown}) for shown in ("true", "false")),
+        ("guardrail_unverified_total", {"reason": "no verdict in time"}),
+        ("guardrail_rebalances_total", {"event": "revoked"}),
+    ]
+    absent = [one for one in begun if telemetry.REGISTRY.get_sample_value(*one) is None]
+    assert not absent
 
 
 HOUR_S = 3_600
@@ -310,6 +327,8 @@ def test_labels_from_outside_are_bounded() -> None:
 
 def test_every_metric_says_what_it_counts_and_in_which_unit() -> None:
     for family in telemetry.REGISTRY.collect():
+        if family.name.startswith("process_"):
+            continue  # the Prometheus client's own
         assert family.name.startswith("guardrail_")
         assert family.documentation.endswith(".")
         if family.name.endswith("_seconds"):

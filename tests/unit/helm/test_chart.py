@@ -31,6 +31,7 @@ from tests.support.helm_chart import (
     render,
     workload_of,
 )
+from tests.support.promtool import check_alerts
 
 CASE = pytest.mark.parametrize("case", CASES)
 CHART_FILE: dict[str, Any] = yaml.safe_load((CHART / "Chart.yaml").read_text())
@@ -217,8 +218,8 @@ def test_the_settings_are_ones_that_the_guard_takes(
 # ------------------------------------------------------------------------------------- the guard's pods
 
 
-def test_a_pod_of_a_stateful_set_keeps_its_membership_under_its_name(rendered: dict[str, str]) -> None:
-    objects = objects_of(rendered["default"])
+def test_a_pod_of_a_stateful_set_may_keep_its_membership_under_its_name(rendered: dict[str, str]) -> None:
+    objects = objects_of(rendered["everything"])
     workload = workload_of(objects)
     assert workload["kind"] == "StatefulSet"
     assert environment(guard_of(objects))["GUARDRAIL_KAFKA__GROUP_INSTANCE_ID"] == {
@@ -230,9 +231,9 @@ def test_a_pod_of_a_stateful_set_keeps_its_membership_under_its_name(rendered: d
     assert service["spec"]["selector"] == workload["spec"]["selector"]["matchLabels"]
 
 
-@pytest.mark.parametrize("case", ["deployment-hpa", "everything"])
+@pytest.mark.parametrize("case", ["deployment-hpa", "default"])
 def test_other_pods_have_no_membership_that_outlives_them(rendered: dict[str, str], case: str) -> None:
-    """The names of a Deployment's pods never come back, and their partitions would stand still."""
+    """The names of a Deployment's pods never come back, a StatefulSet's seldom in the session time-out."""
     assert "GUARDRAIL_KAFKA__GROUP_INSTANCE_ID" not in environment(guard_of(objects_of(rendered[case])))
 
 
@@ -332,9 +333,17 @@ def test_the_test_runs_doctor_as_the_guard_sees_the_world(rendered: dict[str, st
         assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
         assert doctor["args"][:3] == ["doctor", "--config", "/etc/guardrail/guardrail.yaml"]
         assert doctor["image"] == guard["image"]
-        assert doctor.get("envFrom") == guard.get("envFrom")
         assert doctor["volumeMounts"] == guard["volumeMounts"]
-        assert pod["spec"]["volumes"] == workload_of(objects)["spec"]["template"]["spec"]["volumes"]
+        of_guard = workload_of(objects)["spec"]["template"]["spec"]["volumes"]
+        if case != "everything":
+            assert doctor.get("envFrom") == guard.get("envFrom")
+            assert pod["spec"]["volumes"] == of_guard
+            continue
+        # That one's test has a user of its own, whose Secret is in the place of the guards'.
+        text = json.dumps([guard["envFrom"], of_guard])
+        assert text.count('"chat-guard"') == 2
+        own = text.replace('"chat-guard"', '"chat-guard-test"')
+        assert json.loads(own) == [doctor["envFrom"], pod["spec"]["volumes"]]
 
 
 # --------------------------------------------------------------------------------------------- scaling
@@ -368,6 +377,70 @@ def test_the_age_that_keda_asks_for_is_one_that_guards_tell(rendered: dict[str, 
         telemetry.serve_state(None)
 
 
+# ------------------------------------------------------------------------------------------ network
+
+
+def test_the_network_policy_lets_out_to_the_ports_of_the_brokers(rendered: dict[str, str]) -> None:
+    egress = of_kind(objects_of(rendered["deployment-hpa"]), "NetworkPolicy")["spec"]["egress"]
+    assert [port["port"] for port in egress[1]["ports"]] == [9093]
+
+
+def test_nobody_but_prometheus_is_let_in(tools: Path, rendered: dict[str, str]) -> None:
+    """A rule without 'from' would let everybody in."""
+    [scrapes] = of_kind(objects_of(rendered["deployment-hpa"]), "NetworkPolicy")["spec"]["ingress"]
+    assert [one["podSelector"]["matchLabels"] for one in scrapes["from"]] == [
+        {"app.kubernetes.io/name": "prometheus"}
+    ]
+    nobody = render(tools, changes={"networkPolicy": {"enabled": True, "scrapeFrom": []}})
+    assert of_kind(objects_of(nobody), "NetworkPolicy")["spec"]["ingress"] is None
+
+
+def not_let_out(tools: Path, changes: dict[str, Any]) -> list[str]:
+    """What the notes say is reached and not let out. helm shows notes only where there is a cluster."""
+    manifest = """apiVersion: v1
+kind: ConfigMap
+metadata: {name: told}
+data:
+  text: |{{ include "guardrail.notLetOut" . | indent 2 }}
+"""
+    objects = objects_of(render(tools, changes={**changes, "extraManifests": [manifest]}))
+    [told] = [one for one in objects if one["metadata"]["name"] == "told"]
+    return [line.strip() for line in told["data"]["text"].splitlines() if line.strip()]
+
+
+def test_the_notes_name_what_the_policy_does_not_let_out(tools: Path) -> None:
+    settings = {
+        "judge": {
+            "kind": "cascade",
+            "llm": {"model": "one", "fallbacks": [{"model": "two", "base_url": "http://models:8000/v1"}]},
+            "cache": {"redis_url": "rediss://cache"},
+        },
+        "flagged": {"store": {"env": "STORE"}, "webhook_url": "https://review.example.com:8443/cases"},
+        "ops": {"traces": True},
+    }
+    collector = {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": "http://collector:4318"}
+    given = {
+        "config": {"settings": settings},
+        "flagged": {"enabled": True},
+        "extraEnv": [collector],
+    }
+    assert not_let_out(tools, given) == [
+        "OTEL_EXPORTER_OTLP_ENDPOINT: collector, port 4318",
+        "flagged.store: an address that the chart can't see",
+        "flagged.webhook_url: review.example.com, port 8443",
+        "judge.cache.redis_url: cache, port 6379",
+        "judge.llm.base_url: api.openai.com, port 443",
+        "judge.llm.fallbacks.0.base_url: models, port 8000",
+    ]
+    rules = [{"ports": [{"port": 443}, {"port": 8000, "endPort": 8443}, {"port": 6379}]}]
+    assert not_let_out(tools, {**given, "networkPolicy": {"extraEgress": rules}}) == [
+        "OTEL_EXPORTER_OTLP_ENDPOINT: collector, port 4318",
+        "flagged.store: an address that the chart can't see",
+    ]
+    assert not_let_out(tools, {**given, "networkPolicy": {"extraEgress": [{"to": []}]}}) == []
+    assert not_let_out(tools, {}) == []
+
+
 # ------------------------------------------------------------------------------ values that are refused
 
 
@@ -376,6 +449,11 @@ def setting(path: str, value: Any) -> dict[str, Any]:
     for name in reversed(path.split(".")):
         value = {name: value}
     return {"config": {"settings": value}}
+
+
+def alert(name: str, **changes: Any) -> dict[str, Any]:
+    """Values with changes of one alert."""
+    return {"prometheusRule": {"enabled": True, "alerts": {name: changes}}}
 
 
 KEDA_KAFKA = {"kind": "keda", "keda": {"trigger": "kafka"}}
@@ -422,6 +500,21 @@ KEDA_KAFKA = {"kind": "keda", "keda": {"trigger": "kafka"}}
         ({"image": {"digest": "sha256:abc"}}, "/image/digest"),
         ({"replicas": 3}, "replicas"),
         ({"networkPolicy": {"kafka": {"ports": ["kafka"]}}}, "/networkPolicy/kafka/ports"),
+        (
+            {
+                "networkPolicy": {"enabled": True, "kafka": {"ports": [9092]}},
+                **setting("kafka.bootstrap_servers", "a:9092,b:9093"),
+            },
+            "networkPolicy.kafka.ports lacks 9093",
+        ),
+        (
+            {"networkPolicy": {"enabled": True}, "config": {"existingConfigMap": "own"}},
+            "can't see in config.existingConfigMap",
+        ),
+        ({"autoscaling": {"kind": "hpa"}, "resources": {"requests": {"cpu": None}}}, "give that"),
+        ({"resources": {"limits": {"memory": "lots"}}}, "/resources/limits/memory"),
+        (alert("GuardrailTextWait", severity="page"), "GuardrailTextWait"),
+        (alert("GuardrailKafkaAway", threshold=2), "GuardrailKafkaAway.threshold: this alert has none"),
     ],
 )
 def test_values_that_would_go_wrong_later_are_refused_at_once(
@@ -452,12 +545,13 @@ ADDRESSES = {
         {"policies": {"default": {"rules": ["support < 0.3: block", {"action": "flag"}]}}},
         {"judge": {"llm": {"extra_headers": {"X-Team": "rag"}, "api_key": {"file": "/run/key"}}}},
         ADDRESSES,
+        {"ops": {"traces": True}},
     ],
-    ids=["example", "defaults", "extended policies", "rules", "headers", "addresses"],
+    ids=["example", "defaults", "extended policies", "rules", "headers", "addresses", "traces"],
 )
 def test_settings_that_the_guard_takes_are_not_refused(tools: Path, settings: dict[str, Any]) -> None:
-    given = {name: value for name, value in settings.items() if name != "ops"}
-    render(tools, changes={"config": {"settings": given}})
+    ops = {name: value for name, value in settings.get("ops", {}).items() if name not in {"host", "port"}}
+    render(tools, changes={"config": {"settings": {**settings, "ops": ops}}})
 
 
 def test_more_guards_than_partitions_that_the_chart_does_not_know_are_taken(tools: Path) -> None:
@@ -474,11 +568,92 @@ def test_the_shortest_grace_period_is_above_the_budget_of_the_guard(tools: Path)
 # ------------------------------------------------------------------------------- files, pages, releases
 
 
-def test_alerts_and_dashboard_go_in_as_they_are(rendered: dict[str, str]) -> None:
-    """Helm's templates and Prometheus' use the same braces; the files are templates of Prometheus alone."""
+RULES: list[dict[str, Any]] = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["groups"][0][
+    "rules"
+]
+
+
+def alerts_of(objects: Objects) -> dict[str, dict[str, Any]]:
+    [group] = of_kind(objects, "PrometheusRule")["spec"]["groups"]
+    return {rule["alert"]: rule for rule in group["rules"]}
+
+
+def test_alerts_are_those_of_the_file_for_this_release_alone(rendered: dict[str, str]) -> None:
+    """Helm's templates and Prometheus' use the same braces; the file is a template of Prometheus alone."""
     objects = objects_of(rendered["keda-prometheus"])
-    alerts = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())
-    assert of_kind(objects, "PrometheusRule")["spec"] == alerts
+    # As the Prometheus operator labels what a ServiceMonitor finds: by the Service's name.
+    scope = f'namespace="chat", job="{of_kind(objects, "Service")["metadata"]["name"]}"'
+    guards = of_kind(objects, "ScaledObject")["spec"]["minReplicaCount"]
+    wanted = {rule["alert"]: {**rule, "expr": rule["expr"].replace('job=~".+"', scope)} for rule in RULES}
+    few = wanted["GuardrailTooFew"]
+    few["expr"] = few["expr"].replace("< 1", f"< {guards}")
+    assert alerts_of(objects) == wanted
+
+
+def test_every_alert_can_be_changed_by_values(rendered: dict[str, str]) -> None:
+    objects = objects_of(rendered["everything"])
+    alerts = alerts_of(objects)
+    assert set(alerts) == {rule["alert"] for rule in RULES} - {"GuardrailNotEnforced"}
+    waits = alerts["GuardrailTextWaits"]
+    assert waits["expr"].endswith(" > 12.5")
+    assert waits["for"] == "30s"
+    assert waits["labels"] == {"severity": "page", "team": "rag", "tier": "one"}
+    assert waits["annotations"] == {
+        "summary": "Text has waited for its release for {{ $value | humanizeDuration }}.",
+        "runbook_url": "https://wiki.example.com/guardrail/runbook#guardrailtextwaits",
+        "dashboard": "https://grafana.example.com/d/streaming-guardrail",
+    }
+    assert alerts["GuardrailFallsBehind"]["expr"].endswith(" > 20000")
+    assert alerts["GuardrailTooFew"]["expr"].endswith(" < 3")
+    # As the Prometheus operator labels what a PodMonitor finds: by its namespace and name.
+    monitor = of_kind(objects, "PodMonitor")["metadata"]
+    assert f'job="{monitor["namespace"]}/{monitor["name"]}"' in alerts["GuardrailAbsent"]["expr"]
+
+
+def test_the_schema_knows_the_alerts() -> None:
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    known = schema["properties"]["prometheusRule"]["properties"]["alerts"]["propertyNames"]["enum"]
+    assert known == [rule["alert"] for rule in RULES]
+
+
+def test_a_release_that_vanishes_beside_another_one_is_noticed(tools: Path, tmp_path: Path) -> None:
+    rules = []
+    for name in ("east", "west"):
+        given = {"fullnameOverride": name, "prometheusRule": {"enabled": True}}
+        rule = of_kind(objects_of(render(tools, changes=given)), "PrometheusRule")
+        rules.append(tmp_path / f"{name}.yaml")
+        rules[-1].write_text(yaml.safe_dump(rule["spec"]), encoding="utf-8")
+    up = 'guardrail_build_info{{namespace="chat", job="{}", instance="{}"}}'
+    ready = 'guardrail_oldest_unreleased_seconds{{namespace="chat", job="{}", instance="{}"}}'
+    series = [
+        {"series": one.format(job, instance), "values": "0x60" if job == "east" else values}
+        for one in (up, ready)
+        for job, instance, values in (
+            ("east", "a", ""),
+            ("east", "b", ""),
+            ("west", "c", "0x20"),
+            ("west", "d", "0x8"),
+        )
+    ]
+    labels = '{{alertname="{}", namespace="chat", job="west"}}'
+
+    def firing(at: str, name: str) -> dict[str, Any]:
+        return {
+            "expr": 'count(ALERTS{alertstate="firing"}) by (alertname, namespace, job)',
+            "eval_time": at,
+            "exp_samples": [{"labels": labels.format(name), "value": 1}],
+        }
+
+    case = {
+        "interval": "1m",
+        "input_series": series,
+        "promql_expr_test": [firing("19m", "GuardrailTooFew"), firing("40m", "GuardrailAbsent")],
+    }
+    check_alerts(tmp_path, yaml.safe_dump({"rule_files": list(map(str, rules)), "tests": [case]}))
+
+
+def test_the_dashboard_goes_in_as_it_is(rendered: dict[str, str]) -> None:
+    objects = objects_of(rendered["keda-prometheus"])
     dashboard = json.loads((CHART / "files" / "dashboard.json").read_text())
     [data] = [
         one["data"] for one in objects if one["kind"] == "ConfigMap" and "guardrail.json" in one["data"]
