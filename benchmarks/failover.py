@@ -9,7 +9,7 @@ through ``GuardClient``, ``--streams`` at once, at 10 tokens a second. Then, aga
 - *restarted*: a guard is killed by SIGKILL, and started again after a second under its own name
   (``kafka.group_instance_id``);
 - *replaced*: it is killed, and started only after the others have taken over its partitions;
-- *planned*: it is told to stop by SIGTERM, as in a roll-out, and is started again under its own name 10 s
+- *planned*: it is told to stop by SIGTERM, as in a roll-out, and is started again 10 s
   after it has left;
 - *kafka*: the broker is killed, and started again ``--away`` seconds later.
 
@@ -63,7 +63,7 @@ class Kind:
 KINDS = {
     "restarted": Kind(signal.SIGKILL, 1.0, named=True),
     "replaced": Kind(signal.SIGKILL, 20.0, named=False),
-    "planned": Kind(signal.SIGTERM, 10.0, named=True),
+    "planned": Kind(signal.SIGTERM, 10.0, named=False),
 }
 KAFKA = "kafka"
 _SETTLED_S = 10.0

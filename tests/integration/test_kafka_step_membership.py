@@ -18,6 +18,29 @@ from tests.support.transports import RecordingListener, poll_until, poll_while
 pytestmark = pytest.mark.kafka
 
 
+async def test_a_static_member_that_stops_leaves_its_partitions_to_the_others(place: Place) -> None:
+    """At once: its session would last for longer than this test."""
+    await place.create(partitions=2)
+    one, two = RecordingListener(), RecordingListener()
+    members = [
+        place.harness.exact_member(
+            place.topic,
+            place.sessions,
+            place.group,
+            group_instance_id=name,
+            session_timeout_ms=600_000,
+            rebalance_timeout_ms=10_000,
+        )
+        for name in ("a", "b")
+    ]
+    for member, listener in zip(members, (one, two), strict=True):
+        await member.start(listener)
+    await poll_while(members, lambda: len(one.held) != 1 or len(two.held) != 1)
+    await members[0].stop()
+    await poll_while(members[1], lambda: len(two.held) != 2)
+    await members[1].stop()
+
+
 async def test_long_state_is_restored_while_the_membership_is_kept(place: Place) -> None:
     """Restoring takes longer than the session timeout, and nobody is expelled."""
     partition = await place.create()
