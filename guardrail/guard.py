@@ -134,7 +134,7 @@ class Guard:
     async def check_event(
         self, response: Response, missing_contexts: MissingContexts | None = None
     ) -> ResponseVerdict:
-        """Judge a whole answer given as an event, as ``check`` does. Raises InputError if its id is in use."""
+        """Judge a whole answer given as an event, as ``check``. Raises InputError if its id is in use."""
         verdict: ResponseVerdict | None = None
         async for event in self._run(response, (), missing_contexts):
             if isinstance(event, ResponseVerdict):

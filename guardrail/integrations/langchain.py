@@ -26,7 +26,7 @@ from typing import Any, Final, Literal, cast
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
 from langchain_core.callbacks.manager import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from guardrail.errors import AnswerBlocked, InputError
@@ -405,8 +405,8 @@ def _text(name: str, value: Any) -> str:
         return value
     if isinstance(value, BaseMessage):
         text = str(value.text)
-        whole = isinstance(value, AIMessage) and not isinstance(value, AIMessageChunk)
-        if text or not whole or not value.content or value.tool_calls:
+        part = isinstance(value, AIMessageChunk) or not value.content
+        if text or part or getattr(value, "tool_calls", None):
             return text
     raise InputError(
         "invalid_event",

@@ -11,6 +11,8 @@ to read an agent shows guarded text only, also those that show it while it is wr
 A module of its own, since ``langchain.agents`` takes seconds to import, which chains don't need.
 """
 
+# ruff: noqa: ARG002 - LangChain names its arguments
+
 from __future__ import annotations
 
 import asyncio
@@ -81,34 +83,36 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        model = self._guarded(request)
-        return model.reply.taken_from(handler(request.override(model=model)))
+        reply, guarded = self._guarded(request)
+        return reply.taken_from(handler(guarded))
 
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        model = self._guarded(request)
-        return model.reply.taken_from(await handler(request.override(model=model)))
+        reply, guarded = self._guarded(request)
+        return reply.taken_from(await handler(guarded))
 
-    def _guarded(self, request: ModelRequest[Any]) -> _GuardedModel:
+    def _guarded(self, request: ModelRequest[Any]) -> tuple[_Reply, ModelRequest[Any]]:
         if request.response_format is not None:
             raise ConfigError(
                 "response_format: a structured answer can't be guarded; leave it out, or check its text with "
                 "GuardCheck in place of GuardMiddleware"
             )
         asked = [each for each in request.state["messages"] if isinstance(each, HumanMessage)]
-        return _GuardedModel(
+        reply = _Reply()
+        model = _GuardedModel(
             inner=request.model,
             stream_of=self._stream,
             head={
                 "question": str(asked[-1].text) if asked else "",
                 "contexts": list(self._contexts(request.state)),
             },
-            reply=_Reply(),
+            reply=reply,
             cache=False,  # what is released depends on the documents, too
         )
+        return reply, request.override(model=model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +161,7 @@ class _Reply:
                 for number, each in enumerate([*came.tool_calls, *came.invalid_tool_calls])
             ],
             usage_metadata=came.usage_metadata,
-            response_metadata={
-                name: each for name, each in came.response_metadata.items() if name in _TOLD
-            },
+            response_metadata={name: each for name, each in came.response_metadata.items() if name in _TOLD},
         )
 
     def taken_from(self, response: ModelResponse[Any]) -> ModelResponse[Any]:
@@ -200,7 +202,7 @@ class _GuardedModel(BaseChatModel):
     inner: Any
     stream_of: Any
     head: dict[str, Any]
-    reply: Any
+    reply: _Reply
 
     @property
     def _llm_type(self) -> str:
@@ -278,7 +280,7 @@ class _GuardedModel(BaseChatModel):
 
 
 def _outside() -> Context:
-    """Where a model runs unseen: streams and events come from callbacks, which it would find in the context."""
+    """Where a model runs unseen: streams and events come from callbacks, which it finds in the context."""
     context = copy_context()
     context.run(var_child_runnable_config.set, None)
     return context

@@ -39,7 +39,7 @@ from litellm.types.utils import (
 from guardrail.errors import ConfigError, InputError, only_cause
 from guardrail.events import AnyOutputEvent, Decision, DeliveryBlocked, DeliveryCompleted, DeliverySegment
 from guardrail.guard import Guard
-from guardrail.integrations.chat_requests import EXTENSION, Grounding, grounding_of, taken_out
+from guardrail.integrations.chat_requests import EXTENSION, grounding_of, taken_out
 from guardrail.log_events import EventLog
 from guardrail.policy import MissingContexts
 
@@ -59,6 +59,7 @@ FAILED: Final = "This answer was withheld because it could not be checked. Pleas
 _BLOCK: Final = "content_filter"
 _TEXTS: Final = ("content", "refusal")
 """The fields of a message that are the answer; a refusal says what the model likes, too."""
+_APART: Final = "\n\n"
 _PASSED: Final = ("role", "tool_calls", "function_call", "annotations", "images")
 """What else of a message passes. All other fields are dropped: reasoning, audio and what providers add may be
 prose, which nobody has checked.
@@ -70,9 +71,10 @@ _log = EventLog(__name__)
 class LiteLlmGuardrail(CustomGuardrail):
     """Guards every choice of a chat completion, streamed or not, against the request's contexts.
 
-    Calls that are no chat completions are refused, unless they are known to answer without prose. ``settings``
-    is the path of a file as ``guardrail run`` takes it; ``missing_contexts`` is what happens to the claims of
-    an answer whose request gives none: ``refuse`` it, or let it through marked as flagged. Raises ConfigError.
+    Calls that are no chat completions are refused, unless they are known to answer without prose.
+    ``settings`` is the path of a file as ``guardrail run`` takes it; ``missing_contexts`` is what happens to
+    the claims of an answer whose request gives none: ``refuse`` it, or let it through marked as flagged.
+    Raises ConfigError.
     """
 
     def __init__(
@@ -95,7 +97,9 @@ class LiteLlmGuardrail(CustomGuardrail):
                 "[pre_call, post_call]"
             )
         if options.get("run_in_parallel"):
-            raise ConfigError("run_in_parallel: LiteLLM would drop what is decided about a text; leave it out")
+            raise ConfigError(
+                "run_in_parallel: LiteLLM would drop what is decided about a text; leave it out"
+            )
         super().__init__(**{**options, "supported_event_hooks": supported})
         self._settings = settings
         self._guard = guard
@@ -163,13 +167,15 @@ class LiteLlmGuardrail(CustomGuardrail):
             raise _refusal(_unsupported(type(response).__name__))
         told: list[dict[str, Any]] = []
         for choice in response.choices:
-            texts = _texts_of(choice.message)
+            texts = [text for _, text in _texts_of(choice.message)]
             choice.message = Message(**_passed(choice.message), content=None)
-            choice.provider_specific_fields = None
+            if getattr(choice, "provider_specific_fields", None) is not None:
+                choice.provider_specific_fields = None
             if not texts:
                 continue
             answer = _WholeAnswer()
-            await self._decide(data, texts, answer, str(response.model or ""))
+            parts = [texts[0], *(_APART + each for each in texts[1:])]
+            await self._decide(data, parts, answer, str(response.model or ""))
             choice.message.content = answer.text
             if [answer.text] != texts and getattr(choice, "logprobs", None) is not None:
                 choice.logprobs = None  # they spell out what was kept back
@@ -222,7 +228,9 @@ class LiteLlmGuardrail(CustomGuardrail):
                 tenant=grounding.tenant,
                 generator_model=generator_model[:256] or None,
             )
-            async with aclosing(cast("AsyncGenerator[AnyOutputEvent, None]", stream)) as events:  # which it is
+            async with aclosing(
+                cast("AsyncGenerator[AnyOutputEvent, None]", stream)
+            ) as events:  # which it is
                 async for event in events:
                     match event:
                         case DeliverySegment() if event.text:
@@ -295,6 +303,7 @@ class _StreamedChoice(_Answer):
         self._stream = stream
         self._shown = False
         self.index = index
+        self.field = ""  # that its text came in
         self.inbox: asyncio.Queue[str | None] = asyncio.Queue()
         self.task: asyncio.Task[None] | None = None
         self.finish: str | None = None
@@ -322,7 +331,7 @@ class _StreamedChoice(_Answer):
     def block(self, message: str, told: dict[str, Any]) -> None:
         if not self.closed:
             # What was shown can't be taken back here: the message stands apart from it.
-            self._stream.put(self.index, Delta(content=f"\n\n{message}" if self._shown else message))
+            self._stream.put(self.index, Delta(content=_APART + message if self._shown else message))
             self._close(_BLOCK, told)
 
     def end(self, told: dict[str, Any]) -> None:
@@ -380,10 +389,11 @@ class _Stream:
                 continue
             if passed := _passed(part.delta):
                 self.put(part.index, Delta(**passed))
-            for text in _texts_of(part.delta):
+            for name, text in _texts_of(part.delta):
                 if choice.task is None:
                     choice.task = group.create_task(self._guarded(choice), name="guarded-choice")
-                choice.inbox.put_nowait(text)
+                choice.inbox.put_nowait(text if choice.field in {"", name} else _APART + text)
+                choice.field = name
             if part.finish_reason:
                 choice.finish = part.finish_reason
                 choice.upstream_ended(broken=False)
@@ -416,9 +426,9 @@ class _Stream:
             self.told.append(told)
 
 
-def _texts_of(message: Any) -> list[str]:
-    """The answer in a message, or in a part of one."""
-    return [text for name in _TEXTS if (text := getattr(message, name, None))]
+def _texts_of(message: Any) -> list[tuple[str, str]]:
+    """The answer in a message, or in a part of one, by its fields."""
+    return [(name, text) for name in _TEXTS if (text := getattr(message, name, None))]
 
 
 def _passed(message: Any) -> dict[str, Any]:

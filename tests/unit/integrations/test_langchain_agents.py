@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, wrap_model_call
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
@@ -69,7 +69,9 @@ class Model(BaseChatModel):
         ]
         usage: Any = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
         told = {"finish_reason": "stop", "logprobs": {"content": [{"token": MARK}]}}
-        last = AIMessageChunk("", tool_call_chunks=chunks, usage_metadata=usage, response_metadata=told)
+        last = AIMessageChunk(
+            content="", tool_call_chunks=chunks, usage_metadata=usage, response_metadata=told
+        )
         yield ChatGenerationChunk(message=last)
 
 
@@ -142,7 +144,7 @@ async def test_a_stream_of_messages_shows_what_is_released_while_it_is_written(
     streamed = [each async for each in of_a_search(guard, RIGHT * 3).astream(ASKED, stream_mode="messages")]
     plain = list(of_a_search(guard, RIGHT * 3).stream(ASKED, stream_mode="messages"))
     for parts in (streamed, plain):
-        texts = [message.text for message, told in parts if told["langgraph_node"] == "model" and message.text]
+        texts = [each.text for each, told in parts if told["langgraph_node"] == "model" and each.text]
         assert "".join(texts).split() == (RIGHT * 3).split()
         assert len(texts) >= 2
 
@@ -167,7 +169,7 @@ async def test_no_event_shows_what_was_not_released(guard: BackgroundGuard) -> N
 
 async def test_calls_of_tools_and_the_usage_pass(guard: BackgroundGuard) -> None:
     model = Model(replies=[call(), AIMessage(RIGHT)])
-    built = create_agent(model, [atlas], middleware=[GuardMiddleware(guard)])
+    built: Any = create_agent(model, [atlas], middleware=[GuardMiddleware(guard)])
     parts = [each async for each in built.astream(ASKED, stream_mode="updates")]
     (asking,), (told,), (answer,) = (each["messages"] for part in parts for each in part.values())
     assert asking.tool_calls[0]["args"] == {"city": "Paris"}
@@ -234,19 +236,18 @@ async def test_a_block_can_be_raised(guard: BackgroundGuard) -> None:
         await of_a_search(guard, WRONG, on_block="raise").ainvoke(ASKED)
 
 
-def other_model(text: str) -> AgentMiddleware[Any, Any]:
-    @wrap_model_call
-    def other(request: Any, handler: Callable[[Any], Any]) -> Any:
-        return handler(request.override(model=Model(replies=[AIMessage(text)])))
+class OtherModel(AgentMiddleware[Any, Any]):
+    """Has another model answer."""
 
-    return other  # type: ignore[no-any-return]
+    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        return handler(request.override(model=Model(replies=[AIMessage(WRONG)])))
 
 
 def test_another_model_goes_around_it_only_in_front(guard: BackgroundGuard) -> None:
     guarded = GuardMiddleware(guard)
     with pytest.raises(ConfigError, match="put GuardMiddleware last"):
-        agent([guarded, other_model(WRONG)], AIMessage(RIGHT)).invoke(ASKED)
-    result = agent([other_model(WRONG), guarded], AIMessage(RIGHT)).invoke(ASKED)
+        agent([guarded, OtherModel()], AIMessage(RIGHT)).invoke(ASKED)
+    result = agent([OtherModel(), guarded], AIMessage(RIGHT)).invoke(ASKED)
     assert MARK not in str(result)
 
 
