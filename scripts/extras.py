@@ -66,7 +66,7 @@ _APART: Final = {"ragas"}
 """Extras that hold back what others install: Ragas openai and rich."""
 
 BESIDE: Final[Mapping[str, str]] = {
-    "langchain": "langchain langchain-openai",
+    "langchain": "langchain-openai",
     "litellm": "litellm[proxy]",
     "llama-index": "llama-index",
 }

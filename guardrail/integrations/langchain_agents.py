@@ -54,7 +54,7 @@ _TOLD: Final = frozenset({"finish_reason", "stop_reason", "model_name", "model_p
 """What is told of a reply beside its text; log probabilities and the like spell the text out."""
 
 
-class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
+class GuardMiddleware(AgentMiddleware[Any, Any]):
     """Guards what an agent's model writes, before it reaches a reader or the agent's state.
 
     Put it last in ``middleware``: one behind it that calls another model goes around it, which raises
@@ -77,8 +77,6 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self._stream = GuardStream(guard, **options)
         self._contexts = contexts or _OfTools(None if tools is None else frozenset(tools))
-        # LangChain tells middlewares apart by these.
-        self.tools = []
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -94,14 +92,14 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         reply, guarded = self._guarded(request)
         return reply.taken_from(await handler(guarded))
 
-    def _guarded(self, request: ModelRequest[Any]) -> tuple[_Reply, ModelRequest[Any]]:
+    def _guarded(self, request: ModelRequest[Any]) -> tuple[_ModelReply, ModelRequest[Any]]:
         if request.response_format is not None:
             raise ConfigError(
                 "response_format: a structured answer can't be guarded; leave it out, or check its text with "
                 "GuardCheck in place of GuardMiddleware"
             )
         asked = [each for each in request.state["messages"] if isinstance(each, HumanMessage)]
-        reply = _Reply()
+        reply = _ModelReply()
         model = _GuardedModel(
             inner=request.model,
             stream_of=self._stream,
@@ -134,7 +132,7 @@ class _OfTools:
         return found
 
 
-class _Reply:
+class _ModelReply:
     """One reply of the agent's model: what came of it, and what was released."""
 
     def __init__(self) -> None:
@@ -202,7 +200,7 @@ class _GuardedModel(BaseChatModel):
     inner: Any
     stream_of: Any
     head: dict[str, Any]
-    reply: _Reply
+    reply: _ModelReply
 
     @property
     def _llm_type(self) -> str:
