@@ -740,7 +740,8 @@ def decode_error(error: ValidationError) -> DecodeError:
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     kind = first["type"]
     where = ".".join(str(part) for part in first["loc"]) or "event"
-    message = f"{where}: {first['msg']}"
+    # A tuple of the model is a list of JSON.
+    message = f"{where}: {first['msg'] if kind != 'tuple_type' else 'Input should be a valid list'}"
     if kind == "json_invalid" and error.errors()[0].get("input") in ("", b""):
         return DecodeError("empty_value", "there is no value")
     if kind == "json_invalid":

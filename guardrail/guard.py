@@ -23,7 +23,7 @@ from guardrail.events import (
 from guardrail.inputs import ContextLike, event_of, named_contexts, one_by_one, require_unicode
 from guardrail.judges.base import Judge
 from guardrail.limits import Limits
-from guardrail.policy import Policy
+from guardrail.policy import MissingContexts, Policy
 from guardrail.routing import PolicyRouter
 
 _Queue = asyncio.Queue[OutputEvent | None]
@@ -120,19 +120,23 @@ class Guard:
         answer: str,
         *,
         response_id: str | None = None,
+        missing_contexts: MissingContexts | None = None,
         **head: Any,
     ) -> ResponseVerdict:
         """Judge a whole answer. ``head`` takes the other fields of ``Response`` (route, tenant, …).
 
-        Raises InputError, which names the invalid field.
+        ``missing_contexts`` decides the claims of an answer without documents; without it the policy's rules
+        do. Raises InputError, which names the invalid field.
         """
         fields = {"question": question, "contexts": named_contexts(contexts), "answer": answer, **head}
-        return await self.check_event(event_of(Response, response_id, fields))
+        return await self.check_event(event_of(Response, response_id, fields), missing_contexts)
 
-    async def check_event(self, response: Response) -> ResponseVerdict:
-        """Judge a whole answer given as an event. Raises InputError if its id is in use."""
+    async def check_event(
+        self, response: Response, missing_contexts: MissingContexts | None = None
+    ) -> ResponseVerdict:
+        """Judge a whole answer given as an event, as ``check``. Raises InputError if its id is in use."""
         verdict: ResponseVerdict | None = None
-        async for event in self._run(response, ()):
+        async for event in self._run(response, (), missing_contexts):
             if isinstance(event, ResponseVerdict):
                 verdict = event
         if verdict is None:
@@ -146,6 +150,7 @@ class Guard:
         deltas: AsyncIterable[str] | Iterable[str],
         *,
         response_id: str | None = None,
+        missing_contexts: MissingContexts | None = None,
         **head: Any,
     ) -> AsyncIterator[AnyOutputEvent]:
         """Guard an answer while it is being written: yields deliveries, verdicts and the flagged case.
@@ -153,17 +158,20 @@ class Guard:
         Show the text of each ``delivery.segment`` as it comes; on ``delivery.blocked`` show its message
         instead. An error raised by ``deltas`` ends the response as aborted and is raised again after its last
         event. After a block the guard takes no more deltas and closes a generator. Closing the iterator early
-        stops everything.
+        stops everything. ``missing_contexts`` and ``head`` are as for ``check``.
         """
         if isinstance(deltas, str):
             raise TypeError("deltas: give an iterable of texts, not one text; check() takes a whole answer")
         fields = {"question": question, "contexts": named_contexts(contexts), **head}
-        return self._run(event_of(ResponseStarted, response_id, fields), deltas)
+        return self._run(event_of(ResponseStarted, response_id, fields), deltas, missing_contexts)
 
     # ----------------------------------------------------------------------------------- inside
 
     async def _run(
-        self, head: ResponseStarted | Response, deltas: AsyncIterable[str] | Iterable[str]
+        self,
+        head: ResponseStarted | Response,
+        deltas: AsyncIterable[str] | Iterable[str],
+        missing: MissingContexts | None,
     ) -> AsyncIterator[Any]:
         engine = self._engine
         if engine is None:
@@ -179,7 +187,7 @@ class Guard:
         feeder: asyncio.Task[None] | None = None
         failures: list[Exception] = []
         try:
-            engine.handle(head)
+            engine.handle(head, policy=self._policy_without_contexts(head, missing))
             if not engine.knows(response_id) and queue.empty():
                 raise InputError("response_finished", f"response_id {response_id!r} has been checked already")
             if isinstance(head, ResponseStarted):
@@ -193,6 +201,15 @@ class Guard:
             engine.discard([response_id])
         if failures:
             raise failures[0]
+
+    def _policy_without_contexts(
+        self, head: ResponseStarted | Response, missing: MissingContexts | None
+    ) -> Policy | None:
+        """None where the router's policy holds."""
+        if missing is None or any(context.text.strip() for context in head.contexts):
+            return None
+        chosen = self._router.choose(head.route, head.tenant, head.generator_model, head.response_id)
+        return missing.applied_to(chosen)
 
     def _emit(self, output: Output) -> None:
         queue = self._queues.get(output.event.response_id)

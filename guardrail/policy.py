@@ -11,6 +11,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
@@ -20,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from guardrail.claims.patterns import SeverityRules, compile_pattern
 from guardrail.claims.severity import SEVERITY_REASONS
+from guardrail.errors import ConfigError
 from guardrail.events import (
     CitationBacking,
     ClaimVerdict,
@@ -593,6 +595,43 @@ class Policy(BaseModel):
         if score < self.flag_below:
             return Decision.FLAG, f"{SCORE_BELOW}flag_below {self.flag_below:g}"
         return Decision.RELEASE, "score and rules passed"
+
+
+NO_CONTEXTS: Final = "no contexts"
+"""The rule that decides a claim of an answer whose documents are missing."""
+
+
+@dataclass(frozen=True)  # without slots: adapters read the defaults off the class
+class MissingContexts:
+    """What happens to the claims of an answer that came without documents; what states nothing passes.
+
+    ``refuse`` blocks the answer and shows ``message`` in its place, ``flag`` shows and flags it. Raises
+    ConfigError for anything else.
+    """
+
+    action: Literal["refuse", "flag"] = "refuse"
+    message: str = (
+        "This answer was withheld because the documents that it should rest on were not given, so that it "
+        "could not be checked."
+    )
+
+    def __post_init__(self) -> None:
+        if self.action not in {"refuse", "flag"}:
+            raise ConfigError(f"missing_contexts: {self.action!r} is unknown; write refuse or flag")
+
+    def applied_to(self, policy: Policy) -> Policy:
+        """The policy for such an answer: that claim by claim decides this, and neither rules nor score."""
+        refuse = self.action == "refuse"
+        return policy.model_copy(
+            update={
+                "rules": (Rule(name=NO_CONTEXTS, action=Decision.BLOCK if refuse else Decision.FLAG),),
+                "on_unverified": FailPolicy.FAIL_CLOSED if refuse else FailPolicy.FLAG,
+                "block_below": 0.0,
+                "flag_below": 0.0,
+                "fallback_message": self.message,
+                "unavailable_message": None,
+            }
+        )
 
 
 _UNVERIFIED: Final = {

@@ -48,7 +48,7 @@ TESTS: Final[Mapping[str, Sequence[str]]] = {
     "docs": ["tests/unit/test_site.py::test_every_page_of_the_documentation_is_on_the_site"],
     "examples": ["tests/examples/test_chat_service.py::test_a_reader_who_goes_away_ends_the_answer"],
     "haystack": [f"{_INTEGRATIONS}/in_haystack.py"],
-    "langchain": [f"{_INTEGRATIONS}/test_langchain.py"],
+    "langchain": [f"{_INTEGRATIONS}/test_langchain.py", f"{_INTEGRATIONS}/test_langchain_agents.py"],
     "litellm": [f"{_INTEGRATIONS}/in_litellm.py"],
     "llama-index": [f"{_INTEGRATIONS}/in_llama_index.py"],
     "openai-agents": [f"{_INTEGRATIONS}/test_openai_agents.py"],
@@ -66,7 +66,7 @@ _APART: Final = {"ragas"}
 """Extras that hold back what others install: Ragas openai and rich."""
 
 BESIDE: Final[Mapping[str, str]] = {
-    "langchain": "langchain langchain-openai",
+    "langchain": "langchain-openai",
     "litellm": "litellm[proxy]",
     "llama-index": "llama-index",
 }

@@ -276,13 +276,14 @@ class Engine:
         lane: Hashable = None,
         born: int = 0,
         late_s: float = 0.0,
+        policy: Policy | None = None,
     ) -> None:
         """Handle one event that was read from ``lane``, ``late_s`` seconds after it was written. Raises
         ProtocolError if it does not fit its response.
 
         A response in flight then ends early, under its policy; the others are unaffected. The caller
         dead-letters the event itself. ``born`` is stored with the response that the event begins, if any, to
-        distinguish two lives of one id.
+        distinguish two lives of one id. ``policy`` is for that response, in place of the router's.
         """
         run = self._runs.get(event.response_id)
         if run is not None:
@@ -296,7 +297,7 @@ class Engine:
                     "this response is under way on another partition; key all its events by its id",
                 )
         if isinstance(event, ResponseStarted | Response):
-            self._start(event, headers, run, lane, born, late_s)
+            self._start(event, headers, run, lane, born, late_s, policy)
             return
         if run is None:
             self._table.lane(lane).finished.require_repeated(event, self._clock())
@@ -455,6 +456,7 @@ class Engine:
         lane: Hashable,
         born: int,
         late_s: float,
+        policy: Policy | None,
     ) -> None:
         now = self._clock()
         fingerprint = digest(head)
@@ -471,7 +473,7 @@ class Engine:
         too_large = size > self._limits.max_context_chars
         if too_large:
             head = head.model_copy(update={"contexts": (), "metadata": {}, "question": ""})
-        run = self._open(head, headers, fingerprint, place, born)
+        run = self._open(head, headers, fingerprint, place, born, policy)
         run.late_s = late_s
         session = run.session
         if too_large:

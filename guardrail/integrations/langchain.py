@@ -26,13 +26,14 @@ from typing import Any, Final, Literal, cast
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
 from langchain_core.callbacks.manager import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from guardrail.errors import AnswerBlocked, InputError
 from guardrail.events import AnyOutputEvent, Context, DeliveryBlocked, DeliverySegment, ResponseVerdict
 from guardrail.inputs import ContextLike
 from guardrail.integrations.background import BackgroundGuard
+from guardrail.policy import MissingContexts
 
 VERDICT_EVENT: Final = "guardrail.verdict"
 """The custom event at the end of each answer; its data is the ``verdict.response``."""
@@ -60,17 +61,21 @@ class _Guarded:
         question_key: str = "question",
         contexts_key: str = "contexts",
         answer_key: str = "answer",
+        missing_contexts: Literal["refuse", "flag"] = "refuse",
+        missing_contexts_message: str = MissingContexts.message,
         **head: Any,
     ) -> None:
         """``settings`` is the path of a file as ``guardrail run`` takes it, which names judge and policies;
         without it the local judge and the default policy hold. Give ``guard`` instead to share one, or to
-        close it. ``head`` takes the other fields of a response: route, tenant, generator_model, ….
+        close it. ``missing_contexts`` is what happens to the claims of an answer without documents. ``head``
+        takes the other fields of a response: route, tenant, generator_model, …. Raises ConfigError.
         """
         if guard is not None and settings is not None:
             raise ValueError("settings: the guard that you give has its own; give guard or settings")
         self.guard = guard or BackgroundGuard(settings)
         self._keys = Keys(question_key, contexts_key, answer_key)
-        self._head = head
+        missing = MissingContexts(missing_contexts, missing_contexts_message)
+        self._head = {**head, "missing_contexts": missing}
 
 
 class GuardCheck(_Guarded, Runnable[Mapping[str, Any], ResponseVerdict]):
@@ -153,7 +158,10 @@ class GuardStream(_Guarded, Runnable[Mapping[str, Any], str]):
             chunks: Iterator[Any], run_manager: CallbackManagerForChainRun, config: RunnableConfig
         ) -> Iterator[str]:
             del run_manager
-            return self._texts(chunks, source, config)
+            try:
+                yield from self.released(chunks, config)
+            finally:
+                source.over = True
 
         chunks = source.chunks(input)
         texts = self._transform_stream_with_config(chunks, guarded, config, **kwargs)
@@ -165,11 +173,16 @@ class GuardStream(_Guarded, Runnable[Mapping[str, Any], str]):
     ) -> AsyncGenerator[str, None]:
         source = _Source()
 
-        def guarded(
+        async def guarded(
             chunks: AsyncIterator[Any], run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
         ) -> AsyncIterator[str]:
             del run_manager
-            return self._atexts(chunks, source, config)
+            try:
+                async with aclosing(self.areleased(chunks, config)) as texts:
+                    async for text in texts:
+                        yield text
+            finally:
+                source.over = True
 
         chunks = source.achunks(input)
         texts = self._atransform_stream_with_config(chunks, guarded, config, **kwargs)
@@ -177,9 +190,8 @@ class GuardStream(_Guarded, Runnable[Mapping[str, Any], str]):
             async for text in texts:
                 yield text
 
-    # ------------------------------------------------------------------------------------------------ inside
-
-    def _texts(self, chunks: Iterator[Any], source: _Source, config: RunnableConfig) -> Iterator[str]:
+    def released(self, chunks: Iterator[Any], config: RunnableConfig) -> Iterator[str]:
+        """As ``transform``, without a run of its own, whose input callbacks would see."""
         parts = _Parts(self._keys)
         out = _Out(self._on_block)
         for chunk in chunks:
@@ -194,13 +206,13 @@ class GuardStream(_Guarded, Runnable[Mapping[str, Any], str]):
                     yield text
                 if isinstance(event, ResponseVerdict):
                     dispatch_custom_event(VERDICT_EVENT, event.model_dump(mode="json"), config=config)
-        source.over = True
         if message := out.end():
             yield message
 
-    async def _atexts(
-        self, chunks: AsyncIterator[Any], source: _Source, config: RunnableConfig
+    async def areleased(
+        self, chunks: AsyncIterator[Any], config: RunnableConfig
     ) -> AsyncGenerator[str, None]:
+        """As ``released``, on an event loop."""
         parts = _Parts(self._keys)
         out = _Out(self._on_block)
         async for chunk in chunks:
@@ -215,7 +227,6 @@ class GuardStream(_Guarded, Runnable[Mapping[str, Any], str]):
                     yield text
                 if isinstance(event, ResponseVerdict):
                     await adispatch_custom_event(VERDICT_EVENT, event.model_dump(mode="json"), config=config)
-        source.over = True
         if message := out.end():
             yield message
 
@@ -308,13 +319,13 @@ class _Parts:
             if name in chunk:
                 self.found[name] = self.found[name] + chunk[name] if name in self.found else chunk[name]
         self.answered = self.answered or self.keys.answer in chunk
-        if text := _text(chunk.get(self.keys.answer)):
+        if text := self.text_of(chunk):
             self.waiting.append(text)
         return bool(self.waiting) and {self.keys.question, self.keys.contexts} <= self.found.keys()
 
     @property
     def question(self) -> str:
-        return str(_text(self._of(self.keys.question)))
+        return _text(self.keys.question, self._of(self.keys.question))
 
     @property
     def contexts(self) -> Sequence[ContextLike]:
@@ -331,6 +342,10 @@ class _Parts:
     def answer(self) -> str:
         return "".join(self.given())
 
+    def text_of(self, chunk: Mapping[str, Any]) -> str:
+        """What a chunk has of the answer. Raises InputError if that is no text."""
+        return _text(self.keys.answer, chunk[self.keys.answer]) if self.keys.answer in chunk else ""
+
     def given(self) -> list[str]:
         """The text that has come. Raises InputError if nothing of the answer did, not even an empty text."""
         if not self.answered:
@@ -341,14 +356,14 @@ class _Parts:
         """The text that came so far, and all that comes."""
         yield from self.given()
         for chunk in chunks:
-            if text := _text(chunk.get(self.keys.answer)):
+            if text := self.text_of(chunk):
                 yield text
 
     async def adeltas(self, chunks: AsyncIterator[Any]) -> AsyncGenerator[str, None]:
         for text in self.given():
             yield text
         async for chunk in chunks:
-            if text := _text(chunk.get(self.keys.answer)):
+            if text := self.text_of(chunk):
                 yield text
 
     def _of(self, name: str) -> Any:
@@ -384,8 +399,17 @@ def contexts_of(documents: Sequence[Document | ContextLike]) -> list[ContextLike
     return contexts
 
 
-def _text(value: Any) -> str:
-    """A text, or that of a message; empty for what has none."""
+def _text(name: str, value: Any) -> str:
+    """A text, or that of a message. Raises InputError for what has none: nobody could check it."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, BaseMessage):
-        return str(value.text)
-    return value if isinstance(value, str) else ""
+        text = str(value.text)
+        part = isinstance(value, AIMessageChunk) or not value.content
+        if text or part or getattr(value, "tool_calls", None):
+            return text
+    raise InputError(
+        "invalid_event",
+        f"{name}: a {type(value).__name__} without text came; give a text, or a message that has one: of an "
+        "output with a form, the text of it that the reader sees",
+    )

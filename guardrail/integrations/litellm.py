@@ -24,31 +24,46 @@ from typing import Any, Final, Literal, cast
 
 from litellm.integrations.custom_guardrail import CustomGuardrail
 from litellm.types.guardrails import GuardrailEventHooks
+from litellm.types.llms.openai import OpenAIModerationResponse
+from litellm.types.rerank import RerankResponse
 from litellm.types.utils import (
     Delta,
+    EmbeddingResponse,
+    ImageResponse,
+    Message,
     ModelResponse,
     ModelResponseStream,
     StreamingChoices,
-    TextCompletionResponse,
 )
 
 from guardrail.errors import ConfigError, InputError, only_cause
 from guardrail.events import AnyOutputEvent, Decision, DeliveryBlocked, DeliveryCompleted, DeliverySegment
 from guardrail.guard import Guard
-from guardrail.integrations.chat_requests import EXTENSION, Grounding, grounding_of, taken_out
+from guardrail.integrations.chat_requests import EXTENSION, grounding_of, taken_out
 from guardrail.log_events import EventLog
+from guardrail.policy import MissingContexts
 
-REFUSED: Final = (
-    "This answer was withheld because the documents that it should rest on were not given, so that it could "
-    "not be checked."
+GUARDED: Final = frozenset({"completion", "acompletion"})
+"""The calls that the guard can hold, by LiteLLM's names."""
+WITHOUT_PROSE: Final = frozenset(
+    prefix + name
+    for prefix in ("", "a")
+    for name in ("embedding", "rerank", "moderation", "image_generation", "image_edit", "speech")
 )
+"""The calls that answer in no words of a model. Every other call is refused, unknown ones too: LiteLLM adds
+protocols that answer in prose with most of its releases.
+"""
+_WITHOUT_PROSE: Final = (EmbeddingResponse, RerankResponse, OpenAIModerationResponse, ImageResponse)
+"""What those come to."""
 FAILED: Final = "This answer was withheld because it could not be checked. Please try again later."
 _BLOCK: Final = "content_filter"
-_UNCHECKED: Final = ("reasoning_content", "thinking_blocks", "reasoning_items", "audio")
-"""Prose of the model beside the answer: dropped, for nobody has checked it."""
-_PASSED: Final = ("role", "tool_calls", "function_call", "annotations", "images", "refusal")
-_OTHER_PROSE: Final = ("text_completion", "anthropic_messages", "responses", "generate_content")
-"""Parts of the names of calls that answer in prose by another protocol than chat completions."""
+_TEXTS: Final = ("content", "refusal")
+"""The fields of a message that are the answer; a refusal says what the model likes, too."""
+_APART: Final = "\n\n"
+_PASSED: Final = ("role", "tool_calls", "function_call", "annotations", "images")
+"""What else of a message passes. All other fields are dropped: reasoning, audio and what providers add may be
+prose, which nobody has checked.
+"""
 
 _log = EventLog(__name__)
 
@@ -56,9 +71,10 @@ _log = EventLog(__name__)
 class LiteLlmGuardrail(CustomGuardrail):
     """Guards every choice of a chat completion, streamed or not, against the request's contexts.
 
+    Calls that are no chat completions are refused, unless they are known to answer without prose.
     ``settings`` is the path of a file as ``guardrail run`` takes it; ``missing_contexts`` is what happens to
-    text whose request gives none: ``refuse`` it, or let it through marked as flagged. Either way it never
-    counts as clean. Raises ConfigError.
+    the claims of an answer whose request gives none: ``refuse`` it, or let it through marked as flagged.
+    Raises ConfigError.
     """
 
     def __init__(
@@ -66,22 +82,26 @@ class LiteLlmGuardrail(CustomGuardrail):
         *,
         settings: str | None = None,
         missing_contexts: Literal["refuse", "flag"] = "refuse",
-        missing_contexts_message: str = REFUSED,
+        missing_contexts_message: str = MissingContexts.message,
         guard: Guard | None = None,
         **options: Any,
     ) -> None:
         """``guard`` is an open one, which stays open; ``options`` are LiteLLM's."""
-        if missing_contexts not in {"refuse", "flag"}:
-            raise ConfigError(f"missing_contexts: {missing_contexts!r} is unknown; write refuse or flag")
+        self._missing = MissingContexts(missing_contexts, missing_contexts_message)
+        supported = [GuardrailEventHooks.pre_call, GuardrailEventHooks.post_call]
         modes = options.get("event_hook")
         named = modes if isinstance(modes, list) else [modes]
-        if isinstance(modes, str | list) and GuardrailEventHooks.post_call.value not in named:
-            raise ConfigError("mode: without post_call nothing is guarded; write [pre_call, post_call]")
-        supported = [GuardrailEventHooks.pre_call, GuardrailEventHooks.post_call]
+        if modes is not None and not all(hook.value in named for hook in supported):
+            raise ConfigError(
+                "mode: pre_call refuses calls that can't be guarded, and post_call guards the others; write "
+                "[pre_call, post_call]"
+            )
+        if options.get("run_in_parallel"):
+            raise ConfigError(
+                "run_in_parallel: LiteLLM would drop what is decided about a text; leave it out"
+            )
         super().__init__(**{**options, "supported_event_hooks": supported})
         self._settings = settings
-        self._missing = missing_contexts
-        self._missing_message = missing_contexts_message
         self._guard = guard
         self._closing: list[Any] = []
         self._opening = asyncio.Lock()
@@ -116,14 +136,22 @@ class LiteLlmGuardrail(CustomGuardrail):
         data: dict[str, Any],
         call_type: str,
     ) -> dict[str, Any]:
-        """Take the documents' marks out of what the model gets. A wrong extension is the caller's error."""
-        if any(part in str(call_type) for part in _OTHER_PROSE):
-            raise _refusal(_unsupported(str(call_type)))
-        if "messages" in data:
-            try:
-                taken_out(data)
-            except InputError as error:
-                raise _refusal(str(error)) from None
+        """Refuse a call that can't be guarded, before a model is asked. Take the documents' marks out of what
+        the model gets; a wrong extension is the caller's error.
+        """
+        from litellm.proxy.common_utils.callback_utils import add_guardrail_to_applied_guardrails_header
+
+        name = str(getattr(call_type, "value", call_type))
+        if name in WITHOUT_PROSE:
+            return data
+        if name not in GUARDED:
+            raise _refusal(_unsupported(name))
+        try:
+            taken_out(data)
+        except InputError as error:
+            raise _refusal(str(error)) from None
+        # Not when it has been guarded: the headers of a stream go before its text.
+        add_guardrail_to_applied_guardrails_header(data, self.guardrail_name)
         return data
 
     async def async_post_call_success_hook(
@@ -132,23 +160,25 @@ class LiteLlmGuardrail(CustomGuardrail):
         user_api_key_dict: Any,  # noqa: ARG002
         response: Any,
     ) -> Any:
-        """Guard a completion that came whole; of other calls, those that answer in prose are refused."""
-        if not isinstance(response, ModelResponse):
-            if isinstance(response, TextCompletionResponse) or _is_other_prose(response):
-                raise _refusal(_unsupported(type(response).__name__))
+        """Guard a completion that came whole. Other responses are refused, unless they can hold no prose."""
+        if isinstance(response, _WITHOUT_PROSE):
             return response
+        if not isinstance(response, ModelResponse):
+            raise _refusal(_unsupported(type(response).__name__))
         told: list[dict[str, Any]] = []
         for choice in response.choices:
-            message = choice.message
-            _drop_unchecked(message)
-            if not message.content:
+            texts = [text for _, text in _texts_of(choice.message)]
+            choice.message = Message(**_passed(choice.message), content=None)
+            if getattr(choice, "provider_specific_fields", None) is not None:
+                choice.provider_specific_fields = None
+            if not texts:
                 continue
             answer = _WholeAnswer()
-            await self._decide(data, [message.content], answer, str(response.model or ""))
-            if answer.text != message.content:
-                message.content = answer.text
-                if getattr(choice, "logprobs", None) is not None:
-                    choice.logprobs = None  # they spell out what was kept back
+            parts = [texts[0], *(_APART + each for each in texts[1:])]
+            await self._decide(data, parts, answer, str(response.model or ""))
+            choice.message.content = answer.text
+            if [answer.text] != texts and getattr(choice, "logprobs", None) is not None:
+                choice.logprobs = None  # they spell out what was kept back
             choice.finish_reason = answer.finish or choice.finish_reason
             told.append({"choice": choice.index, **answer.told})
         self._tell(data, told)
@@ -189,10 +219,18 @@ class LiteLlmGuardrail(CustomGuardrail):
         """Guard one choice's text, and hand ``answer`` what becomes of it. Whatever fails withholds it."""
         try:
             grounding = grounding_of(request)
-            if not grounding.contexts:
-                await self._without_contexts(deltas, answer)
-                return
-            async with aclosing(_events(await self._opened(), grounding, deltas, generator_model)) as events:
+            stream = (await self._opened()).stream(
+                grounding.question,
+                grounding.contexts,
+                deltas,
+                missing_contexts=self._missing,
+                route=grounding.route,
+                tenant=grounding.tenant,
+                generator_model=generator_model[:256] or None,
+            )
+            async with aclosing(
+                cast("AsyncGenerator[AnyOutputEvent, None]", stream)
+            ) as events:  # which it is
                 async for event in events:
                     match event:
                         case DeliverySegment() if event.text:
@@ -211,22 +249,8 @@ class LiteLlmGuardrail(CustomGuardrail):
             _log.error("litellm.guard_failed", error=type(error).__name__)
             answer.block(FAILED, {"decision": "block", "rule": "guard failed"})
 
-    async def _without_contexts(self, deltas: Any, answer: _Answer) -> None:
-        rule = "no contexts"
-        if self._missing == "refuse":
-            answer.block(self._missing_message, {"decision": "block", "rule": rule})
-            return
-        if isinstance(deltas, list):
-            answer.show("".join(deltas))
-        else:
-            async for text in deltas:
-                answer.show(text)
-        answer.end({"decision": "flag", "rule": rule})
-
     def _tell(self, request: dict[str, Any], told: list[dict[str, Any]]) -> None:
-        """Leave in LiteLLM's logs and headers what was decided; no texts."""
-        from litellm.proxy.common_utils.callback_utils import add_guardrail_to_applied_guardrails_header
-
+        """Leave in LiteLLM's logs what was decided; no texts."""
         if not told:
             return
         changed = any(each["decision"] in {Decision.BLOCK, Decision.REDACT} for each in told)
@@ -235,7 +259,6 @@ class LiteLlmGuardrail(CustomGuardrail):
             request_data=request,
             guardrail_status="guardrail_intervened" if changed else "success",
         )
-        add_guardrail_to_applied_guardrails_header(request, self.guardrail_name)
 
 
 class UpstreamFailed(Exception):
@@ -280,6 +303,7 @@ class _StreamedChoice(_Answer):
         self._stream = stream
         self._shown = False
         self.index = index
+        self.field = ""  # that its text came in
         self.inbox: asyncio.Queue[str | None] = asyncio.Queue()
         self.task: asyncio.Task[None] | None = None
         self.finish: str | None = None
@@ -307,7 +331,7 @@ class _StreamedChoice(_Answer):
     def block(self, message: str, told: dict[str, Any]) -> None:
         if not self.closed:
             # What was shown can't be taken back here: the message stands apart from it.
-            self._stream.put(self.index, Delta(content=f"\n\n{message}" if self._shown else message))
+            self._stream.put(self.index, Delta(content=_APART + message if self._shown else message))
             self._close(_BLOCK, told)
 
     def end(self, told: dict[str, Any]) -> None:
@@ -363,12 +387,13 @@ class _Stream:
             choice = self._choices.setdefault(part.index, _StreamedChoice(self, part.index))
             if choice.closed:
                 continue
-            self._pass(part)
-            text = getattr(part.delta, "content", None)
-            if text:
+            if passed := _passed(part.delta):
+                self.put(part.index, Delta(**passed))
+            for name, text in _texts_of(part.delta):
                 if choice.task is None:
                     choice.task = group.create_task(self._guarded(choice), name="guarded-choice")
-                choice.inbox.put_nowait(text)
+                choice.inbox.put_nowait(text if choice.field in {"", name} else _APART + text)
+                choice.field = name
             if part.finish_reason:
                 choice.finish = part.finish_reason
                 choice.upstream_ended(broken=False)
@@ -379,13 +404,6 @@ class _Stream:
             await self._guardrail._decide(self._request, choice.deltas(), choice, model)
         except UpstreamFailed:
             return  # what was verified is out; run says how it ended
-
-    def _pass(self, part: StreamingChoices) -> None:
-        """Let through what is no prose: role, calls of tools."""
-        delta = part.delta
-        kept = {name: found for name in _PASSED if (found := getattr(delta, name, None)) is not None}
-        if kept:
-            self.put(part.index, Delta(**kept))
 
     def put(self, index: int, delta: Delta, finish: str | None = None, told: Any = None) -> None:
         """A chunk of the running completion: its id, its model, its time."""
@@ -408,29 +426,14 @@ class _Stream:
             self.told.append(told)
 
 
-def _drop_unchecked(message: Any) -> None:
-    for name in _UNCHECKED:
-        if getattr(message, name, None) is not None:
-            setattr(message, name, None)
-    more = getattr(message, "provider_specific_fields", None)
-    if isinstance(more, dict):
-        message.provider_specific_fields = {
-            name: each for name, each in more.items() if name not in _UNCHECKED and name != "reasoning"
-        }
+def _texts_of(message: Any) -> list[tuple[str, str]]:
+    """The answer in a message, or in a part of one, by its fields."""
+    return [(name, text) for name in _TEXTS if (text := getattr(message, name, None))]
 
 
-def _events(
-    guard: Guard, grounding: Grounding, deltas: Any, generator_model: str
-) -> AsyncGenerator[AnyOutputEvent, None]:
-    stream = guard.stream(
-        grounding.question,
-        grounding.contexts,
-        deltas,
-        route=grounding.route,
-        tenant=grounding.tenant,
-        generator_model=generator_model[:256] or None,
-    )
-    return cast("AsyncGenerator[AnyOutputEvent, None]", stream)  # which it is
+def _passed(message: Any) -> dict[str, Any]:
+    """What passes of a message, or of a part of one, beside its answer: role, calls of tools."""
+    return {name: found for name in _PASSED if (found := getattr(message, name, None)) is not None}
 
 
 def _told_of_block(event: DeliveryBlocked) -> dict[str, Any]:
@@ -451,12 +454,6 @@ def _told_of_end(event: DeliveryCompleted) -> dict[str, Any]:
         "rule": event.rule,
         "score": event.score,
     }
-
-
-def _is_other_prose(response: Any) -> bool:
-    if isinstance(response, Mapping):
-        return response.get("type") == "message"
-    return type(response).__name__ == "ResponsesAPIResponse"
 
 
 def _unsupported(what: str) -> str:

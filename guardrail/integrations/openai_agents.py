@@ -19,7 +19,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from agents import Agent, GuardrailFunctionOutput, OutputGuardrail, RunContextWrapper, RunHooks, Tool
 
@@ -27,13 +27,7 @@ from guardrail.errors import ConfigError, InputError
 from guardrail.events import Context, Decision, DeliveryBlocked, DeliverySegment, ResponseVerdict
 from guardrail.inputs import ContextLike
 from guardrail.integrations.background import BackgroundGuard
-
-NO_CONTEXTS: Final = "no contexts"
-"""The rule that decided about an answer that came without documents."""
-REFUSED: Final = (
-    "This answer was withheld because the documents that it should rest on were not given, so that it could "
-    "not be checked."
-)
+from guardrail.policy import MissingContexts
 
 ContextsOf = Callable[[RunContextWrapper[Any]], Sequence[ContextLike]]
 
@@ -55,8 +49,7 @@ class Outcome:
     rule: str
     text: str
     """What may be shown: the answer as the policy releases it, or the block's message."""
-    verdict: ResponseVerdict | None
-    """None if nothing was checked because there were no documents."""
+    verdict: ResponseVerdict
 
 
 class CollectToolOutputs(RunHooks[Any]):
@@ -102,6 +95,7 @@ def answer_guardrail(
     text_of: Callable[[Any], str] | None = None,
     trip_on: Collection[Decision | str] = (Decision.BLOCK, Decision.REDACT),
     missing_contexts: Literal["refuse", "flag"] = "refuse",
+    missing_contexts_message: str = MissingContexts.message,
     name: str = "streaming-guardrail",
     **head: Any,
 ) -> OutputGuardrail[Any]:
@@ -111,20 +105,18 @@ def answer_guardrail(
     default policy hold. Give ``guard`` instead to share one, or to close it. ``contexts`` returns the
     documents of a run; by default they are those of its ``RunSources``. ``text_of`` returns the text of an
     output that is not a mere text. ``trip_on`` are the decisions that trip it: a redacted text must not be
-    shown as it was written, which a guardrail can't change. An answer without documents trips it too, unless
-    ``missing_contexts`` is ``flag``. ``head`` takes the other fields of a response: route, tenant, ….
+    shown as it was written, which a guardrail can't change. ``missing_contexts`` is what happens to the
+    claims of an answer without documents: it is blocked, or flagged. ``head`` takes the other fields of a
+    response: route, tenant, …. Raises ConfigError.
     """
     if guard is not None and settings is not None:
         raise ValueError("settings: the guard that you give has its own; give guard or settings")
-    if missing_contexts not in {"refuse", "flag"}:
-        raise ConfigError(f"missing_contexts: {missing_contexts!r} is unknown; write refuse or flag")
     checks = _GuardrailChecks(
         guard or BackgroundGuard(settings),
         contexts or (lambda context: sources_of(context).documents),
         text_of or _plain_text,
         frozenset(Decision(each) for each in trip_on),
-        missing_contexts == "refuse",
-        head,
+        {**head, "missing_contexts": MissingContexts(missing_contexts, missing_contexts_message)},
     )
     return OutputGuardrail(guardrail_function=checks.check, name=name)
 
@@ -135,7 +127,6 @@ class _GuardrailChecks:
     contexts: ContextsOf
     text_of: Callable[[Any], str]
     trip_on: frozenset[Decision]
-    refuse: bool
     head: dict[str, Any]
 
     async def check(
@@ -143,12 +134,7 @@ class _GuardrailChecks:
     ) -> GuardrailFunctionOutput:
         del agent
         answer = self.text_of(output)
-        documents = self.contexts(context)
-        if not documents:
-            decision = Decision.BLOCK if self.refuse else Decision.FLAG
-            outcome = Outcome(decision, NO_CONTEXTS, REFUSED if self.refuse else answer, None)
-            return GuardrailFunctionOutput(outcome, tripwire_triggered=self.refuse)
-        outcome = await self._outcome(_question(context), documents, answer)
+        outcome = await self._outcome(_question(context), self.contexts(context), answer)
         return GuardrailFunctionOutput(outcome, tripwire_triggered=outcome.decision in self.trip_on)
 
     async def _outcome(self, question: str, documents: Sequence[ContextLike], answer: str) -> Outcome:

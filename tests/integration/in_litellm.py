@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)
 TERMS = "Returns are accepted within 14 days of delivery. Shipping to the EU costs 5 euros."
 RIGHT = "Returns are accepted within 14 days of delivery."
 WRONG = " Shipping to the EU costs 9 euros."
+GREETING = "Hello, how can I help you?"
 QUESTION = "How long can I return, and what does shipping cost?"
 WITHHELD = "Withheld by the test's policy."
 REFUSED = "the documents that it should rest on were not given"
@@ -42,10 +43,14 @@ TOOL = {"index": 0, "id": "call-1", "type": "function", "function": {"name": "lo
 def answer(call: Recorded) -> Act:
     """What the model does, by the name that it is asked under."""
     match call.body["model"]:
-        case "right":
-            return Reply(RIGHT)
-        case "wrong":
-            return Reply(RIGHT + WRONG + " Thank you.")
+        case "right" | "wrong" | "greets" as text:
+            return Reply({"right": RIGHT, "wrong": f"{RIGHT}{WRONG} Thank you.", "greets": GREETING}[text])
+        case "refuses":
+            said = {"role": "assistant", "content": None, "refusal": RIGHT + WRONG}
+            end = {"index": 0, "finish_reason": "stop"}
+            if call.streamed:
+                return Reply(None, choices=[delta(**said), {**end, "delta": {}}])
+            return Reply(None, choices=[{**end, "message": said}])
         case "broken":
             return StreamError(after=5, reply=Reply(RIGHT + WRONG))
         case "cut":
@@ -277,7 +282,7 @@ async def test_without_trusted_documents_the_answer_is_refused(
     assert REFUSED in got.texts[0]
     assert RIGHT not in got.raw
     assert got.finishes == {0: "content_filter"}
-    assert got.told == [{"choice": 0, "decision": "block", "rule": "no contexts"}]
+    assert [(each["decision"], each["rule"]) for each in got.told] == [("block", "no contexts")]
     assert got.usage.total_tokens == 120
 
 
@@ -286,7 +291,29 @@ async def test_without_documents_it_may_be_flagged_and_is_never_clean(place: Pla
     got = await ask(place.flagging, "wrong", PLAIN, stream=stream)
     assert got.texts == {0: RIGHT + WRONG + " Thank you."}
     assert got.finishes == {0: "stop"}
-    assert got.told == [{"choice": 0, "decision": "flag", "rule": "no contexts"}]
+    assert [(each["decision"], each["rule"]) for each in got.told] == [("flag", "no contexts")]
+
+
+@BOTH
+async def test_what_states_nothing_needs_no_documents(place: Place, stream: bool) -> None:
+    got = await ask(place.refusing, "greets", PLAIN, stream=stream)
+    assert got.texts == {0: GREETING}
+    assert got.told[0]["decision"] == "release"
+
+
+@BOTH
+async def test_a_refusal_of_the_model_is_checked_like_the_answer(place: Place, stream: bool) -> None:
+    got = await ask(place.refusing, "refuses", blocks(), stream=stream)
+    assert "9 euros" not in got.raw
+    assert got.finishes == {0: "content_filter"}
+
+
+@BOTH
+async def test_the_headers_name_the_guardrail(place: Place, stream: bool) -> None:
+    raw = await place.refusing.chat.completions.with_raw_response.create(
+        model="right", messages=blocks(), stream=stream
+    )
+    assert raw.headers["x-litellm-applied-guardrails"] == "streaming-guardrail"
 
 
 async def test_text_is_released_in_pieces_before_the_model_has_ended(place: Place) -> None:
@@ -308,8 +335,9 @@ async def test_a_stream_that_breaks_is_told_and_shows_nothing_unverified(place: 
     "wrong", [{"contexts": "text"}, {"contexts": [{"id": "a"}]}, {"context": []}, {"route": 7}, []]
 )
 async def test_a_wrong_extension_is_the_callers_error(place: Place, stream: bool, wrong: Any) -> None:
-    with pytest.raises(openai.BadRequestError, match="guardrail"):
+    with pytest.raises(openai.BadRequestError, match="guardrail") as told:
         await ask(place.refusing, "right", PLAIN, stream=stream, extra_body={"guardrail": wrong})
+    assert "tuple" not in str(told.value)
 
 
 async def test_the_model_gets_plain_text_and_no_extension(place: Place) -> None:
@@ -322,16 +350,27 @@ async def test_the_model_gets_plain_text_and_no_extension(place: Place) -> None:
     assert TERMS in str(body["messages"])
 
 
-async def test_other_protocols_are_refused_rather_than_left_unguarded(place: Place) -> None:
-    for path, body in (
-        ("/completions", {"model": "right", "prompt": "x"}),
-        ("/messages", {"model": "right", "max_tokens": 9, "messages": PLAIN}),
-        ("/responses", {"model": "right", "input": "x"}),
-    ):
-        calls = len(place.model.calls)
-        with pytest.raises(openai.BadRequestError, match="only chat completions can be guarded"):
-            await place.refusing.post(path, body=body, cast_to=object)
-        assert len(place.model.calls) == calls
+@BOTH
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/completions", {"prompt": "x"}),
+        ("/v1/messages", {"max_tokens": 9, "messages": PLAIN}),
+        ("/v1/responses", {"input": "x"}),
+        ("/interactions", {"model": "openai/right", "input": "x"}),
+        ("/v1beta/interactions", {"model": "openai/right", "input": "x"}),
+        ("/openai/v1/chat/completions", {"messages": PLAIN}),
+        ("/openai_passthrough/v1/chat/completions", {"messages": PLAIN}),
+    ],
+)
+async def test_other_protocols_are_refused_before_the_model_is_asked(
+    place: Place, stream: bool, path: str, body: dict[str, Any]
+) -> None:
+    calls = len(place.model.calls)
+    url = str(place.refusing.base_url.join(path))
+    with pytest.raises(openai.BadRequestError, match="only chat completions can be guarded"):
+        await place.refusing.post(url, body={"model": "right", "stream": stream, **body}, cast_to=object)
+    assert len(place.model.calls) == calls
 
 
 async def test_a_client_that_leaves_ends_the_models_stream_too(place: Place) -> None:

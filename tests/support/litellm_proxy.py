@@ -24,14 +24,17 @@ _STARTED: Final = b"Application startup complete"
 async def litellm_proxy(
     folder: Path, upstream: str, guardrail: Mapping[str, Any]
 ) -> AsyncIterator[tuple[str, str]]:
-    """The root of the API of a proxy before ``upstream``, and its key; any model is one of that."""
+    """The root of the API of a proxy before ``upstream``, and its key; any model is one of that, and so is
+    what it passes through to OpenAI.
+    """
     model = {"model": "openai/*", "api_base": upstream, "api_key": "none", "num_retries": 0}
     config = {
         "model_list": [{"model_name": "*", "litellm_params": model}],
         "guardrails": [{"guardrail_name": "streaming-guardrail", "litellm_params": dict(guardrail)}],
     }
     key = f"sk-{secrets.token_hex(32)}"
-    async with configured_proxy(folder, yaml.safe_dump(config), LITELLM_MASTER_KEY=key) as url:
+    keys = {"LITELLM_MASTER_KEY": key, "OPENAI_API_KEY": "none", "OPENAI_API_BASE": upstream}
+    async with configured_proxy(folder, yaml.safe_dump(config), **keys) as url:
         yield url, key
 
 

@@ -130,3 +130,8 @@ def test_the_model_gets_plain_text_and_the_guard_finds_the_same_afterwards() -> 
     kinds = [part for each in request["messages"][:2] for part in each["content"]]
     assert kinds == [{"type": "text", "text": text} for text in ("One.", "Q", "Mine.")]
     assert request["messages"][2] == {"role": "user", "content": "plain"}
+
+
+def test_what_is_no_list_is_told_in_the_words_of_json() -> None:
+    with pytest.raises(InputError, match=r"guardrail\.contexts: Input should be a valid list"):
+        grounding_of({"guardrail": {"contexts": "text"}})

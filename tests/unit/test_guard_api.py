@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from guardrail.inputs import ContextLike
 from guardrail.judges.local import LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker, build_checker
 from guardrail.limits import Limits
+from guardrail.policy import NO_CONTEXTS, MissingContexts
 from tests.support.constants import made
 from tests.support.judges import GatedJudge, WordJudge
 
@@ -269,3 +271,24 @@ async def test_a_context_without_an_id_is_named_by_its_place() -> None:
     async with Guard(judge) as guard:
         await guard.check("Why?", [{"text": "Because."}, "Or not."], "Because it is so.")
     assert [context.id for context in judge.requests[0].evidence.contexts] == ["c1", "c2"]
+
+
+@pytest.mark.parametrize(("action", "decision"), [("refuse", "block"), ("flag", "flag")])
+@pytest.mark.parametrize("mode", ["stream", "hold", "observe"])
+async def test_claims_without_documents_follow_one_setting(action: Any, decision: str, mode: Any) -> None:
+    missing = MissingContexts(action, "No documents.")
+    told = "Paris is in France."
+    async with Guard(WordJudge(), Policy(mode=mode)) as guard:
+        for contexts in ([], ["  "]):
+            verdict = await guard.check("?", contexts, told, missing_contexts=missing)
+            assert (verdict.decision, verdict.rule) == (decision, NO_CONTEXTS)
+        verdict = await guard.check("?", [], "How can I help you?", missing_contexts=missing)
+        assert verdict.decision == "release"
+        verdict = await guard.check("?", ["Another text."], told, missing_contexts=missing)
+        assert verdict.rule != NO_CONTEXTS
+        events = [each async for each in guard.stream("?", [], [told], missing_contexts=missing)]
+    shown = [each.text for each in events if isinstance(each, DeliverySegment)]
+    messages = [each.message for each in events if isinstance(each, DeliveryBlocked)]
+    withheld = (action, mode) in {("refuse", "stream"), ("refuse", "hold")}
+    assert "".join(shown) == ("" if withheld else told)
+    assert messages == (["No documents."] if withheld else [])

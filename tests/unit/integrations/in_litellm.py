@@ -8,9 +8,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from litellm.types.utils import Choices, Message, ModelResponse
+from litellm.types.utils import (
+    CallTypes,
+    Choices,
+    EmbeddingResponse,
+    Message,
+    ModelResponse,
+    TextCompletionResponse,
+    TranscriptionResponse,
+)
 
-from guardrail.integrations.litellm import LiteLlmGuardrail
+from guardrail import ConfigError
+from guardrail.integrations.litellm import GUARDED, WITHOUT_PROSE, LiteLlmGuardrail
 
 RIGHT = "The basic plan costs $49 a month."
 REQUEST: dict[str, Any] = {
@@ -20,13 +29,103 @@ REQUEST: dict[str, Any] = {
 }
 
 
+WRONG = "The basic plan costs $79 a month."
+
+
+@pytest.fixture
+def guardrail() -> LiteLlmGuardrail:
+    return LiteLlmGuardrail(guardrail_name="guard", event_hook=["pre_call", "post_call"])
+
+
+@pytest.fixture
+def refusal(monkeypatch: pytest.MonkeyPatch) -> type[Exception]:
+    """What is raised in place of FastAPI's exception, which comes with the proxy only."""
+
+    class Refused(Exception):
+        pass
+
+    monkeypatch.setattr("guardrail.integrations.litellm._refusal", Refused)
+    return Refused
+
+
+def whole(**fields: Any) -> ModelResponse:
+    return ModelResponse(choices=[Choices(finish_reason="stop", message=Message(**fields))])
+
+
+@pytest.mark.parametrize("call", [*CallTypes, "of_a_later_release", ""])
+async def test_each_call_is_guarded_or_without_prose_or_refused(
+    guardrail: LiteLlmGuardrail, refusal: type[Exception], call: str
+) -> None:
+    """LiteLLM's own list, of the release that is installed."""
+    name = getattr(call, "value", call)
+    for given in {call, name}:
+        if name in GUARDED | WITHOUT_PROSE:
+            assert await guardrail.async_pre_call_hook(None, None, dict(REQUEST), given)
+            continue
+        with pytest.raises(refusal, match="only chat completions can be guarded"):
+            await guardrail.async_pre_call_hook(None, None, dict(REQUEST), given)
+
+
+def test_the_lists_name_calls_of_litellm() -> None:
+    assert {each.value for each in CallTypes} >= GUARDED | WITHOUT_PROSE
+
+
+@pytest.mark.parametrize(
+    "response",
+    [TextCompletionResponse(), TranscriptionResponse(text=WRONG), {"type": "message"}, None, b"x", [WRONG]],
+)
+async def test_a_response_of_no_known_kind_is_refused(
+    guardrail: LiteLlmGuardrail, refusal: type[Exception], response: Any
+) -> None:
+    with pytest.raises(refusal, match="only chat completions can be guarded"):
+        await guardrail.async_post_call_success_hook(dict(REQUEST), None, response)
+
+
+async def test_a_response_that_can_hold_no_prose_passes(guardrail: LiteLlmGuardrail) -> None:
+    response = EmbeddingResponse()
+    assert await guardrail.async_post_call_success_hook({}, None, response) is response
+
+
+@pytest.mark.parametrize("also", [None, RIGHT])
+async def test_a_refusal_is_checked_like_the_answer(guardrail: LiteLlmGuardrail, also: str | None) -> None:
+    completion = whole(content=also)
+    completion.choices[0].message.refusal = WRONG
+    done = await guardrail.async_post_call_success_hook(dict(REQUEST), None, completion)
+    assert WRONG not in done.model_dump_json()
+    assert done.choices[0].finish_reason == "content_filter"
+
+
+async def test_what_providers_add_to_a_message_is_dropped(guardrail: LiteLlmGuardrail) -> None:
+    more = {"refusal": WRONG, "citations": [[{"cited_text": WRONG}]]}
+    completion = whole(content=RIGHT, provider_specific_fields=more, reasoning_content=WRONG)
+    completion.choices[0].provider_specific_fields = {"said": WRONG}
+    done = await guardrail.async_post_call_success_hook(dict(REQUEST), None, completion)
+    assert done.choices[0].message.content == RIGHT
+    assert WRONG not in done.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"event_hook": "post_call"}, "mode: pre_call refuses"),
+        ({"event_hook": ["pre_call"]}, "mode: pre_call refuses"),
+        ({"run_in_parallel": True}, "run_in_parallel"),
+        ({"missing_contexts": "pass"}, "missing_contexts: 'pass' is unknown"),
+    ],
+)
+def test_options_that_leave_a_way_around_are_refused(options: dict[str, Any], why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        LiteLlmGuardrail(guardrail_name="guard", **options)
+
+
 @pytest.mark.parametrize(
     ("answer", "decision", "finish"),
-    [(RIGHT, "release", "stop"), ("The basic plan costs $79 a month.", "block", "content_filter")],
+    [(RIGHT, "release", "stop"), (WRONG, "block", "content_filter")],
 )
-async def test_a_completion_is_judged(answer: str, decision: str, finish: str) -> None:
-    guardrail = LiteLlmGuardrail(guardrail_name="guard", event_hook=["pre_call", "post_call"])
-    completion = ModelResponse(choices=[Choices(finish_reason="stop", message=Message(content=answer))])
+async def test_a_completion_is_judged(
+    guardrail: LiteLlmGuardrail, answer: str, decision: str, finish: str
+) -> None:
+    completion = whole(content=answer)
     request = await guardrail.async_pre_call_hook(None, None, dict(REQUEST), "acompletion")
     done = await guardrail.async_post_call_success_hook(request, None, completion)
     assert done.choices[0].finish_reason == finish

@@ -17,11 +17,13 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
+from pydantic import BaseModel
 
-from guardrail import AnswerBlocked, InputError, ResponseVerdict
+from guardrail import AnswerBlocked, ConfigError, InputError, ResponseVerdict
 from guardrail.integrations.background import BackgroundGuard
 from guardrail.integrations.langchain import VERDICT_EVENT, GuardCheck, GuardStream, contexts_of
 from guardrail.judges import Judgement, JudgeRequest
+from guardrail.policy import NO_CONTEXTS
 from tests.support.judges import GatedJudge, WordJudge
 
 DOCUMENTS = [
@@ -189,6 +191,44 @@ def test_a_field_that_is_missing_is_named_with_its_remedy(guard: BackgroundGuard
             last.invoke(given)
 
 
+class Form(BaseModel):
+    """What a model gives that writes with a form."""
+
+    text: str = WRONG
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"text": WRONG}, Form(), [{"type": "text", "text": WRONG}], [WRONG], 5, None, AIMessage([{"x": WRONG}])],
+)
+def test_an_answer_that_is_no_text_is_an_error(guard: BackgroundGuard, answer: Any) -> None:
+    given = {"question": "?", "contexts": DOCUMENTS, "answer": answer}
+    for last in (GuardCheck(guard), GuardStream(guard)):
+        with pytest.raises(InputError, match=rf"answer: a {type(answer).__name__} without text came; give"):
+            last.invoke(given)
+
+
+def test_the_text_blocks_of_a_message_are_its_text(guard: BackgroundGuard) -> None:
+    blocks: list[Any] = [{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": WRONG}]
+    given = {"question": "?", "contexts": DOCUMENTS, "answer": AIMessage(blocks)}
+    assert GuardCheck(guard).invoke(given).decision == "block"
+
+
+@pytest.mark.parametrize("contexts", [[], [" "]])
+def test_claims_without_documents_are_refused_unless_flagging_is_asked_for(
+    guard: BackgroundGuard, contexts: Any
+) -> None:
+    given = {"question": "?", "contexts": contexts, "answer": RIGHT}
+    assert GuardCheck(guard).invoke(given).decision == "block"
+    assert "documents" in GuardStream(guard).invoke(given)
+    assert GuardStream(guard, missing_contexts_message="No.").invoke(given) == "No."
+    flagged = GuardCheck(guard, missing_contexts="flag").invoke(given)
+    assert (flagged.decision, flagged.rule) == ("flag", NO_CONTEXTS)
+    assert GuardStream(guard, missing_contexts="flag").invoke(given) == RIGHT
+    for said in ("Hello, how can I help you?", "I don't know.", "Which plan do you mean?"):
+        assert GuardStream(guard).invoke({**given, "answer": said}) == said
+
+
 def test_documents_joined_to_a_text_are_refused(guard: BackgroundGuard) -> None:
     with pytest.raises(InputError, match="contexts: give the list of documents, not a str"):
         GuardCheck(guard).invoke({"question": "?", "contexts": "Paris", "answer": RIGHT})
@@ -352,6 +392,8 @@ def test_a_step_that_gives_mere_text_is_told_what_it_needs(guard: BackgroundGuar
 def test_wrong_options_are_named(guard: BackgroundGuard) -> None:
     with pytest.raises(ValueError, match="on_block: 'stop' is unknown"):
         GuardStream(guard, on_block="stop")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="missing_contexts: 'pass' is unknown"):
+        GuardCheck(guard, missing_contexts="pass")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="give guard or settings"):
         GuardCheck(guard, settings="guardrail.yaml")
     with pytest.raises(ValueError, match="either settings, or judge and policy"):
