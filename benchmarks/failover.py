@@ -9,8 +9,7 @@ through ``GuardClient``, ``--streams`` at once, at 10 tokens a second. Then, aga
 - *restarted*: a guard is killed by SIGKILL, and started again after a second under its own name
   (``kafka.group_instance_id``);
 - *replaced*: it is killed, and started only after the others have taken over its partitions;
-- *planned*: it is told to stop by SIGTERM, as in a roll-out, and is started again 10 s
-  after it has left;
+- *planned*: it is told to stop by SIGTERM, as in a roll-out, and is started again 10 s after it has left;
 - *kafka*: the broker is killed, and started again ``--away`` seconds later.
 
 The first three under both guarantees, one after the other, unless the options name one. The gap is the
