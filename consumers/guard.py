@@ -348,6 +348,7 @@ class GuardConsumer:
             oldest_held_s=self._oldest_s(),
             judge_wait_s=engine.judge_wait_s,
             judge_behind=engine.behind,
+            ready=not self.waits_for(),
             partitions=tuple(
                 PartitionState(
                     held.topic, held.index, holding.ready, held in self._paused, self._lag(held, holding)

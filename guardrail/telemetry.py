@@ -322,6 +322,7 @@ class GuardState:
     partitions: tuple[PartitionState, ...]
     judge_wait_s: float = 0.0
     judge_behind: bool = False
+    ready: bool = True
 
 
 class _StateCollector(Collector):
@@ -353,6 +354,7 @@ class _StateCollector(Collector):
                 "1 while reading pauses for a judge that is behind, else 0.",
                 int(state.judge_behind),
             ),
+            ("ready", "1 while /readyz says so: all partitions are read; else 0.", int(state.ready)),
             ("saturated", "1 while a bound is reached and reading pauses, else 0.", int(state.saturated)),
         ):
             yield GaugeMetricFamily(f"guardrail_{name}", text, value)

@@ -162,6 +162,7 @@ async def test_what_a_guard_did_and_holds_is_in_the_metrics_and_the_log() -> Non
             telemetry.serve_state(guard.state)
             try:
                 assert value("guardrail_sessions") == 1
+                assert value("guardrail_ready") == 1
                 assert value("guardrail_partitions", state="ready") == 2
                 assert value("guardrail_partition_lag_records", topic=TOPICS.responses, partition="0") == 0
                 assert telemetry.REGISTRY.get_sample_value("guardrail_oldest_unreleased_seconds") is not None
@@ -188,6 +189,7 @@ async def test_gauges_of_a_guard_that_waits_for_partitions_are_absent_where_unkn
     try:
         assert telemetry.REGISTRY.get_sample_value("guardrail_oldest_unreleased_seconds") is None
         assert value("guardrail_sessions") == 0
+        assert value("guardrail_ready") == 0
     finally:
         telemetry.serve_state(None)
 
