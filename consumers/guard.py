@@ -372,7 +372,8 @@ class GuardConsumer:
             return None
         ages = [self._engine.oldest_held_s()]
         ages += [_age_s(holding.waiting[0]) for holding in held.values() if holding.waiting]
-        ages += [_age_s(self._untaken[0][1])] if self._untaken else []
+        first_untaken = {record.partition: record for _, record in reversed(self._untaken)}
+        ages += [_age_s(record) for record in first_untaken.values()]
         ages += [time.time() - since for partition, since in self._read_until.items() if partition in held]
         since = self._guarantee.unwritten_since
         return max(0.0, *ages, 0.0 if since is None else time.monotonic() - since)

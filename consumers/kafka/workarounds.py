@@ -35,6 +35,7 @@ from aiokafka.errors import (
     NoError,
     ProducerClosed,
     RebalanceInProgressError,
+    RequestTimedOutError,
     UnknownMemberIdError,
 )
 
@@ -52,6 +53,7 @@ def lacking(error: ImportError) -> ConfigError:
 
 
 try:
+    from aiokafka.client import ConnectionGroup
     from aiokafka.conn import AIOKafkaConnection, CloseReason
     from aiokafka.consumer import fetcher
     from aiokafka.producer.transaction_manager import TransactionState
@@ -394,6 +396,7 @@ async def confirm_token(connection: AIOKafkaConnection) -> None:
 # -------------------------------------------------------------------------------------------- membership
 
 _FENCED_INSTANCE_ID: Final = 82
+_JOIN_LATER_S: Final = 1.0
 
 
 class Membership:
@@ -457,10 +460,27 @@ class Membership:
         if self._leaving and isinstance(request, JoinGroupRequest):
             raise CoordinatorLoadInProgressError  # the library tries later, and sees that it should close
         sent_at = time.monotonic()
-        response = await self._send(request)
+        join = isinstance(request, JoinGroupRequest)
+        response = await (self._join(request) if join else self._send(request))
         if self._instance_id is not None:
             self._look_at(request, getattr(response, "error_code", NoError.errno), sent_at)
         return response
+
+    async def _join(self, request: JoinGroupRequest) -> Any:
+        """The coordinator answers when all have joined, or those who have not are expelled. What takes longer
+        is not answered any more, and what is asked on the same connection waits for it.
+        """
+        coordinator = self._coordinator
+        node = coordinator.coordinator_id
+        try:
+            async with asyncio.timeout(self._session_timeout_s + _JOIN_LATER_S):
+                return await self._send(request)
+        except TimeoutError as error:
+            coordinator.coordinator_dead()
+            waiting = coordinator._client._conns.get((node, ConnectionGroup.COORDINATION))
+            if waiting is not None:
+                waiting.close(reason=CloseReason.CONNECTION_TIMEOUT)
+            raise RequestTimedOutError(f"no answer to a join of group {self._group_id}") from error
 
     def _look_at(self, request: Any, code: int, sent_at: float) -> None:
         heartbeat = isinstance(request, HeartbeatRequest)

@@ -198,7 +198,9 @@ async def test_a_static_member_that_crashed_and_comes_back_gets_its_partitions_w
     await second.transact(held, place.out(b"one"), [StateRecord(b"a", b"1")], Commit(1))
     before = len(one.log)
     with monkeypatch.context() as patched:
-        patched.setattr("consumers.kafka.workarounds.Membership.leave", AsyncMock())  # a process that is killed says nothing
+        patched.setattr(
+            "consumers.kafka.workarounds.Membership.leave", AsyncMock()
+        )  # a process that is killed says nothing
         await second.stop()
     back, again = await place.member(**names[1])
     await poll_until([first, back], lambda _: bool(again.held))

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from aiokafka.errors import CoordinatorLoadInProgressError
+from aiokafka.client import ConnectionGroup
+from aiokafka.conn import CloseReason
+from aiokafka.errors import CoordinatorLoadInProgressError, RequestTimedOutError
 from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest
 
 from consumers.kafka import workarounds
@@ -41,11 +44,36 @@ async def test_a_producer_ends_its_requests(monkeypatch: pytest.MonkeyPatch) -> 
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
+async def test_a_join_without_an_answer_is_given_up() -> None:
+    """Else the group would stand still for as long as any request may take."""
+    waiting, dead = Mock(), Mock()
+
+    class Coordinator:
+        coordinator_id = 7
+        coordinator_dead = dead
+        _client = SimpleNamespace(_conns={(7, ConnectionGroup.COORDINATION): waiting})
+
+        async def _send_req(self, request: object) -> object:
+            if isinstance(request, JoinGroupRequest):
+                await asyncio.Event().wait()
+            return SimpleNamespace(error_code=0)
+
+    coordinator = Coordinator()
+    consumer = cast("AIOKafkaConsumer", SimpleNamespace(_coordinator=coordinator))
+    Membership(consumer, "group", None, -900, lambda _: None)  # 100 ms with the margin
+    with pytest.raises(RequestTimedOutError, match="no answer to a join of group group"):
+        await coordinator._send_req(JoinGroupRequest("group", 1, 1, "", "", "consumer", []))
+    dead.assert_called_once_with()
+    waiting.close.assert_called_once_with(reason=CloseReason.CONNECTION_TIMEOUT)
+
+
 async def test_a_member_that_leaves_joins_no_more() -> None:
     """Else everybody in the group would wait for it."""
     sent: list[object] = []
 
     class Coordinator:
+        coordinator_id = 7
+
         async def _send_req(self, request: object) -> object:
             sent.append(request)
             return SimpleNamespace(error_code=0)
