@@ -2,6 +2,7 @@
 
     python -m benchmarks.failover [--kills 6] [--guarantee exactly_once] [--kind planned]
     python -m benchmarks.failover --kind kafka --away 60 --kills 5
+    python -m benchmarks.failover --kind judge --streams 40 --guards 2
 
 Runs guards with the default settings and the local judge over a Kafka of its own, and streams right answers
 through ``GuardClient``, ``--streams`` at once, at 10 tokens a second. Then, again and again:
@@ -10,7 +11,9 @@ through ``GuardClient``, ``--streams`` at once, at 10 tokens a second. Then, aga
   (``kafka.group_instance_id``);
 - *replaced*: it is killed, and started only after the others have taken over its partitions;
 - *planned*: it is told to stop by SIGTERM, as in a roll-out, and is started again 10 s after it has left;
-- *kafka*: the broker is killed, and started again ``--away`` seconds later.
+- *kafka*: the broker is killed, and started again ``--away`` seconds later;
+- *judge*: nothing is killed, but the LLM judge takes every question and never answers. Told is how long after
+  the first question the circuit of each guard opened.
 
 The first three under both guarantees, one after the other, unless the options name one. The gap is the
 longest wait between two pieces of one answer from the moment of the kill to 10 s after the guard is back; for
@@ -32,6 +35,7 @@ import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -65,6 +69,7 @@ KINDS = {
     "planned": Kind(signal.SIGTERM, 10.0, named=False),
 }
 KAFKA = "kafka"
+JUDGE = "judge"
 _SETTLED_S = 10.0
 CONTEXT = "The basic plan costs $49 a month. The pro plan costs $99 a month. Refunds are paid within 14 days."
 ANSWER = "The basic plan costs $49 a month. The pro plan costs $99 a month. Refunds are paid within 14 days. "
@@ -79,7 +84,12 @@ class Guards:
     guarantee: str
     named: bool
     group: str = field(default_factory=lambda: f"failover-{uuid.uuid4().hex[:8]}")
+    settings: dict[str, str] = field(default_factory=dict)
+    """Further ones, as variables of the environment."""
     processes: dict[int, asyncio.subprocess.Process] = field(default_factory=dict)
+    logged_at: dict[str, list[float]] = field(default_factory=dict)
+    """By event, when guards logged it."""
+    _reading: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(self, number: int) -> None:
         """Start one, and come back when it takes part."""
@@ -95,7 +105,7 @@ class Guards:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", "from guardrail.cli import main; main()", "run", "--log-format", "json"),
             *("--bootstrap-servers", self.bootstrap, "--group-id", self.group),
-            env=os.environ | settings,
+            env=os.environ | settings | self.settings,
             stderr=asyncio.subprocess.PIPE,
         )
         self.processes[number] = process
@@ -106,7 +116,12 @@ class Guards:
             if not line:
                 raise RuntimeError(said[-1_000:].decode("utf-8", "replace"))
             said += line
-        self._drain = asyncio.create_task(process.stderr.read())
+        self._reading.append(asyncio.create_task(self._read(process.stderr)))
+
+    async def _read(self, log: asyncio.StreamReader) -> None:
+        async for line in log:
+            with suppress(ValueError):
+                self.logged_at.setdefault(json.loads(line)["event"], []).append(time.monotonic())
 
     async def end(self, number: int, by: signal.Signals) -> None:
         """Return when it has ended."""
@@ -119,8 +134,6 @@ class Guards:
             if process.returncode is None:
                 process.kill()
             await process.wait()
-
-    _drain: asyncio.Task[bytes] | None = None
 
 
 @dataclass(slots=True)
@@ -201,6 +214,48 @@ async def measure_kafka(broker: KafkaBroker, args: argparse.Namespace) -> None:
 
     guards = Guards(broker.bootstrap_servers, args.guarantee or GUARANTEES[0], named=False)
     await measure_case(guards, KAFKA, fail, args)
+
+
+async def measure_judge(bootstrap: str, args: argparse.Namespace) -> None:
+    """Run the case of a judge that hangs."""
+    quiet_client_log()
+    await create_topics(bootstrap)
+    asked: list[float] = []
+    calls: list[asyncio.StreamWriter] = []
+
+    def hang(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(time.monotonic())
+        calls.append(writer)
+
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    llm = {"BASE_URL": url, "API_KEY": "none", "MODEL": "hangs"}
+    settings = {f"GUARDRAIL_JUDGE__LLM__{name}": value for name, value in llm.items()}
+    settings["GUARDRAIL_JUDGE__CACHE__ENABLED"] = "false"  # all answers are the same
+    guards = Guards(
+        bootstrap, GUARANTEES[0], named=False, settings={"GUARDRAIL_JUDGE__KIND": "llm", **settings}
+    )
+    seen, over = Seen(), asyncio.Event()
+    opened = guards.logged_at.setdefault("judge.circuit_open", [])
+    try:
+        for number in range(args.guards):
+            await guards.start(number)
+        async with (
+            GuardClient(bootstrap, reply_partitions=None, timeout_s=180.0) as client,
+            asyncio.TaskGroup() as group,
+        ):
+            for _ in range(args.streams):
+                group.create_task(stream(client, seen, over))
+            while len(opened) < args.guards:  # noqa: ASYNC110 - the logs are of other processes
+                await asyncio.sleep(0.1)
+            over.set()
+    finally:
+        await guards.stop()
+        for call in calls:
+            call.close()
+        server.close()
+    told = {"kind": JUDGE, "guards": args.guards, "streams": args.streams, "questions": len(asked)}
+    print(json.dumps(told | {"opened after, s": [round(at - asked[0], 1) for at in opened]}), flush=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +340,7 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=20)
     parser.add_argument("--kills", type=int, default=6)
     parser.add_argument("--guarantee", choices=GUARANTEES)
-    parser.add_argument("--kind", choices=(*KINDS, KAFKA))
+    parser.add_argument("--kind", choices=(*KINDS, KAFKA, JUDGE))
     parser.add_argument("--away", type=float, default=60.0, help="seconds, of Kafka")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="default: a Kafka of its own")
@@ -297,7 +352,7 @@ def main() -> None:
             uvloop.run(measure_kafka(broker, args))
         return
     with kafka_for_benchmark(args.bootstrap_servers) as bootstrap:
-        uvloop.run(measure(bootstrap, args))
+        uvloop.run((measure_judge if args.kind == JUDGE else measure)(bootstrap, args))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -113,6 +114,7 @@ class KafkaTransport:
         self._next: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
         """Of partitions that are paused, which are not fetched from: where they end."""
+        self._newly_paused = asyncio.Event()
         self._paused: set[TopicPartition] = set()
         self._ready = asyncio.Event()
         """Set while assigned partitions may be read, cleared while a rebalance is under way."""
@@ -187,7 +189,10 @@ class KafkaTransport:
     async def _learn_ends(self, watch: KafkaWatch) -> None:
         """Ask where paused partitions end, every second: only fetching would tell."""
         while True:
-            await asyncio.sleep(_ENDS_EVERY_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ENDS_EVERY_S):
+                    await self._newly_paused.wait()
+            self._newly_paused.clear()
             paused = [tp for tp in self._paused if tp in self._next]
             consumer = self._consumer
             if not paused or consumer is None or watch.away:
@@ -238,6 +243,7 @@ class KafkaTransport:
             tp = TopicPartition(*partition)
             if tp in self._held and tp not in self._paused:
                 self._paused.add(tp)
+                self._newly_paused.set()
                 if self._consumer is not None and self._ready.is_set():
                     self._consumer.pause(tp)
 

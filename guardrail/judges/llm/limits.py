@@ -22,7 +22,7 @@ _log = EventLog(__name__)
 
 _MOST_SAMPLES: Final = 256
 
-SILENT_S: Final = 5.0
+SILENT_S: Final = 4.0
 """Without an answer for so long, a server that lets calls run out of time hangs. It is also the time that a
 call should have had, where it is not known how long calls take."""
 
