@@ -89,6 +89,7 @@ OTHERS: Final = {
     "image": "a variable",
     "issuer": "a variable",
     "jq": "another program",
+    "kafka-consumer-groups": "Kafka's own",
     "litellm": "tests/integration/in_litellm.py runs it",
     "npm": "integrations/mastra/package.json has what it runs",
     "unzip": "another program",
