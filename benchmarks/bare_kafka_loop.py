@@ -29,12 +29,13 @@ BATCH = 5_000
 BATCH_BYTES = 128 * 1024
 
 
-async def create_topic(bootstrap: str, name: str, partitions: int) -> None:
-    """A topic with one replica, compacted where its name ends in ``sessions``.
+async def create_topic(bootstrap: str, name: str, partitions: int, **configs: str) -> None:
+    """A topic with one replica and ``configs``, compacted where its name ends in ``sessions``.
 
     Returns once the broker tells others of it.
     """
-    configs = {"cleanup.policy": "compact"} if name.endswith("sessions") else {}
+    if name.endswith("sessions"):
+        configs["cleanup.policy"] = "compact"
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     await admin.start()
     try:

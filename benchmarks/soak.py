@@ -2,13 +2,16 @@
 
     python -m benchmarks.soak --minutes 30 --out docs/
 
-A real Kafka, a ``guardrail run`` process (exactly once; the local judge, or one that answers at once), and a
-load of responses that begin and end all the time: streamed, aborted, abandoned by their producers, with bad
-records among them. The ids of finished responses reach the bound on what is remembered within the warm-up.
-Writes soak.png, soak.json and soak.md. Exit status 1 unless flat: resident memory after the warm-up, fitted
-by a line, grows by less than 5 % an hour beyond twice the fit's standard error; no more descriptors are open
-in the last third than in the first; every response got its final event; the guard left with status 0.
-Needs matplotlib (the extra ``benchmark``). Without an address it starts a Kafka of its own.
+A real Kafka, a ``guardrail run`` process (exactly once; the local judge, or one that answers at once),
+and a load of responses that begin and end all the time: streamed, aborted, abandoned by their producers,
+with bad records among them. The topic of stored sessions is cleaned every few seconds, and another
+producer has aborted a transaction on it, of which cleaning leaves an empty control batch; after the load
+a guard is started again and takes it over. The ids of finished responses reach the bound on what is
+remembered within the warm-up. Writes soak.png, soak.json and soak.md. Exit status 1 unless flat: resident
+memory after the warm-up, fitted by a line, grows by less than 5 % an hour beyond twice the fit's standard
+error; no more descriptors are open in the last third than in the first; every response got its final
+event; the guard left with status 0; the next one was ready within a minute. Needs matplotlib (the extra
+``benchmark``). Without an address it starts a Kafka of its own.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import json
 import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -32,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
@@ -44,6 +48,7 @@ from consumers.kafka.client import quiet_client_log
 PARTITIONS = 4
 GRACE_S = 90.0
 STOP_TIMEOUT_S = 60
+READY_WITHIN_S = 60.0
 # So low that both bounds on what is remembered are reached within minutes.
 # They are constants of the guard, which is therefore started by hand.
 CODE = (
@@ -53,10 +58,55 @@ CODE = (
 POLICIES = {"default": {"incomplete_timeout_ms": 10_000}}
 
 
-def start_guard(folder: Path, kafka: dict[str, Any], judge_kind: str) -> subprocess.Popen[bytes]:
+CLEANED_SOON = {
+    "segment.ms": "4000",
+    "delete.retention.ms": "4000",
+    "max.compaction.lag.ms": "8000",
+    "min.cleanable.dirty.ratio": "0.01",
+}
+
+
+async def abort_one(bootstrap: str, topic: str) -> None:
+    """A transaction of another producer on every partition."""
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=f"of-another-{topic}")
+    await producer.start()
+    try:
+        await producer.begin_transaction()
+        for index in range(PARTITIONS):
+            await producer.send_and_wait(topic, b"x", key=b"aborted", partition=index)
+        await producer.abort_transaction()
+    finally:
+        await producer.stop()
+
+
+async def until_ready(guard: subprocess.Popen[bytes], ops_port: int) -> int:
+    """0 once the guard has taken all partitions over; 1 if it has not within a minute."""
+    deadline = time.monotonic() + READY_WITHIN_S
+    while time.monotonic() < deadline and guard.poll() is None:
+        await asyncio.sleep(0.5)
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", ops_port)
+        except OSError:
+            continue
+        writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+        ready = b" 200 " in (await reader.read()).split(b"\r\n")[0]
+        writer.close()
+        if ready:
+            return 0
+    return 1
+
+
+def start_guard(
+    folder: Path, kafka: dict[str, Any], judge_kind: str, ops_port: int
+) -> subprocess.Popen[bytes]:
     """The process that is watched."""
     config = folder / "guardrail.yaml"
-    settings = {"kafka": kafka, "policies": POLICIES, "logging": {"level": "error"}}
+    settings = {
+        "kafka": kafka,
+        "policies": POLICIES,
+        "logging": {"level": "error"},
+        "ops": {"host": "127.0.0.1", "port": ops_port},
+    }
     config.write_text(yaml.safe_dump(settings))
     module, arguments = (
         ("benchmarks.guard_process", ["-"]) if judge_kind == "instant" else ("guardrail.cli", [])
@@ -167,10 +217,15 @@ async def watch(
 def soak(bootstrap: str, arguments: argparse.Namespace) -> bool:
     """Run it all; was it flat?"""
     run = uuid.uuid4().hex[:8]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        ops_port = free.getsockname()[1]
     names = ("responses", "deliveries", "verdicts", "flagged", "dead_letters", "sessions")
     topics = {name: f"soak-{run}-{name}" for name in names}
-    for topic in topics.values():
-        asyncio.run(create_topic(bootstrap, topic, PARTITIONS))
+    for name, topic in topics.items():
+        configs = CLEANED_SOON if name == "sessions" else {}
+        asyncio.run(create_topic(bootstrap, topic, PARTITIONS, **configs))
+    asyncio.run(abort_one(bootstrap, topics["sessions"]))
     group = f"soak-{run}"
     kafka = {"bootstrap_servers": bootstrap, "group_id": group, "topics": topics}
     context = multiprocessing.get_context("spawn")
@@ -178,7 +233,7 @@ def soak(bootstrap: str, arguments: argparse.Namespace) -> bool:
     stop = context.Event()
     seconds, warm_up_s = arguments.minutes * 60, arguments.warm_up_minutes * 60
     with tempfile.TemporaryDirectory() as folder:
-        guard = start_guard(Path(folder), kafka, arguments.judge)
+        guard = start_guard(Path(folder), kafka, arguments.judge, ops_port)
         try:
             with ProcessPoolExecutor(
                 1, mp_context=context, initializer=_share, initargs=(started, stop)
@@ -194,6 +249,12 @@ def soak(bootstrap: str, arguments: argparse.Namespace) -> bool:
                 bad = writing.result()
             guard.send_signal(signal.SIGTERM)
             status = guard.wait(STOP_TIMEOUT_S)
+            next_one = start_guard(Path(folder), kafka, arguments.judge, ops_port)
+            try:
+                status = status or asyncio.run(until_ready(next_one, ops_port))
+            finally:
+                next_one.kill()
+                next_one.wait()
         finally:
             if guard.poll() is None:
                 guard.kill()
