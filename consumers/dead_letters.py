@@ -9,6 +9,7 @@ from collections import deque
 from typing import Final
 
 from consumers.transport import OutRecord, Record
+from guardrail import telemetry
 from guardrail.errors import DecodeError, InputError, ProtocolError, TooManyBadRecords
 from guardrail.limits import Limits
 
@@ -68,6 +69,9 @@ REASONS: Final = (
     "wrong_partition",
 )
 """The codes that dead letters can bear."""
+for _reason in REASONS:
+    telemetry.DEAD_LETTERS.labels(_reason)  # begins with 0, so that the first one is an increase
+
 PREFIX: Final = "guardrail-dead-letter-"
 REPLAYED: Final = "guardrail-replayed"
 """On a record written back by ``guardrail dead-letters replay``: how many times it was, in decimal."""

@@ -35,21 +35,6 @@ __all__ = ["REGISTRY", "GuardState", "PartitionState", "count_output", "serve_st
 REGISTRY: Final = CollectorRegistry(auto_describe=True)
 MOST_VALUES: Final = 100
 OTHER: Final = "(other)"
-DEAD_LETTER_REASONS: Final = (
-    "answer_too_long",
-    "contexts_too_large",
-    "duplicate_start",
-    "empty_value",
-    "internal_error",
-    "invalid_event",
-    "invalid_json",
-    "response_finished",
-    "sequence_gap",
-    "unknown_response",
-    "unknown_schema",
-    "unknown_type",
-    "wrong_partition",
-)
 
 ProcessCollector(registry=REGISTRY)  # on Linux: memory, processor time and descriptors, as process_…
 
@@ -163,9 +148,7 @@ CIRCUIT_STATE: Final = _gauge(
 
 # The pipe.
 RECORDS: Final = _counter("input_records", "Records read.")
-DEAD_LETTERS: Final = _counter_of(
-    "dead_letters", "Records that could not be used, by reason.", "reason", *DEAD_LETTER_REASONS
-)
+DEAD_LETTERS: Final = _counter("dead_letters", "Records that could not be used, by reason.", "reason")
 OVERSIZED: Final = _counter("oversized_events", "Events of which something was left out to fit a record.")
 REBALANCES: Final = _counter_of(
     "rebalances", "Changes of the assignment. event: assigned or revoked.", "event", "assigned", "revoked"

@@ -196,7 +196,6 @@ async def test_gauges_of_a_guard_that_waits_for_partitions_are_absent_where_unkn
 
 def test_counters_begin_with_0_where_their_labels_are_known() -> None:
     """Prometheus sees no increase in a series that is born with its first count."""
-    assert set(telemetry.DEAD_LETTER_REASONS) == set(REASONS)
     begun: list[tuple[str, dict[str, str]]] = [
         *(("guardrail_dead_letters_total", {"reason": reason}) for reason in REASONS),
         *(("guardrail_blocks_total", {"shown": shown}) for shown in ("true", "false")),
