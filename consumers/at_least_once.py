@@ -95,6 +95,9 @@ class AtLeastOnce:
         """Whether this is the current assignment, and not being revoked."""
         return self._held.get(held.partition) is held
 
+    def recovering(self) -> Collection[Partition]:
+        return ()  # a write that fails ends the guard
+
     def congested(self) -> Collection[Partition]:
         waiting = len(self._outbox)
         self._congested = waiting > (RESUME_AT if self._congested else MAX_OUTBOX)

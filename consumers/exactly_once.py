@@ -261,7 +261,7 @@ class ExactlyOnce:
         self._lanes: dict[Partition, Lane] = {}
         self._tasks: dict[Partition, asyncio.Task[None]] = {}
         self._stepping_since: dict[Partition, float] = {}
-        """When the oldest output of a step was put that is under way, or has failed."""
+        """Since when what a step holds waits that is under way, or has failed."""
         self._group = asyncio.TaskGroup()
         self._ended = False
 
@@ -282,14 +282,12 @@ class ExactlyOnce:
     def holdings(self) -> Mapping[Partition, Holding]:
         return dict(self._lanes)
 
+    def recovering(self) -> Collection[Partition]:
+        return [held for held, task in self._tasks.items() if not task.done() and held not in self._lanes]
+
     def congested(self) -> Collection[Partition]:
         """Lanes that are recovering, and lanes with waiting records."""
-        lanes = self._lanes
-        return [
-            held
-            for held, task in self._tasks.items()
-            if not task.done() and (held not in lanes or lanes[held].congested)
-        ]
+        return [*self.recovering(), *(held for held, lane in self._lanes.items() if lane.congested)]
 
     @property
     def busy(self) -> bool:
@@ -358,8 +356,7 @@ class ExactlyOnce:
             step = lane.take()
             if step is not None:
                 began = time.monotonic()
-                if put_since is not None:
-                    self._stepping_since.setdefault(lane.partition, put_since)
+                self._stepping_since.setdefault(lane.partition, began if put_since is None else put_since)
                 await self._transport.transact(lane.partition, *step)
                 self._stepping_since.pop(lane.partition, None)
                 lane.stepped()

@@ -70,6 +70,10 @@ class Guarantee(Protocol):
         """
         ...
 
+    def recovering(self) -> Collection[Partition]:
+        """Partitions that are held and have no holding, because what failed is being taken up anew."""
+        ...
+
     def congested(self) -> Collection[Partition]:
         """Partitions to read no further until their outputs are written."""
         ...
@@ -81,7 +85,8 @@ class Guarantee(Protocol):
 
     @property
     def unwritten_since(self) -> float | None:
-        """When the oldest output was put that is not written yet, by the monotonic clock; None if all are."""
+        """Since when the oldest of what was read waits to be written, by the monotonic clock; None if nothing
+        does."""
         ...
 
     def put(self, partition: Partition, record: OutRecord) -> None:

@@ -231,7 +231,8 @@ class Waiting:
             self._reads, self._told, self._since = False, False, now
         if not self._told and now - self._since >= WAITING_TOLD_S:
             self._told = True
-            log.info("guard.waiting", waits_for=waits_for, **({"hint": self._hint} if self._hint else {}))
+            hint = {"hint": self._hint} if self._hint and waits_for == transport.NOT_ASSIGNED else {}
+            log.info("guard.waiting", waits_for=waits_for, **hint)
 
 
 class GuardConsumer:
@@ -332,8 +333,9 @@ class GuardConsumer:
         """Why the guard is not ready yet, in words; empty if it is ready."""
         if waits_for := self._transport.waits_for():
             return waits_for
-        restoring = sorted(held for held, holding in self._guarantee.holdings().items() if not holding.ready)
-        return f"the sessions of {len(restoring)} partitions are being restored" if restoring else ""
+        restoring = sum(not holding.ready for holding in self._guarantee.holdings().values())
+        restoring += len(self._guarantee.recovering())
+        return f"the sessions of {restoring} partitions are being restored" if restoring else ""
 
     def state(self) -> GuardState:
         """What the guard currently holds."""
@@ -349,11 +351,17 @@ class GuardConsumer:
             judge_wait_s=engine.judge_wait_s,
             judge_behind=engine.behind,
             ready=not self.waits_for(),
-            partitions=tuple(
-                PartitionState(
-                    held.topic, held.index, holding.ready, held in self._paused, self._lag(held, holding)
-                )
-                for held, holding in self._guarantee.holdings().items()
+            partitions=(
+                *(
+                    PartitionState(
+                        held.topic, held.index, holding.ready, held in self._paused, self._lag(held, holding)
+                    )
+                    for held, holding in self._guarantee.holdings().items()
+                ),
+                *(
+                    PartitionState(held.topic, held.index, ready=False, paused=False, lag=None)
+                    for held in self._guarantee.recovering()
+                ),
             ),
         )
 
@@ -368,7 +376,8 @@ class GuardConsumer:
         restored, or partitions assigned.
         """
         held = self._guarantee.holdings()
-        if not all(holding.ready for holding in held.values()) or (not held and self.waits_for()):
+        unassigned = not held and not self._guarantee.recovering()
+        if not all(holding.ready for holding in held.values()) or (unassigned and self.waits_for()):
             return None
         ages = [self._engine.oldest_held_s()]
         ages += [_age_s(holding.waiting[0]) for holding in held.values() if holding.waiting]

@@ -109,7 +109,7 @@ def _subscription(metadata: bytes) -> Subscription | None:
         decoded = ConsumerProtocolMemberMetadata.decode(metadata)
     except ValueError:
         return None  # by a client that is no consumer, or not known yet
-    return Subscription(tuple(decoded.subscription), decoded.user_data or b"")
+    return Subscription(tuple(decoded.subscription or ()), decoded.user_data or b"")
 
 
 class Asker:

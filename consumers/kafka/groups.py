@@ -28,6 +28,7 @@ _OTHERS_AGAIN_S: Final = 900.0
 """After so long a group is looked at again that was no group of guards: a cluster may have thousands."""
 _PATIENCE_S: Final = 30.0
 _DELIVERIES: Final = "deliveries"
+_MOST_BYTES: Final = 1_000
 
 _log = EventLog(__name__)
 
@@ -73,21 +74,22 @@ class GroupWatch:
                     self._tell(await self.look())
             except (KafkaError, OSError, TimeoutError):
                 pass  # what was seen before still holds
+            except Exception as error:  # noqa: BLE001 - what others tell of themselves must not end the guard's watch
+                _log.warning("guard.groups_unread", error=type(error).__name__, effect="it is tried again")
             await asyncio.sleep(_EVERY_S)
 
     async def look(self) -> list[OtherGroup]:
         """The other groups that have members now. Raises KafkaError and OSError."""
         found: set[OtherGroup] = set()
+        now = time.monotonic()
+        self._again_at = {name: at for name, at in self._again_at.items() if at > now}
         cluster: dict[str, Any] = await self._admin.describe_cluster()
         for broker in cluster["brokers"]:
             node = broker["node_id"]
-            now = time.monotonic()
             names = [
                 name
                 for name, kind, *_ in await self._admin.list_consumer_groups([node])
-                if kind == "consumer"
-                and name != self._settings.group_id
-                and self._again_at.get(name, now) <= now
+                if kind == "consumer" and name != self._settings.group_id and name not in self._again_at
             ]
             if not names:
                 continue
@@ -100,9 +102,11 @@ class GroupWatch:
 
     def _written_by(self, members: Sequence[Subscription]) -> Iterator[str]:
         for topics, user_data in members:
+            if len(user_data) > _MOST_BYTES:
+                continue
             try:
                 told = json.loads(user_data)["guardrail"][_DELIVERIES]
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 continue  # not by a guard
             if isinstance(told, str) and self._settings.topics.responses in topics:
                 yield told

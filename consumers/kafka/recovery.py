@@ -41,17 +41,28 @@ _T = TypeVar("_T")
 _log = EventLog(__name__)
 
 
+class Meanwhile(NamedTuple):
+    """What else a guard is at while it takes partitions over."""
+
+    others_are_served: Callable[[], bool]
+    kafka_is_away: Callable[[], bool]
+
+
+NOTHING_ELSE: Final = Meanwhile(lambda: False, lambda: False)
+
+
 async def until_answered(
     settings: KafkaSettings,
     partitions: Collection[Partition],
     attempt: Callable[[], Awaitable[_T]],
-    others: Callable[[], bool] = lambda: False,
+    meanwhile: Meanwhile = NOTHING_ELSE,
 ) -> _T:
     """The result of ``attempt`` to take over ``partitions``, retried until it succeeds.
 
-    Tries for up to ``recovery_timeout_ms``, and on for as long as ``others`` says that this guard serves
-    other partitions, which must not end with these. PartitionLost, TransportUnavailable and denied access end
-    it at once. Raises them, and TransportUnavailable when time is up.
+    Tries for up to ``recovery_timeout_ms``. That time does not run while the guard serves other partitions,
+    which must not end with these, nor while no broker answers: a restart would gain nothing. PartitionLost,
+    TransportUnavailable and denied access end it at once. Raises them, and TransportUnavailable when time is
+    up.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + settings.recovery_timeout_ms / 1000
@@ -64,9 +75,13 @@ async def until_answered(
                 raise translated(error, f"taking over {named(partitions)}") from error
             raise
         except _MAY_PASS as error:
-            telemetry.FAILED_TAKEOVERS.inc()
             cause = translated(error, f"taking over {named(partitions)}")
-            if loop.time() + wait_s >= deadline and not others():
+            away = meanwhile.kafka_is_away()
+            if not away:
+                telemetry.FAILED_TAKEOVERS.inc()
+            if away or meanwhile.others_are_served():
+                deadline = loop.time() + settings.recovery_timeout_ms / 1000
+            elif loop.time() + wait_s >= deadline:
                 raise TransportUnavailable(
                     f"{cause}; gave up after {settings.recovery_timeout_ms / 1000:g} s; "
                     "do the brokers answer, do all topics exist?"
@@ -124,12 +139,16 @@ class Positions:
             found = await ask([TopicPartition(*partition) for partition in partitions])
         return {partition: found[TopicPartition(*partition)] for partition in partitions}
 
-    async def take_over(self, partitions: Collection[Partition]) -> dict[Partition, Taken]:
+    async def take_over(
+        self, partitions: Collection[Partition], meanwhile: Meanwhile = NOTHING_ELSE
+    ) -> dict[Partition, Taken]:
         """At least once: the committed positions, or the first position if there is none.
 
-        Waits up to ``recovery_timeout_ms`` for brokers that are down, then raises TransportUnavailable.
+        Waits for brokers that are down, see ``until_answered``.
         """
-        return await until_answered(self._settings, partitions, lambda: self._take_over(partitions))
+        return await until_answered(
+            self._settings, partitions, lambda: self._take_over(partitions), meanwhile
+        )
 
     async def _take_over(self, partitions: Collection[Partition]) -> dict[Partition, Taken]:
         committed = await self.committed(partitions)
@@ -317,7 +336,7 @@ class Steps:
         self,
         partitions: Collection[Partition],
         check: Callable[[], Awaitable[None]] | None = None,
-        others: Callable[[], bool] = lambda: False,
+        meanwhile: Meanwhile = NOTHING_ELSE,
     ) -> dict[Partition, Taken]:
         """Fence all earlier writers of these partitions and read the broker's state of them.
 
@@ -339,7 +358,7 @@ class Steps:
                     raise
                 return found
 
-        return await until_answered(self._settings, partitions, attempt, others)
+        return await until_answered(self._settings, partitions, attempt, meanwhile)
 
     async def _open_each(self, partitions: Collection[Partition]) -> dict[Partition, Taken]:
         """Those that can be opened by themselves: what is wrong with one must not keep the others."""

@@ -36,7 +36,7 @@ from consumers.kafka.client import (
 )
 from consumers.kafka.groups import GroupWatch, announcing
 from consumers.kafka.producing import KafkaWriter, TransactionalProducer
-from consumers.kafka.recovery import Positions, Steps, Taken, named
+from consumers.kafka.recovery import Meanwhile, Positions, Steps, Taken, named
 from consumers.kafka.watch import KafkaWatch
 from consumers.kafka.workarounds import Membership
 from consumers.settings import KafkaSettings
@@ -128,6 +128,7 @@ class KafkaTransport:
         self._recovered_at: dict[TopicPartition, int] = {}
         self._fetch: _Fetch | None = None
         self._failure: Exception | None = None
+        self._meanwhile = Meanwhile(self._serves_others, lambda: self._watch is not None and self._watch.away)
 
     async def start(self, listener: AssignmentListener) -> None:
         """Check broker and topics, connect, ask to join the group; partitions come in the background."""
@@ -336,7 +337,7 @@ class KafkaTransport:
             raise lost
         self._recovering.add(tp)
         self._pause_reading([tp])
-        taken = await self._unless_over(steps.open([partition], self._check_membership, self._serves_others))
+        taken = await self._unless_over(steps.open([partition], self._check_membership, self._meanwhile))
         if taken is None or tp not in self._held:
             raise lost
         restored, self._next[tp] = taken[partition]
@@ -494,7 +495,7 @@ class KafkaTransport:
         if consumer is None or listener is None or steps is None:
             return
         try:
-            opening = steps.open([partition], self._check_membership, self._serves_others)
+            opening = steps.open([partition], self._check_membership, self._meanwhile)
             taken = await self._unless_over(opening)
             if taken is None:
                 return
@@ -534,8 +535,8 @@ class KafkaTransport:
         if not partitions or self._positions is None:
             return {}
         if self._steps is not None:
-            return await self._steps.open(partitions)
-        return await self._positions.take_over(partitions)
+            return await self._steps.open(partitions, meanwhile=self._meanwhile)
+        return await self._positions.take_over(partitions, self._meanwhile)
 
     async def _check_membership(self) -> None:
         """Raise PartitionLost if a rebalance is due, TransportError if the coordinator can't be asked."""

@@ -420,6 +420,7 @@ class Membership:
         self._send = coordinator._send_req
         self._heard_at = float("-inf")
         self._leaving = False
+        self._joining = False
         coordinator._send_req = self._send_req
 
     def joined(self) -> None:
@@ -436,7 +437,7 @@ class Membership:
         session times out. Has no time limit. Raises KafkaError.
         """
         coordinator = self._coordinator
-        if self._instance_id is not None and coordinator.generation > 0:
+        if self._instance_id is not None and coordinator.generation > 0 and not self._joining:
             await self._send(LeaveGroupRequest(self._group_id, coordinator.member_id))
 
     def rebalance_due(self) -> asyncio.Future[None]:
@@ -472,6 +473,7 @@ class Membership:
         """
         coordinator = self._coordinator
         node = coordinator.coordinator_id
+        self._joining = True
         try:
             async with asyncio.timeout(self._session_timeout_s + _JOIN_LATER_S):
                 return await self._send(request)
@@ -481,6 +483,8 @@ class Membership:
             if waiting is not None:
                 waiting.close(reason=CloseReason.CONNECTION_TIMEOUT)
             raise RequestTimedOutError(f"no answer to a join of group {self._group_id}") from error
+        finally:
+            self._joining = False
 
     def _look_at(self, request: Any, code: int, sent_at: float) -> None:
         heartbeat = isinstance(request, HeartbeatRequest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
@@ -87,6 +88,9 @@ class Room(Protocol):
 
     def forget(self, stream: Stream) -> None: ...
 
+    @property
+    def passed_over(self) -> Sequence[str]: ...
+
 
 class Writer(Protocol):
     """Writes the events of answers that have some."""
@@ -109,6 +113,8 @@ class Stream:
         self.pulling = False
         """May the pump be cancelled? Not while it closes the source."""
         self.room = asyncio.Event()
+        self.group: str | None = None
+        """The group of guards that was the first to write about it."""
         self.at_bound = False
         self.input_over = False
         # Code points, from the beginning of the model's text: taken, decided, read by the caller.
@@ -406,6 +412,10 @@ class Stream:
             if self.at_bound
             else "is 'guardrail run' at work on these topics, and was this id never used before?"
         )
+        if others := self._client.passed_over:
+            hint += (
+                f" What the groups {', '.join(others)} wrote was passed over: is the client's group right?"
+            )
         return GuardTimeout(
             f"the guard said nothing of response {self.response_id!r} for {waited:g} s; {hint}"
         )

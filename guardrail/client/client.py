@@ -164,6 +164,11 @@ class GuardClient:
         """The group of guards whose word counts; None: any."""
         return self._groups.wanted
 
+    @property
+    def passed_over(self) -> Sequence[str]:
+        """The groups whose deliveries were passed over."""
+        return sorted(group or "(unnamed)" for group in self._groups.passed_over)
+
     async def __aenter__(self) -> Self:
         """Connect. Raises ConfigError and TransportUnavailable, which says what to do."""
         if self._group is not None:
@@ -436,7 +441,7 @@ class GuardClient:
                 continue
             self._broken = None
             for record in records:
-                if not self._groups.obeys(record):
+                if not self._groups.obeys(record, streams.get(record.key or b"")):
                     if (conflict := self._groups.conflict()) is not None:
                         for stream in list(streams.values()):
                             stream.fail(conflict)
@@ -489,25 +494,33 @@ class _Groups:
 
     def __init__(self, wanted: str | None) -> None:
         self.wanted = wanted
-        self._passed_over: set[str | None] = set()
-        self._wrote: OrderedDict[bytes | None, tuple[str | None, float]] = OrderedDict()
-        """Which group was the first to write about an answer, of anybody's, and when."""
+        self.passed_over: set[str | None] = set()
+        self._wrote: OrderedDict[bytes | None, tuple[str, float]] = OrderedDict()
+        """Which group was the first to write about an answer, of anybody's, and when; of ours in flight, the
+        answer itself knows it.
+        """
         self._conflict: ConfigError | None = None
         self._conflict_at = 0.0
 
-    def obeys(self, record: DeliveryRecord) -> bool:
-        """Whether the delivery counts."""
+    def obeys(self, record: DeliveryRecord, stream: Stream | None) -> bool:
+        """Whether the delivery counts; ``stream`` is the answer that it is about, if that is one of ours."""
         group = record.group
         if self.wanted is not None:
-            if group != self.wanted and group not in self._passed_over:
-                self._passed_over.add(group)
+            if group != self.wanted and group not in self.passed_over:
+                self.passed_over.add(group)
                 _log.warning("client.other_group", group=group, obeyed=self.wanted)
             return group == self.wanted
+        if group is None:
+            return True  # by a guard that does not say, and may be of any group
         now = time.monotonic()
         first, at = self._wrote.setdefault(record.key, (group, now))
         if len(self._wrote) > _ANSWERS_REMEMBERED:
             self._wrote.popitem(last=False)
-        if first == group or now - at > _OVERLAP_S:
+        if stream is not None:
+            stream.group = first = stream.group or first
+        elif now - at > _OVERLAP_S:
+            return True
+        if first == group:
             return True
         if self.conflict() is None:
             _log.error("client.two_groups", groups=[first, group], effect="answers end in an error")

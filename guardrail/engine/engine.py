@@ -206,7 +206,7 @@ class Engine:
         """
         now = self._clock()
         runs = self._runs.values()
-        ages = (now - at + run.late_s for run in runs if (at := run.session.oldest_held_at) is not None)
+        ages = (now - at for run in runs if (at := run.session.oldest_held_at) is not None)
         return max(0.0, max(ages, default=0.0))
 
     @property
@@ -287,7 +287,7 @@ class Engine:
         """
         run = self._runs.get(event.response_id)
         if run is not None:
-            run.late_s = late_s
+            run.session.late_s = late_s
             if run.stored:
                 self._changed(run)
             if run.lane.key is not lane and run.lane.key != lane:
@@ -474,8 +474,8 @@ class Engine:
         if too_large:
             head = head.model_copy(update={"contexts": (), "metadata": {}, "question": ""})
         run = self._open(head, headers, fingerprint, place, born, policy)
-        run.late_s = late_s
         session = run.session
+        session.late_s = late_s
         if too_large:
             self._carry_out(run, session.end_early("contexts_too_large", now, force_block=True))
         elif self.shedding:
@@ -554,8 +554,8 @@ class Engine:
             if type(effect) is Emit:
                 since = effect.since
                 waited_s = None if since is None else self._clock() - since
-                output = Output(effect.channel, effect.event, run.headers, run.lane.key, waited_s, run.late_s)
-                self._emit(output)
+                late_s = run.session.late_s
+                self._emit(Output(effect.channel, effect.event, run.headers, run.lane.key, waited_s, late_s))
                 self._changed(run)
             elif type(effect) is AskJudge:
                 run.waiting.extend(effect.claims)

@@ -239,8 +239,6 @@ class Run:
     pending: int = 0
     silent: bool = False
     dropped: bool = False
-    late_s: float = 0.0
-    """How long ago its latest input had been written when it was read."""
     max_wait_s: float = field(init=False)
     """How long the judge lets claims wait for others while more text comes; 0 for a judge that never does."""
     behind_s: float = 0.0

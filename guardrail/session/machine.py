@@ -58,6 +58,7 @@ class HeldSegment:
     missing: int
     verdicts: list[ClaimVerdict] = field(default_factory=list)
     cut_at: float | None = None  # unknown if another process cut it
+    late_s: float = 0.0  # how long before that it had been written
 
 
 @dataclass(slots=True)
@@ -94,6 +95,7 @@ class Session:
         "_decider",
         "_due",
         "_ended_early",
+        "_ended_late_s",
         "_first_verdict_at",
         "_heard_at",
         "_incomplete_rule",
@@ -117,6 +119,7 @@ class Session:
         "decided",
         "head",
         "input_ended",
+        "late_s",
         "next_seq",
         "policy",
         "started_at",
@@ -162,6 +165,9 @@ class Session:
         self.started_at = now
         self._last_event_at = now
         self._text_ended_at: float | None = None
+        self._ended_late_s = 0.0
+        self.late_s = 0.0
+        """How long ago the latest input had been written when it was read."""
         self._first_verdict_at: float | None = None
         self._heard_at = float("-inf")  # when the judge last gave a verdict
         self._due = now + head.deadline_ms / 1000 if head.deadline_ms is not None else float("inf")
@@ -206,14 +212,16 @@ class Session:
 
     @property
     def oldest_held_at(self) -> float | None:
-        """Since when the oldest unreleased text waits: since it was cut, in hold mode since the text ended.
-        None if there is none, or if that is unknown.
+        """Since when the oldest unreleased text waits: since it was written, in hold mode since the text's
+        end was. None if there is none, or if that is unknown.
         """
         if self._observing or self.decided:
             return None
         if self.policy.mode == "hold":
-            return self._text_ended_at
-        return self._queue[0].cut_at if self._queue else None
+            return None if self._text_ended_at is None else self._text_ended_at - self._ended_late_s
+        if not self._queue or self._queue[0].cut_at is None:
+            return None
+        return self._queue[0].cut_at - self._queue[0].late_s
 
     def awaits(self, claim_id: str) -> bool:
         """Whether a verdict on this claim is still wanted."""
@@ -402,7 +410,7 @@ class Session:
 
     def _end_text(self, now: float) -> list[Effect]:
         self._reading = False
-        self._text_ended_at = now
+        self._text_ended_at, self._ended_late_s = now, self.late_s
         effects = self._end_delivery()
         return effects if self._uncut else [*effects, *self._end_cutting((), now)]
 
@@ -425,7 +433,7 @@ class Session:
         asked: list[tuple[str, Claim]] = []
         due = min(now + self._claim_timeout_s, self._due)
         for segment, claims in cut:
-            held = HeldSegment(segment, len(claims), cut_at=now)
+            held = HeldSegment(segment, len(claims), cut_at=now, late_s=self.late_s)
             self._queue.append(held)
             for claim in claims:
                 claim_id = self._make.claim_id(claim)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
@@ -13,6 +14,7 @@ from guardrail.client import AnswerBlocked, GuardClient, GuardTimeout
 from guardrail.client import client as client_module
 from guardrail.client.answers import TimeoutPolicy
 from guardrail.errors import ConfigError
+from guardrail.events import GROUP_HEADER, Decision, DeliverySegment
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from guardrail.testing import MemoryClientTransport, ScriptedJudge
@@ -114,4 +116,56 @@ async def test_a_new_group_that_judges_old_answers_anew_is_no_conflict(
         monkeypatch.setattr(client_module, "_OVERLAP_S", -1.0)  # half a minute later
         async with guards(broker, green=STRICT):
             await until(lambda: broker.lag("green", TOPICS.responses) == 0)
+            assert await shown(client, RIGHT, []) == RIGHT
+
+
+async def test_a_second_group_in_the_middle_of_a_long_answer_ends_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However long ago the first one began, and however many answers of others came meanwhile."""
+    monkeypatch.setattr(client_module, "_OVERLAP_S", -1.0)
+    monkeypatch.setattr(client_module, "_ANSWERS_REMEMBERED", 0)
+    broker, seen, more = new_broker(), list[str](), asyncio.Event()
+
+    def deliver(group: str, seq: int) -> None:
+        event = DeliverySegment(
+            id=f"{seq}",
+            response_id="long",
+            seq=seq,
+            text=RIGHT,
+            span=(seq * len(RIGHT), (seq + 1) * len(RIGHT)),
+            segment=seq,
+            decision=Decision.RELEASE,
+            rule=None,
+            policy=SHADOW.ref,
+        )
+        broker.append(TOPICS.deliveries, b"long", event.to_json(), ((GROUP_HEADER, group.encode()),))
+
+    async def words() -> AsyncIterator[str]:
+        yield RIGHT
+        await more.wait()
+
+    async def read(client: GuardClient) -> None:
+        async for piece in client.guard("?", CONTEXTS, words(), response_id="long"):
+            seen.append(piece.text)
+
+    async with GuardClient(transport=MemoryClientTransport(broker)) as client:
+        reading = asyncio.create_task(read(client))
+        await until(lambda: bool(broker.records(TOPICS.responses)))
+        deliver("guardrail", 0)
+        await until(lambda: seen == [RIGHT])
+        deliver("shadow", 1)
+        with pytest.raises(ConfigError):
+            await reading
+        more.set()
+    assert seen == [RIGHT]
+
+
+async def test_what_no_group_is_named_in_is_nobodys_word_against_another() -> None:
+    """Guards that don't say yet, while they are replaced by guards that do."""
+    broker = new_broker()
+    async with GuardClient(transport=MemoryClientTransport(broker)) as client:
+        for key, headers in ((b"a", ()), (b"a", ((GROUP_HEADER, b"guardrail"),))):
+            broker.append(TOPICS.deliveries, key, b"{}", headers)
+        async with guards(broker, guardrail=STRICT):
             assert await shown(client, RIGHT, []) == RIGHT

@@ -15,6 +15,7 @@ from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from tests.support.constants import made
 from tests.support.engine_bench import bench
+from tests.support.guards import events_of
 from tests.support.judges import FaultyJudge, GatedJudge, WordJudge
 from tests.support.sessions import judgement
 
@@ -366,3 +367,17 @@ async def test_discarded_responses_say_nothing_more() -> None:
         assert b.closed == []
         b.start()  # may start again, here or elsewhere
         assert b.engine.sessions == 1
+
+
+async def test_the_oldest_text_is_as_old_as_it_is_however_late_what_follows_is_read() -> None:
+    """Read on time, and what follows after a pause; or the other way round."""
+    for first_late_s, then_late_s, least_s in ((0.0, 500.0, 0.0), (500.0, 0.0, 500.0)):
+        judge = GatedJudge()
+        async with bench(judge) as tested:
+            start, delta, end = events_of("r", "Paris is in France. It is", step=100)
+            for event in (start, delta):
+                tested.engine.handle(event, late_s=first_late_s)  # type: ignore[arg-type]
+            await judge.asked.wait()
+            tested.engine.handle(end, late_s=then_late_s)  # type: ignore[arg-type]
+            assert least_s <= tested.engine.oldest_held_s() <= least_s + 100
+            judge.gate.set()

@@ -32,6 +32,7 @@ from guardrail.judges.llm.exchange import (
     wait_s,
 )
 from guardrail.judges.llm.limits import (
+    MOST,
     SILENT_S,
     AdaptiveLimit,
     CircuitBreaker,
@@ -418,12 +419,13 @@ class ModelEndpoint:
                 admission.record(
                     ok=None if attempt.cut_short else not faulty,
                     why=str(failed.error) if failed else "",
-                    hung=faulty and attempt.out_of_time,
+                    hung=faulty and attempt.out_of_time and attempt.first_answer_at is None,
                 )
                 return outcome
             finally:
                 # Cancelled: its claims have run out of time, or are not needed any more.
-                admission.given_up(math.inf if attempt.first_answer_at else self._fair_s())
+                given_s = until - begun
+                admission.given_up(math.inf if attempt.first_answer_at else self._fair_s(MOST * given_s))
                 question.spent.add(self.settings.model, attempt.progress.usage, self._prices)
                 attempt.record(self.name, recorded_from)
 
@@ -439,12 +441,12 @@ class ModelEndpoint:
         # It is the server's fault only if the call had the time that nearly all recent ones needed.
         fair = until - begun >= self._fair_s(0.0)
         attempt.cut_short = not fair
-        attempt.out_of_time = True
+        attempt.out_of_time = until - begun >= self._fair_s(SILENT_S)
         out_of_time = _out_of_time(attempt.question).error
         return attempt.broke_off(Failure(out_of_time, retry=False, fault=fair, overload=fair))
 
-    def _fair_s(self, unknown: float = SILENT_S) -> float:
-        """The time that nearly all recent calls needed to their first answer."""
+    def _fair_s(self, unknown: float) -> float:
+        """The time that nearly all recent calls needed to their first answer, if that is known."""
         long = self._first.quantile(0.95, _MIN_TIMED)
         return unknown if long is None else long
 

@@ -23,8 +23,10 @@ _log = EventLog(__name__)
 _MOST_SAMPLES: Final = 256
 
 SILENT_S: Final = 4.0
-"""Without an answer for so long, a server that lets calls run out of time hangs. It is also the time that a
-call should have had, where it is not known how long calls take."""
+"""Without an answer for so long, a server that lets calls run out of time hangs; with less time than that, a
+call tells nothing of a server whose times are not known."""
+MOST: Final = 0.8
+"""Of the time that a call was given: who waits no longer then has not just gone away."""
 
 # The number of parts of the breaker's window, which bounds its memory.
 _PARTS: Final = 10

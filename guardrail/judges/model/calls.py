@@ -21,7 +21,7 @@ from guardrail import telemetry
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.http import read_body, request_headers, tls
 from guardrail.judges.llm.exchange import Failure, failed, retry_after, server_of, wait_s
-from guardrail.judges.llm.limits import SILENT_S, AdaptiveLimit, CircuitBreaker, Slots
+from guardrail.judges.llm.limits import MOST, SILENT_S, AdaptiveLimit, CircuitBreaker, Slots
 from guardrail.judges.model.settings import ServerSettings
 
 _T = TypeVar("_T")
@@ -155,7 +155,7 @@ class ServerCalls:
             async with asyncio.timeout_at(until) as scope:
                 await self._slots.acquire(response_id)
                 try:
-                    return await self._call(path, body)
+                    return await self._call(path, body, until)
                 finally:
                     self._slots.release()
         except TimeoutError:
@@ -163,7 +163,7 @@ class ServerCalls:
                 raise
             raise JudgeUnavailable(_LATE) from None
 
-    async def _call(self, path: str, body: bytes | None) -> tuple[Any] | Failure:
+    async def _call(self, path: str, body: bytes | None, until: float) -> tuple[Any] | Failure:
         admission = self._breaker.admit()
         if admission is None:
             cause = self._breaker.last_failure
@@ -177,7 +177,7 @@ class ServerCalls:
             fault = isinstance(outcome, Failure) and outcome.fault
             admission.record(ok=not fault, why=str(outcome.error) if isinstance(outcome, Failure) else "")
         finally:
-            admission.given_up(SILENT_S)
+            admission.given_up(max(SILENT_S, MOST * (until - begun)))
         took = self.loop.time() - begun
         ok = not isinstance(outcome, Failure)
         telemetry.JUDGE_CALL_SECONDS.labels(

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
 
-from consumers.kafka.recovery import _EMPTY_ANSWERS, _CompactionWatch
+from consumers.kafka.recovery import _EMPTY_ANSWERS, Meanwhile, _CompactionWatch, until_answered
+from consumers.settings import KafkaSettings
+from consumers.transport import Partition
+from guardrail import telemetry
+from guardrail.errors import TransportUnavailable
+from tests.support.kafka_settings import kafka_settings
 
 TP = TopicPartition("sessions", 0)
 END = 38
@@ -63,3 +70,25 @@ def test_answers_from_before_the_end_was_stable_do_not_count() -> None:
     for _ in range(3 * _EMPTY_ANSWERS):
         answers.come(stable=END - 1)
         assert polls(reading, answers, count=1) == [False]
+
+
+async def test_the_time_to_take_over_in_does_not_run_while_kafka_is_away_or_others_are_served() -> None:
+    settings = kafka_settings(bootstrap_servers="127.0.0.1:1").model_copy()
+    failed = telemetry.FAILED_TAKEOVERS._value.get()
+    for away in (True, False):
+        attempts: list[int] = []
+
+        async def attempt(attempts: list[int] = attempts) -> str:
+            attempts.append(1)
+            if len(attempts) < 4:
+                raise KafkaError("not yet")
+            return "taken"
+
+        meanwhile = Meanwhile(lambda away=away: not away, lambda away=away: away)  # type: ignore[misc]
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(KafkaSettings, "recovery_timeout_ms", 1)
+            assert await until_answered(settings, [Partition("t", 0)], attempt, meanwhile) == "taken"
+            attempts.clear()
+            with pytest.raises(TransportUnavailable, match="gave up"):
+                await until_answered(settings, [Partition("t", 0)], attempt)
+    assert telemetry.FAILED_TAKEOVERS._value.get() == failed + 3 + 2, "not those while Kafka is away"

@@ -14,9 +14,9 @@ from consumers.dead_letters import REASONS
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.ops import Health, OpsServer, ResponseLog
-from consumers.transport import Partition
+from consumers.transport import Partition, Restored
 from guardrail import telemetry
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, StepFailed
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from tests.support.guards import (
@@ -309,6 +309,36 @@ async def test_text_that_cannot_be_written_keeps_ageing(guarantee: DeliveryGuara
         await until(lambda: oldest_s(guard) > before)
         written.set()
         await until(lambda: oldest_s(guard) == 0)
+        stop.set()
+
+
+async def test_a_partition_that_is_taken_up_anew_counts_as_restoring() -> None:
+    failed, back = asyncio.Event(), asyncio.Event()
+
+    class Fails(MemoryTransport):
+        async def transact(self, *step: Any) -> None:
+            if not failed.is_set():
+                failed.set()
+                raise StepFailed("no answer")
+            await super().transact(*step)
+
+        async def recover(self, partition: Partition) -> Restored:
+            await back.wait()
+            return await super().recover(partition)
+
+    broker, stop = new_broker(1), asyncio.Event()
+    guard = GuardConsumer(member_of(Fails, broker), WordJudge(), PolicyRouter.single(Policy()), topics=TOPICS)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(guard.run(stop))
+        await until(lambda: not guard.waits_for())
+        send(broker, events_of("r", "Paris is", complete=False))  # nothing to release yet
+        await failed.wait()
+        await until(lambda: bool(guard.waits_for()))
+        assert guard.waits_for() == "the sessions of 1 partitions are being restored"
+        assert [partition.ready for partition in guard.state().partitions] == [False]
+        assert oldest_s(guard) > 0
+        back.set()
+        await until(lambda: not guard.waits_for() and oldest_s(guard) == 0)
         stop.set()
 
 

@@ -11,7 +11,7 @@ import pytest
 from guardrail.judges.llm.chat import Chat
 from guardrail.judges.llm.exchange import RetryWaits
 from tests.support.llm_server import Behaviour, Drip, Hang, LlmServer, Reply, Status, busy
-from tests.unit.judges.llm.chatting import Asker, Clock, chatting, lines, tasks_of_ours
+from tests.unit.judges.llm.chatting import MINUTE, Asker, Clock, chatting, lines, tasks_of_ours
 
 GOOD = lines("c1", "c2")
 
@@ -69,10 +69,22 @@ async def test_questions_that_nobody_waits_for_any_more_tell_that_a_server_hangs
         for _ in range(3):
             task = asyncio.create_task(Asker(chat).ask())
             await server.until_in_flight(1)
-            clock.now += 10.0
+            clock.now += MINUTE
             await _cancel(task)
             await server.until_in_flight(0)
         assert not chat.endpoints[0].breaker.would_admit
+
+
+async def test_readers_who_leave_tell_nothing_of_a_server_whose_times_are_unknown() -> None:
+    clock = Clock()
+    async with LlmServer(Hang()) as server, chatting(server, clock=clock) as chat:
+        for _ in range(5):
+            task = asyncio.create_task(Asker(chat).ask())
+            await server.until_in_flight(1)
+            clock.now += MINUTE / 2
+            await _cancel(task)
+            await server.until_in_flight(0)
+        assert chat.endpoints[0].breaker.would_admit
 
 
 async def test_a_question_that_is_answered_in_part_tells_nothing_of_the_server() -> None:
