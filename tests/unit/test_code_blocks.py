@@ -90,6 +90,7 @@ OTHERS: Final = {
     "issuer": "a variable",
     "jq": "another program",
     "kafka-consumer-groups": "Kafka's own",
+    "kubectl": "no cluster here",
     "litellm": "tests/integration/in_litellm.py runs it",
     "npm": "integrations/mastra/package.json has what it runs",
     "unzip": "another program",

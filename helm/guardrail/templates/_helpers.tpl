@@ -76,7 +76,11 @@ app.kubernetes.io/component: guard
 {{- $kafka := default dict .Values.config.settings.kafka -}}
 {{- $wanted := list -}}
 {{- range splitList "," (default "localhost:9092" $kafka.bootstrap_servers) -}}
-{{- $wanted = append $wanted (regexFind "[0-9]+$" (trim .)) -}}
+{{- $server := trim . -}}
+{{- if not (or $.Values.config.existingConfigMap (regexMatch "^([^]:[]+|\\[[^][]+\\]):[0-9]{1,5}$" $server)) -}}
+{{- fail (printf "kafka.bootstrap_servers (%s): %q has no port, and the NetworkPolicy opens none but these: give HOST:PORT, such as %s:9092" $kafka.bootstrap_servers $server (default "kafka" $server)) -}}
+{{- end -}}
+{{- $wanted = append $wanted (regexFind "[0-9]+$" $server) -}}
 {{- end -}}
 {{- if .Values.config.existingConfigMap -}}
 {{- if not $given -}}

@@ -507,6 +507,20 @@ KEDA_KAFKA = {"kind": "keda", "keda": {"trigger": "kafka"}}
             },
             "networkPolicy.kafka.ports lacks 9093",
         ),
+        *(
+            (
+                {"networkPolicy": {"enabled": True}, **setting("kafka.bootstrap_servers", servers)},
+                f'kafka.bootstrap_servers ({servers}): "{named}" has no port',
+            )
+            for servers, named in [
+                ("kafka", "kafka"),
+                ("k1:9092, k2", "k2"),
+                ("10.0.0.1", "10.0.0.1"),
+                ("[fd00::1]", "[fd00::1]"),
+                ("fd00::1", "fd00::1"),
+                ("k1:9092,", ""),
+            ]
+        ),
         (
             {"networkPolicy": {"enabled": True}, "config": {"existingConfigMap": "own"}},
             "can't see in config.existingConfigMap",
