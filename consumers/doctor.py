@@ -670,7 +670,7 @@ def check_groups(settings: KafkaSettings, others: Sequence[OtherGroup]) -> list[
             f"group {each.group}",
             "warn",
             f"its guards judge the same responses, and write to {each.deliveries}",
-            "stop it where you don't compare: it costs as much as this one",
+            "right where one of the two is for a comparison; else stop the one whose outputs nobody reads",
         )
         for each in others
     ]

@@ -24,7 +24,7 @@ BLOCKS: list[dict[str, Any]] = [
 
 @pytest.fixture
 def settings_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GuardSettings:
-    [values] = [block for block in BLOCKS if "kind" not in block]
+    [values] = [block for block in BLOCKS if "config" in block]
     path = tmp_path / "guardrail.yaml"
     path.write_text(yaml.safe_dump(values["config"]["settings"]), encoding="utf-8")
     monkeypatch.setenv("GUARDRAIL_KAFKA__SASL_PASSWORD", "of the Secret")
@@ -54,7 +54,7 @@ def test_the_page_renders_the_chart_as_it_says() -> None:
 def test_the_chart_takes_the_values_and_the_guard_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [values] = [block for block in BLOCKS if "kind" not in block]
+    [values] = [block for block in BLOCKS if "config" in block]
     objects = objects_of(render(require_tools(), changes=values))
     maps = [one["data"] for one in objects if one["kind"] == "ConfigMap" and "guardrail.yaml" in one["data"]]
     path = tmp_path / "guardrail.yaml"
