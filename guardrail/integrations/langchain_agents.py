@@ -52,6 +52,23 @@ ContextsOf = Callable[[Mapping[str, Any]], Sequence[Document | ContextLike]]
 
 _TOLD: Final = frozenset({"finish_reason", "stop_reason", "model_name", "model_provider"})
 """What is told of a reply beside its text; log probabilities and the like spell the text out."""
+_CALLS: Final = frozenset({"tool_call", "tool_use", "function_call", "custom_tool_call", "input_json_delta"})
+_REASONING: Final = frozenset({"reasoning", "reasoning_content", "thinking", "redacted_thinking"})
+_KEPT: Final = _CALLS | _REASONING
+"""The blocks of a message with calls of tools that providers want back. All others may be unchecked text."""
+_KEPT_BESIDE: Final = frozenset(
+    {
+        "tool_calls",
+        "function_call",
+        "reasoning",
+        "reasoning_content",
+        "reasoning_details",
+        "__openai_function_call_ids__",
+        "__gemini_function_call_thought_signatures__",
+    }
+)
+"""The same of its ``additional_kwargs``."""
+_APART: Final = "\n\n"
 
 
 class GuardMiddleware(AgentMiddleware[Any, Any]):
@@ -138,15 +155,22 @@ class _ModelReply:
     def __init__(self) -> None:
         self._came: Any = None
         self._released: str | None = None
+        self._kind = ""  # of its text that came last
 
     def begin(self) -> None:
         """Forget what came before: other middlewares may ask again."""
         self._came = self._released = None
+        self._kind = ""
 
     def add(self, part: BaseMessage) -> str:
-        """Take a part in; returns its text."""
+        """Take a part in; returns its text. A refusal says what the model likes, too."""
         self._came = part if self._came is None else self._came + part
-        return str(part.text)
+        added = ""
+        for kind, text in (("text", str(part.text)), ("refusal", _refusal_of(part))):
+            if text:
+                added += text if self._kind in {"", kind} else _APART + text
+                self._kind = kind
+        return added
 
     def end(self, released: str) -> AIMessageChunk:
         """What ends the reply behind its text: calls of tools, usage."""
@@ -172,7 +196,9 @@ class _ModelReply:
         if self._came.tool_calls:
             # Providers want the reasoning before their calls of tools back. No stream has shown it.
             message.content = _with_text(self._came.content, self._released)
-            message.additional_kwargs = dict(self._came.additional_kwargs)
+            message.additional_kwargs = {
+                name: each for name, each in self._came.additional_kwargs.items() if name in _KEPT_BESIDE
+            }
         return response
 
 
@@ -180,17 +206,26 @@ def _written(args: Any) -> Any:
     return json.dumps(args, ensure_ascii=False) if isinstance(args, dict) else args
 
 
+def _refusal_of(part: BaseMessage) -> str:
+    if beside := part.additional_kwargs.get("refusal"):
+        return str(beside)
+    blocks = [each for each in part.content if isinstance(each, dict) and each.get("type") == "refusal"]
+    return "".join(str(each.get("refusal") or "") for each in blocks)
+
+
 def _with_text(content: Any, text: str) -> Any:
-    """The content of a message with its text replaced."""
+    """The content of a message with what was released in place of its text; of the rest, what is kept."""
     if isinstance(content, str):
         return text
     blocks: list[Any] = []
     for each in content:
-        if isinstance(each, dict) and each.get("type") != "text":
+        if isinstance(each, dict) and each.get("type") in _KEPT:
             blocks.append(each)
         elif text:
             blocks.append({"type": "text", "text": text})
             text = ""
+    if text:
+        blocks.append({"type": "text", "text": text})
     return blocks
 
 

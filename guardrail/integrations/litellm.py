@@ -64,6 +64,13 @@ _PASSED: Final = ("role", "tool_calls", "function_call", "annotations", "images"
 """What else of a message passes. All other fields are dropped: reasoning, audio and what providers add may be
 prose, which nobody has checked.
 """
+_PASSED_OF_CHOICE: Final = frozenset({"index", "finish_reason", "message", "logprobs"})
+_PASSED_OF_RESPONSE: Final = frozenset(
+    {"id", "created", "model", "object", "system_fingerprint", "service_tier", "usage", "choices"}
+)
+"""What passes of a choice, and of a response or a chunk of one. Citations, grounding, traces and whatever
+else providers add there may quote the answer.
+"""
 
 _log = EventLog(__name__)
 
@@ -166,11 +173,11 @@ class LiteLlmGuardrail(CustomGuardrail):
         if not isinstance(response, ModelResponse):
             raise _refusal(_unsupported(type(response).__name__))
         told: list[dict[str, Any]] = []
+        _strip(response, _PASSED_OF_RESPONSE)
         for choice in response.choices:
             texts = [text for _, text in _texts_of(choice.message)]
             choice.message = Message(**_passed(choice.message), content=None)
-            if getattr(choice, "provider_specific_fields", None) is not None:
-                choice.provider_specific_fields = None
+            _strip(choice, _PASSED_OF_CHOICE)
             if not texts:
                 continue
             answer = _WholeAnswer()
@@ -377,12 +384,13 @@ class _Stream:
     def _take(self, chunk: Any, group: asyncio.TaskGroup) -> None:
         if not isinstance(chunk, ModelResponseStream):
             raise _refusal(_unsupported(type(chunk).__name__))
-        self._latest = chunk
+        self._latest = chunk.model_copy()
+        _strip(self._latest, _PASSED_OF_RESPONSE)
         if getattr(chunk, "usage", None) is not None:
             # Of the whole completion: after what is still to come of it.
-            self._last = chunk.model_copy(update={"choices": []})
+            self._last = self._latest.model_copy(update={"choices": []})
         elif not chunk.choices:
-            self.out.put_nowait(chunk)
+            self.out.put_nowait(self._latest.model_copy())
         for part in chunk.choices:
             choice = self._choices.setdefault(part.index, _StreamedChoice(self, part.index))
             if choice.closed:
@@ -415,7 +423,7 @@ class _Stream:
         if told is not None:
             setattr(chunk, EXTENSION, told)
             # The proxy writes a chunk without these by a short way, which knows no other field.
-            chunk.provider_specific_fields = {**(chunk.provider_specific_fields or {}), EXTENSION: told}
+            chunk.provider_specific_fields = {EXTENSION: told}
         self.out.put_nowait(chunk)
 
     def close(self, index: int, finish: str, told: dict[str, Any] | None) -> None:
@@ -434,6 +442,16 @@ def _texts_of(message: Any) -> list[tuple[str, str]]:
 def _passed(message: Any) -> dict[str, Any]:
     """What passes of a message, or of a part of one, beside its answer: role, calls of tools."""
     return {name: found for name in _PASSED if (found := getattr(message, name, None)) is not None}
+
+
+def _strip(found: Any, passed: frozenset[str]) -> None:
+    """Drop all fields but those that pass. What LiteLLM keeps for itself is none: its proxy needs it."""
+    for name in type(found).model_fields.keys() - passed:
+        if getattr(found, name, None) is not None:
+            setattr(found, name, None)
+    extra = found.model_extra or {}
+    for name in extra.keys() - passed:
+        del extra[name]
 
 
 def _told_of_block(event: DeliveryBlocked) -> dict[str, Any]:

@@ -11,11 +11,15 @@ import pytest
 from litellm.types.utils import (
     CallTypes,
     Choices,
+    Delta,
     EmbeddingResponse,
     Message,
     ModelResponse,
+    ModelResponseStream,
+    StreamingChoices,
     TextCompletionResponse,
     TranscriptionResponse,
+    Usage,
 )
 
 from guardrail import ConfigError
@@ -102,6 +106,61 @@ async def test_what_providers_add_to_a_message_is_dropped(guardrail: LiteLlmGuar
     done = await guardrail.async_post_call_success_hook(dict(REQUEST), None, completion)
     assert done.choices[0].message.content == RIGHT
     assert WRONG not in done.model_dump_json()
+
+
+BESIDE = ("citations", "trace", "vertex_ai_grounding_metadata", "provider_specific_fields", "guardrail")
+
+
+def quoting(found: Any) -> Any:
+    """It, with the answer in all that providers set beside it."""
+    for name in BESIDE:
+        setattr(found, name, {"said": [WRONG]})
+    return found
+
+
+@pytest.mark.parametrize("answer", [RIGHT, WRONG])
+async def test_what_providers_add_to_a_response_or_a_choice_is_dropped(
+    guardrail: LiteLlmGuardrail, answer: str
+) -> None:
+    completion = quoting(whole(content=answer))
+    quoting(completion.choices[0])
+    completion.usage = Usage(prompt_tokens=3, completion_tokens=4, total_tokens=7)
+    completion.service_tier = "flex"
+    completion._hidden_params = {"model_id": "of-the-proxy"}
+    before = completion.id, completion.created
+    done = await guardrail.async_post_call_success_hook(dict(REQUEST), None, completion)
+    assert WRONG not in done.model_dump_json()
+    assert (done.id, done.created) == before
+    assert done.usage.total_tokens == 7
+    assert done.service_tier == "flex"
+    assert done._hidden_params == {"model_id": "of-the-proxy"}
+    assert set(done.model_extra) == {"usage", "service_tier", "guardrail"}
+
+
+@pytest.mark.parametrize("answer", [RIGHT, WRONG])
+async def test_what_providers_add_to_a_chunk_is_dropped(guardrail: LiteLlmGuardrail, answer: str) -> None:
+    def part(**fields: Any) -> StreamingChoices:
+        return quoting(StreamingChoices(index=0, **fields))  # type: ignore[no-any-return]
+
+    async def written() -> Any:
+        for choices in (
+            [part(delta=Delta(content=answer, role="assistant"))],
+            [],
+            [part(delta=Delta(), finish_reason="stop")],
+            [],
+        ):
+            yield quoting(ModelResponseStream(id="one", model="any", choices=choices))
+        yield quoting(ModelResponseStream(id="one", choices=[], usage=Usage(prompt_tokens=3)))
+
+    stream = guardrail.async_post_call_streaming_iterator_hook(None, written(), dict(REQUEST))
+    chunks = [each async for each in stream]
+    assert WRONG not in "".join(each.model_dump_json() for each in chunks)
+    assert {each.id for each in chunks} == {"one"}
+    assert chunks[-1].usage.prompt_tokens == 3
+    (closing,) = [each for each in chunks if each.choices and each.choices[0].finish_reason]
+    assert closing.provider_specific_fields == {"guardrail": closing.guardrail}
+    text = "".join(each.choices[0].delta.content or "" for each in chunks if each.choices)
+    assert (text == answer) is (answer == RIGHT)
 
 
 @pytest.mark.parametrize(

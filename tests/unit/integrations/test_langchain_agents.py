@@ -75,6 +75,19 @@ class Model(BaseChatModel):
         yield ChatGenerationChunk(message=last)
 
 
+class Whole(Model):
+    """Gives them whole, with what stands beside their text."""
+
+    def _stream(self, *args: Any, **options: Any) -> Iterator[ChatGenerationChunk]:
+        reply = self._generate(*args, **options).generations[0].message
+        calls: Any = [
+            {"name": each["name"], "args": '{"city": "Paris"}', "id": each["id"], "index": 0}
+            for each in getattr(reply, "tool_calls", ())
+        ]
+        more: Any = {"additional_kwargs": reply.additional_kwargs, "tool_call_chunks": calls}
+        yield ChatGenerationChunk(message=AIMessageChunk(content=reply.content, **more))
+
+
 @tool
 def atlas(city: str) -> str:
     """Look a city up."""
@@ -206,6 +219,58 @@ async def test_reasoning_is_kept_for_the_provider_and_shown_by_no_stream(guard: 
     _, asking, _, answer = parts[-1][1]["messages"]
     assert asking.content[0] == THOUGHT
     assert MARK not in str(answer)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "refusal", "refusal": WRONG},
+        {"type": "output_text", "text": WRONG},
+        {"type": "non_standard", "value": {"said": WRONG}},
+        {"type": "text", "text": "", "annotations": [{"cited_text": WRONG}]},
+        {"type": "of_a_later_release", "text": WRONG},
+        {"text": WRONG},
+    ],
+)
+async def test_a_call_of_a_tool_brings_no_block_along_that_was_not_checked(
+    guard: BackgroundGuard, block: dict[str, Any]
+) -> None:
+    used = {"type": "tool_use", "id": "call-1", "name": "atlas", "input": {"city": "Paris"}}
+    thought = {"type": "thinking", "thinking": "Where?", "signature": "sealed"}
+    asking = call(content=[thought, block, used])
+    asking.additional_kwargs = dict.fromkeys(("refusal", "audio", "parsed", "tool_outputs"), WRONG)
+    asking.additional_kwargs["__gemini_function_call_thought_signatures__"] = {"call-1": "sealed"}
+    for built in (
+        agent(GuardMiddleware(guard), asking, AIMessage(RIGHT)),
+        create_agent(Whole(replies=[asking, AIMessage(RIGHT)]), [atlas], middleware=[GuardMiddleware(guard)]),
+    ):
+        modes: Any = ["messages", "updates", "values"]
+        parts = [each async for each in built.astream(ASKED, stream_mode=modes)]
+        assert MARK not in str(parts)
+        message = parts[-1][1]["messages"][1]
+        assert [each for each in message.content if each["type"] != "text"] == [thought, used]
+    assert message.additional_kwargs == {"__gemini_function_call_thought_signatures__": {"call-1": "sealed"}}
+
+
+@pytest.mark.parametrize("text", [RIGHT, WRONG])
+@pytest.mark.parametrize("in_block", [True, False])
+@pytest.mark.parametrize("calls", [True, False])
+async def test_a_refusal_is_checked_like_the_answer(
+    guard: BackgroundGuard, text: str, in_block: bool, calls: bool
+) -> None:
+    reply = call() if calls else AIMessage("")
+    if in_block:
+        reply.content = [{"type": "refusal", "refusal": text}]
+    else:
+        reply.additional_kwargs = {"refusal": text}
+    given = {
+        "messages": [*ASKED["messages"], call(), ToolMessage(RIGHT, tool_call_id="call-1", name="atlas")]
+    }
+    model = Whole(replies=[reply, AIMessage(RIGHT)])
+    built: Any = create_agent(model, [atlas], middleware=[GuardMiddleware(guard)])
+    message = (await built.ainvoke(given))["messages"][3]
+    assert message.text.strip() == RIGHT.strip() if text == RIGHT else "withheld" in message.text
+    assert MARK not in str(message)
 
 
 async def test_documents_are_those_of_an_artifact_of_the_tools_named_and_of_none_that_failed(
