@@ -18,6 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
+from guardrail.events import GROUP_HEADER
+
 ABSENT: Final = "(absent)"
 
 _VERDICT: Final = object()
@@ -191,8 +193,10 @@ class _About:
             line["key"] = record["key"]
         if role == "dead_letters":
             return line | self._dead_letter(record)
-        if record["headers"]:
-            line["headers"] = [": ".join(map(str, header)) for header in record["headers"]]
+        # All outputs name the group of guards that wrote them.
+        headers = [": ".join(map(str, each)) for each in record["headers"] if each[0] != GROUP_HEADER]
+        if headers:
+            line["headers"] = headers
         if response_id == self._case:
             del event["response_id"]
         try:

@@ -339,7 +339,7 @@ async def test_a_broker_that_stays_away_ends_the_recovery_with_a_remedy(
 async def test_the_markers_of_transactions_are_no_unread_records(place: Place) -> None:
     partition = await place.create()
     member, _ = await place.member()
-    producer = AIOKafkaProducer(
+    producer: Any = AIOKafkaProducer(
         bootstrap_servers=place.settings.bootstrap_servers, transactional_id=f"chat-{place.group}"
     )
     await producer.start()

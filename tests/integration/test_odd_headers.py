@@ -47,7 +47,8 @@ async def test_a_guard_uses_what_it_can_and_the_rest_becomes_a_dead_letter(kafka
     assert letter.origin.offset == 1
     answered = [headers for key, headers in outputs if key == b"r1"]
     assert answered
-    assert set(answered) == {(("traceparent", b"00-ab-cd-01"),)}
+    assert {headers[0] for headers in answered} == {("traceparent", b"00-ab-cd-01")}
+    assert {headers[1:] for headers in answered} == {(("guardrail-group", side.settings.group_id.encode()),)}
 
 
 async def test_readers_of_dead_letters_and_of_the_state_go_on(kafka_bootstrap: str) -> None:

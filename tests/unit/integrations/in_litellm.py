@@ -140,7 +140,7 @@ async def test_what_providers_add_to_a_response_or_a_choice_is_dropped(
 @pytest.mark.parametrize("answer", [RIGHT, WRONG])
 async def test_what_providers_add_to_a_chunk_is_dropped(guardrail: LiteLlmGuardrail, answer: str) -> None:
     def part(**fields: Any) -> StreamingChoices:
-        return quoting(StreamingChoices(index=0, **fields))  # type: ignore[no-any-return]
+        return quoting(StreamingChoices(index=0, **fields))
 
     async def written() -> Any:
         for choices in (

@@ -240,6 +240,7 @@ async def test_a_call_of_a_tool_brings_no_block_along_that_was_not_checked(
     asking = call(content=[thought, block, used])
     asking.additional_kwargs = dict.fromkeys(("refusal", "audio", "parsed", "tool_outputs"), WRONG)
     asking.additional_kwargs["__gemini_function_call_thought_signatures__"] = {"call-1": "sealed"}
+    built: Any
     for built in (
         agent(GuardMiddleware(guard), asking, AIMessage(RIGHT)),
         create_agent(Whole(replies=[asking, AIMessage(RIGHT)]), [atlas], middleware=[GuardMiddleware(guard)]),
