@@ -226,10 +226,10 @@ class Examiner:
         topics, found = self._settings.topics, Rights()
         async with self._trying("the guard"):
             for name in (topics.responses, topics.sessions):
-                await self._may_read(name, seen, found)
+                await self._try_topic("Read", name, seen, found)
             await self._may_join(found)
             for name in (*topics.outputs(), topics.sessions):
-                await self._may_write(name, seen, found)
+                await self._try_topic("Write", name, seen, found)
             if self._settings.delivery_guarantee == "exactly_once":
                 await self._may_begin(found)
         return found
@@ -238,8 +238,8 @@ class Examiner:
         """As ``rights``: what the proof does and the guard itself doesn't."""
         topics, found = self._settings.topics, Rights()
         async with self._trying("the proof"):
-            await self._may_write(topics.responses, seen, found)
-            await self._may_read(topics.deliveries, seen, found)
+            await self._try_topic("Write", topics.responses, seen, found)
+            await self._try_topic("Read", topics.deliveries, seen, found)
         return found
 
     @asynccontextmanager
@@ -250,15 +250,18 @@ class Examiner:
         except (KafkaError, OSError, TimeoutError) as error:
             raise translated(error, f"trying what {whom} may do") from error
 
-    async def _may_read(self, name: str, seen: ClusterSeen, found: Rights) -> None:
-        right = Right("Read", "topic", name)
+    async def _try_topic(self, operation: Operation, name: str, seen: ClusterSeen, found: Rights) -> None:
+        right = Right(operation, "topic", name)
         if name in seen.hidden:
             found.denied.append(right)
         elif name not in seen.topics:
             found.unknown[right] = "there is no such topic"
         else:
             leader = self._leaders.get(name, -1)
-            error = await self._asker.fetch_nothing(name, None if leader < 0 else leader)
+            if operation == "Write":
+                error = await self._asker.write_nothing(name)
+            else:
+                error = await self._asker.fetch_nothing(name, None if leader < 0 else leader)
             _sort(found, right, error is TopicAuthorizationFailedError)
 
     async def _may_join(self, found: Rights) -> None:
@@ -272,16 +275,6 @@ class Examiner:
         # Of a member that is in no group: refused for that, or before that for want of the right.
         error = await self._asker.heartbeat_of_nobody(group, node)
         _sort(found, right, error is GroupAuthorizationFailedError)
-
-    async def _may_write(self, name: str, seen: ClusterSeen, found: Rights) -> None:
-        right = Right("Write", "topic", name)
-        if name in seen.hidden:
-            found.denied.append(right)
-        elif name not in seen.topics:
-            found.unknown[right] = "there is no such topic"
-        else:
-            error = await self._asker.write_nothing(name)
-            _sort(found, right, error is TopicAuthorizationFailedError)
 
     async def _may_begin(self, found: Rights) -> None:
         settings = self._settings

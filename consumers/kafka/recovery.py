@@ -27,6 +27,10 @@ from guardrail.log_events import EventLog
 _FIRST_WAIT_S: Final = 0.1
 _LONGEST_WAIT_S: Final = 3.0
 _LOG_AGAIN_S: Final = 30.0
+_TOGETHER_S: Final = 10.0
+"""How long several partitions may take together before each is taken over by itself."""
+_REST_S: Final = 2.0
+"""How long the others may take after one of them is done; those that take longer are not waited for."""
 
 _FINAL: Final = (
     PartitionLost,
@@ -349,36 +353,45 @@ class Steps:
         async def attempt() -> dict[Partition, Taken]:
             if check is not None:
                 await check()
-            try:
+            if len(partitions) == 1:
                 return await self._open(partitions)
+            try:
+                async with asyncio.timeout(_TOGETHER_S):
+                    return await self._open(partitions)
             except _FINAL:
                 raise
             except _MAY_PASS:
-                if len(partitions) == 1 or not (found := await self._open_each(partitions)):
-                    raise
-                return found
+                if found := await self._open_each(partitions):
+                    return found
+                raise
 
         return await until_answered(self._settings, partitions, attempt, meanwhile)
 
     async def _open_each(self, partitions: Collection[Partition]) -> dict[Partition, Taken]:
-        """Those that can be opened by themselves: what is wrong with one must not keep the others."""
+        """Those that can be opened by themselves, soon after the first of them: what is wrong with one, or
+        lasts, must not keep the others. Those that fail are tried again, and then told.
+        """
         found: dict[Partition, Taken] = {}
-
-        async def alone(partition: Partition) -> None:
-            try:
-                found.update(await self._open([partition]))
-            except _FINAL:
-                raise
-            except _MAY_PASS as error:
-                cause = translated(error, f"taking over {named([partition])}")
-                _log.warning("guard.takeover_failed", error=str(cause), effect="it is tried again")
-
+        tasks = [asyncio.create_task(self._open([partition])) for partition in partitions]
+        waiting = set(tasks)
         try:
-            async with asyncio.TaskGroup() as group:
-                for partition in partitions:
-                    group.create_task(alone(partition))
-        except BaseExceptionGroup as errors:
-            raise _first_of(errors) from errors
+            while waiting:
+                patience_s = _REST_S if found else None
+                done, waiting = await asyncio.wait(
+                    waiting, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED
+                )
+                if not done:
+                    break
+                for task in done:
+                    error = task.exception()
+                    if isinstance(error, _FINAL) or not isinstance(error, (*_MAY_PASS, type(None))):
+                        raise error
+                    if error is None:
+                        found |= task.result()
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         return found
 
     async def close(self, partitions: Collection[Partition] | None = None) -> None:
@@ -410,18 +423,14 @@ class Steps:
                 restored |= {one: Restored(Commit(offset), {}) for one, offset in first.items()}
         except BaseException as error:
             await _stop_all(made.values())
-            cause = _first_of(error)
+            cause: BaseException = error
+            while isinstance(cause, BaseExceptionGroup):
+                cause = cause.exceptions[0]
             if cause is error:
                 raise
             raise cause from error
         self._producers.update(made)
         return taken(restored, first)
-
-
-def _first_of(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 async def _keep(producer: TransactionalProducer, state: Mapping[bytes, bytes], offset: int) -> None:

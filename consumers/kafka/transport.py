@@ -182,10 +182,14 @@ class KafkaTransport:
             raise
 
     async def _look_on(self, watch: KafkaWatch, groups: GroupWatch) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(watch.run())
-            group.create_task(groups.run())
-            group.create_task(self._learn_ends(watch))
+        """Ends the guard with the next poll if one of them fails: without them it would not see an outage."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(watch.run())
+                group.create_task(groups.run())
+                group.create_task(self._learn_ends(watch))
+        except Exception as error:  # noqa: BLE001 - the next poll raises it
+            self._failed(error, "watching Kafka")
 
     async def _learn_ends(self, watch: KafkaWatch) -> None:
         """Ask where paused partitions end, every second: only fetching would tell."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, Protocol, cast
 
 from litellm.integrations.custom_guardrail import CustomGuardrail
 from litellm.types.guardrails import GuardrailEventHooks
@@ -272,20 +272,17 @@ class UpstreamFailed(Exception):
     """The model's stream broke."""
 
 
-class _Answer:
+class _Answer(Protocol):
     """Where the text of one choice goes. After ``block`` or ``end`` nothing more comes."""
 
-    def show(self, text: str) -> None:
-        raise NotImplementedError
+    def show(self, text: str) -> None: ...
 
-    def block(self, message: str, told: dict[str, Any]) -> None:
-        raise NotImplementedError
+    def block(self, message: str, told: dict[str, Any]) -> None: ...
 
-    def end(self, told: dict[str, Any]) -> None:
-        raise NotImplementedError
+    def end(self, told: dict[str, Any]) -> None: ...
 
 
-class _WholeAnswer(_Answer):
+class _WholeAnswer:
     def __init__(self) -> None:
         self.text = ""
         self.finish: str | None = None
@@ -303,7 +300,7 @@ class _WholeAnswer(_Answer):
         self.told = told
 
 
-class _StreamedChoice(_Answer):
+class _StreamedChoice:
     """One choice of a stream: what came of it goes in, what is released of it comes out."""
 
     def __init__(self, stream: _Stream, index: int) -> None:

@@ -74,29 +74,42 @@ class FailsOnOne(TransactionalProducer):
     """Can't be started for the first partition until that is mended."""
 
     mended = False
+    hangs = False
 
     async def start(self) -> None:
-        if self._partition.index == 0 and not FailsOnOne.mended:
-            raise KafkaError("nothing helps this partition")
+        while self._partition.index == 0 and not FailsOnOne.mended:
+            if not FailsOnOne.hangs:
+                raise KafkaError("nothing helps this partition")
+            await asyncio.sleep(0.01)
         await super().start()
 
 
+@pytest.mark.parametrize("hangs", [False, True], ids=["fails", "hangs"])
 async def test_a_partition_that_cannot_be_taken_over_keeps_no_other_one(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place, monkeypatch: pytest.MonkeyPatch, hangs: bool
 ) -> None:
     bad = await place.create(partitions=3)
     monkeypatch.setattr(FailsOnOne, "mended", False)
+    monkeypatch.setattr(FailsOnOne, "hangs", hangs)
+    # Far below request_timeout_ms, after which what hangs fails.
+    monkeypatch.setattr("consumers.kafka.recovery._TOGETHER_S", 0.5)
+    monkeypatch.setattr("consumers.kafka.recovery._REST_S", 0.5)
     failed = telemetry.FAILED_TAKEOVERS._value.get()
     listener = RecordingListener()
     # Longer away than that, the guard would give up, were there no other partitions.
     made = place.harness.exact_member(
-        place.topic, place.sessions, place.group, producer_class=FailsOnOne, recovery_timeout_ms=1
+        place.topic,
+        place.sessions,
+        place.group,
+        producer_class=FailsOnOne,
+        recovery_timeout_ms=1,
+        request_timeout_ms=300_000,
     )
     await made.start(listener)
     await poll_while(made, lambda: not listener.held)
     assert set(listener.held) == {Partition(place.topic, 1), Partition(place.topic, 2)}
     await made.transact(Partition(place.topic, 1), place.out(b"one"), [], Commit(1))
-    await poll_while(made, lambda: telemetry.FAILED_TAKEOVERS._value.get() < failed + 3)
+    await poll_while(made, lambda: not hangs and telemetry.FAILED_TAKEOVERS._value.get() < failed + 3)
     assert made.waits_for() == f"partitions that can't be taken over yet: {place.topic}[0]"
     monkeypatch.setattr(FailsOnOne, "mended", True)
     await poll_while(made, lambda: bad not in listener.held)

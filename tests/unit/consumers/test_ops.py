@@ -17,6 +17,8 @@ from consumers.ops import Health, OpsServer, ResponseLog
 from consumers.transport import Partition, Restored
 from guardrail import telemetry
 from guardrail.errors import ConfigError, StepFailed
+from guardrail.events import Response
+from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from tests.support.guards import (
@@ -207,6 +209,7 @@ def test_counters_begin_with_0_where_their_labels_are_known() -> None:
 
 
 HOUR_S = 3_600
+PARTITION = Partition(TOPICS.responses, 0)
 
 
 def send_late(broker: MemoryBroker, response_id: str, text: str) -> None:
@@ -274,6 +277,27 @@ async def test_what_is_not_read_was_written_after_what_was() -> None:
         assert guard.state().partitions[0].lag == 5
         transport.more = 0
         await until(lambda: oldest_s(guard) == 0)
+        stop.set()
+
+
+async def test_what_was_read_and_not_taken_up_counts_as_lag() -> None:
+    """The judge is behind after the first few."""
+    judge, broker, stop = GatedJudge(), new_broker(1), asyncio.Event()
+    transport = member(broker)
+    limits = Limits(max_concurrent_judgements=1)
+    guard = GuardConsumer(transport, judge, PolicyRouter.single(Policy()), topics=TOPICS, limits=limits)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(guard.run(stop))
+        await until(lambda: not guard.waits_for())
+        for number in range(40):
+            whole = Response(response_id=f"r{number}", answer="Paris is in France.")
+            broker.append(TOPICS.responses, b"r", whole.to_json())
+        await until(lambda: guard.state().judge_behind and transport.unread(PARTITION) == 0)
+        lag, taken_up = guard.state().partitions[0].lag, guard.state().sessions
+        assert 0 < taken_up < 40
+        assert lag == 40 - taken_up
+        judge.gate.set()
+        await until(lambda: guard.state().partitions[0].lag == 0)
         stop.set()
 
 

@@ -98,17 +98,6 @@ class Writer:
             self.closed.set()
 
 
-@pytest.fixture
-def judge() -> WordJudge:
-    return WordJudge()
-
-
-@pytest.fixture
-def guard(judge: WordJudge) -> Iterator[BackgroundGuard]:
-    with BackgroundGuard(judge=judge) as guard:
-        yield guard
-
-
 def rag(text: str, last: Runnable[Any, Any]) -> Runnable[Any, Any]:
     """A chain as LangChain's tutorials build them."""
     prompt = ChatPromptTemplate.from_template("{question}\n\n{contexts}")

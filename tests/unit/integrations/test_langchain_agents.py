@@ -106,17 +106,6 @@ def broken(city: str) -> str:
     raise ValueError(city)
 
 
-@pytest.fixture
-def judge() -> WordJudge:
-    return WordJudge()
-
-
-@pytest.fixture
-def guard(judge: WordJudge) -> Iterator[BackgroundGuard]:
-    with BackgroundGuard(judge=judge) as guard:
-        yield guard
-
-
 def agent(middleware: Any, *replies: AIMessage, tools: Sequence[Any] = (atlas, shelf), **more: Any) -> Any:
     others = middleware if isinstance(middleware, list) else [middleware]
     return create_agent(Model(replies=list(replies)), list(tools), middleware=others, **more)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,17 +32,6 @@ QUIET = RunConfig(tracing_disabled=True)
 RIGHT = "Paris is in France."
 WRONG = "It costs wrong $79."
 ASKED = "Where is Paris?"
-
-
-@pytest.fixture
-def judge() -> WordJudge:
-    return WordJudge()
-
-
-@pytest.fixture
-def guard(judge: WordJudge) -> Iterator[BackgroundGuard]:
-    with BackgroundGuard(judge=judge) as guard:
-        yield guard
 
 
 @function_tool
