@@ -17,8 +17,11 @@ from aiokafka.errors import GroupCoordinatorNotAvailableError
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
 from consumers.doctor import Examiner
+from consumers.kafka import TransactionalProducer
 from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
+from consumers.transport import Commit, Partition, StateRecord
+from guardrail.errors import StepFailed
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from tests.conftest import own_broker
@@ -26,6 +29,7 @@ from tests.support.guards import events_of
 from tests.support.judges import WordJudge
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_guards import KafkaSide, kafka_guard, own_settings
+from tests.support.kafka_settings import changed
 
 pytestmark = pytest.mark.kafka
 
@@ -101,7 +105,43 @@ async def compacted(broker: KafkaBroker, settings: KafkaSettings) -> None:
         await producer.stop()
 
 
-async def test_a_cleaned_transaction_of_another_producer_stops_no_guard(cleaning_broker: KafkaBroker) -> None:
+async def killed_guard(settings: KafkaSettings) -> None:
+    """What one leaves that was killed within a step, and whose successor wrote nothing to this partition."""
+    partition = Partition(settings.topics.responses, 0)
+    killed, successor = Silent(settings, partition), TransactionalProducer(settings, partition)
+    await killed.start()
+    step = asyncio.create_task(killed.transact([], [StateRecord(b"r0", b"{}")], Commit(0)))
+    await killed.sent.wait()
+    await successor.start()
+    await successor.stop()
+    await killed.stop()
+    with pytest.raises(StepFailed):
+        await step
+
+
+class Silent(TransactionalProducer):
+    """Goes silent when everything is sent and before the commit, as a killed process does."""
+
+    def __init__(self, settings: KafkaSettings, partition: Partition) -> None:
+        super().__init__(settings, partition)
+        self.sent = asyncio.Event()
+
+    async def commit(self) -> None:
+        self.sent.set()
+        await asyncio.Event().wait()
+
+    async def abort(self) -> None:
+        return
+
+
+@pytest.mark.parametrize(
+    "others",
+    [None, {"group_id": "others"}, {"transactional_id_prefix": "former"}],
+    ids=["another producer", "a second group", "a former prefix"],
+)
+async def test_a_cleaned_transaction_of_others_stops_no_guard(
+    cleaning_broker: KafkaBroker, others: dict[str, str] | None
+) -> None:
     settings = own_settings(cleaning_broker.bootstrap_servers)
     admin = AIOKafkaAdminClient(bootstrap_servers=settings.bootstrap_servers)
     await admin.start()
@@ -109,7 +149,11 @@ async def test_a_cleaned_transaction_of_another_producer_stops_no_guard(cleaning
         await admin.create_topics([NewTopic(settings.topics.sessions, 1, 1, topic_configs=_CLEANED_SOON)])
     finally:
         await admin.close()
-    await aborted_transaction(settings)
+    await create_topics(settings, partitions=1, replication_factor=1)
+    if others is None:
+        await aborted_transaction(settings)
+    else:
+        await killed_guard(changed(settings, **others))
     await compacted(cleaning_broker, settings)
     side = KafkaSide(settings, partitions=1)
     await side.start()
