@@ -141,4 +141,4 @@ async def test_without_a_guard_the_remedy_asks_for_one() -> None:
     async with GuardClient(transport=MemoryClientTransport(broker)) as client:
         [check] = await prove(client, BLOCKING, within_s=0.1)
     assert check.state == "fail"
-    assert check.remedy.startswith("is 'guardrail run' running on these topics?")
+    assert check.remedy.startswith("is 'guardrail run' running on these topics, in this group?")
