@@ -40,6 +40,8 @@ class Judgement:
     unsupported_spans: tuple[Span, ...] = ()
     contradiction: float | None = None
     findings: tuple[Finding, ...] = ()
+    hurried: bool = False
+    """The judge would have read more of the contexts, had there been time."""
 
     @property
     def unanswered(self) -> bool:

@@ -47,7 +47,7 @@ from guardrail.events import (
     ResponseStarted,
 )
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judge
+from guardrail.judges.base import BEAT_S, Judge, PacedJudge, awake
 from guardrail.limits import Limits
 from guardrail.log_events import EventLog
 from guardrail.policy import Policy
@@ -80,8 +80,8 @@ class Engine:
     ``on_change`` when a response has something to store; it reports further changes of that response only
     after those are taken. It makes all calls on the event loop, and none of the callbacks may raise. Without
     ``on_change`` the engine keeps no journal and can't restore. ``judges`` are those that policies name by
-    ``judge``; ``judge`` is for all other policies. ``clock`` gives seconds on any monotonic clock, ``wall``
-    Unix time in seconds.
+    ``judge``; ``judge`` is for all other policies. ``clock`` gives seconds on any monotonic clock, by default
+    one that stands still when the process does, ``wall`` Unix time in seconds.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Engine:
         on_change: Callable[[Change], None] | None = None,
         limits: Limits | None = None,
         judges: Mapping[str, Judge] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = awake,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._judge = judge
@@ -119,16 +119,26 @@ class Engine:
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
         self._leaving = False
+        self._not_asked = 0
+        """Claims that wait for a call to take them."""
+        self._heart: asyncio.TimerHandle | None = None
+        self._stood_s = 0.0
         self._unrouted: set[str] = set()  # told already
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
+        awake.start()
+        self._stood_s = awake.stood_s
+        self._heart = asyncio.get_running_loop().call_later(BEAT_S, self._beat)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._leaving = True
+        if self._heart is not None:
+            self._heart.cancel()
+            awake.stop()
         for run in list(self._runs.values()):
             self._drop(run)
         for task in self._tasks:
@@ -150,6 +160,10 @@ class Engine:
                     f"judges, or name one of {', '.join(sorted(known)) or 'none'}"
                 )
         self._router, self._judges = router, known
+        paced = {
+            id(judge): judge for judge in (self._judge, *known.values()) if isinstance(judge, PacedJudge)
+        }
+        self._paced = tuple(paced.values())
         self._backlog.timeout_s = min(policy.claim_timeout_ms for policy in router.policies) / 1000
 
     # ------------------------------------------------------------------------------------ state
@@ -559,6 +573,7 @@ class Engine:
                 self._changed(run)
             elif type(effect) is AskJudge:
                 run.waiting.extend(effect.claims)
+                self._not_asked += len(effect.claims)
             elif type(effect) is Cancel:
                 self._cancel(run)
             elif type(effect) is CutOn:
@@ -585,7 +600,8 @@ class Engine:
     def _look(self, verdicts: int = 0) -> None:
         """Note how far the judge is behind, and say so, once a minute at most."""
         backlog = self._backlog
-        fell_behind = backlog.look(self.pending_claims, verdicts)
+        told_s = max((judge.wait_s(self._not_asked) for judge in self._paced), default=0.0)
+        fell_behind = backlog.look(self.pending_claims, verdicts, told_s)
         if fell_behind and self._clock() - self._told_behind_at >= _TOLD_EVERY_S:
             self._told_behind_at = self._clock()
             _log.warning(
@@ -609,6 +625,7 @@ class Engine:
             self._carry_out(run, run.session.cut_on(self._clock()))
 
     def _cancel(self, run: Run) -> None:
+        self._not_asked -= len(run.waiting)
         run.waiting.clear()
         run.put_off.clear()
         for call in run.calls - {asyncio.current_task()}:
@@ -633,6 +650,20 @@ class Engine:
             run.timer.cancel()
 
     # ----------------------------------------------------------------------------------- timers
+
+    def _beat(self) -> None:
+        """Tell the clock that the process runs. What was in flight while it stood still has that time again
+        on it; only the text's age goes on.
+        """
+        awake.beat()
+        self._heart = asyncio.get_running_loop().call_later(BEAT_S, self._beat)
+        if awake.stood_s > self._stood_s:
+            stood_s, self._stood_s = awake.stood_s - self._stood_s, awake.stood_s
+            for run in self._runs.values():
+                run.session.stood(stood_s)
+            _log.warning(
+                "guard.stood_still", seconds=round(stood_s, 1), effect="claims in flight get that time again"
+            )
 
     def _arm(self, run: Run) -> None:
         """Schedule ``_on_timer`` for the session's next deadline or earlier.
@@ -670,14 +701,18 @@ class Engine:
         try:
             while self._gatherer.to_judge(run) and not run.session.decided:
                 async with self._slots.slot(run.lane.key):
+                    waited = len(run.waiting)
                     batch, known = run.next_batch(self._limits.max_claims_per_call)
+                    self._not_asked -= waited - len(run.waiting)
                     if not batch:
                         continue
                     evidence = run.evidence = run.evidence or EvidenceIndex(run.session.head.contexts)
-                    now, heard = self._clock(), partial(self._heard, run)
+                    heard = partial(self._heard, run)
                     gathering = self._gatherer.gathering(run, batch, known)
                     try:
-                        found = await ask(run.judge, run.session, evidence, batch, now, heard, gathering)
+                        found = await ask(
+                            run.judge, run.session, evidence, batch, self._clock, heard, gathering
+                        )
                     finally:
                         if gathering is not None:
                             gathering.close()

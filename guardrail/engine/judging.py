@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import Final, NamedTuple
 
 from guardrail.claims.links import any_absent
 from guardrail.claims.model import Claim
@@ -159,6 +161,8 @@ class RunGathering:
 LAST_HELD_S: Final = 0.25
 """What a reply takes to end after its last verdict: a few characters, and the count of its tokens."""
 DEADLINE_MARGIN_S: Final = 0.05
+_STOOD_STILL_S: Final = 0.1
+"""By so much less a judge saw of a claim's time than there was, if the clock stood still meanwhile."""
 
 # The library logs by the standard means, which are silent about warnings' details until configured; never
 # with a traceback of an unknown judge's error, whose message may hold texts.
@@ -170,7 +174,7 @@ async def ask(
     session: Session,
     evidence: EvidenceIndex,
     batch: dict[str, Claim],
-    now: float,
+    clock: Callable[[], float],
     heard: Callable[[Judgement], None],
     gathering: RunGathering | None = None,
 ) -> list[Judgement]:
@@ -181,12 +185,14 @@ async def ask(
     the end of the stream are in the result instead; the last one waits a moment for that end, so that the
     call's usage is usually known before the response is decided. The result also contains an UNVERIFIED
     judgement for each claim that the judge has neither judged in time nor put off. The session's usage
-    includes what the call consumes as soon as the judge records it. ``now`` is a reading of the session's
-    clock. Raises only cancellation.
+    includes what the call consumes as soon as the judge records it. ``clock`` is the session's: where it
+    stood still during a call, the judge is asked again for what it has not judged by then, as judges have
+    clocks of their own. Raises only cancellation.
     """
     session.taken_up(batch)
     if (record := recorder()) is not None:
         record.add("statements", tuple(batch), time.monotonic(), reply=_statements(batch), timed=False)
+    now, monotonic = clock(), time.monotonic()
     due = {claim_id: session.due(claim_id) for claim_id in batch}
     # Among gathered claims, the first expires long before the last.
     deadline = max(due.values()) if gathering is None else min(due.values())
@@ -196,38 +202,87 @@ async def ask(
         question=session.head.question,
         claims=batch,
         evidence=evidence,
-        deadline=deadline,
-        since=session.waiting_since(batch),
+        deadline=monotonic + deadline - now,
+        since=monotonic + session.waiting_since(batch) - now,
         generator_model=session.head.generator_model,
         tenant=session.head.tenant,
         spent=session.usage,
         budget=session.policy.budget,
-        meter=(meter := _SessionMeter(session)),
+        meter=_SessionMeter(session),
         gathering=gathering,
     )
-    attempts, refused = 1, False
     try:
-        async with asyncio.timeout(deadline - now):
-            open_.absent_links = await claims_with_absent_links(batch, evidence)
+        ended = await _asked(judge, request, open_, partial(_until, clock, deadline))
+        later = {} if gathering is None else gathering.later
+        while not ended.refused and (left_s := deadline - clock()) > 0:
+            still_open = {claim_id: batch[claim_id] for claim_id in open_.left if claim_id not in later}
+            if not still_open or left_s - (request.deadline - time.monotonic()) < _STOOD_STILL_S:
+                break
+            deadline_again, since = time.monotonic() + left_s, time.monotonic()
+            request = replace(
+                request, claims=still_open, deadline=deadline_again, since=since, gathering=None
+            )
+            ended = await _asked(judge, request, open_, partial(_until, clock, deadline))
+    finally:
+        open_.close()
+    for claim_id in [claim_id for claim_id in open_.left if claim_id not in later]:
+        open_.take(unverified(claim_id, judge.name, **ended._asdict()))
+    return [open_.untold.pop(claim_id) for claim_id in batch if claim_id in open_.untold]
+
+
+class _Ended(NamedTuple):
+    """Why claims that are still open have no verdict."""
+
+    reason: str
+    attempts: int = 1
+    refused: bool = False
+
+
+async def _asked(
+    judge: Judge,
+    request: JudgeRequest,
+    open_: _OpenClaims,
+    in_time: Callable[[], AbstractAsyncContextManager[None]],
+) -> _Ended:
+    """Pass on what the judge says."""
+    try:
+        async with in_time():
+            open_.absent_links = await claims_with_absent_links(request.claims, request.evidence)
             async with closing(checked(judge, request)) as judgements:
                 async for judgement in judgements:
                     open_.hear(judgement)
-        why = "the judge's reply has no verdict for this claim"
     except TimeoutError:
-        why = "no verdict in time"
+        return _Ended("no verdict in time")
     except JudgeError as error:
-        why, attempts = f"{type(error).__name__}: {error}", meter.attempts
-        refused = isinstance(error, JudgeRefused)
+        why = f"{type(error).__name__}: {error}"
         _log.warning("judge.failed", judge=judge.name, error=why)
+        return _Ended(why, request.meter.attempts, isinstance(error, JudgeRefused))
     except Exception as error:  # noqa: BLE001 - a faulty judge must not take others down
-        why = f"{type(error).__name__} in the judge"
         _log.error("judge.faulty", judge=judge.name, error=type(error).__name__)
-    finally:
-        open_.close()
-    later = {} if gathering is None else gathering.later
-    for claim_id in [claim_id for claim_id in open_.left if claim_id not in later]:
-        open_.take(unverified(claim_id, judge.name, why, attempts=attempts, refused=refused))
-    return [open_.untold.pop(claim_id) for claim_id in batch if claim_id in open_.untold]
+        return _Ended(f"{type(error).__name__} in the judge")
+    return _Ended("the judge's reply has no verdict for this claim")
+
+
+@asynccontextmanager
+async def _until(clock: Callable[[], float], deadline: float) -> AsyncIterator[None]:
+    """Like ``asyncio.timeout``, by a clock that may stand still."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(None) as scope:
+        timer: asyncio.TimerHandle | None = None
+
+        def look() -> None:
+            nonlocal timer
+            left_s = deadline - clock()
+            timer = loop.call_later(left_s, look) if left_s > 0 else None
+            if timer is None:
+                scope.reschedule(loop.time())
+
+        look()
+        try:
+            yield
+        finally:
+            if timer is not None:
+                timer.cancel()
 
 
 def _statements(batch: Mapping[str, Claim]) -> str:

@@ -164,7 +164,8 @@ _AT_FIRST_S: Final = 2.5  # that are taken to need so long
 class Backlog:
     """How far the judge is behind: how long a claim would wait for its verdict at the judge's recent pace.
 
-    The pace is measured while there are more requests than the judge takes at a time; at other times verdicts
+    A judge that knows its pace tells it. Of any other, and of more requests than go to a judge at a time, the
+    pace is measured while there are more requests than the judge takes at a time; at other times verdicts
     come as fast as claims do, which says nothing. Until as many verdicts have come as there are requests at a
     time, four times as many claims are taken to need 2.5 s, or the limit if that is shorter. A judge that has
     given no verdict for as long as a claim has time counts as broken, not as behind: waiting for it would
@@ -199,7 +200,7 @@ class Backlog:
         self.calls = 0
         """Requests under way, including those that wait for a turn."""
         self.wait_s = 0.0
-        """How long a claim would wait now, in seconds; 0 while no request waits for a turn."""
+        """How long a claim would wait now, in seconds; 0 while nothing waits for a turn."""
         self.behind = False
         self.caught_up = asyncio.Event()
         self.caught_up.set()
@@ -213,9 +214,9 @@ class Backlog:
         self._at = self._verdict_at = clock()
         self._busy_s = self._verdicts = 0.0  # both fading
 
-    def look(self, claims: int, verdicts: int = 0) -> bool:
-        """``claims`` wait, and so many verdicts have just come. Returns whether the judge falls behind just
-        now.
+    def look(self, claims: int, verdicts: int = 0, told_s: float = 0.0) -> bool:
+        """``claims`` wait, so many verdicts have just come, and the judge tells that a claim would wait for
+        ``told_s`` seconds. Returns whether the judge falls behind just now.
         """
         now = self._clock()
         if self._busy:
@@ -228,7 +229,7 @@ class Backlog:
             self._verdict_at = now
         self._at, self._busy = now, self.calls > self._at_once
         limit = BEHIND_FROM * self.timeout_s
-        self.wait_s = claims * self._pace_s(limit) if self._busy else 0.0
+        self.wait_s = max(told_s, claims * self._pace_s(limit) if self._busy else 0.0)
         broken = now - self._verdict_at >= self.timeout_s
         was = self.behind
         self.behind = not broken and self.wait_s >= limit * (self._resume_at if was else 1.0)

@@ -17,15 +17,66 @@ nothing else, merge streams, bound them in time and close them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from guardrail.claims.model import Claim
 from guardrail.events import Usage
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.limits import ResponseBudget
 from guardrail.verdicts import Judgement, total
+
+BEAT_S: Final = 0.25
+_STILL_S: Final = 0.5
+
+
+class AwakeClock:
+    """Seconds as by ``time.monotonic()``, without those in which the process stood still: stopped, paused
+    with its machine, or kept from the processor.
+
+    An engine beats every ``BEAT_S`` while it lives. From one beat to the next no more than half a second
+    passes on this clock, whatever passes on others. Without beats it is the monotonic clock. Any thread may
+    read it.
+    """
+
+    def __init__(self) -> None:
+        self._state: tuple[float, float] = float("inf"), 0.0  # one object, so that threads read both
+        self._hearts = 0
+
+    def __call__(self) -> float:
+        """A reading, in seconds."""
+        now = time.monotonic()
+        beat_at, stood_s = self._state
+        return min(now, beat_at + _STILL_S) - stood_s
+
+    @property
+    def stood_s(self) -> float:
+        """Seconds in which the process stood still, all together, as far as the latest beat knows."""
+        return self._state[1]
+
+    def start(self) -> None:
+        """Another one is going to beat."""
+        self._hearts += 1
+        self.beat()
+
+    def stop(self) -> None:
+        """One of those that beat does so no more."""
+        self.beat()
+        self._hearts -= 1
+        if not self._hearts:
+            self._state = float("inf"), self._state[1]
+
+    def beat(self) -> None:
+        """Note that the process runs. To be called where whatever waits for time is served."""
+        now = time.monotonic()
+        beat_at, stood_s = self._state
+        self._state = now, stood_s + max(0.0, now - beat_at - _STILL_S)
+
+
+awake: Final = AwakeClock()
+"""That of this process. What others are given, claims or calls, counts on it."""
 
 
 class Meter:
@@ -136,3 +187,14 @@ class GatheringJudge(Judge, Protocol):
 
     @property
     def max_wait_s(self) -> float: ...
+
+
+@runtime_checkable
+class PacedJudge(Judge, Protocol):
+    """A judge that knows its own pace, because its claims wait for a processor of this machine.
+
+    ``wait_s`` is how long the last of ``more`` further claims would wait for its verdict, in seconds, were
+    they asked now and read wholly.
+    """
+
+    def wait_s(self, more: int = 0) -> float: ...

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from guardrail.errors import ConfigError
 from guardrail.events import Finding, Verdict
-from guardrail.judges.base import GatheringJudge, Judge, JudgeRequest
+from guardrail.judges.base import GatheringJudge, Judge, JudgeRequest, PacedJudge
 from guardrail.judges.streams import checked, closing
 from guardrail.verdicts import HALF_CHECKED, Judgement
 
@@ -156,6 +156,10 @@ class CalibratedJudge:
     def max_wait_s(self) -> float:
         """That of the judge, if it puts claims off; 0 else, which stands for not at all."""
         return self._judge.max_wait_s if isinstance(self._judge, GatheringJudge) else 0.0
+
+    def wait_s(self, more: int = 0) -> float:
+        """That of the judge; 0 if it doesn't know its pace."""
+        return self._judge.wait_s(more) if isinstance(self._judge, PacedJudge) else 0.0
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """The judge's valid judgements, calibrated. Raises what it raises."""

@@ -21,7 +21,7 @@ from guardrail.events import LEFT_OPEN, Finding, Severity, Verdict
 from guardrail.evidence.shown import ShownText
 from guardrail.figures import FigureSource, SourceText, State, check_figures
 from guardrail.figures.agreement import is_plain
-from guardrail.judges.base import Gathering, Judge, JudgeRequest, Meter
+from guardrail.judges.base import Gathering, Judge, JudgeRequest, Meter, PacedJudge
 from guardrail.judges.gathering import ENOUGH
 from guardrail.judges.streams import beside, checked, closing, within
 from guardrail.log_events import EventLog
@@ -250,6 +250,10 @@ class CascadeJudge:
         """How long unsettled claims wait for others before the second judge is asked; 0: not at all."""
         return self._settings.max_wait_ms / 1000
 
+    def wait_s(self, more: int = 0) -> float:
+        """That of the first judge; 0 if it doesn't know its pace."""
+        return self._first.wait_s(more) if isinstance(self._first, PacedJudge) else 0.0
+
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """The first judge judges all claims; unsettled ones go to the second in one call, now or later."""
         gathering = request.gathering
@@ -366,7 +370,8 @@ class CascadeJudge:
             )
         if own.verdict is Verdict.SUPPORTED and own.degraded_from:  # neither judge has checked it fully
             own = checked_in_part(own)
-        return replace(own, attempts=attempts, degraded_from=(*own.degraded_from, *path))
+        # Once more, it would cost another call of the second judge.
+        return replace(own, attempts=attempts, degraded_from=(*own.degraded_from, *path), hurried=False)
 
 
 def _turn_within_s(gathering: Gathering | None) -> float | None:

@@ -48,6 +48,7 @@ _RELEASE, _BLOCK = Decision.RELEASE, Decision.BLOCK
 _VERDICTS = Channel.VERDICTS
 OBSERVED: Final = "observe mode"
 _WAITED: Final = 0.25
+_LEFT_TO_ASK_AGAIN: Final = 0.2  # of a claim's time
 
 
 @dataclass(slots=True)
@@ -64,7 +65,7 @@ class HeldSegment:
 @dataclass(slots=True)
 class Pending:
     """A claim without a verdict. ``taken``: the judge is working on it, and it no longer waits behind
-    others.
+    others. ``hurried`` is what a judge said who had too little time, and is asked again, since ``again_at``.
     """
 
     claim: Claim
@@ -72,6 +73,8 @@ class Pending:
     asked_at: float
     due: float
     taken: bool = False
+    hurried: Judgement | None = None
+    again_at: float = float("-inf")
 
 
 class Session:
@@ -240,7 +243,9 @@ class Session:
     def waiting_since(self, claim_ids: Iterable[str]) -> float:
         """When the time of the first of these claims, which are awaited, began to run."""
         pending = (self._pending[claim_id] for claim_id in claim_ids)
-        return min(max(one.asked_at, self._due_at(one) - self._claim_timeout_s) for one in pending)
+        return min(
+            max(one.asked_at, one.again_at, self._due_at(one) - self._claim_timeout_s) for one in pending
+        )
 
     def _due_at(self, pending: Pending) -> float:
         """When a claim expires. The time of a claim that waits behind others of its response counts from the
@@ -339,6 +344,14 @@ class Session:
     def excuse(self, seconds: float, now: float) -> None:
         """For so long no text could be read: a response is not incomplete for that."""
         self._last_event_at = min(now, self._last_event_at + seconds)
+
+    def stood(self, seconds: float) -> None:
+        """For so long the clock stood still while the text went on to age."""
+        self.late_s += seconds
+        self._ended_late_s += seconds
+        for held in self._queue:
+            if held.cut_at is not None:
+                held.cut_at -= seconds
 
     def mute(self) -> None:
         """The response was decided before a restart: read its input to the end without any output."""
@@ -450,9 +463,18 @@ class Session:
         return self.judged([unverified(claim_id, "guardrail", reason) for claim_id in claim_ids], now)
 
     def _resolve(self, judgement: Judgement, now: float, effects: list[Effect]) -> None:
-        pending = self._pending.pop(judgement.claim_id, None)
+        pending = self._pending.get(judgement.claim_id)
         if pending is None:
             return
+        if judgement.unanswered and pending.hurried is not None:
+            judgement = pending.hurried
+        elif judgement.hurried and pending.hurried is None:
+            left_s = self._due_at(pending) - now
+            if left_s >= _LEFT_TO_ASK_AGAIN * self._claim_timeout_s and self._judging_stopped is None:
+                pending.hurried, pending.again_at = judgement, now
+                effects.append(AskJudge(((judgement.claim_id, pending.claim),)))
+                return
+        del self._pending[judgement.claim_id]
         latency_ms = (now - pending.asked_at) * 1000
         verdict = self._verdict_on(pending.claim, judgement, latency_ms)
         if self._first_verdict_at is None:

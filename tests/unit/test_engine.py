@@ -3,7 +3,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -381,3 +382,80 @@ async def test_the_oldest_text_is_as_old_as_it_is_however_late_what_follows_is_r
             tested.engine.handle(end, late_s=then_late_s)  # type: ignore[arg-type]
             assert least_s <= tested.engine.oldest_held_s() <= least_s + 100
             judge.gate.set()
+
+
+class HurriedJudge(FaultyJudge):
+    """Has too little time at first; what it says then is what the test says."""
+
+    def __init__(self, behave: Callable[[JudgeRequest], Iterable[Judgement]] | None = None) -> None:
+        super().__init__(behave or self.in_peace)
+
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        if self.requests:
+            async for each in super().judge(request):
+                yield each
+            return
+        self.requests.append(request)
+        for claim_id in request.claims:
+            said = judgement(claim_id, Verdict.PARTIALLY_SUPPORTED)
+            yield replace(said, hurried=True)
+
+    @staticmethod
+    def in_peace(request: JudgeRequest) -> Iterable[Judgement]:
+        return [judgement(claim_id, Verdict.SUPPORTED) for claim_id in request.claims]
+
+
+async def test_what_was_judged_in_a_hurry_is_judged_again_while_there_is_time() -> None:
+    judge = HurriedJudge()
+    async with bench(judge) as b:
+        b.start()
+        b.delta(0, TEXT)
+        b.complete(1)
+        await b.until(lambda: bool(b.closed))
+    assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED] * 2, "each is told once"
+    first, again = judge.requests
+    assert again.claims == first.claims
+    assert (again.since or 0.0) > (first.since or 0.0)
+    assert abs(again.deadline - first.deadline) < 0.1
+
+
+def nothing(request: JudgeRequest) -> Iterable[Judgement]:
+    return ()
+
+
+def down(request: JudgeRequest) -> Iterable[Judgement]:
+    raise JudgeUnavailable("it is down")
+
+
+@pytest.mark.parametrize("behave", [nothing, down])
+async def test_a_verdict_in_a_hurry_stands_where_no_better_one_comes(
+    behave: Callable[[JudgeRequest], Iterable[Judgement]],
+) -> None:
+    judge = HurriedJudge(behave)
+    async with bench(judge) as b:
+        b.start()
+        b.delta(0, TEXT)
+        b.complete(1)
+        await b.until(lambda: bool(b.closed))
+    assert [claim.verdict for claim in b.claims()] == [Verdict.PARTIALLY_SUPPORTED] * 2
+    assert len(judge.requests) == 2
+
+
+async def test_a_verdict_in_a_hurry_is_told_when_no_time_is_left_for_another() -> None:
+    now = 1_000.0
+
+    class Late(HurriedJudge):
+        async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+            nonlocal now
+            now += 8.5
+            async for each in super().judge(request):
+                yield each
+
+    judge = Late()
+    async with bench(judge, Policy(claim_timeout_ms=10_000), clock=lambda: now) as b:
+        b.start()
+        b.delta(0, "Paris is in France.")
+        b.complete(1)
+        await b.until(lambda: bool(b.closed))
+    assert [claim.verdict for claim in b.claims()] == [Verdict.PARTIALLY_SUPPORTED]
+    assert len(judge.requests) == 1

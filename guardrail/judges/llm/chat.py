@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 import openai
 
 from guardrail.errors import JudgeError, JudgeRefused, JudgeReplyError, JudgeUnavailable
+from guardrail.judges.base import awake
 from guardrail.judges.llm.endpoint import ModelEndpoint, Outcome, OwnClients, Prices, Question
 from guardrail.judges.llm.exchange import Failure, wait_s
 from guardrail.judges.llm.reply import Answer
@@ -30,7 +30,7 @@ class Chat:
         settings: LlmJudgeSettings,
         client: openai.AsyncOpenAI | None = None,
         prices: Prices | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = awake,
         reserve: float = _RESERVE,
     ) -> None:
         """A given ``client`` is used for the first model, and the caller closes it.

@@ -20,6 +20,7 @@ import openai
 from guardrail import telemetry
 from guardrail.errors import ConfigError, JudgeRefused, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Usage
+from guardrail.judges.base import awake
 from guardrail.judges.llm.exchange import (
     Exchange,
     Failure,
@@ -300,7 +301,7 @@ class ModelEndpoint:
         client: openai.AsyncOpenAI | OwnClients,
         settings: LlmJudgeSettings,
         prices: Prices | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = awake,
     ) -> None:
         """``client`` must not retry by itself. ``clock`` gives seconds to the breaker and to recent times."""
         self.name = f"llm:{settings.model}"
@@ -431,17 +432,19 @@ class ModelEndpoint:
 
     async def _attempt(self, attempt: _Attempt, arguments: dict[str, Any], until: float) -> Outcome | None:
         """One HTTP call; None if the server refused an argument, which is omitted from now on."""
-        begun = asyncio.get_running_loop().time()
+        begun = awake()
         try:
             async with asyncio.timeout_at(until) as scope:
                 return await self._exchange(attempt, arguments)
         except TimeoutError:
             if not scope.expired():
                 raise
-        # It is the server's fault only if the call had the time that nearly all recent ones needed.
-        fair = until - begun >= self._fair_s(0.0)
+        # It is the server's fault only if the call had the time that nearly all recent ones needed, without
+        # standstills of this process.
+        had_s = awake() - begun
+        fair = had_s >= self._fair_s(0.0)
         attempt.cut_short = not fair
-        attempt.out_of_time = until - begun >= self._fair_s(SILENT_S)
+        attempt.out_of_time = had_s >= self._fair_s(SILENT_S)
         out_of_time = _out_of_time(attempt.question).error
         return attempt.broke_off(Failure(out_of_time, retry=False, fault=fair, overload=fair))
 

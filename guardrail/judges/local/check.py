@@ -181,7 +181,7 @@ class ClaimChecker:
             if silence is not None and silence.rest is None:
                 unread = (_NONE,) if reader is not None and pressure >= _READS_NOTHING else ()
                 judgement = judgement_of_silence(claim_id, NAME, spoken_of, evidence, unread)
-                yield checked_in_part(judgement) if unread else judgement
+                yield _as_far_as_read(judgement, *unread)
                 continue
             part = (0, len(_text(claim))) if silence is None or silence.rest is None else silence.rest
             label = None if _YES_OR_NO.match(question) else DENYING_LABEL.match(fold(_text(claim)))
@@ -200,7 +200,7 @@ class ClaimChecker:
             if silence is not None:
                 judgement = with_silence(judgement, spoken_of, evidence)
             left_out = examined.left_out if examined is not None else None
-            yield checked_in_part(judgement) if left_out == _NONE else judgement
+            yield _as_far_as_read(judgement, left_out)
 
     def _of_no(
         self,
@@ -496,6 +496,13 @@ class _Sentences(Sequence[SourceText]):
         first = number == 0 or self._all.context[number - 1] != context
         before = "\n\n" if first else text[self._all.end[number - 1] : start]
         return SourceText(self._evidence.contexts[context].id, start, end, text[start:end], before)
+
+
+def _as_far_as_read(judgement: Judgement, left_out: str | None = None) -> Judgement:
+    """``judgement`` of a claim for which there was no time to read ``left_out``."""
+    if left_out is not None:
+        judgement = replace(judgement, hurried=True)
+    return checked_in_part(judgement) if left_out == _NONE else judgement
 
 
 def _as_set(fit: Fit, settings: LocalJudgeSettings) -> Fit:

@@ -13,11 +13,11 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from guardrail.errors import JudgeUnavailable
-from guardrail.judges.base import JudgeRequest
+from guardrail.judges.base import JudgeRequest, awake
 from guardrail.judges.local.check import NAME, Examination, build_checker
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.model import default_threads
@@ -85,16 +85,21 @@ _IN_HASTE: Final = 0.75  # of it
 _NOTHING_READ: Final = 2
 _FIRST_PACE_S: Final = 0.02  # a claim, before any was judged
 _LATEST: Final = 0.05  # what the latest claim counts in the pace
-_OF_ONE_WINDOW: Final = 0.5  # what reading one window takes of reading all that a claim needs
+
+
+class _Hours(NamedTuple):
+    """When the time of a request's claims began and ends, by the clock that stands still with the process."""
+
+    begin: float
+    end: float
 
 
 class LocalJudge:
     """A Judge. The claims of a request are one job of a thread pool that the judge owns.
 
     Of claims that come up when half of the time to the deadline is gone, all waiting included, one window is
-    read, and of those that come up when three quarters are gone, none (``degraded_from`` says so).
-    The same holds when so many claims wait that all of them would take that long, so that those at the end
-    are not given up because those at the front were read wholly.
+    read, and of those that come up when three quarters are gone, none (``degraded_from`` says so). That is
+    for standstills and bursts: who gives it no more than it judges in time by ``wait_s`` does not see it.
     A job stops between two claims, or two windows, when its caller was cancelled or its deadline has passed;
     what it has by then is said, and the other claims become UNVERIFIED. Requests that another judge can
     answer better (``turn_within_s``) come after the others, and are judged without reading any window when
@@ -121,16 +126,22 @@ class LocalJudge:
         """``local``."""
         return NAME
 
+    def wait_s(self, more: int = 0) -> float:
+        """See ``PacedJudge``."""
+        return (self._waiting + more) * self._pace / self._workers
+
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """Judge all claims of ``request`` that can be judged before its deadline.
 
         Raises JudgeError when the verifier fails, and JudgeUnavailable once the judge is closed.
         """
         # A request may have waited for its turn elsewhere: claims that are late already must not be given up.
-        asked = time.monotonic() if request.since is None else min(request.since, time.monotonic())
+        now, monotonic = awake(), time.monotonic()
+        asked = now if request.since is None else now + min(0.0, request.since - monotonic)
+        hours = _Hours(asked, now + request.deadline - monotonic)
         with self._counted(len(request.claims)):
             async with self._turns_here().turn(request.turn_within_s) as came:
-                found = await self._in_thread(request, asked, reading=came)
+                found = await self._in_thread(request, hours, reading=came)
         for judgement in found:
             yield judgement
 
@@ -149,11 +160,11 @@ class LocalJudge:
         with self._sharing:
             return self._turns.setdefault(asyncio.get_running_loop(), TurnQueue(self._workers))
 
-    async def _in_thread(self, request: JudgeRequest, asked: float, *, reading: bool) -> list[Judgement]:
+    async def _in_thread(self, request: JudgeRequest, hours: _Hours, *, reading: bool) -> list[Judgement]:
         if self._closed.is_set():
             raise JudgeUnavailable(_CLOSED)
         stopped = threading.Event()
-        work = partial(self._judge, request, asked, reading, stopped, recorder())
+        work = partial(self._judge, request, hours, reading, stopped, recorder())
         job = asyncio.get_running_loop().run_in_executor(self._pool, work)
         try:
             return await job
@@ -181,28 +192,25 @@ class LocalJudge:
     def _judge(
         self,
         request: JudgeRequest,
-        asked: float,
+        hours: _Hours,
         reading: bool,
         stopped: threading.Event,
         record: Recorder | None,
     ) -> list[Judgement]:
-        time_given = max(0.0, request.deadline - asked)
+        time_given = max(0.0, hours.end - hours.begin)
 
         def over() -> bool:
-            return stopped.is_set() or self._closed.is_set() or time.monotonic() >= request.deadline
+            return stopped.is_set() or self._closed.is_set() or awake() >= hours.end
 
         def pressed() -> int:
             if not reading:
                 return _NOTHING_READ
-            gone = time.monotonic() - asked
-            ahead = self._waiting * self._pace / self._workers
-            one_window = max(gone, ahead) >= _UNHURRIED * time_given
-            none = max(gone, ahead * _OF_ONE_WINDOW) >= _IN_HASTE * time_given
-            return one_window + none
+            gone = awake() - hours.begin
+            return (gone >= _UNHURRIED * time_given) + (gone >= _IN_HASTE * time_given)
 
         examined: dict[str, Examination] = {}
         found = []
-        began = time.monotonic()
+        began, began_at = awake(), time.monotonic()
         for judgement in self._checker.check_all(
             request.claims,
             request.question,
@@ -213,11 +221,11 @@ class LocalJudge:
         ):
             found.append(judgement)
             if record is not None:
-                _record(record, judgement, examined.pop(judgement.claim_id, None), began)
-            now = time.monotonic()
-            if not judgement.degraded_from:
+                _record(record, judgement, examined.pop(judgement.claim_id, None), began_at)
+            now = awake()
+            if not judgement.hurried:
                 self._pace += (now - began - self._pace) * _LATEST
-            began = now
+            began, began_at = now, time.monotonic()
         return found
 
 

@@ -146,7 +146,7 @@ def test_what_no_time_was_left_for_is_judged_by_words(folder: Path, checker: Cla
     (hurried,) = checker.check_all({"c": claim_of(SURE)}, "", SKY, lambda: False, lambda: 2)
     expected = alone.check("c", claim_of(SURE), "", SKY)
     assert expected.degraded_from == ()
-    assert hurried == checked_in_part(replace(expected, degraded_from=NONE))
+    assert hurried == checked_in_part(replace(expected, degraded_from=NONE, hurried=True))
     (unhurried,) = alone.check_all({"c": claim_of(SURE)}, "", SKY, lambda: False, lambda: 2)
     assert unhurried.degraded_from == ()  # who has no verifier leaves none out
 

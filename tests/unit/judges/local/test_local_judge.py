@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Finding, Verdict
-from guardrail.judges.base import Judge, JudgeRequest
+from guardrail.judges.base import AwakeClock, Judge, JudgeRequest
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local import judge as judge_module
 from guardrail.judges.local.check import ClaimChecker, Examination
@@ -180,6 +180,31 @@ def test_every_setting_is_described() -> None:
     assert all(field.description for field in LocalJudgeSettings.model_fields.values())
 
 
+async def test_a_standstill_counts_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    awake = AwakeClock()
+    monkeypatch.setattr(judge_module, "awake", awake)
+    folder = write_verifier(tmp_path / "v", max_tokens=256)
+    path = write_parameters(tmp_path / "parameters.json", parameters_for(folder))
+    judge = LocalJudge(LocalJudgeSettings(parameters_path=path, verifier=VerifierSettings(path=folder)))
+    request = JudgeRequest(
+        "r", "", {"c0": claim_of("Blue is sky.")}, index_of("Sky is blue."), time.monotonic() + 300
+    )
+    free = threading.Event()
+    for _ in range(judge._pool._max_workers):
+        judge._pool.submit(free.wait)
+    awake.start()
+    asked = asyncio.create_task(reply_of(judge, request))
+    await asyncio.sleep(0)
+    later = time.monotonic() + 1_000
+    monkeypatch.setattr("guardrail.judges.base.time", SimpleNamespace(monotonic=lambda: later))
+    free.set()
+    (judgement,) = (await asked).judgements
+    assert (judgement.degraded_from, judgement.hurried) == ((), False)
+    awake.stop()
+    assert awake.stood_s > 990
+    await judge.aclose()
+
+
 @pytest.mark.parametrize(
     ("waited_s", "degraded"), [(1.9, ()), (2.1, ("more than one window",)), (3.1, ("little time was left",))]
 )
@@ -189,6 +214,7 @@ async def test_a_request_that_waited_is_judged_by_less(
     """From half of its time on by one window of several, from three quarters on by words; waiting counts."""
     now = 1_000.0
     monkeypatch.setattr(judge_module, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(judge_module, "awake", lambda: now)
     folder = write_verifier(tmp_path / "v", max_tokens=256)
     fitted = parameters_for(folder, sure=1.0, hopeless=0.0)  # no window settles anything
     path = write_parameters(tmp_path / "parameters.json", fitted)
@@ -214,6 +240,7 @@ async def test_a_request_that_waited_is_judged_by_less(
 async def test_the_wait_before_the_judge_was_asked_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a burst requests wait for a turn elsewhere: late ones are compared only, and none is clean then."""
     monkeypatch.setattr(judge_module, "time", SimpleNamespace(monotonic=lambda: 1_000.0))
+    monkeypatch.setattr(judge_module, "awake", lambda: 1_000.0)
     judge = LocalJudge()
     source = "The basic plan costs $49 a month."
     claims = {"c0": claim_of("The basic plan is $49 a month.")}
@@ -227,34 +254,21 @@ async def test_the_wait_before_the_judge_was_asked_counts(monkeypatch: pytest.Mo
     assert found[2].verdict not in {Verdict.SUPPORTED, Verdict.UNVERIFIED}
 
 
-async def test_of_many_that_wait_the_first_are_judged_by_less(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So that the last are judged at all: six claims of a second each, of which each has four seconds."""
-    monkeypatch.setattr(judge_module, "time", SimpleNamespace(monotonic=lambda: 1_000.0))
+async def test_it_tells_how_long_further_claims_would_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge_module, "_FIRST_PACE_S", 1.0)
-    monkeypatch.setattr(judge_module, "_LATEST", 0.0)
-    folder = write_verifier(tmp_path / "v", max_tokens=256)
-    fitted = parameters_for(folder, sure=1.0, hopeless=0.0)  # no window settles anything
-    path = write_parameters(tmp_path / "parameters.json", fitted)
-    settings = LocalJudgeSettings(parameters_path=path, verifier=VerifierSettings(path=folder), workers=1)
-    judge = LocalJudge(settings)
-    evidence = index_of(f"Sky is red. {FILLER} Sky is blue.")
-
-    async def ask() -> tuple[str, ...]:
-        asked = JudgeRequest("r", "", {"c0": claim_of("Blue is sky.")}, evidence, 1_004.0)
-        return (await reply_of(judge, asked)).judgements[0].degraded_from
-
+    judge = LocalJudge(LocalJudgeSettings(workers=2, verifier=VerifierSettings(enabled=False)))
     free = threading.Event()
     for _ in range(judge._pool._max_workers):
         judge._pool.submit(free.wait)
-    asking = [asyncio.create_task(ask()) for _ in range(6)]
+    claims = {f"c{number}": claim_of("Blue is sky.") for number in range(3)}
+    request = JudgeRequest("r", "", claims, index_of("Sky is blue."), time.monotonic() + 60)
+    asking = [asyncio.create_task(reply_of(judge, request)) for _ in range(2)]
     await asyncio.sleep(0)  # all have asked by now
+    assert (judge.wait_s(), judge.wait_s(2)) == (3.0, 4.0)
     free.set()
-    none, *one_window, whole = await asyncio.gather(*asking)
-    assert none[0].endswith("time was left")
-    assert all(told[0].endswith("more than one window") for told in one_window)
-    assert whole == ()
+    await asyncio.gather(*asking)
+    assert judge.wait_s() == 0.0
+    assert 0.0 < judge.wait_s(2) < 1.0, "the pace is the judge's own by now"
     await judge.aclose()
 
 
