@@ -2,6 +2,7 @@
 
     python -m benchmarks.failover [--kills 6] [--guarantee exactly_once] [--kind planned]
     python -m benchmarks.failover --kind kafka --away 60 --kills 5
+    python -m benchmarks.failover --kind frozen --away 10 --guards 2
     python -m benchmarks.failover --kind judge --streams 40 --guards 2
 
 Runs guards with the default settings and the local judge over a Kafka of its own, and streams right answers
@@ -11,15 +12,16 @@ through ``GuardClient``, ``--streams`` at once, at 10 tokens a second. Then, aga
   (``kafka.group_instance_id``);
 - *replaced*: it is killed, and started only after the others have taken over its partitions;
 - *planned*: it is told to stop by SIGTERM, as in a roll-out, and is started again 10 s after it has left;
+- *frozen*: it is stopped by SIGSTOP and goes on ``--away`` seconds later, as on a machine that was paused;
 - *kafka*: the broker is killed, and started again ``--away`` seconds later;
 - *judge*: nothing is killed, but the LLM judge takes every question and never answers. Told is how long after
   the first question the circuit of each guard opened.
 
-The first three under both guarantees, one after the other, unless the options name one. The gap is the
+The first four under both guarantees, one after the other, unless the options name one. The gap is the
 longest wait between two pieces of one answer from the moment of the kill to 10 s after the guard is back; for
 Kafka the part of it that comes after the broker's port is open again. The report has the median and the
-longest, the longest wait while all were well, and how many of the right answers were blocked or ended in an
-error.
+longest, the longest wait while all were well, and how many of the right answers were blocked, flagged or
+ended in an error. The answers say what their document does in other words, so that the verifier reads them.
 """
 
 from __future__ import annotations
@@ -34,17 +36,21 @@ import statistics
 import sys
 import time
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import uvloop
+from aiokafka import AIOKafkaConsumer
 
 from benchmarks.bare_kafka_loop import kafka_for_benchmark
 from consumers.kafka.client import quiet_client_log
+from consumers.settings import Topics
 from guardrail.client import AnswerBlocked, GuardClient
 from guardrail.errors import GuardrailError
+from guardrail.judges.streams import beside
 
 if TYPE_CHECKING:
     from tests.support.kafka_broker import KafkaBroker
@@ -56,10 +62,11 @@ GUARANTEES = ("exactly_once", "at_least_once")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How a guard is ended, how long nobody starts it again, and whether it has a name."""
+    """How a guard is ended or stopped, how long nobody starts it again (None: as long as is asked for), and
+    whether it has a name."""
 
     ends_by: signal.Signals
-    back_after_s: float
+    back_after_s: float | None
     named: bool
 
 
@@ -67,12 +74,16 @@ KINDS = {
     "restarted": Kind(signal.SIGKILL, 1.0, named=True),
     "replaced": Kind(signal.SIGKILL, 20.0, named=False),
     "planned": Kind(signal.SIGTERM, 10.0, named=False),
+    "frozen": Kind(signal.SIGSTOP, None, named=False),
 }
 KAFKA = "kafka"
 JUDGE = "judge"
 _SETTLED_S = 10.0
 CONTEXT = "The basic plan costs $49 a month. The pro plan costs $99 a month. Refunds are paid within 14 days."
-ANSWER = "The basic plan costs $49 a month. The pro plan costs $99 a month. Refunds are paid within 14 days. "
+ANSWER = (
+    "You pay $49 every month for the basic plan. With the pro plan it is $99 every month. "
+    "You get a refund within 14 days. "
+)
 TOKENS = (ANSWER * 3).split(" ")
 
 
@@ -143,6 +154,7 @@ class Seen:
     gaps: list[tuple[float, float]] = field(default_factory=list)
     """When a wait between two pieces began, and how long it was."""
     blocked: list[str] = field(default_factory=list)
+    flagged: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     finished: int = 0
 
@@ -171,6 +183,14 @@ async def stream(client: GuardClient, seen: Seen, over: asyncio.Event) -> None:
         seen.finished += 1
 
 
+async def note_flagged(consumer: AIOKafkaConsumer, seen: Seen) -> None:
+    """The rules by which answers are flagged, as they are decided."""
+    async for record in consumer:
+        verdict = json.loads(record.value)
+        if verdict["type"] == "verdict.response" and verdict["decision"] == "flag":
+            seen.flagged.append(verdict["rule"])
+
+
 async def create_topics(bootstrap: str) -> None:
     """The guards' topics."""
     create = await asyncio.create_subprocess_exec(
@@ -191,6 +211,11 @@ async def measure(bootstrap: str, args: argparse.Namespace) -> None:
 
             async def fail(guards: Guards, kind: Kind = kind, rng: random.Random = rng) -> Outage:
                 number, began = rng.choice(sorted(guards.processes)), time.monotonic()
+                if kind.back_after_s is None:
+                    guards.processes[number].send_signal(kind.ends_by)
+                    await asyncio.sleep(args.away)
+                    guards.processes[number].send_signal(signal.SIGCONT)
+                    return Outage(began, began, time.monotonic())
                 await guards.end(number, kind.ends_by)
                 await asyncio.sleep(kind.back_after_s)
                 await guards.start(number)
@@ -277,8 +302,13 @@ async def measure_case(
         for number in range(args.guards):
             await guards.start(number)
         await asyncio.sleep(5)
+        verdicts = AIOKafkaConsumer(
+            Topics().verdicts, bootstrap_servers=guards.bootstrap, isolation_level="read_committed"
+        )
         async with (
             GuardClient(guards.bootstrap, reply_partitions=None, timeout_s=180.0) as client,
+            verdicts,
+            beside(note_flagged(verdicts, seen)),
             asyncio.TaskGroup() as group,
         ):
             for _ in range(args.streams):
@@ -313,9 +343,6 @@ def report(seen: Seen, outages: list[Outage]) -> dict[str, object]:
         for start, length in seen.gaps
         if not any(start < each.ended + _SETTLED_S and start + length > each.began for each in outages)
     ]
-    reasons: dict[str, int] = {}
-    for rule in seen.blocked:
-        reasons[rule] = reasons.get(rule, 0) + 1
     return {
         "kills": len(outages),
         "gap_s": {"p50": round(statistics.median(longest), 1), "max": round(max(longest), 1)},
@@ -325,8 +352,9 @@ def report(seen: Seen, outages: list[Outage]) -> dict[str, object]:
         "right answers blocked": {
             "share": round(len(seen.blocked) / max(1, seen.finished), 4),
             "count": len(seen.blocked),
-            "by rule": reasons,
+            "by rule": dict(Counter(seen.blocked)),
         },
+        "right answers flagged": {"count": len(seen.flagged), "by rule": dict(Counter(seen.flagged))},
         "ended in an error": {name: seen.errors.count(name) for name in sorted({*seen.errors})},
     }
 
@@ -341,7 +369,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=6)
     parser.add_argument("--guarantee", choices=GUARANTEES)
     parser.add_argument("--kind", choices=(*KINDS, KAFKA, JUDGE))
-    parser.add_argument("--away", type=float, default=60.0, help="seconds, of Kafka")
+    parser.add_argument("--away", type=float, default=60.0, help="seconds, of Kafka or a frozen guard")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="default: a Kafka of its own")
     args = parser.parse_args()

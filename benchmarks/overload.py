@@ -1,13 +1,20 @@
-"""Do a guard's own figures say how late readers are in an overload? Beside what is true.
+"""Are right answers flagged in an overload, and do a guard's own figures tell how late readers are?
 
     python -m benchmarks.overload [--rate 40] [--seconds 12]
+    python -m benchmarks.overload --parts 0.5 0.9 1 2 [--neighbours 2] [--seconds 20]
 
-One ``guardrail run`` (default settings, local judge) over a Kafka of its own gets ``--rate`` whole answers a
-second for ``--seconds``, which is more than it can judge. Once a second, until all are decided: the records
-that are really not read (the end of each partition minus the group's committed position), the sum of
-``guardrail_partition_lag_records``, the age of the oldest answer that is not delivered, and
-``guardrail_oldest_unreleased_seconds``. Printed: a row for each second, and how far the figures were
-off, the lag while reading was paused.
+One ``guardrail run`` (default settings, local judge) over a Kafka of its own gets right answers of four
+sentences, which say in other words what their document says.
+
+With ``--rate``, more than it can judge: so many a second for ``--seconds``. Once a second, until all are
+decided: the records that are really not read (the end of each partition minus the group's committed
+position), the sum of ``guardrail_partition_lag_records``, the age of the oldest answer that is not delivered,
+and ``guardrail_oldest_unreleased_seconds``. Printed: a row for each second, and how far the figures were off,
+the lag while reading was paused.
+
+With ``--parts``, parts of what it can judge: that is measured first, on as many as it gets at once. Printed
+for each part: answers, those flagged and blocked, and how long they waited. ``--neighbours`` processes burn
+the processors all the while.
 """
 
 from __future__ import annotations
@@ -15,6 +22,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import multiprocessing
 import os
 import random
 import re
@@ -22,6 +30,9 @@ import statistics
 import sys
 import time
 import uuid
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import uvloop
@@ -30,23 +41,40 @@ from aiokafka.admin import AIOKafkaAdminClient
 
 from benchmarks.bare_kafka_loop import kafka_for_benchmark
 from benchmarks.failover import PARTITIONS, create_topics
-from benchmarks.workload import sentences
 from consumers.kafka.client import quiet_client_log
 from consumers.settings import Topics
 from guardrail.events import Context, Response
+from guardrail.judges.streams import beside
 
 TOPICS = Topics()
 GROUP = "overload"
-_SENTENCES = 4
+FACTS = (
+    ("The {name} plan costs ${price} a month.", "You pay ${price} every month for the {name} plan."),
+    (
+        "Refunds for the {name} plan are paid within {days} days.",
+        "You get a refund for the {name} plan within {days} days.",
+    ),
+    (
+        "Support for the {name} plan answers within {hours} hours.",
+        "With the {name} plan you hear from support within {hours} hours.",
+    ),
+    ("The {name} plan includes {size} GB of storage.", "The {name} plan comes with {size} GB of storage."),
+)
+NAMES = ("Basic", "Pro", "Team", "Family", "Student", "Studio", "Garden", "Harbour")
+_AT_ONCE = 150
+"""Answers written to measure the pace: enough for some ten seconds."""
 _LEAST = 200
 """Fewer records that wait are not compared: a few are always under way."""
 
 
 @dataclass(slots=True)
 class Answers:
-    """When each answer was written, until it is delivered."""
+    """When each answer was written, until it is delivered, and what became of the others."""
 
     written: dict[bytes, float] = field(default_factory=dict)
+    waited_s: list[float] = field(default_factory=list)
+    decisions: Counter[str] = field(default_factory=Counter)
+    none_waits: asyncio.Event = field(default_factory=asyncio.Event)
 
     def oldest_s(self) -> float:
         """The age of the oldest that waits."""
@@ -54,30 +82,44 @@ class Answers:
         return 0.0 if first is None else time.time() - first
 
 
-def answer(number: int) -> Response:
-    """A right answer of some sentences, which are those of its document."""
-    text = sentences(random.Random(number), _SENTENCES)
-    context = Context(id="doc", text=text)
-    return Response(response_id=uuid.uuid4().hex, question="What is it?", contexts=(context,), answer=text)
+def answer(rng: random.Random) -> Response:
+    """A right answer."""
+    values = {
+        "name": rng.choice(NAMES),
+        "price": rng.randint(11, 99),
+        "days": rng.randint(11, 60),
+        "hours": rng.randint(12, 72),
+        "size": rng.randint(100, 900),
+    }
+    says, said = (" ".join(each.format(**values) for each in texts) for texts in zip(*FACTS, strict=True))
+    context = Context(id="doc", text=says)
+    return Response(
+        response_id=uuid.uuid4().hex, question="What does it come with?", contexts=(context,), answer=said
+    )
 
 
-async def write(producer: AIOKafkaProducer, answers: Answers, rate: float, seconds: float) -> None:
-    """Answers at a steady rate, however many wait."""
+async def write(producer: AIOKafkaProducer, answers: Answers, rate: float, number: int) -> None:
+    """So many answers at a steady rate, however many wait."""
+    rng = random.Random(number)
     began = time.monotonic()
-    for number in range(int(rate * seconds)):
-        await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
-        event = answer(number)
+    for written in range(number):
+        await asyncio.sleep(max(0.0, began + written / rate - time.monotonic()))
+        event = answer(rng)
         key = event.response_id.encode()
         answers.written[key] = time.time()
+        answers.none_waits.clear()
         await producer.send(TOPICS.responses, event.to_json(), key=key)
 
 
 async def read(consumer: AIOKafkaConsumer, answers: Answers) -> None:
     """Take off what is delivered."""
     async for record in consumer:
-        kind = json.loads(record.value)["type"]
-        if kind in {"delivery.completed", "delivery.blocked"} and record.key in answers.written:
-            del answers.written[record.key]
+        said = json.loads(record.value)
+        if said["type"] in {"delivery.completed", "delivery.blocked"} and record.key in answers.written:
+            answers.waited_s.append(time.time() - answers.written.pop(record.key))
+            answers.decisions[said.get("decision", "block")] += 1
+            if not answers.written:
+                answers.none_waits.set()
 
 
 async def metrics(port: int) -> dict[str, float]:
@@ -110,52 +152,111 @@ async def start_guard(bootstrap: str) -> tuple[asyncio.subprocess.Process, int]:
     raise RuntimeError("the guard ended")
 
 
-async def measure(bootstrap: str, rate: float, seconds: float) -> None:
-    """Print the rows."""
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A guard, and who writes to it and reads from it."""
+
+    port: int
+    answers: Answers
+    producer: AIOKafkaProducer
+    consumer: AIOKafkaConsumer
+
+
+@asynccontextmanager
+async def running(bootstrap: str) -> AsyncIterator[Running]:
+    """A guard that is ready."""
     quiet_client_log()
     await create_topics(bootstrap)
     guard, port = await start_guard(bootstrap)
     assert guard.stderr is not None
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-    producer = AIOKafkaProducer(bootstrap_servers=bootstrap)
     consumer = AIOKafkaConsumer(
         TOPICS.deliveries, bootstrap_servers=bootstrap, isolation_level="read_committed"
     )
     answers = Answers()
-    await admin.start()
-    await producer.start()
-    await consumer.start()
-    tasks = [asyncio.create_task(guard.stderr.read()), asyncio.create_task(read(consumer, answers))]
-    writing = asyncio.create_task(write(producer, answers, rate, seconds))
+    try:
+        async with (
+            AIOKafkaProducer(bootstrap_servers=bootstrap) as producer,
+            consumer,
+            beside(guard.stderr.read()),
+            beside(read(consumer, answers)),
+        ):
+            yield Running(port, answers, producer, consumer)
+    finally:
+        guard.terminate()
+        await guard.wait()
+
+
+async def measure_figures(bootstrap: str, rate: float, seconds: float) -> None:
+    """Print a row for each second."""
     lags: list[float] = []
     ages: list[float] = []
     places = [TopicPartition(TOPICS.responses, number) for number in range(PARTITIONS)]
-    print("   s   not read   lag told   oldest, s   told, s")
-    began = time.monotonic()
-    try:
-        while answers.written or not writing.done():
-            await asyncio.sleep(1.0)
-            oldest_s = answers.oldest_s()
-            told = await metrics(port)
-            ends = await consumer.end_offsets(places)
-            committed = await admin.list_consumer_group_offsets(GROUP, partitions=places)
-            unread = sum(end - max(0, committed[place].offset) for place, end in ends.items())
-            lag, age_s = told["guardrail_partition_lag_records"], told["guardrail_oldest_unreleased_seconds"]
-            passed = time.monotonic() - began
-            print(f"{passed:>4.0f}{unread:>11}{lag:>11.0f}{oldest_s:>12.1f}{age_s:>10.1f}", flush=True)
-            ages.append(abs(oldest_s - age_s))
-            if unread >= _LEAST and told["guardrail_judge_behind"]:
-                lags.append(abs(unread - lag) / unread)
-    finally:
-        for task in (*tasks, writing):
-            task.cancel()
-        guard.terminate()
-        await guard.wait()
-        await consumer.stop()
-        await producer.stop()
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    async with running(bootstrap) as guard:
+        await admin.start()
+        print("   s   not read   lag told   oldest, s   told, s")
+        began = time.monotonic()
+        writing = write(guard.producer, guard.answers, rate, int(rate * seconds))
+        async with beside(writing) as written:
+            while guard.answers.written or not written.done():
+                await asyncio.sleep(1.0)
+                oldest_s = guard.answers.oldest_s()
+                told = await metrics(guard.port)
+                ends = await guard.consumer.end_offsets(places)
+                committed = await admin.list_consumer_group_offsets(GROUP, partitions=places)
+                unread = sum(end - max(0, committed[place].offset) for place, end in ends.items())
+                lag = told["guardrail_partition_lag_records"]
+                age_s = told["guardrail_oldest_unreleased_seconds"]
+                passed = time.monotonic() - began
+                print(f"{passed:>4.0f}{unread:>11}{lag:>11.0f}{oldest_s:>12.1f}{age_s:>10.1f}", flush=True)
+                ages.append(abs(oldest_s - age_s))
+                if unread >= _LEAST and told["guardrail_judge_behind"]:
+                    lags.append(abs(unread - lag) / unread)
         await admin.close()
     print(f"lag off by {statistics.median(lags or [0]):.0%} (median), {max(lags, default=0):.0%} at most")
     print(f"age off by {statistics.median(ages):.1f} s (median), {max(ages):.1f} s at most")
+
+
+def burn() -> None:
+    """Take a processor."""
+    while True:
+        pass
+
+
+async def measure_parts(bootstrap: str, parts: list[float], neighbours: int, seconds: float) -> None:
+    """Print a row for each part of the capacity."""
+    burning = [multiprocessing.Process(target=burn, daemon=True) for _ in range(neighbours)]
+    for process in burning:
+        process.start()
+    try:
+        async with running(bootstrap) as guard:
+            answers = guard.answers
+            began = time.monotonic()
+            await write(guard.producer, answers, _AT_ONCE, _AT_ONCE)
+            await answers.none_waits.wait()
+            pace = _AT_ONCE / (time.monotonic() - began)
+            print(f"{neighbours} neighbours; answers judged a second: {pace:.1f}")
+            print("of that   answers   flagged   blocked   waited, s: p50    p99   most")
+            print(row("all", answers))
+            for part in parts:
+                answers.waited_s.clear()
+                answers.decisions.clear()
+                await write(guard.producer, answers, part * pace, int(part * pace * seconds))
+                await answers.none_waits.wait()
+                print(row(f"{part:g}", answers), flush=True)
+    finally:
+        for process in burning:
+            process.kill()
+
+
+def row(part: str, answers: Answers) -> str:
+    """What became of them."""
+    waited, decided = sorted(answers.waited_s), answers.decisions
+    p99 = waited[int(0.99 * (len(waited) - 1))]
+    return (
+        f"{part:>7}{decided.total():>10}{decided['flag'] + decided['redact']:>10}{decided['block']:>10}"
+        f"{statistics.median(waited):>17.1f}{p99:>7.1f}{waited[-1]:>7.1f}"
+    )
 
 
 def main() -> None:
@@ -163,12 +264,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rate", type=float, default=150.0)
+    parser.add_argument("--rate", type=float, default=40.0)
+    parser.add_argument("--parts", type=float, nargs="+", metavar="PART")
+    parser.add_argument("--neighbours", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=12.0)
     parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="default: a Kafka of its own")
     args = parser.parse_args()
     with kafka_for_benchmark(args.bootstrap_servers) as bootstrap:
-        uvloop.run(measure(bootstrap, args.rate, args.seconds))
+        if args.parts:
+            uvloop.run(measure_parts(bootstrap, args.parts, args.neighbours, args.seconds))
+        else:
+            uvloop.run(measure_figures(bootstrap, args.rate, args.seconds))
 
 
 if __name__ == "__main__":

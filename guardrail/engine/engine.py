@@ -61,6 +61,9 @@ __all__ = ["OVERLOADED", "Captured", "Change", "ClosedResponse", "Engine", "Head
 
 _log = EventLog(__name__)
 _TOLD_EVERY_S: Final = 60.0
+_STANDSTILL_TOLD_S: Final = 1.0
+_LATEST_BEAT: Final = 0.2  # what the latest beat counts in how slow everything is
+_TOKEN_S: Final = 0.02  # in which a language model writes one
 _MOST_UNROUTED: Final = 100
 """Names of routes, which come from outside."""
 
@@ -129,7 +132,7 @@ class Engine:
         await self._group.__aenter__()
         awake.start()
         self._stood_s = awake.stood_s
-        self._heart = asyncio.get_running_loop().call_later(BEAT_S, self._beat)
+        self._beat()
         return self
 
     async def __aexit__(
@@ -655,15 +658,23 @@ class Engine:
         """Tell the clock that the process runs. What was in flight while it stood still has that time again
         on it; only the text's age goes on.
         """
+        loop = asyncio.get_running_loop()
         awake.beat()
-        self._heart = asyncio.get_running_loop().call_later(BEAT_S, self._beat)
-        if awake.stood_s > self._stood_s:
-            stood_s, self._stood_s = awake.stood_s - self._stood_s, awake.stood_s
+        loop.call_soon(self._turned, loop.time())
+        self._heart = loop.call_later(BEAT_S, self._beat)
+        stood_s, self._stood_s = awake.stood_s - self._stood_s, awake.stood_s
+        if stood_s:
             for run in self._runs.values():
                 run.session.stood(stood_s)
+        if stood_s >= _STANDSTILL_TOLD_S:
             _log.warning(
                 "guard.stood_still", seconds=round(stood_s, 1), effect="claims in flight get that time again"
             )
+
+    def _turned(self, since: float) -> None:
+        """Where one turn of the loop takes as long as several tokens, every answer is a token a turn."""
+        turn_s = asyncio.get_running_loop().time() - since
+        self._gatherer.slowness += (1 + turn_s / _TOKEN_S - self._gatherer.slowness) * _LATEST_BEAT
 
     def _arm(self, run: Run) -> None:
         """Schedule ``_on_timer`` for the session's next deadline or earlier.

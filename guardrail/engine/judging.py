@@ -93,19 +93,22 @@ class Gatherer:
         """
         self.clock = clock
         self.others_may_begin = others_may_begin
+        self.slowness = 1.0
+        """How many times as long as it should everything takes here: claims wait so many times as long for
+        others, or a busy guard would make more calls for an answer than an idle one."""
         self._most = most
 
     def due(self, run: Run) -> float:
         """When put-off claims must go to the judge; infinity during a call, which checks for them itself."""
         if not run.put_off or run.calls:
             return float("inf")
-        return run.session.can_wait_until(run.put_off, run.max_wait_s)
+        return run.session.can_wait_until(run.put_off, run.max_wait_s * self.slowness)
 
     def to_judge(self, run: Run) -> bool:
         """Whether there is anything to send to the judge now."""
         if run.waiting or not run.put_off or not run.session.reading:
             return bool(run.waiting or run.put_off)
-        return run.session.can_wait_until(run.put_off, run.max_wait_s) <= self.clock()
+        return run.session.can_wait_until(run.put_off, run.max_wait_s * self.slowness) <= self.clock()
 
     def gathering(
         self, run: Run, batch: Mapping[str, Claim], known: Mapping[str, Judgement]
@@ -116,7 +119,7 @@ class Gatherer:
         session = run.session
         # A call that is full can't wait for more claims, nor can one at the end of the text.
         over = len(batch) >= self._most or not session.reading
-        until = float("-inf") if over else session.can_wait_until(batch, run.max_wait_s)
+        until = float("-inf") if over else session.can_wait_until(batch, run.max_wait_s * self.slowness)
         return RunGathering(self, run, known, until)
 
 
