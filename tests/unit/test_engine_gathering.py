@@ -131,6 +131,28 @@ async def test_claims_wait_no_longer_than_the_judge_says() -> None:
         await b.until(lambda: bool(b.closed))
 
 
+async def test_in_a_busy_guard_they_wait_so_many_times_as_long() -> None:
+    judge = PatientJudge(max_wait_s=0.2)
+    busy = True
+
+    async def burden() -> None:
+        while busy:
+            time.sleep(0.2)  # noqa: ASYNC251 - what a turn of the loop takes
+            await asyncio.sleep(0)
+
+    async with begun(judge) as (b, write), asyncio.TaskGroup() as group:
+        group.create_task(burden())
+        for _ in range(20):  # until it is noticed
+            await asyncio.sleep(0.05)
+        write(f"{SENTENCES[0]} And")
+        await asyncio.sleep(0.4)
+        assert judge.judged == []
+        busy = False
+        b.complete(1)
+        await b.until(lambda: bool(b.closed))
+    assert judge.judged == [[SENTENCES[0], "And"]]
+
+
 async def test_nor_longer_than_leaves_the_judge_three_quarters_of_their_time() -> None:
     judge = PatientJudge(max_wait_s=LONG_S)
     async with bench(judge, Policy(mode="observe", claim_timeout_ms=400)) as b:
