@@ -501,8 +501,8 @@ class LlmJudgeSettings(_Settings):
         default=1000,
         description="How long, while the answer is being written, a claim may wait for others, so that they "
         "share a call; four don't wait for more, and none waits once the answer has ended. It bounds what "
-        "this adds to the delay of text while it streams: at most a quarter of claim_timeout_ms, and in a guard "
-        "that is short of processor time so many times as long as everything takes there. 0: none. "
+        "this adds to the delay of text while it streams: at most a quarter of claim_timeout_ms, and in a "
+        "guard that is short of processor time so many times as long as everything takes there. 0: none. "
         "In a cascade, judge.cascade.max_wait_ms applies.",
     )
     max_concurrency: Annotated[int, Field(gt=0)] = Field(
