@@ -32,6 +32,7 @@ from guardrail.events import (
     ResponseVerdict,
     parse_output,
 )
+from tests.support.llm_server import Hang, LlmServer, Reply, obliging
 
 pytestmark = pytest.mark.kafka
 
@@ -57,6 +58,11 @@ def config(tmp_path: Path, kafka_bootstrap: str) -> Path:
     }
     path.write_text(yaml.safe_dump({"kafka": kafka}), encoding="utf-8")
     return path
+
+
+def add_to(config: Path, **sections: Any) -> None:
+    settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+    config.write_text(yaml.safe_dump(settings | sections), encoding="utf-8")
 
 
 def topics_of(config: Path) -> Topics:
@@ -156,6 +162,31 @@ async def test_it_guards_until_sigterm_and_leaves_cleanly(
     events_logged = [json.loads(line)["event"] for line in log.splitlines()]
     assert {"guard.starting", "guard.assigned", "guard.stopping", "guard.stopped"} <= set(events_logged)
     assert "Pro plan" not in log
+
+
+async def test_a_standstill_of_the_guard_is_not_charged_to_the_claims_in_flight(
+    config: Path, kafka_bootstrap: str, tmp_path: Path
+) -> None:
+    """The call in flight gets no answer: it has no time left when the guard goes on, but the claim has."""
+    topics = topics_of(config)
+    assert call("topics", "create", "--config", str(config), "--partitions", "1").returncode == 0
+    async with (
+        LlmServer(Hang(), Reply(obliging)) as server,  # one after the other
+        kafka(kafka_bootstrap, topics.verdicts, topics.deliveries) as (producer, consumer),
+    ):
+        llm = {"base_url": server.url, "model": "m", "api_key": "none", "max_retries": 0}
+        policy = {"claim_timeout_ms": 4_000, "on_unverified": "fail_closed"}
+        add_to(config, judge={"kind": "llm", "llm": llm}, policies={"default": policy})
+        with running(config, tmp_path / "guard.log") as frozen:
+            event = Response(response_id="faithful", answer=FAITHFUL, **HEAD)
+            await producer.send_and_wait(topics.responses, event.to_json(), key=b"faithful")
+            await server.until_calls(1)
+            frozen.send_signal(signal.SIGSTOP)
+            await asyncio.sleep(5.0)
+            frozen.send_signal(signal.SIGCONT)
+            verdict, _ = await verdict_of(consumer, "faithful")
+    assert verdict.decision is Decision.RELEASE
+    assert "guard.stood_still" in (tmp_path / "guard.log").read_text(encoding="utf-8")
 
 
 def with_policy(config: Path, version: str) -> str:
