@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from guardrail.claims.patterns import SeverityRules, compile_pattern
+from guardrail.claims.patterns import SeverityRules
 from guardrail.claims.severity import SEVERITY_REASONS
 from guardrail.errors import ConfigError
 from guardrail.events import (
@@ -451,14 +451,6 @@ class Policy(BaseModel):
     max_segment_chars: Annotated[int, Field(ge=40, le=10_000)] = Field(
         default=600, description="Text without a sentence end is cut at about this many characters."
     )
-    citation_pattern: str | None = Field(
-        default=None,
-        description="An additional form of citation: a Python regular expression, searched ignoring "
-        "case, whose only group is the id, title, address or number of the source. At "
-        "most 200 characters, with no repeated group and no look-around. To keep matching "
-        "fast, its quantifiers may multiply to at most 1024: * and + count 256, {m,n} n - "
-        "m + 1, ? 2.",
-    )
     severity: SeverityRules = Field(
         default_factory=SeverityRules, description="Your own severity patterns and keywords."
     )
@@ -483,13 +475,6 @@ class Policy(BaseModel):
     @classmethod
     def _text_or_texts(cls, value: Any) -> Any:
         return value if value is None else checked_message(value)
-
-    @field_validator("citation_pattern")
-    @classmethod
-    def _sound_pattern(cls, value: str | None) -> str | None:
-        if value is not None:
-            compile_pattern(value)
-        return value
 
     @field_validator("weights")
     @classmethod

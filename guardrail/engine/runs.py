@@ -117,7 +117,7 @@ class Cutters:
         links = KnownLinks(contexts)
         return ClaimCutter(
             cached[1],
-            citations=CitationReader(contexts, policy.citation_pattern, links),
+            citations=CitationReader(contexts, links),
             links=links,
             max_segment_chars=policy.max_segment_chars,
             question=question,

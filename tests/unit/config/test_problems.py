@@ -181,15 +181,26 @@ policies:
         assert "did you mean permission?" in problems_of(unknown)["policies.a"]
 
     @pytest.mark.parametrize(
-        "setting",
-        ["citation_pattern: '[['", "severity: {patterns: [{reason: r, severity: major, pattern: '[['}]}"],
+        ("pattern", "why", "remedy"),
+        [
+            ("[[", "missing ]", "write it in RE2's syntax"),
+            (r"price(?= list)", "(?=", "without look-around"),
+            (r"(\w)\1", r"\1", "back-references"),
+            (r"\w++", "++", "possessive quantifiers"),
+            (r"price\b.*list", r"\b may only stand at the beginning or end", r"inside write \W"),
+        ],
     )
-    def test_a_wrong_expression_is_told_of_in_one_place(
-        self, tmp_path: Path, setting: str, recwarn: pytest.WarningsRecorder
+    def test_an_expression_that_linear_time_forbids_is_told_of_in_one_place(
+        self, tmp_path: Path, pattern: str, why: str, remedy: str, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        [message] = problems_of(write(tmp_path, f"policies: {{a: {{{setting}}}}}")).values()
-        assert "'[[' is no regular expression" in message
-        assert not recwarn.list
+        severity = f"{{patterns: [{{reason: r, severity: major, pattern: '{pattern}'}}]}}"
+        path = write(tmp_path, f"policies: {{a: {{severity: {severity}}}}}")
+        [(setting, message)] = problems_of(path).items()
+        assert setting == "policies.a.severity.patterns.0.pattern"
+        assert repr(pattern) in message
+        assert why in message.partition("\n  remedy: ")[0]
+        assert remedy in message.partition("\n  remedy: ")[2]
+        assert capfd.readouterr() == ("", "")
 
     def test_credits_that_count_for_nothing(self, tmp_path: Path) -> None:
         text = "policies: {a: {credits: {PARTIALLY_SUPPORTED: 0.25}}}"
