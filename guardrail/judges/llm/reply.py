@@ -464,18 +464,16 @@ def _without_thoughts(text: str) -> list[str]:
 
     Some templates begin the thoughts in the prompt, so that the reply contains only their end. The text
     before such an end is kept: if it contains verdicts it may be the reply, and what follows may be quoted.
+    Thoughts within thoughts end with the outer ones.
     """
     parts = []
-    at, thinking = 0, False
+    at = depth = 0
     for mark in _THOUGHTS.finditer(text):
-        begins = "/" not in mark[0]
-        if thinking and begins:
-            continue
-        if not thinking:
+        if not depth:
             parts.append(text[at : mark.start()])
-        thinking = begins
+        depth = depth + 1 if "/" not in mark[0] else max(0, depth - 1)
         at = mark.end()
-    return parts if thinking else [*parts, text[at:]]
+    return parts if depth else [*parts, text[at:]]
 
 
 def _values(text: str) -> Iterator[tuple[Any, str]]:
