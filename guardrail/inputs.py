@@ -76,8 +76,8 @@ def as_json(event: Event) -> bytes:
             told = str(error).partition(" at line ")[0].rpartition("Error: ")[2]
             raise InputError(
                 "invalid_event",
-                f"metadata: {told}; give texts, numbers, lists and mappings of them, nested less than 200 deep, "
-                "whole numbers of at most 4,300 digits",
+                f"metadata: {told}; give texts, numbers, lists and mappings of them, nested less than 200 "
+                "deep, whole numbers of at most 4,300 digits",
             ) from None
     try:
         return event.to_json()
