@@ -62,6 +62,8 @@ async def test_probes_say_what_is_waited_for() -> None:
         health.started, health.waits_for = True, lambda: ""
         assert (await get(port, "/startupz"))[0] == 200
         assert await get(port, "/readyz?verbose") == (200, "ok\n")
+        health.note = lambda: "one is slow"
+        assert await get(port, "/readyz") == (200, "ok, but one is slow\n")
 
 
 @pytest.mark.parametrize(
