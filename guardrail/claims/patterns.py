@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Self
 
 import re2
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from guardrail.events import Severity
 
@@ -97,6 +97,19 @@ class SeverityPattern(BaseModel):
     keywords: tuple[str, ...] = Field(
         default=(), description="Whole words or phrases, compared ignoring case."
     )
+
+    @model_validator(mode="after")
+    def _finds_something(self) -> Self:
+        if not self.pattern and not self.keywords:
+            raise ValueError("it has neither pattern nor keywords and finds nothing; give one of them")
+        return self
+
+    @field_validator("keywords")
+    @classmethod
+    def _words(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(map(str.strip, value)):
+            raise ValueError("an empty keyword finds nothing; take it out")
+        return value
 
     @field_validator("pattern")
     @classmethod

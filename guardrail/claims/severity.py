@@ -383,7 +383,7 @@ def _compile(rule: SeverityPattern) -> tuple[Callable[[str], object], ...]:
     searches: list[Callable[[str], object]] = []
     if rule.pattern is not None:
         searches.append(linear_search(rule.pattern))
-    words = [r"\s+".join(map(re.escape, keyword.split())) for keyword in rule.keywords if keyword.strip()]
+    words = [r"\s+".join(map(re.escape, keyword.split())) for keyword in rule.keywords]
     if words:
         searches.append(re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.IGNORECASE).search)
     return tuple(searches)

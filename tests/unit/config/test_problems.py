@@ -202,6 +202,66 @@ policies:
         assert remedy in message.partition("\n  remedy: ")[2]
         assert capfd.readouterr() == ("", "")
 
+    @pytest.mark.parametrize(
+        ("policy", "wrong", "remedy"),
+        [
+            (
+                "rules: ['always: release', 'reason price: block']",
+                "'reason price: block' behind it none",
+                "move",
+            ),
+            ("rules: ['always: block', 'verdict UNVERIFIED: flag']", "behind it none", "move"),
+            ("rules_before: ['severity >= minor: release']", "'always: release' decides every claim", "move"),
+            (
+                "rules_before: ['always: release'], rules: ['finding link_absent: flag']",
+                "behind it none",
+                "move",
+            ),
+            ("rules: ['verdict UNVERIFIED: block'], on_unverified: flag", "never sees", "fail_closed"),
+            (
+                "rules: ['verdict UNSUPPORTED|UNVERIFIED: flag'], on_unverified: fail_open",
+                "milder",
+                "finding",
+            ),
+            ("weights: {minor: 0, normal: 0, major: 0, critical: 0}", "no claim counts", "a weight"),
+            (
+                "severity: {patterns: [{reason: r, severity: major}]}",
+                "neither pattern nor keywords",
+                "give one",
+            ),
+            (
+                "severity: {patterns: [{reason: r, severity: major, pattern: ''}]}",
+                "finds nothing",
+                "give one",
+            ),
+            (
+                "severity: {patterns: [{reason: r, severity: major, keywords: [recall, ' ']}]}",
+                "an empty keyword finds nothing",
+                "take it out",
+            ),
+        ],
+    )
+    def test_what_would_silently_do_nothing_is_refused(
+        self, tmp_path: Path, policy: str, wrong: str, remedy: str
+    ) -> None:
+        [message] = problems_of(write(tmp_path, f"policies: {{a: {{{policy}}}}}")).values()
+        assert wrong in message
+        assert remedy in message.partition("remedy: ")[2]
+
+    @pytest.mark.parametrize(
+        "policy",
+        [
+            "rules: ['reason price: block', 'always: release']",
+            "rules: ['always: release', 'verdict UNVERIFIED: block']",
+            "rules: ['always: release', 'finding judge_refused: flag'], on_unverified: fail_open",
+            "rules: ['verdict UNVERIFIED: block']",
+            "rules: ['verdict UNVERIFIED: flag'], on_unverified: flag",
+            "weights: {minor: 0, normal: 0, major: 0}",
+        ],
+    )
+    def test_what_does_something_is_not(self, tmp_path: Path, policy: str) -> None:
+        assert load_settings(write(tmp_path, f"policies: {{a: {{{policy}}}}}")).policies["a"]
+
     def test_credits_that_count_for_nothing(self, tmp_path: Path) -> None:
         text = "policies: {a: {credits: {PARTIALLY_SUPPORTED: 0.25}}}"
         message = problems_of(write(tmp_path, text))["policies.a"]
