@@ -121,8 +121,11 @@ _NO_GLOB: Final = re.compile(r"\.\*|[][?{}|\\^$]")
 
 def policy_notes(settings: GuardSettings) -> Iterator[str]:
     """A line for each setting of policies and routes that is allowed and hardly meant."""
+    from guardrail.doctor.policies import inert_rules
+
     for name, policy in settings.policies.items():
         place = f"policies.{name}"
+        yield from (f"{each.about}: {each.detail}; {each.remedy}" for each in inert_rules(place, policy))
         for field, does in (("flag_below", "flags"), ("block_below", "blocks")):
             if getattr(policy, field) == 1:
                 yield f"{place}.{field}: 1, or true, {does} nearly every answer: few have a score of 1"

@@ -429,7 +429,8 @@ def test_show_as_json_is_the_settings(runner: CliRunner) -> None:
 
 def test_check_notes_what_is_allowed_and_hardly_meant(runner: CliRunner, tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(
-        "policies: {a: {flag_below: true, claim_timeout_ms: 999999999999}, b: {flag_below: 0.9}}\n"
+        "policies:\n  a: {flag_below: true, claim_timeout_ms: 999999999999}\n"
+        "  b: {rules: ['support < 0: block']}\n"
         "routes: [{route: ' leaflet ', policy: a}, {tenant: 'a.*[', policy: b}, {route: 'a-*', policy: b}]\n",
         encoding="utf-8",
     )
@@ -439,6 +440,7 @@ def test_check_notes_what_is_allowed_and_hardly_meant(runner: CliRunner, tmp_pat
     assert notes == [
         "policies.a.flag_below:",
         "policies.a.claim_timeout_ms:",
+        "policies.b.rules.0:",
         "routes.0.route:",
         "routes.1.tenant:",
     ]
