@@ -1,28 +1,47 @@
 """Dead letters: unusable records, byte for byte, with headers that say why and where they came from.
 
-Also detects when most records are unreadable, rather than single ones.
+Also detects when most records of a partition are unreadable, rather than single ones.
 """
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from typing import Final
 
-from consumers.transport import OutRecord, Record
+import structlog
+
+from consumers.transport import OutRecord, Partition, Record
 from guardrail import telemetry
-from guardrail.errors import DecodeError, InputError, ProtocolError, TooManyBadRecords
+from guardrail.errors import DecodeError, InputError, ProtocolError
 from guardrail.limits import Limits
+
+log = structlog.get_logger(__name__)
+
+BAD_RECORD_PAUSE_S: Final = 1.0
+"""Between undecodable records of a partition that has too many of them."""
 
 
 class BadRecords:
-    """The share of undecodable records among the latest ones."""
+    """The share of undecodable records among the latest ones of a partition, and what it means.
 
-    def __init__(self, limits: Limits, topic: str) -> None:
+    While it is too large, the partition is read on slowly: a fault is seen before all of the input is dead
+    letters, nothing waits for a restart, and other partitions are not concerned.
+    """
+
+    def __init__(self, limits: Limits, partition: Partition) -> None:
         self._share = limits.bad_record_share
         self._least = limits.bad_record_min
-        self._topic = topic
+        self._partition = f"{partition.topic}-{partition.index}"
         self._last: deque[bool] = deque(maxlen=limits.bad_record_window)
         self._bad = 0
+        self.too_many = False
+        self._pause_until = 0.0
+
+    @property
+    def pausing(self) -> bool:
+        """Whether the next record has to wait."""
+        return self.too_many and time.monotonic() < self._pause_until
 
     def good(self) -> None:
         """A record was decoded, whatever happened to it afterwards."""
@@ -32,18 +51,10 @@ class BadRecords:
             self._last.append(False)
 
     def bad(self) -> None:
-        """A record could not be decoded. Raises TooManyBadRecords if this makes the share too large."""
+        """A record could not be decoded."""
         self._note(bad=True)
-        taken = len(self._last)
-        if taken >= self._least and self._bad > self._share * taken:
-            raise TooManyBadRecords(
-                f"{self._bad:,} of the last {taken:,} records of {self._topic} could not be read; that is "
-                f"more than limits.bad_record_share ({self._share:g}) allows, and the guard stops before all "
-                "of them are dead letters. See who writes to the topic, and in which format: 'guardrail "
-                "dead-letters list' shows those read so far. Started again, the guard goes on after them, up "
-                f"to the next {self._least:,}. If all are to be passed over, raise "
-                "limits.bad_record_share; 1 switches this limit off"
-            )
+        if self.too_many:
+            self._pause_until = time.monotonic() + BAD_RECORD_PAUSE_S
 
     def _note(self, *, bad: bool) -> None:
         last = self._last
@@ -51,6 +62,20 @@ class BadRecords:
             self._bad -= 1
         last.append(bad)
         self._bad += bad
+        too_many = len(last) >= self._least and self._bad > self._share * len(last)
+        if too_many and not self.too_many:
+            log.error(
+                "guard.unreadable",
+                partition=self._partition,
+                unreadable=self._bad,
+                of_the_last=len(last),
+                effect=f"of this partition one unreadable record in {BAD_RECORD_PAUSE_S:g} s is read",
+                remedy="see who writes to it, and in which format: 'guardrail dead-letters list'; "
+                "limits.bad_record_share: 1 switches this off",
+            )
+        elif self.too_many and not too_many:
+            log.info("guard.readable_again", partition=self._partition)
+        self.too_many = too_many
 
 
 REASONS: Final = (

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import structlog
@@ -29,7 +29,7 @@ from consumers.settings import Topics
 from consumers.transport import OutRecord, Partition, Record, Restored, Transport
 from guardrail import telemetry
 from guardrail.engine.engine import Engine, Headers, Output
-from guardrail.errors import DecodeError, GuardrailError, InputError, TooManyBadRecords
+from guardrail.errors import DecodeError, GuardrailError, InputError
 from guardrail.events import (
     GROUP_HEADER,
     ClaimVerdict,
@@ -107,25 +107,40 @@ class Intake:
         self._engine = engine
         self._dead_letters = topics.dead_letters
         self._max_record_bytes = max_record_bytes
-        self._bad_records = BadRecords(limits, topics.responses)
+        self._limits = limits
+        self._bad_records: dict[Partition, BadRecords] = {}
+
+    def pauses(self, partition: Partition) -> bool:
+        """Whether the next record of the partition has to wait, because too many of it can't be read."""
+        return partition in self._bad_records and self._bad_records[partition].pausing
+
+    @property
+    def unreadable(self) -> Collection[Partition]:
+        """The partitions of which too many records can't be read."""
+        return [partition for partition, bad in self._bad_records.items() if bad.too_many]
+
+    def forget(self, partitions: Iterable[Partition]) -> None:
+        """They are no longer held."""
+        for partition in partitions:
+            self._bad_records.pop(partition, None)
 
     def take(self, holding: Holding, record: Record) -> None:
-        """Handle one record completely, whatever it contains.
-
-        Raises TooManyBadRecords; the record then does not count as taken.
-        """
+        """Handle one record completely, whatever it contains."""
+        bad_records = self._bad_records.get(record.partition)
+        if bad_records is None:
+            bad_records = self._bad_records[record.partition] = BadRecords(self._limits, record.partition)
         reading = holding.reading(record.offset)
         response_id: str | None = None
         try:
             event = parse_input(record.value or b"")
-            self._bad_records.good()
+            bad_records.good()
             response_id = event.response_id
             if isinstance(event, ResponseStarted | Response):
                 self._begin(event, record, reading)
             else:
                 self._engine.handle(event, lane=record.partition, born=record.offset, late_s=_age_s(record))
         except DecodeError as error:
-            self._bad_records.bad()
+            bad_records.bad()
             response_id = self._unusable(holding, record, error, reading)
         except InputError as error:
             self._dead_letter(holding, record, error, reading)
@@ -302,7 +317,7 @@ class GuardConsumer:
             self._guarantee = ExactlyOnce(
                 transport,
                 self._engine,
-                self._intake.take,
+                self._take,
                 limits=self._limits,
                 max_value_bytes=self._max_value_bytes,
                 commit_gap_ms=commit_gap_ms,
@@ -316,6 +331,8 @@ class GuardConsumer:
         self._full_since: float | None = None
         self._untaken: deque[tuple[Holding, Record]] = deque()
         """Records that were read before it showed that the judge is behind."""
+        self._held_back: dict[Partition, deque[tuple[Holding, Record]]] = {}
+        """Records of partitions of which too many can't be read, in their order."""
         self._read_until: dict[Partition, float] = {}
         self._responses = ResponseLog()
         self._traces = traces
@@ -337,9 +354,16 @@ class GuardConsumer:
         restoring += len(self._guarantee.recovering())
         return f"the sessions of {restoring} partitions are being restored" if restoring else ""
 
+    def note(self) -> str:
+        """What is wrong while the guard is ready, in words; empty if nothing is."""
+        unreadable = sorted(f"{held.topic}-{held.index}" for held in self._intake.unreadable)
+        return (
+            f"read slowly, as too many records can't be read: {', '.join(unreadable)}" if unreadable else ""
+        )
+
     def state(self) -> GuardState:
         """What the guard currently holds."""
-        engine = self._engine
+        engine, unreadable = self._engine, self._intake.unreadable
         return GuardState(
             sessions=engine.sessions,
             pending_claims=engine.pending_claims,
@@ -354,7 +378,12 @@ class GuardConsumer:
             partitions=(
                 *(
                     PartitionState(
-                        held.topic, held.index, holding.ready, held in self._paused, self._lag(held, holding)
+                        held.topic,
+                        held.index,
+                        holding.ready,
+                        held in self._paused,
+                        self._lag(held, holding),
+                        held in unreadable,
                     )
                     for held, holding in self._guarantee.holdings().items()
                 ),
@@ -369,7 +398,9 @@ class GuardConsumer:
         unread = self._transport.unread(held)
         if unread is None:
             return None
-        return unread + len(holding.waiting) + sum(record.partition == held for _, record in self._untaken)
+        held_back = len(self._held_back.get(held, ()))
+        untaken = sum(record.partition == held for _, record in self._untaken)
+        return unread + len(holding.waiting) + held_back + untaken
 
     def _oldest_s(self) -> float | None:
         """How long ago the oldest text that waits was written, wherever it is; None while sessions are being
@@ -381,6 +412,7 @@ class GuardConsumer:
             return None
         ages = [self._engine.oldest_held_s()]
         ages += [_age_s(holding.waiting[0]) for holding in held.values() if holding.waiting]
+        ages += [_age_s(records[0][1]) for records in self._held_back.values()]
         first_untaken = {record.partition: record for _, record in reversed(self._untaken)}
         ages += [_age_s(record) for record in first_untaken.values()]
         ages += [time.time() - since for partition, since in self._read_until.items() if partition in held]
@@ -408,20 +440,15 @@ class GuardConsumer:
     async def run(self, stop: asyncio.Event) -> None:
         """Guard until ``stop`` is set, then drain, commit and leave the group.
 
-        Raises TransportError if reading or writing fails permanently, StateError, and TooManyBadRecords. The
-        next owner reads again what was not committed.
+        Raises TransportError if reading or writing fails permanently, and StateError. The next owner reads
+        again what was not committed.
         """
         try:
             async with self._engine, self._guarantee:
                 if not await self._started(stop):
                     return
                 summaries = self._engine.spawn(self._responses.summarise(), name="guard-summaries")
-                try:
-                    await self._read(stop)
-                except TooManyBadRecords:
-                    # The dead letters show what they were.
-                    await self._guarantee.close(self._leave_timeout_s * CLOSING_SHARE)
-                    raise
+                await self._read(stop)
                 await self._drain()
                 await self._guarantee.close(self._left_s(self._leave_timeout_s * CLOSING_SHARE))
                 summaries.cancel()
@@ -467,14 +494,26 @@ class GuardConsumer:
                 for record in records
                 if (holding := holdings.get(record.partition)) is not None
             )
+            for partition in [held for held in self._held_back if not self._intake.pauses(held)]:
+                self._untaken.extendleft(reversed(self._held_back.pop(partition)))
             while self._untaken and not self._to_wait():
                 for _ in range(min(SLICE, len(self._untaken))):
                     holding, record = self._untaken.popleft()
-                    if holding.admits(record):
-                        self._intake.take(holding, record)
+                    if self._must_wait(record.partition) or holding.admits(record):
+                        self._take(holding, record)
                 # Verdicts and timers need the event loop too.
                 await asyncio.sleep(0)
             self._regulate()
+
+    def _must_wait(self, partition: Partition) -> bool:
+        return partition in self._held_back or self._intake.pauses(partition)
+
+    def _take(self, holding: Holding, record: Record) -> None:
+        """Take the record, or hold it back with those of its partition that came before."""
+        if self._must_wait(record.partition):
+            self._held_back.setdefault(record.partition, deque()).append((holding, record))
+        else:
+            self._intake.take(holding, record)
 
     def _to_wait(self) -> bool:
         """Whether text must wait for the judge to catch up: the time of its claims would run out."""
@@ -485,7 +524,10 @@ class GuardConsumer:
         self._full_since = self._time_of_fullness()
         held = self._guarantee.holdings().keys()
         hot = self._engine.lanes_to_pause(held)
-        wanted = {*self._guarantee.congested(), *(lane for lane in held if lane in hot)}
+        wanted = {
+            *self._guarantee.congested(),
+            *(lane for lane in held if lane in hot or self._must_wait(lane)),
+        }
         resumed = self._paused - wanted
         self._transport.pause(wanted - self._paused)
         self._transport.resume(resumed)
@@ -548,7 +590,9 @@ class GuardConsumer:
         """Part of AssignmentListener."""
         await self._guarantee.revoked(partitions)
         self._paused = self._paused.difference(partitions)
+        self._intake.forget(partitions)
         for partition in partitions:
+            self._held_back.pop(partition, None)
             self._read_until.pop(partition, None)
         telemetry.REBALANCES.labels("revoked").inc()
         log.info("guard.revoked", partitions=[f"{p.topic}-{p.index}" for p in sorted(partitions)])

@@ -52,10 +52,11 @@ _TEXT: Final = "text/plain; charset=utf-8"
 
 @dataclass(slots=True)
 class Health:
-    """What the probes report. ``waits_for`` is empty once the guard is ready."""
+    """What the probes report. ``waits_for`` is empty once the guard is ready; ``note`` is of one that is."""
 
     started: bool = False
     waits_for: Callable[[], str] = lambda: "the guard starts"
+    note: Callable[[], str] = lambda: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,10 @@ class OpsServer:
 
     async def _readyz(self, _body: bytes) -> _Reply:
         waits_for = self._health.waits_for()
-        return _Reply.text(503, f"waits: {waits_for}") if waits_for else _Reply.text(200, "ok")
+        if waits_for:
+            return _Reply.text(503, f"waits: {waits_for}")
+        note = self._health.note()
+        return _Reply.text(200, f"ok, but {note}" if note else "ok")
 
     async def _startupz(self, _body: bytes) -> _Reply:
         return _Reply.text(200, "ok") if self._health.started else _Reply.text(503, "starting")

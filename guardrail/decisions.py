@@ -4,8 +4,7 @@
 any policy, for challengers and for replay. Both share one implementation, and neither asks a judge.
 
 Whatever a policy says about *how* to judge a response has no effect here: claims, severities and verdicts are
-as given, regardless of its ``judge``, ``budget``, ``severity``, ``citation_pattern``, ``max_segment_chars``
-and time limits.
+as given, regardless of its ``judge``, ``budget``, ``severity``, ``max_segment_chars`` and time limits.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@
     │       └── JudgeRefused          the model won't judge these claims: rules on judge_refused decide
     ├── AnswerBlocked         the chat service: show its message in place of everything shown so far
     ├── GuardTimeout          the chat service: the rest of the answer was not verified in time
-    ├── TooManyBadRecords     the operator: see what is written to the input topic
     ├── StateError            the operator: stored sessions were written by a newer version
     ├── UnreadableSession     nobody: one stored session makes no sense; its response ends blocked
     ├── CaseStoreError        the operator: the store of flagged cases can't be used, the message says why
@@ -85,10 +84,6 @@ class AnswerBlocked(GuardrailError):
 
 class GuardTimeout(GuardrailError):
     """The guard didn't answer within the caller's timeout. Everything yielded until then is verified."""
-
-
-class TooManyBadRecords(GuardrailError):
-    """So much of the input is unreadable that moving it to the dead letters would hide a fault."""
 
 
 class StateError(GuardrailError):

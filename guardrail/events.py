@@ -270,7 +270,11 @@ class ResponseHead(Event):
         default=None,
         description="Time from this event to the last verdict; claims not judged by then are UNVERIFIED.",
     )
-    metadata: dict[str, Any] = Field(default_factory=dict, description="Passed through to the flagged case.")
+    metadata: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Passed through to the flagged case. Nested less than 200 deep, whole numbers of at most "
+        "4,300 digits.",
+    )
 
 
 class ResponseStarted(ResponseHead):

@@ -20,7 +20,7 @@ from guardrail.events import (
     ResponseStarted,
     ResponseVerdict,
 )
-from guardrail.inputs import ContextLike, event_of, named_contexts, one_by_one, require_unicode
+from guardrail.inputs import ContextLike, as_json, event_of, named_contexts, one_by_one
 from guardrail.judges.base import Judge
 from guardrail.limits import Limits
 from guardrail.policy import MissingContexts, Policy
@@ -177,7 +177,7 @@ class Guard:
         if engine is None:
             raise GuardrailError("the guard is not open: use it as 'async with Guard() as guard:'")
         response_id = head.response_id
-        require_unicode(head)
+        as_json(head)
         while engine.saturated or engine.behind:
             await engine.room()
             await engine.caught_up()
@@ -235,7 +235,7 @@ async def _feed(
     try:
         async for text in source:
             delta = event_of(ResponseDelta, response_id, {"seq": seq, "text": text})
-            require_unicode(delta)
+            as_json(delta)
             await _caught_up(engine, response_id)
             engine.handle(delta)
             seq += 1

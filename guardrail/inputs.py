@@ -9,10 +9,18 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from pydantic import ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from guardrail.errors import InputError
-from guardrail.events import Context, Event, Response, ResponseDelta, ResponseStarted, decode_error
+from guardrail.events import (
+    Context,
+    Event,
+    Response,
+    ResponseDelta,
+    ResponseHead,
+    ResponseStarted,
+    decode_error,
+)
 
 ContextLike = Context | str | Mapping[str, Any]
 """A document: a text, a mapping with ``text`` and mostly ``id``, or a ``Context``."""
@@ -57,15 +65,23 @@ def _named(context: ContextLike, name: str) -> Context | Mapping[str, Any]:
     return context
 
 
-def require_unicode(event: Event) -> bytes:
-    """The event as JSON. Raises InputError if a text of it can't be encoded as UTF-8, or a value in JSON."""
+def as_json(event: Event) -> bytes:
+    """The event as JSON. Raises InputError if a text of it can't be encoded as UTF-8, or if its metadata,
+    which take any value, can't be written as JSON that a guard would read.
+    """
+    if isinstance(event, ResponseHead) and event.metadata:
+        try:
+            from_json(to_json({"metadata": event.metadata}))  # as deep as in the event
+        except ValueError as error:
+            told = str(error).partition(" at line ")[0].rpartition("Error: ")[2]
+            raise InputError(
+                "invalid_event",
+                f"metadata: {told}; give texts, numbers, lists and mappings of them, nested less than 200 "
+                "deep, whole numbers of at most 4,300 digits",
+            ) from None
     try:
         return event.to_json()
-    except PydanticSerializationError as error:
-        if "unknown type" in str(error):  # only metadata takes any value
-            raise InputError(
-                "invalid_event", f"metadata: {error}; give texts, numbers, lists and mappings of them"
-            ) from None
+    except PydanticSerializationError:
         raise InputError(
             "invalid_text", "a text has half of a surrogate pair, which UTF-8 can't hold; join or drop it"
         ) from None

@@ -66,6 +66,6 @@ class Limits(BaseModel):
     )
     bad_record_share: Annotated[float, Field(ge=0, le=1)] = Field(
         default=0.5,
-        description="The guard stops if more than this share of the latest records can't be decoded; "
-        "1 switches this off.",
+        description="If more than this share of the latest records of a partition can't be decoded, the "
+        "guard reads on in it slowly, an undecodable record a second; 1 switches this off.",
     )

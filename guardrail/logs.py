@@ -2,8 +2,8 @@
 
 Texts of responses (questions, contexts, answers, claims, quotes) may be personal data. Log them only under a
 key in ``TEXT_KEYS``: such values, and inputs that validation errors quote, are withheld unless ``log_texts``
-is on. Control characters never reach the terminal, so a logged value can neither forge a line nor control the
-screen.
+is on. Of libraries only warnings and errors are logged. Control characters never reach the terminal, so a
+logged value can neither forge a line nor control the screen.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ TEXT_KEYS: Final = frozenset(
 )
 """Keys of log events whose values are texts of responses."""
 
-# Libraries that log every step at INFO; their warnings and errors are still logged.
-_CHATTY: Final = ("aiokafka", "asyncio", "httpx", "httpx2", "httpcore", "httpcore2", "openai")
+_OURS: Final = ("guardrail", "consumers")
 
 
 def configure_logging(settings: LoggingSettings, stream: TextIO | None = None) -> None:
@@ -100,11 +99,13 @@ def _first_what_and_when(_logger: WrappedLogger, _method: str, event: EventDict)
 
 
 def set_level(name: LogLevel) -> None:
-    """Set the lowest level to log, from now on."""
+    """Set the lowest level to log, from now on. Of libraries only warnings and errors are logged at any."""
     level = logging.getLevelNamesMapping()[name.upper()]
-    logging.getLogger().setLevel(level)
-    for chatty in _CHATTY:
-        logging.getLogger(chatty).setLevel(level if level <= logging.DEBUG else max(level, logging.WARNING))
+    # Libraries show in their other lines what they send and get: aiokafka whole records and SASL passwords,
+    # HTTP clients headers and URLs.
+    logging.getLogger().setLevel(max(level, logging.WARNING))
+    for ours in _OURS:
+        logging.getLogger(ours).setLevel(level)
 
 
 def withhold_texts(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

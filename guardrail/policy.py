@@ -19,10 +19,11 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from guardrail.claims.patterns import SeverityRules, compile_pattern
+from guardrail.claims.patterns import SeverityRules
 from guardrail.claims.severity import SEVERITY_REASONS
 from guardrail.errors import ConfigError
 from guardrail.events import (
+    LEFT_OPEN,
     CitationBacking,
     ClaimVerdict,
     Decision,
@@ -157,6 +158,12 @@ class Rule(BaseModel):
         no condition and does not release, since what nobody checked is never clean."""
         always = not self.conditions and self.action is not Decision.RELEASE
         return bool(self.finding) or Verdict.UNVERIFIED in self.verdict or always
+
+    @property
+    def for_open(self) -> bool:
+        """Whether it names the verdict of claims that a judge left open, or a finding of theirs."""
+        named = not self.verdict or Verdict.UNVERIFIED in self.verdict
+        return named and (bool(self.verdict) or not LEFT_OPEN.isdisjoint(self.finding))
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -451,14 +458,6 @@ class Policy(BaseModel):
     max_segment_chars: Annotated[int, Field(ge=40, le=10_000)] = Field(
         default=600, description="Text without a sentence end is cut at about this many characters."
     )
-    citation_pattern: str | None = Field(
-        default=None,
-        description="An additional form of citation: a Python regular expression, searched ignoring "
-        "case, whose only group is the id, title, address or number of the source. At "
-        "most 200 characters, with no repeated group and no look-around. To keep matching "
-        "fast, its quantifiers may multiply to at most 1024: * and + count 256, {m,n} n - "
-        "m + 1, ? 2.",
-    )
     severity: SeverityRules = Field(
         default_factory=SeverityRules, description="Your own severity patterns and keywords."
     )
@@ -479,22 +478,46 @@ class Policy(BaseModel):
             object.__setattr__(self, "rules_after", ())
         return self
 
+    @model_validator(mode="after")
+    def _rules_reached(self) -> Self:
+        for place, rule in enumerate(self.rules):
+            if rule.conditions:
+                continue
+            # One that releases leaves out what a judge left open.
+            behind = [
+                each for each in self.rules[place + 1 :] if not (each.for_open and not rule.decides_open)
+            ]
+            if behind:
+                raise ValueError(
+                    f"rules: {rule.line!r} decides every claim, and {behind[0].line!r} behind it none; move "
+                    "the first behind all others (rules_after), or take out one of them"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _unverified_decided_once(self) -> Self:
+        for rule in self.rules:
+            open_alone = Verdict.UNVERIFIED in rule.verdict and not rule.finding
+            if open_alone and rule.action.rank > self.decides_unanswered.rank:
+                raise ValueError(
+                    f"rules: {rule.line!r} never sees a claim that no judge answered, and on_unverified: "
+                    f"{self.on_unverified} is milder; set on_unverified: fail_closed, or name what a judge "
+                    f"left open: finding {'|'.join(sorted(LEFT_OPEN))}"
+                )
+        return self
+
     @field_validator("fallback_message", "unavailable_message", "redaction_text", mode="before")
     @classmethod
     def _text_or_texts(cls, value: Any) -> Any:
         return value if value is None else checked_message(value)
 
-    @field_validator("citation_pattern")
-    @classmethod
-    def _sound_pattern(cls, value: str | None) -> str | None:
-        if value is not None:
-            compile_pattern(value)
-        return value
-
     @field_validator("weights")
     @classmethod
     def _all_weights(cls, value: dict[Severity, float]) -> dict[Severity, float]:
-        return {**DEFAULT_WEIGHTS, **value}
+        weights = {**DEFAULT_WEIGHTS, **value}
+        if not any(weights.values()):
+            raise ValueError("all are 0, so that no claim counts in the score; give one of them a weight")
+        return weights
 
     @field_validator("credits")
     @classmethod
@@ -572,6 +595,11 @@ class Policy(BaseModel):
         return message_in(self.redaction_text, language)
 
     @property
+    def decides_unanswered(self) -> Decision:
+        """What happens to a claim on which no judge could say anything."""
+        return _UNVERIFIED[self.on_unverified]
+
+    @property
     def unverified_rule(self) -> str:
         """The name of the rule that decides a claim on which no judge could say anything."""
         return f"{ON_UNVERIFIED}{self.on_unverified}"
@@ -579,7 +607,7 @@ class Policy(BaseModel):
     def decide_claim(self, claim: ClaimVerdict) -> tuple[Decision, str]:
         """What happens to this claim's segment, and the rule that decided it."""
         if claim.unanswered:
-            return _UNVERIFIED[self.on_unverified], self.unverified_rule
+            return self.decides_unanswered, self.unverified_rule
         left_open = claim.verdict is Verdict.UNVERIFIED
         for rule in self.rules:
             if (rule.decides_open or not left_open) and rule.matches(claim):

@@ -285,6 +285,8 @@ class PartitionState:
     ready: bool
     paused: bool
     lag: int | None
+    unreadable: bool = False
+    """Too many of its records can't be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,22 +351,30 @@ class _StateCollector(Collector):
                 state.oldest_held_s,
             )
         held = GaugeMetricFamily(
-            "guardrail_partitions", "Partitions held. state: restoring, ready or paused.", labels=("state",)
+            "guardrail_partitions",
+            "Partitions held. state: restoring, ready, paused or unreadable.",
+            labels=("state",),
         )
-        counts = {"restoring": 0, "ready": 0, "paused": 0}
+        counts = {"restoring": 0, "ready": 0, "paused": 0, "unreadable": 0}
         lag = GaugeMetricFamily(
             "guardrail_partition_lag_records",
             "Records that are not taken up yet; absent while not known.",
             labels=("topic", "partition"),
         )
         for partition in state.partitions:
-            counts["paused" if partition.paused else "ready" if partition.ready else "restoring"] += 1
+            counts[_state_of(partition)] += 1
             if partition.lag is not None:
                 lag.add_metric((partition.topic, str(partition.index)), partition.lag)
         for name, number in counts.items():
             held.add_metric((name,), number)
         yield held
         yield lag
+
+
+def _state_of(partition: PartitionState) -> str:
+    if partition.unreadable:
+        return "unreadable"
+    return "paused" if partition.paused else "ready" if partition.ready else "restoring"
 
 
 _state: Final = _StateCollector()

@@ -17,7 +17,6 @@ from typing import Final
 from guardrail.claims.citation_names import ContextNames, Ids, fold, joined, one_of, words
 from guardrail.claims.detector import tells
 from guardrail.claims.links import KnownLinks, Link, find_addresses, find_targets, leads_away
-from guardrail.claims.patterns import compile_pattern, matches
 from guardrail.claims.phrases import pattern
 from guardrail.events import Context, Span
 
@@ -177,21 +176,17 @@ class CitationReader:
     ``contexts`` are the response's. Names are looked up as ``ContextNames`` says. A number is an id if such
     an id exists, else the position of a context, counted from 1. In "【4:1†pricing.pdf】" the name counts if
     a context has it; else the first number, as if it stood alone; else, if there is no fourth context, the
-    second one, counted from 0, as OpenAI's assistants do. ``pattern`` finds further marks by its only group;
-    raises ValueError like ``compile_pattern``. A mark that links to an address that no context has names
-    nothing, whatever its text: "[1](https://elsewhere.example)". ``links`` says which addresses the contexts'
-    texts contain; without it only sources and ids are known. The names of contexts are read when the first
-    text that may contain a mark is.
+    second one, counted from 0, as OpenAI's assistants do. A mark that links to an address that no context has
+    names nothing, whatever its text: "[1](https://elsewhere.example)". ``links`` says which addresses the
+    contexts' texts contain; without it only sources and ids are known. The names of contexts are read when
+    the first text that may contain a mark is.
     """
 
-    __slots__ = ("_contexts", "_footnotes", "_known", "_links", "_pattern")
+    __slots__ = ("_contexts", "_footnotes", "_known", "_links")
 
-    def __init__(
-        self, contexts: Sequence[Context], pattern: str | None = None, links: KnownLinks | None = None
-    ) -> None:
+    def __init__(self, contexts: Sequence[Context], links: KnownLinks | None = None) -> None:
         # Their texts may be dropped before this is.
         self._contexts = tuple((context.id, context.source) for context in contexts)
-        self._pattern = compile_pattern(pattern) if pattern else None
         self._links = links
         self._known: ContextNames | None = None
         self._footnotes: dict[str, Ids] = {}
@@ -203,7 +198,7 @@ class CitationReader:
         """
         found: list[_Found] = []
         code: list[_Found] = []
-        for find in (self._own, self._announced, self._marked, self._addressed, self._running):
+        for find in (self._announced, self._marked, self._addressed, self._running):
             more = _apart(find(raw, code), found)
             if more:
                 found += more
@@ -263,12 +258,6 @@ class CitationReader:
         return self._links is None or self._links.any_foreign((link,))
 
     # ------------------------------------------------------------------------------------ where marks stand
-
-    def _own(self, raw: str, _: list[_Found]) -> Iterator[_Found]:
-        """Marks that the operator's pattern finds."""
-        if self._pattern is not None:
-            for match in matches(self._pattern, raw):
-                yield match.start(), match.end(), self._read(match[1] or "", "[") or ()
 
     def _announced(self, raw: str, _: list[_Found]) -> Iterator[_Found]:
         if ":" in raw:

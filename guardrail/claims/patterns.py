@@ -1,33 +1,85 @@
-"""The patterns that operators write: for severity, and for citations.
+"""The patterns and keywords that operators write for severity.
 
-Citation patterns are restricted so that no text makes them slow.
+Patterns run on RE2, so that no text makes them slow. RE2's own classes know ASCII only; here they are
+Python's, which know the letters and digits of every language.
 """
 
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Iterator
-from functools import lru_cache
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+import re2
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from guardrail.events import Severity
 
+_WORD: Final = r"\pL\pN_"
+_OTHER_CONNECTORS: Final = "\u203f\u2040\u2054\ufe33\ufe34\ufe4d-\ufe4f\uff3f"  # all of \p{Pc} but "_"
+_CLASSES: Final = {  # what stands in a set for a class
+    r"\w": _WORD,
+    r"\W": rf"\pM\pZ\pC\pS\p{{Ps}}\p{{Pe}}\p{{Pi}}\p{{Pf}}\p{{Pd}}\p{{Po}}{_OTHER_CONNECTORS}",
+    r"\d": r"\p{Nd}",
+    r"\D": r"\P{Nd}",
+    r"\s": r"\t-\r\x1c-\x1f\x{85}\pZ",
+    r"\S": r"\pL\pM\pN\pP\pS\p{Cf}\p{Co}\x00-\x08\x0e-\x1b\x7f-\x{84}\x{86}-\x{9f}",
+}
+_ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
+_FLAGS: Final = re.compile(r"\(\?[a-zA-Z]+\)")
+# Flags of the whole pattern; a set; an escape; any other character.
+_PART: Final = re.compile(
+    rf"\A{_FLAGS.pattern}|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*+\]|{_ESCAPE.pattern}|.", re.DOTALL
+)
+_NO_WORD: Final = f"[^{_WORD}]"
+_REMEDY: Final = (
+    "write it in RE2's syntax (https://github.com/google/re2/wiki/Syntax), without look-around, "
+    "back-references and possessive quantifiers, or give keywords"
+)
 
-def compile_quietly(pattern: str) -> re.Pattern[str]:
-    """The pattern, ignoring case. Raises ValueError for an invalid regular expression.
 
-    Python's warnings ("Possible nested set") would appear on the console beside the message, without saying
-    which setting they refer to.
+def linear_search(pattern: str) -> Callable[[str], bool]:
+    """Says whether a text has a match of the pattern, ignoring case, in time linear in the text.
+
+    Raises ValueError for what is no regular expression, or more than RE2 can express.
     """
+    options = re2.Options()
+    options.case_sensitive = False
+    options.log_errors = False  # they would appear on the console beside the message
+    options.never_capture = True
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return re.compile(pattern, re.IGNORECASE)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+        compiled = re2.compile(_for_re2(pattern), options)
+    except re2.error as error:
+        told = error.args[0].decode(errors="replace")
+        raise ValueError(
+            f"{pattern!r} is no regular expression that runs in linear time: {told}; {_REMEDY}"
+        ) from None
+    return lambda text: compiled.search(text.encode(errors="replace")) is not None
+
+
+def _for_re2(pattern: str) -> str:
+    """The pattern with Python's classes and ends, and with its word boundaries as what stands there."""
+    parts = [match[0] for match in _PART.finditer(pattern)]
+    read, depth = "", 0
+    for i, part in enumerate(parts):
+        depth += (part == "(") - (part == ")")
+        if part in {r"\b", r"\B"}:
+            begins = i == 0 or parts[i - 1] == "|" or _FLAGS.fullmatch(parts[i - 1]) is not None
+            ends = parts[i + 1 : i + 2] in ([], ["|"])
+            if part == r"\B" or depth or not (begins or ends):
+                raise ValueError(
+                    rf"{part} may only stand at the beginning or end of a whole pattern, or of an "
+                    r"alternative of it, as in '\bpn-?\d+\b'; inside write \W, or give keywords, which are "
+                    "whole words"
+                )
+            read += rf"(?:\A|{_NO_WORD})" if begins else rf"(?:{_NO_WORD}|\z)"
+        elif part[0] == "[":
+            read += _ESCAPE.sub(lambda escape: _CLASSES.get(escape[0], escape[0]), part)
+        elif part in _CLASSES:
+            read += f"[{'^' if part[1].isupper() else ''}{_CLASSES[part.lower()]}]"
+        else:
+            read += r"\z" if part == r"\Z" else part
+    return read
 
 
 class SeverityPattern(BaseModel):
@@ -38,17 +90,32 @@ class SeverityPattern(BaseModel):
     reason: str = Field(min_length=1, description="Reported with the claim, e.g. 'recall_notice'.")
     severity: Severity = Field(description="The claim gets at least this severity.")
     pattern: str | None = Field(
-        default=None, description="Python regular expression, searched ignoring case."
+        default=None,
+        description="Regular expression in RE2's syntax, searched ignoring case in linear time: without "
+        "look-around and back-references, and with \\b at its beginning and end only.",
     )
     keywords: tuple[str, ...] = Field(
         default=(), description="Whole words or phrases, compared ignoring case."
     )
 
+    @model_validator(mode="after")
+    def _finds_something(self) -> Self:
+        if not self.pattern and not self.keywords:
+            raise ValueError("it has neither pattern nor keywords and finds nothing; give one of them")
+        return self
+
+    @field_validator("keywords")
+    @classmethod
+    def _words(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(map(str.strip, value)):
+            raise ValueError("an empty keyword finds nothing; take it out")
+        return value
+
     @field_validator("pattern")
     @classmethod
     def _compiles(cls, value: str | None) -> str | None:
         if value is not None:
-            compile_quietly(value)
+            linear_search(value)
         return value
 
 
@@ -63,110 +130,3 @@ class SeverityRules(BaseModel):
     disabled_reasons: frozenset[str] = Field(
         default=frozenset(), description="Built-in reasons to switch off."
     )
-
-
-MAX_PATTERN_CHARS: Final = 200
-MAX_MATCH_CHARS: Final = 256
-"""A longer match may be missed: the text is searched in windows."""
-
-MAX_WAYS: Final = 1024
-"""Ways in which a pattern may be tried at one place of a text: "+" has 256, {2,9} has 8, "?" has 2."""
-
-# An escape, a character class, the beginning of a group, a quantifier, any other character.
-_TOKEN: Final = re.compile(
-    r"(?P<escape>\\.)|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<group>\((?:\?(?::|P<\w+>)?)?)"
-    r"|(?P<quantifier>[?*+]|\{\d*,\d*\}|\{\d+\})|(?P<other>.)",
-    re.DOTALL,
-)
-
-
-@lru_cache(maxsize=64)
-def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """The pattern, whose group is the id, title, address or number of the source. Ignores case.
-
-    Raises ValueError if it isn't a regular expression, doesn't have exactly one group, or could be slow on
-    some text: it may not repeat a group, use look-around or back-references, and its quantifiers and
-    alternatives may multiply to at most ``MAX_WAYS``. Alternatives that begin with different letters count as
-    one.
-    """
-    if len(pattern) > MAX_PATTERN_CHARS:
-        raise ValueError(f"the pattern has more than {MAX_PATTERN_CHARS} characters")
-    compiled = compile_quietly(pattern)
-    if compiled.groups != 1:
-        raise ValueError(
-            f"{pattern!r} has {compiled.groups} groups; it needs one, around what names the source, as in "
-            r"'\{\{cite:([^{}]+)\}\}'; write others as (?:...)"
-        )
-    if compiled.match(""):
-        raise ValueError(f"{pattern!r} matches the empty text")
-    _check_time(pattern)
-    return compiled
-
-
-def _check_time(pattern: str) -> None:
-    before, factor, ways = "", 1, 1
-    alternatives: list[list[str]] = [[""]]  # for each open group: how they begin, once that is known
-    begins = True
-    for token in _TOKEN.finditer(pattern):
-        kind, text = token.lastgroup, token[0]
-        if kind == "quantifier":
-            if before == ")":
-                raise ValueError(f"{pattern!r} repeats a group; some texts would take very long to search")
-            if before == "quantifier":
-                # After a quantifier, "?" makes it lazy; "+" makes it possessive, so that it is tried in only
-                # one way.
-                ways = ways // factor if text == "+" else ways
-                factor = 1
-            else:
-                factor = _ways(text)
-                ways *= factor
-            before = "quantifier"
-            continue
-        if kind == "group" and text == "(?":
-            raise ValueError(f"{pattern!r} has a group that begins with '(?'; only (?:...) is allowed")
-        if kind == "escape" and text[1].isdigit():
-            raise ValueError(f"{pattern!r} refers to a group; that is not allowed")
-        if begins and text not in "|)":
-            alternatives[-1][-1] = text.lower() if kind == "other" and text.isalnum() else ""
-        begins = kind == "group" or text == "|"
-        if kind == "group":
-            alternatives.append([""])
-        elif text == "|":
-            alternatives[-1].append("")
-        elif text == ")" and len(alternatives) > 1:
-            ways *= _choices(alternatives.pop())
-        before = text if kind == "other" else ""
-    ways *= _choices(alternatives[0])
-    if ways > MAX_WAYS:
-        raise ValueError(
-            f"{pattern!r} can be tried in {ways} ways at one place, more than {MAX_WAYS}; use fewer of "
-            "* + {m,n} ?, smaller bounds, or possessive quantifiers such as *+"
-        )
-
-
-def _ways(quantifier: str) -> int:
-    if quantifier in "*+":
-        return MAX_MATCH_CHARS
-    if quantifier == "?":
-        return 2
-    low, comma, high = quantifier.strip("{}").partition(",")
-    if not comma:
-        return 1
-    return min(MAX_MATCH_CHARS, int(high) - int(low or 0) + 1) if high else MAX_MATCH_CHARS
-
-
-def _choices(begins: list[str]) -> int:
-    """In how many ways alternatives can be tried: one if their first letters tell them apart."""
-    return 1 if "" not in begins and len(set(begins)) == len(begins) else len(begins)
-
-
-def matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Matches of at most ``MAX_MATCH_CHARS`` characters, in order and without overlap."""
-    at, end = 0, len(text)
-    while at < end:
-        found = pattern.search(text, at, min(at + 2 * MAX_MATCH_CHARS, end))
-        if found is None or found.end() == found.start():
-            at += MAX_MATCH_CHARS
-            continue
-        yield found
-        at = found.end()

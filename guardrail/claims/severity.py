@@ -17,13 +17,13 @@ the cost), and the reasons of a set of marks are cached.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from guardrail.claims.patterns import SeverityPattern, SeverityRules, compile_quietly
+from guardrail.claims.patterns import SeverityPattern, SeverityRules, linear_search
 from guardrail.events import SegmentKind, Severity
 from guardrail.figures.tables import (
     CENTS,
@@ -301,8 +301,8 @@ class BuiltinSeverityRater:
         if not self._patterns:
             return severity, reasons
         added: dict[str, Severity] = {}
-        for pattern, expressions in self._patterns:
-            if any(_found(expression, text) for expression in expressions):
+        for pattern, searches in self._patterns:
+            if any(search(text) for search in searches):
                 added[pattern.reason] = max(
                     added.get(pattern.reason, pattern.severity), pattern.severity, key=_rank
                 )
@@ -376,20 +376,14 @@ def _grade(
     return gravest, tuple(sorted(graded, key=lambda name: -graded[name].rank))
 
 
-def _compile(rule: SeverityPattern) -> tuple[re.Pattern[str], ...]:
-    """The operator's expression, and one for the keywords as whole words with any white space between."""
-    expressions = []
+def _compile(rule: SeverityPattern) -> tuple[Callable[[str], object], ...]:
+    """Searches for the operator's expression, and for the keywords as whole words with any white space
+    between.
+    """
+    searches: list[Callable[[str], object]] = []
     if rule.pattern is not None:
-        expressions.append(compile_quietly(rule.pattern))
-    words = [r"\s+".join(map(re.escape, keyword.split())) for keyword in rule.keywords if keyword.strip()]
+        searches.append(linear_search(rule.pattern))
+    words = [r"\s+".join(map(re.escape, keyword.split())) for keyword in rule.keywords]
     if words:
-        expressions.append(re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.IGNORECASE))
-    return tuple(expressions)
-
-
-def _found(expression: re.Pattern[str], text: str) -> bool:
-    """A search that can't fail: an expression too deep for this text counts as found, the careful choice."""
-    try:
-        return expression.search(text) is not None
-    except (RecursionError, MemoryError, OverflowError):
-        return True
+        searches.append(re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.IGNORECASE).search)
+    return tuple(searches)

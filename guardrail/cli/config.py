@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -111,6 +112,33 @@ def start_notes(judge: JudgeSettings) -> list[str]:
     if judge.cache.enabled and judge.cache.redis_url is not None and kinds != {"local"}:
         notes += _of_redis(judge.cache)
     return list(dict.fromkeys(notes))
+
+
+_TEN_MINUTES_MS: Final = 600_000
+_DAY_MS: Final = 86_400_000
+_NO_GLOB: Final = re.compile(r"\.\*|[][?{}|\\^$]")
+
+
+def policy_notes(settings: GuardSettings) -> Iterator[str]:
+    """A line for each setting of policies and routes that is allowed and hardly meant."""
+    from guardrail.doctor.policies import inert_rules
+
+    for name, policy in settings.policies.items():
+        place = f"policies.{name}"
+        yield from (f"{each.about}: {each.detail}; {each.remedy}" for each in inert_rules(place, policy))
+        for field, does in (("flag_below", "flags"), ("block_below", "blocks")):
+            if getattr(policy, field) == 1:
+                yield f"{place}.{field}: 1, or true, {does} nearly every answer: few have a score of 1"
+        for field, most in (("claim_timeout_ms", _TEN_MINUTES_MS), ("incomplete_timeout_ms", _DAY_MS)):
+            if (value := getattr(policy, field)) > most:
+                yield f"{place}.{field}: {value} is {value / 3_600_000:,.1f} hours; readers may wait for them"
+    for number, route in enumerate(settings.routes):
+        for field in ("route", "tenant", "generator_model"):
+            pattern = getattr(route, field) or ""
+            if pattern != pattern.strip():
+                yield f"routes.{number}.{field}: {pattern!r} has a space at an end; values must have it, too"
+            if _NO_GLOB.search(pattern):
+                yield f"routes.{number}.{field}: {pattern!r} is no regular expression: only * is special"
 
 
 def flagged_notes(settings: GuardSettings) -> list[str]:
@@ -274,7 +302,7 @@ def check_command(
         console.print(f"   {name:<9} {safe(value)}", soft_wrap=True)
     every = all_kinds(settings.judge, settings.policies.values())
     notes = (note for each in every for note in start_notes(each))
-    for told in dict.fromkeys((*too_short, *notes, *flagged_notes(settings))):
+    for told in dict.fromkeys((*too_short, *policy_notes(settings), *notes, *flagged_notes(settings))):
         console.print(f"   [yellow]note[/]      {safe(told)}", soft_wrap=True)
     # No errors: the check may run where the secrets are not mounted, on a build machine.
     for path, why in unreadable_files(settings):

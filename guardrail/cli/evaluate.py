@@ -110,6 +110,9 @@ class _After:
         folder = self.report.parent
         if not folder.is_dir():
             raise typer.BadParameter(f"{folder}: no such folder; make it first", param_hint="--report")
+        from guardrail.cli.results_file import refuse_unless_report
+
+        refuse_unless_report(self.report, "--report")
 
     def tell(self, run: EvaluationRun, report: Report) -> None:
         """Print the agreement, write the report."""

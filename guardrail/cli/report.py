@@ -75,6 +75,7 @@ def report_command(
     agreement with labels, and the worst answers with claims marked and evidence beside them. With a second
     file it says what changed. It needs Jinja2, which the extra report installs.
     """
+    from guardrail.cli.results_file import refuse_unless_report
     from guardrail.offline.formats import read_labels
     from guardrail.offline.report import counted, write_report
     from guardrail.offline.results import StoredResults
@@ -82,6 +83,7 @@ def report_command(
     for source in (results, other):
         if source is not None and target.exists() and source.exists() and target.samefile(source):
             raise typer.BadParameter(f"{target} is a file that is read; give another one", param_hint="--out")
+    refuse_unless_report(target, "--out")
     said = None if labels is None else read_labels(labels)
     with err().status("reading", spinner="dots"):
         run = StoredResults(results, labels=said)

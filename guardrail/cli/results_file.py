@@ -1,4 +1,6 @@
-"""The file that ``guardrail evaluate --out`` writes, and how a run that was interrupted goes on in it."""
+"""The file that ``guardrail evaluate --out`` writes, and how a run that was interrupted goes on in it; which
+files are replaced.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +29,11 @@ from guardrail.offline.results import (
 
 _HINT: Final = "--out"
 STDOUT: Final = "-"
+_REPORT: Final = (
+    b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+    b"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-"
+)
+"""How every report begins."""
 
 
 class ResultsFile:
@@ -180,6 +187,22 @@ def opened_for_writing(path: Path, hint: str) -> BinaryIO:
     except OSError as error:
         message = f"{path}: {error.strerror}; give a file that can be written, or - for stdout"
         raise typer.BadParameter(message, param_hint=hint) from None
+
+
+def refuse_unless_report(path: Path, hint: str) -> None:
+    """Raises typer.BadParameter if ``path`` is a file of something else than a report, which would be
+    lost.
+    """
+    if not path.is_file():
+        return
+    try:
+        with path.open("rb") as file:
+            begin = file.read(len(_REPORT))
+    except OSError:
+        return  # writing will say what is wrong
+    if begin and begin != _REPORT:
+        message = f"{path} is a file of something else than a report; give another name, or remove it"
+        raise typer.BadParameter(message, param_hint=hint)
 
 
 def refuse_source(path: Path, sources: Sequence[BinaryIO], hint: str) -> None:

@@ -198,7 +198,7 @@ async def serve(
         telemetry.BUILD.labels(__version__, name).set(1)
         telemetry.serve_state(guard.state)
         disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each counter, which nobody queries
-        health = Health(started=True, waits_for=guard.waits_for)
+        health = Health(started=True, waits_for=guard.waits_for, note=guard.note)
         async with AsyncExitStack() as stack:
             reload = None
             if source is not None:

@@ -226,6 +226,9 @@ def tune_command(
         require_matplotlib()
     if report is not None:
         import guardrail.offline.tuning_report  # noqa: F401 - says now if the extra is missing
+        from guardrail.cli.results_file import refuse_unless_report
+
+        refuse_unless_report(report, "--report")
     files = list(dict.fromkeys([*records, *(labels or [])]))
     found = read_labelled(records, labels or [])
     _tell_left_out(found)

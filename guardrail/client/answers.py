@@ -22,7 +22,7 @@ from guardrail.events import (
     ResponseStarted,
     Span,
 )
-from guardrail.inputs import require_unicode
+from guardrail.inputs import as_json
 
 TimeoutPolicy = Literal["raise", "message", "pass"]
 BlockPolicy = Literal["raise", "yield"]
@@ -104,7 +104,7 @@ class Stream:
     def __init__(self, client: Room, head: ResponseStarted | Response, patience: Patience) -> None:
         self.loop = asyncio.get_running_loop()
         self._client = client
-        self._head: bytes | None = require_unicode(head)
+        self._head: bytes | None = as_json(head)
         self._patience = patience
         self.response_id = head.response_id
         self.key = head.response_id.encode()
@@ -170,7 +170,7 @@ class Stream:
         if not text or self.over:
             return
         if not text.isascii():
-            require_unicode(ResponseDelta(response_id=self.response_id, seq=0, text=text))
+            as_json(ResponseDelta(response_id=self.response_id, seq=0, text=text))
         if not self.undecided:
             self.progressed()
         start, self.pulled = self.pulled, self.pulled + len(text)

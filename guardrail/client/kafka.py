@@ -98,6 +98,7 @@ class KafkaClientTransport:
         self._lanes = 1
         self._counts: list[int] = []
         """Numbers of partitions that the deliveries have had: a guard may still write by an earlier one."""
+        self._presence = ClientPresence(self._servers)
         self._read: set[int] = set()
         self._assigning = asyncio.Lock()
         self._moved = False
@@ -107,7 +108,7 @@ class KafkaClientTransport:
 
     async def start(self) -> None:
         """Part of ClientTransport."""
-        presence = ClientPresence(self._servers)
+        presence = self._presence
         try:
             async with asyncio.timeout(self._connect_timeout_s):
                 with presence.known():
@@ -170,11 +171,12 @@ class KafkaClientTransport:
         if self._producer is None:
             return [TransportError("the client is closed")] * len(records)
         sent: list[asyncio.Future[Any] | TransportError] = []
-        for key, value, headers in records:
-            try:
-                sent.append(await self._producer.send(self._responses, value, key=key, headers=headers))
-            except (KafkaError, OSError) as error:
-                sent.append(self._translated(error))
+        with self._presence.known():
+            for key, value, headers in records:
+                try:
+                    sent.append(await self._producer.send(self._responses, value, key=key, headers=headers))
+                except (KafkaError, OSError) as error:
+                    sent.append(self._translated(error))
         futures = [future for future in sent if isinstance(future, asyncio.Future)]
         if futures:
             try:

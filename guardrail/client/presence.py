@@ -33,8 +33,11 @@ _LOGGERS: Final = (
     "aiokafka.cluster",
     "aiokafka.conn",
     "aiokafka.consumer.fetcher",
+    "aiokafka.producer.producer",
     "aiokafka.producer.sender",
 )
+_REVEALING: Final = frozenset({"aiokafka.conn", "aiokafka.producer.producer"})
+"""Their lines for debugging show requests and records as they are sent, with passwords and texts."""
 
 _log = EventLog(__name__)
 _mine: ContextVar[ClientPresence | None] = ContextVar("guardrail_client_presence", default=None)
@@ -141,7 +144,7 @@ class ClientPresence:
     def admits(self, record: logging.LogRecord) -> bool:
         """Should a line of aiokafka about this client be logged?"""
         if record.levelno <= logging.DEBUG:
-            return True
+            return record.name not in _REVEALING
         if self._away or self._missing:
             record.levelno, record.levelname = logging.DEBUG, "DEBUG"
             return logging.getLogger(record.name).isEnabledFor(logging.DEBUG)

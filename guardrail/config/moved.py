@@ -1,7 +1,7 @@
 """What became of settings from earlier versions: one table, from which the errors are made.
 
-A key is a setting's path, with ``*`` for an item's number. A text is a remedy: where the setting is now, or
-why it no longer exists. Add a line whenever you remove or rename a setting.
+A key is a setting's path, with ``*`` for an item's number or a policy's name. A text is a remedy: where the
+setting is now, or why it no longer exists. Add a line whenever you remove or rename a setting.
 """
 
 from __future__ import annotations
@@ -115,6 +115,9 @@ MOVED: Final[Mapping[str, str]] = {
     "judge.cache.redis": "write its url as judge.cache.redis_url, user and password in it "
     "(redis://USER:PASSWORD@HOST:PORT/0, or {file: PATH}), its signing_key as judge.cache.signing_key; the "
     "rest is constant now",
+    # Policies
+    "policies.*.citation_pattern": "take it out and write citations in a form that is known without it, such "
+    "as [ID] (docs/policies.md#citations-and-markup)",
     # Limits
     **dict.fromkeys(
         (
@@ -135,6 +138,8 @@ MOVED: Final[Mapping[str, str]] = {
 def what_became_of(loc: tuple[str | int, ...]) -> str | None:
     """The remedy for a setting that was at ``loc`` in an earlier version; None if there was none."""
     path = tuple("*" if isinstance(part, int) else part for part in loc)
+    if path[:1] == ("policies",):
+        path = ("policies", "*", *path[2:])
     for section in _LIKE_LLM:
         if path[:-1] == section:
             path = (*_LLM, path[-1])

@@ -26,7 +26,7 @@ _SECRET_NAME: Final = re.compile(r"password|secret|token(?!s|izer)|api_?key|cred
 # Any text below these may be a secret: a flag's value, a server's option.
 _SECRET_SECTIONS: Final = frozenset({"argv", "env", "headers", "extra_headers", "extra_body"})
 _WITH_AT: Final = re.compile(r"\S*@\S*")
-_QUERY: Final = re.compile(r"(?<=\?)[^\s?'\"]*=[^\s'\"]*")
+_QUERY: Final = re.compile(r"(?<=\?)(?<!\(\?)[^\s?'\"]*=[^\s'\"]*")
 _NOT_SHOWN: Final = "(a value with '@' is not shown)"
 _VALUE_CHARS: Final = 80
 _BOUNDS: Final = {

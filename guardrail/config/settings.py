@@ -41,7 +41,11 @@ class LoggingSettings(BaseModel):
         default="auto",
         description="json: one object per line. console: for people. auto: console in a terminal, else json.",
     )
-    level: LogLevel = Field(default="info", description="Lowest level to log.")
+    level: LogLevel = Field(
+        default="info",
+        description="Lowest level to log. Of libraries only warnings and errors are, at any level: their "
+        "other lines show what they send.",
+    )
     log_texts: bool = Field(
         default=False,
         description="Also log questions, contexts, answers and claims; they may contain personal data.",

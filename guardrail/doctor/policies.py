@@ -76,9 +76,7 @@ def _bound_holds(
 def withholds(policy: Policy) -> bool:
     """Could the policy block or redact something for what a judge says of it?"""
     actions = {rule.action for rule in _live(policy)} | set(policy.segment_kinds.values())
-    return policy.mode != "observe" and (
-        bool(actions & _WITHHOLDING) or (_has_score(policy) and policy.block_below > 0)
-    )
+    return policy.mode != "observe" and (bool(actions & _WITHHOLDING) or policy.block_below > 0)
 
 
 def _uses(settings: Settings) -> dict[str, list[str]]:
@@ -105,7 +103,7 @@ def _of_policy(policy: Policy, settings: Settings, uses: Sequence[str]) -> Itera
             )
         return  # what nobody uses can't be inert in a way that matters
     applied = [use for use in uses if not use.startswith("challengers.")]
-    found = list(_inert_rules(name, policy))
+    found = list(inert_rules(name, policy))
     effect = _effect(name, policy, applied)
     lenient = list(_lenient(name, policy)) if applied and policy.mode != "observe" else []
     if effect is None:
@@ -124,7 +122,7 @@ def _can_do(policy: Policy) -> Iterator[str]:
     if told:
         yield f"rules: {', '.join(told)}"
     for word, bound in (("blocks", policy.block_below), ("flags", policy.flag_below)):
-        if bound and _has_score(policy):
+        if bound:
             yield f"{word} scores below {bound:g}"
 
 
@@ -137,26 +135,17 @@ def _live(policy: Policy) -> list[Rule]:
     return live
 
 
-def _has_score(policy: Policy) -> bool:
-    return any(policy.weights.values())
-
-
 def _effect(name: str, policy: Policy, applied: Sequence[str]) -> Check | None:
     """What is wrong with what the policy does as a whole."""
     actions = {rule.action for rule in _live(policy)} | set(policy.segment_kinds.values())
-    scored = _has_score(policy)
-    acts = bool(actions - {Decision.RELEASE}) or (scored and policy.flag_below > 0)
+    acts = bool(actions - {Decision.RELEASE}) or policy.flag_below > 0
     if not acts:
         return Check(
             "policies",
             name,
             "fail",
-            "it releases everything: no rule that could fire does more, and the thresholds are 0"
-            if scored
-            else "it releases everything: no rule that could fire does more, and all weights are 0",
-            "give it rules, or set block_below and flag_below"
-            if scored
-            else "give it rules, or weights above 0",
+            "it releases everything: no rule that could fire does more, and the thresholds are 0",
+            "give it rules, or set block_below and flag_below",
         )
     if policy.mode == "observe":
         if not applied:
@@ -179,7 +168,8 @@ def _effect(name: str, policy: Policy, applied: Sequence[str]) -> Check | None:
     return None
 
 
-def _inert_rules(name: str, policy: Policy) -> Iterator[Check]:
+def inert_rules(name: str, policy: Policy) -> Iterator[Check]:
+    """A warning for each rule that never fires, or that earlier ones leave nothing to."""
     live: list[tuple[int, Rule]] = []
     for number, rule in enumerate(policy.rules):
         about = f"{name}.rules.{number}"

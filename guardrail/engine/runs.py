@@ -6,7 +6,6 @@ Responses are stored as records, and sessions are made from stored records.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from guardrail.claims.citations import CitationReader
 from guardrail.claims.cutter import ClaimCutter
@@ -117,7 +116,7 @@ class Cutters:
         links = KnownLinks(contexts)
         return ClaimCutter(
             cached[1],
-            citations=CitationReader(contexts, policy.citation_pattern, links),
+            citations=CitationReader(contexts, links),
             links=links,
             max_segment_chars=policy.max_segment_chars,
             question=question,
@@ -283,7 +282,7 @@ class Run:
 def size_of(head: ResponseHead) -> int:
     """Characters of a response before its deltas."""
     size = len(head.question) + sum(len(c.text) + len(c.id) + len(c.source or "") for c in head.contexts)
-    return size + (len(json.dumps(head.metadata)) if head.metadata else 0)
+    return size + (len(to_json(head.metadata)) if head.metadata else 0)
 
 
 class RunTable:

@@ -27,7 +27,7 @@ from guardrail.config import Settings, SettingsError, load_settings
 from guardrail.config.problems import explain
 from guardrail.errors import ConfigError, GuardrailError, JudgeUnavailable, only_cause
 from guardrail.events import Response, ResponseVerdict
-from guardrail.inputs import ContextLike, event_of, named_contexts, require_unicode
+from guardrail.inputs import ContextLike, as_json, event_of, named_contexts
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet
 from guardrail.judges.llm.settings import PromptName
@@ -317,7 +317,7 @@ class _Checks:
             "answer": answer.text,
         }
         response = event_of(Response, _UNNAMED, fields)
-        content = require_unicode(response)
+        content = as_json(response)
         # The same answer has the same ids in every run.
         response = response.model_copy(update={"response_id": blake2b(content, digest_size=16).hexdigest()})
         async with self._slots:

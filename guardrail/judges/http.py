@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from guardrail.errors import ConfigError, JudgeReplyError
 from guardrail.secrets import read_secret
+
+_PIECES: Final = 1_000
+_SMALL: Final = 16  # what makes more work than this many bytes or characters counts as several pieces
 
 
 def check_url(url: str) -> str:
@@ -51,6 +55,22 @@ def tls(cafile: Path | None, section: str) -> ssl.SSLContext | bool:
         ) from None
 
 
+class Turns:
+    """Lets other tasks run while a reply is read: one read of a socket may hold thousands of its pieces,
+    which then come without a wait in between.
+    """
+
+    def __init__(self) -> None:
+        self._pieces = 0
+
+    async def after(self, size: int) -> None:
+        """A piece of so many bytes or characters was read."""
+        self._pieces += 1 + size // _SMALL
+        if self._pieces >= _PIECES:
+            self._pieces = 0
+            await asyncio.sleep(0)
+
+
 async def read_body(response: Any, limit: int) -> bytes:
     """The body of a streamed response. Raises JudgeReplyError if it is compressed or longer than ``limit``
     bytes.
@@ -58,8 +78,10 @@ async def read_body(response: Any, limit: int) -> bytes:
     if response.headers.get("content-encoding", "identity") != "identity":
         raise JudgeReplyError("the endpoint compressed its reply, which it was not asked to")
     body = bytearray()
+    turns = Turns()
     async for chunk in response.aiter_raw():
         body += chunk
         if len(body) > limit:
             raise JudgeReplyError(f"the reply is longer than {limit:,} bytes")
+        await turns.after(len(chunk))
     return bytes(body)

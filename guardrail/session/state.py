@@ -258,7 +258,7 @@ class _RecordReader:
     def __init__(self, head: ResponseHead, policy: Policy, records: Sequence[_ProgressRecord]) -> None:
         self._head = head
         self._make = OutputEvents(head.response_id, policy)
-        self._citations = CitationReader(head.contexts, policy.citation_pattern, KnownLinks(head.contexts))
+        self._citations = CitationReader(head.contexts, KnownLinks(head.contexts))
         self._records = records
         self._text = ""
 

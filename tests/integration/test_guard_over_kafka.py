@@ -25,6 +25,7 @@ from guardrail.events import (
 )
 from guardrail.judges import Verdict
 from guardrail.judges.local import LocalJudge
+from guardrail.partitioning import partition_of
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from tests.support.guards import TOPICS, Reader, events_of, new_broker, running_guard, send, until
@@ -102,6 +103,31 @@ async def finished(side: KafkaSide, ids: Sequence[str]) -> list[AnyOutputEvent]:
         if finals >= set(ids) and verdicts >= set(ids):
             return events
         await asyncio.sleep(0.05)
+
+
+async def test_a_partition_full_of_rubbish_keeps_no_other_waiting_and_loses_nothing(
+    kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("consumers.dead_letters.BAD_RECORD_PAUSE_S", 3600.0)
+    router = PolicyRouter.single(Policy())
+    answers = [Response(response_id=f"r{n}", answer=TEXT) for n in range(24)]
+    behind = [r.response_id for r in answers if partition_of(r.response_id.encode(), 4) == 0]
+    beside = [r.response_id for r in answers if r.response_id not in behind]
+    async with kafka_side(kafka_bootstrap) as side:
+        topics = side.settings.topics
+        await side.litter(partition=0, records=1_000)
+        await side.send(answers)
+        async with kafka_guard(side.settings, WordJudge(), router) as guard:
+            await finished(side, beside)
+            await until(lambda: bool(guard.note()))
+            assert f"{topics.responses}-0" in guard.note()
+            assert not guard.waits_for()
+        assert len(await side.read_raw(topics.dead_letters)) == 100
+        assert not {event.response_id for event in await everything(side)} & set(behind)
+        monkeypatch.setattr("consumers.dead_letters.BAD_RECORD_PAUSE_S", 0.0)
+        async with kafka_guard(side.settings, WordJudge(), router):
+            await finished(side, behind)
+        assert await side.read_raw(topics.dead_letters) == [b"rubbish"] * 1_000
 
 
 async def test_the_same_answers_have_the_same_outcome_in_process_and_over_kafka(kafka_bootstrap: str) -> None:

@@ -56,7 +56,7 @@ class Restartable:
         )
 
     def _cutter(self) -> ClaimCutter:
-        citations = CitationReader(self.head.contexts, self.policy.citation_pattern)
+        citations = CitationReader(self.head.contexts)
         return ClaimCutter(PlainRater(), citations=citations, max_segment_chars=self.policy.max_segment_chars)
 
     # what happens ----------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 
 from guardrail.client.presence import ClientPresence, Pace
 from guardrail.log_events import CODE
+from tests.support.aiokafka_secrets import send_secrets
 
 TOPICS = ("in", "out")
 
@@ -76,6 +77,18 @@ def test_what_is_away_for_a_moment_is_not_told(caplog: pytest.LogCaptureFixture)
         saw(presence, begin + 0.9, missing=TOPICS)
         saw(presence, begin + 1.2)
     assert codes(caplog) == []
+
+
+async def test_neither_password_nor_record_of_the_client_is_for_debugging(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("aiokafka.conn"), "filters", [])  # a guard's drops repetitions
+    caplog.set_level(logging.DEBUG)
+    with ClientPresence("a:1").known():
+        await send_secrets()
+    assert "SECRET" not in caplog.text
+    await send_secrets()
+    assert caplog.text.count("SECRET") == 2  # of another client
 
 
 async def log_as_aiokafka(name: str, line: str, *values: Any) -> None:

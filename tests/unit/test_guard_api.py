@@ -14,8 +14,9 @@ from guardrail.events import (
     DeliveryCompleted,
     DeliverySegment,
     ResponseVerdict,
+    parse_input,
 )
-from guardrail.inputs import ContextLike
+from guardrail.inputs import ContextLike, as_json, event_of
 from guardrail.judges.local import LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker, build_checker
 from guardrail.limits import Limits
@@ -212,6 +213,50 @@ async def test_input_that_cannot_be_is_named() -> None:
         with pytest.raises(InputError, match="half of a surrogate pair"):
             async for _ in guard.stream("?", [], ["Paris is ", "\ud83d"]):
                 pass
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    made: dict[str, Any] = value
+    return made
+
+
+CIRCULAR: dict[str, Any] = {}
+CIRCULAR["a"] = CIRCULAR
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"a": 10**5_000},
+        {"a": [-(10**4_300)]},
+        nested(200),
+        nested(300),
+        CIRCULAR,
+        {"a": "\ud800"},
+        {"a": b"\xff"},
+    ],
+    ids=["huge", "negative", "deep", "deeper", "circular", "surrogate", "bytes"],
+)
+async def test_metadata_that_no_record_could_hold_are_named(metadata: dict[str, Any]) -> None:
+    async with Guard(WordJudge()) as guard:
+        with pytest.raises(InputError, match=r"^metadata: .*give texts, numbers"):
+            await guard.check("?", [], "Paris is in France.", metadata=metadata)
+        with pytest.raises(InputError, match=r"^metadata: .*give texts, numbers"):
+            async for _ in guard.stream("?", [], ["Paris"], metadata=metadata):
+                pass
+
+
+@pytest.mark.parametrize("metadata", [{"a": 10**4_299}, nested(199), {"a": {1}, "b": (float("nan"), None)}])
+async def test_metadata_that_a_record_can_hold_pass_in_process_and_on_the_wire(
+    metadata: dict[str, Any],
+) -> None:
+    head = event_of(Response, "r", {"question": "?", "contexts": (), "answer": "", "metadata": metadata})
+    assert parse_input(as_json(head))
+    async with Guard(WordJudge()) as guard:
+        await guard.check("?", [], "Paris is in France.", metadata=metadata)
 
 
 async def test_deltas_that_are_no_texts_end_the_answer_with_a_clear_error() -> None:

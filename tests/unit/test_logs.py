@@ -6,14 +6,18 @@ import io
 import json
 import logging
 import warnings
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import structlog
 
 from guardrail.config import LoggingSettings
+from guardrail.config.settings import LogLevel
 from guardrail.events import Response
 from guardrail.logs import TEXT_KEYS, configure_logging
+from tests.support.aiokafka_secrets import send_secrets
+
+OURS: Any = structlog.stdlib.get_logger("guardrail.test")
 
 
 class _Terminal(io.StringIO):
@@ -28,13 +32,13 @@ def lines(stream: io.StringIO) -> list[dict[str, Any]]:
 def test_structlog_and_the_standard_library_write_the_same_json() -> None:
     stream = io.StringIO()
     configure_logging(LoggingSettings(), stream)
-    structlog.stdlib.get_logger("ours").info("ready", partitions=3)
+    OURS.info("ready", partitions=3)
     logging.getLogger("theirs").warning("slow: %s ms", 12)
     first, second = lines(stream)
     assert (first["event"], first["level"], first["logger"], first["partitions"]) == (
         "ready",
         "info",
-        "ours",
+        "guardrail.test",
         3,
     )
     assert (second["event"], second["level"], second["logger"]) == ("slow: 12 ms", "warning", "theirs")
@@ -45,7 +49,7 @@ def test_auto_is_console_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     stream = _Terminal()
     configure_logging(LoggingSettings(), stream)
-    structlog.stdlib.get_logger().info("ready", partitions=3)
+    OURS.info("ready", partitions=3)
     assert "ready" in stream.getvalue()
     assert "\x1b[" in stream.getvalue()
     with pytest.raises(ValueError, match="Expecting"):
@@ -56,17 +60,35 @@ def test_no_color_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     stream = _Terminal()
     configure_logging(LoggingSettings(), stream)
-    structlog.stdlib.get_logger().info("ready")
+    OURS.info("ready")
     assert "\x1b" not in stream.getvalue()
 
 
-def test_level_holds_and_chatty_libraries_are_quieter() -> None:
+@pytest.mark.parametrize(("level", "ours"), [("debug", ["step", "done"]), ("info", ["done"]), ("error", [])])
+def test_level_holds_for_us_and_libraries_tell_of_trouble_only(level: Any, ours: list[str]) -> None:
     stream = io.StringIO()
-    configure_logging(LoggingSettings(level="info"), stream)
-    structlog.stdlib.get_logger("ours").debug("step")
-    logging.getLogger("aiokafka.consumer").info("Updating subscribed topics")
-    logging.getLogger("aiokafka.consumer").error("Unable to connect")
-    assert [line["event"] for line in lines(stream)] == ["Unable to connect"]
+    configure_logging(LoggingSettings(level=level), stream)
+    for name in ("guardrail.session", "consumers.guard"):
+        structlog.stdlib.get_logger(name).debug("step")
+        structlog.stdlib.get_logger(name).info("done")
+    for name in ("aiokafka.consumer", "one.that.nobody.has.heard.of"):
+        logging.getLogger(name).debug("Sending %s", "SECRET")
+        logging.getLogger(name).info("Updating subscribed topics")
+        logging.getLogger(name).error("Unable to connect")
+    assert [line["event"] for line in lines(stream)] == [
+        *ours,
+        *ours,
+        "Unable to connect",
+        "Unable to connect",
+    ]
+
+
+@pytest.mark.parametrize("level", get_args(LogLevel))
+async def test_neither_password_nor_record_of_kafka_is_in_the_log_at_any_level(level: LogLevel) -> None:
+    stream = io.StringIO()
+    configure_logging(LoggingSettings(level=level, format="json"), stream)
+    await send_secrets()
+    assert "SECRET" not in stream.getvalue()
 
 
 @pytest.mark.parametrize("log_format", ["json", "console"])
@@ -75,8 +97,8 @@ def test_texts_of_responses_are_withheld_unless_asked(log_format: Any) -> None:
         stream = io.StringIO()
         configure_logging(LoggingSettings(format=log_format, log_texts=wanted), stream)
         for key in TEXT_KEYS:
-            structlog.stdlib.get_logger().info("judged", response_id="r1", **{key: "Mrs Smith takes 5 mg"})
-            structlog.stdlib.get_logger().info("judged", **{key: ["Mrs Smith", "takes"]})
+            OURS.info("judged", response_id="r1", **{key: "Mrs Smith takes 5 mg"})
+            OURS.info("judged", **{key: ["Mrs Smith", "takes"]})
         assert ("Smith" in stream.getvalue()) is wanted
         assert "r1" in stream.getvalue()
 
@@ -84,7 +106,7 @@ def test_texts_of_responses_are_withheld_unless_asked(log_format: Any) -> None:
 def test_what_validation_errors_quote_is_withheld() -> None:
     stream = io.StringIO()
     configure_logging(LoggingSettings(), stream)
-    log = structlog.stdlib.get_logger()
+    log = OURS
     answer = " ".join(["Mrs", "Smith", "takes", "5 mg"])  # not as a literal: tracebacks show lines of source
     try:
         try:
@@ -105,7 +127,7 @@ def test_groups_of_exceptions_are_told_member_by_member() -> None:
     stream = io.StringIO()
     configure_logging(LoggingSettings(), stream)
     group = ExceptionGroup("two", [ValueError("first"), KeyError("second")])
-    structlog.stdlib.get_logger().error("failed", exc_info=group)
+    OURS.error("failed", exc_info=group)
     told = lines(stream)[0]["exception"]
     assert "ValueError: first" in told
     assert "KeyError: 'second'" in told
@@ -116,7 +138,7 @@ def test_control_characters_never_reach_the_stream(log_format: Any) -> None:
     stream = io.StringIO()
     configure_logging(LoggingSettings(format=log_format), stream)
     hostile = "r1\x1b[2J\r\nlevel=error forged\u202e\ud800"
-    structlog.stdlib.get_logger().info("read", response_id=hostile, more=[hostile], **{"key\x1b": 1})
+    OURS.info("read", response_id=hostile, more=[hostile], **{"key\x1b": 1})
     logging.getLogger("theirs").warning("odd id %s", hostile)
     written = stream.getvalue()
     written.encode()

@@ -163,8 +163,10 @@ class TestDigest:
         assert asked.model_dump() == Policy().model_dump()
 
     def test_how_it_is_written_makes_no_difference(self) -> None:
-        one = Policy.model_validate({"weights": {"minor": 1, "major": 3}, "rules_before": ["always: flag"]})
-        rules = ["always: flag", *(rule.line for rule in Policy().rules)]
+        one = Policy.model_validate(
+            {"weights": {"minor": 1, "major": 3}, "rules_before": ["reason date: flag"]}
+        )
+        rules = ["reason date: flag", *(rule.line for rule in Policy().rules)]
         other = Policy.model_validate({"rules": rules, "weights": {"major": 3.0, "minor": 1.0}})
         assert one.ref.digest == other.ref.digest
 

@@ -15,7 +15,7 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 import openai
 
 from guardrail.errors import JudgeError, JudgeRefused, JudgeReplyError, JudgeUnavailable
+from guardrail.judges.http import Turns
 from guardrail.judges.llm.reply import EventStream
 from guardrail.judges.streams import beside
 
@@ -40,6 +41,7 @@ else:
 
 _MAX_BODY_BYTES: Final = 8_000_000
 _MAX_STREAM_BYTES: Final = 128_000_000
+_AT_ONCE: Final = 16_000  # bytes or characters that are read without a turn for others; some hundred verdicts
 _DONE: Final = "[DONE]"
 _TOKENS: Final = ("content", "reasoning_content", "reasoning")  # thoughts are tokens too
 
@@ -95,6 +97,7 @@ class Exchange:
         self._progress = progress
         self._on_text = on_text
         self._stall_ms = stall_timeout_ms
+        self._turns = Turns()
 
     async def run(self, arguments: dict[str, Any]) -> None:
         """Read until the reply is complete. Raises openai.APIError, JudgeReplyError or, if the reply is cut
@@ -129,7 +132,7 @@ class Exchange:
                 await self._stream(response, silence, stall_s)
             else:
                 silence.reschedule(None)
-                self._whole(await _body(response))
+                await self._whole(await self._body(response))
 
     async def _stream(self, response: Any, silence: asyncio.Timeout, stall_s: float | None) -> None:
         loop = asyncio.get_running_loop()
@@ -140,35 +143,41 @@ class Exchange:
             size += len(piece)
             if size > _MAX_STREAM_BYTES:
                 raise JudgeReplyError(f"the reply has more than {_MAX_STREAM_BYTES} bytes")
-            for data in events.feed(piece):
-                if stall_s is not None:
-                    silence.reschedule(loop.time() + stall_s)
-                if data.strip() == _DONE:
-                    self._done()
-                    silence.reschedule(None)
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(_DRAIN_S):
-                            async for _ in pieces:
-                                pass
-                    return
-                self._event(data)
+            for start in range(0, len(piece), _AT_ONCE):  # a compressed one may hold megabytes
+                part = piece[start : start + _AT_ONCE]
+                for data in events.feed(part):
+                    if stall_s is not None:
+                        silence.reschedule(loop.time() + stall_s)
+                    if data.strip() == _DONE:
+                        self._done()
+                        silence.reschedule(None)
+                        await self._drain(pieces)
+                        return
+                    await self._event(data)
+                await self._turns.after(len(part))
         for data in events.finish():
             if data.strip() == _DONE:
                 self._done()
                 return
             with suppress(JudgeReplyError):  # half an event, which means nothing
-                self._event(data)
+                await self._event(data)
         if not self._progress.is_api:
             raise NotAnApi("the server's answer is no chat completion; check judge.llm.base_url")
         if self._progress.finish_reason is None:
             raise JudgeUnavailable(failed(self._server))
+
+    async def _drain(self, pieces: AsyncIterator[bytes]) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_S):
+                async for piece in pieces:
+                    await self._turns.after(len(piece))
 
     def _done(self) -> None:
         """The server says that this was all, even if it gave no reason for the end."""
         if self._progress.has_choice and self._progress.finish_reason is None:
             self._progress.finish_reason = "stop"
 
-    def _event(self, data: str) -> None:
+    async def _event(self, data: str) -> None:
         try:
             chunk = json.loads(data)
         except (ValueError, RecursionError):
@@ -181,9 +190,18 @@ class Exchange:
         self._progress.usage = chunk.get("usage") or self._progress.usage
         choice = _first(chunk.get("choices"))
         if choice is not None:
-            self._take(choice, choice.get("delta"))
+            await self._take(choice, choice.get("delta"))
 
-    def _whole(self, body: bytes) -> None:
+    async def _body(self, response: Any) -> bytes:
+        body = bytearray()
+        async for piece in response.iter_bytes():
+            body += piece
+            if len(body) > _MAX_BODY_BYTES:
+                raise JudgeReplyError(f"the reply has more than {_MAX_BODY_BYTES} bytes")
+            await self._turns.after(len(piece))
+        return bytes(body)
+
+    async def _whole(self, body: bytes) -> None:
         try:
             completion = json.loads(body)
         except (ValueError, RecursionError):
@@ -199,9 +217,9 @@ class Exchange:
             raise JudgeReplyError("the reply has no choices")
         # Some servers omit it; the reply is complete all the same.
         self._progress.finish_reason = "stop"
-        self._take(choice, choice["message"])
+        await self._take(choice, choice["message"])
 
-    def _take(self, choice: dict[str, Any], said: object) -> None:
+    async def _take(self, choice: dict[str, Any], said: object) -> None:
         self._progress.finish_reason = choice.get("finish_reason") or self._progress.finish_reason
         if self._progress.finish_reason == "content_filter":
             raise JudgeRefused("the provider's content filter withheld the reply")
@@ -216,7 +234,10 @@ class Exchange:
         if not isinstance(text, str) or not text:
             return
         self._progress.empty = self._progress.empty and not text.strip()
-        self._on_text(text)
+        for start in range(0, len(text), _AT_ONCE):
+            part = text[start : start + _AT_ONCE]
+            self._on_text(part)
+            await self._turns.after(len(part))
 
     def _check_end(self) -> None:
         reason = self._progress.finish_reason
@@ -234,17 +255,6 @@ def _lean(arguments: dict[str, Any]) -> dict[str, Any]:
     seen = {name: value for name, value in arguments.items() if name in _SEEN}
     rest = {name: value for name, value in arguments.items() if name not in _SEEN}
     return seen | {"messages": [], "extra_body": {**(seen.get("extra_body") or {}), **rest}}
-
-
-async def _body(response: Any) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in response.iter_bytes():
-        size += len(piece)
-        if size > _MAX_BODY_BYTES:
-            raise JudgeReplyError(f"the reply has more than {_MAX_BODY_BYTES} bytes")
-        pieces.append(piece)
-    return b"".join(pieces)
 
 
 def _first(choices: object) -> dict[str, Any] | None:

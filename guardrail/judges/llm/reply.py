@@ -464,18 +464,16 @@ def _without_thoughts(text: str) -> list[str]:
 
     Some templates begin the thoughts in the prompt, so that the reply contains only their end. The text
     before such an end is kept: if it contains verdicts it may be the reply, and what follows may be quoted.
+    Thoughts within thoughts end with the outer ones.
     """
     parts = []
-    at, thinking = 0, False
+    at = depth = 0
     for mark in _THOUGHTS.finditer(text):
-        begins = "/" not in mark[0]
-        if thinking and begins:
-            continue
-        if not thinking:
+        if not depth:
             parts.append(text[at : mark.start()])
-        thinking = begins
+        depth = depth + 1 if "/" not in mark[0] else max(0, depth - 1)
         at = mark.end()
-    return parts if thinking else [*parts, text[at:]]
+    return parts if depth else [*parts, text[at:]]
 
 
 def _values(text: str) -> Iterator[tuple[Any, str]]:
@@ -667,26 +665,36 @@ class EventStream:
     def __init__(self) -> None:
         utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._decoder = IncrementalNewlineDecoder(utf8, translate=True)
-        self._line = ""
+        self._line: list[str] = []  # the pieces of one without end
         self._data: list[str] = []
-        self._size = 0
+        self._size = 0  # of all that is kept
 
     def feed(self, data: bytes) -> Iterator[str]:
-        """The data of the events that ``data`` completes. Raises JudgeReplyError if one is too long."""
-        *lines, self._line = (self._line + self._decoder.decode(data)).split("\n")
-        for line in lines:
+        """The data of the events that ``data`` completes. Raises JudgeReplyError if one is too long.
+
+        Time is linear in the length of ``data``, however long the line is that it continues.
+        """
+        yield from self._read(self._decoder.decode(data))
+
+    def finish(self) -> Iterator[str]:
+        """The data of a last event without the empty line, which some servers omit."""
+        yield from self._read(self._decoder.decode(b"", final=True) + "\n\n")
+
+    def _read(self, text: str) -> Iterator[str]:
+        *ends, rest = text.split("\n")
+        for end in ends:
+            line = "".join((*self._line, end)) if self._line else end
+            self._size += len(end) - (0 if line.startswith("data:") else len(line))
+            self._line.clear()
             if not line:
                 yield from self._event()
             elif line.startswith("data:"):
                 self._data.append(line[5:].removeprefix(" "))
-                self._size += len(line)
             self._check()
+        if rest:
+            self._line.append(rest)
+            self._size += len(rest)
         self._check()
-
-    def finish(self) -> Iterator[str]:
-        """The data of a last event without the empty line, which some servers omit."""
-        self._line += self._decoder.decode(b"", final=True)
-        yield from self.feed(b"\n\n")
 
     def _event(self) -> Iterator[str]:
         if self._data:
@@ -696,7 +704,7 @@ class EventStream:
             yield data
 
     def _check(self) -> None:
-        if len(self._line) + self._size > MAX_EVENT_CHARS:
+        if self._size > MAX_EVENT_CHARS:
             raise JudgeReplyError(f"an event of the stream has more than {MAX_EVENT_CHARS} characters")
 
 

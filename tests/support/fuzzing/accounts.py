@@ -181,7 +181,7 @@ class Life:
         if not self.shown:
             return
         links = KnownLinks(self.contexts)
-        citations = CitationReader(self.contexts, self.policy.citation_pattern, links)
+        citations = CitationReader(self.contexts, links)
         bound = self.policy.max_segment_chars
         cutter = ClaimCutter(rater, citations=citations, links=links, max_segment_chars=bound)
         by_span = {verdict.span: verdict for verdict in self.verdicts.values()}

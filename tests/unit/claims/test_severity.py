@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from importlib.resources import files
 from pathlib import Path
@@ -142,6 +143,43 @@ def test_operators_patterns_set_at_least_their_severity() -> None:
     assert rater.rate("Order pn77 for it.", SENTENCE)[0] is M
     assert "part_number" in rater.rate("Order PN77 for it.", SENTENCE)[1]
     assert rater.rate("PN77 takes 5 mg of it.", SENTENCE)[0] is C
+
+
+def test_no_text_makes_an_operators_pattern_slow() -> None:
+    rater = rules(SeverityPattern(reason="batch", severity=C, pattern=r"(\w+\s?)+\d{6}$"))
+    # 2 ** 5000 steps for an engine that tries all ways.
+    assert "batch" not in rater.rate("word " * 5_000 + "!", SENTENCE)[1]
+    assert rater.rate("word " * 5_000 + "123456", SENTENCE)[0] is C
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found", "missed"),
+    [
+        (r"\bübernahme\b", "Die Übernahme ist frei.", "Die Geschäftsübernahmen sind frei."),
+        (r"\bдоз\w+", "Эта ДОЗА мала.", "Эта передоза мала."),
+        (r"\bfee\b|\bgebühr\b", "Eine Gebühr fällt an.", "Die Bearbeitungsgebühren und feelings."),
+        (r"^[^\W\d_]{4}$", "Über", "Ube4"),
+        (r"\d\s?mg\b", "٣\u00a0mg", "3\u00a0mgü"),
+        (r"[\s]\S\D$", "a ßx", "a ß٣"),
+        (r"[]\w-]\W[\W]x", "ж—‿x", "жж_x"),
+        (r"end\Z", "the END", "the end."),
+    ],
+)
+def test_operators_patterns_know_the_letters_of_every_language(pattern: str, found: str, missed: str) -> None:
+    rater = rules(SeverityPattern(reason="own", severity=C, pattern=pattern))
+    assert "own" in rater.rate(found, SENTENCE)[1]
+    assert "own" not in rater.rate(missed, SENTENCE)[1]
+    assert re.search(pattern, found, re.IGNORECASE)
+    assert not re.search(pattern, missed, re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("keyword", "text"),
+    [("Übernahme", "die ÜBERNAHME."), ("доза", "Доза мала."), ("größte menge", "Größte\nMenge")],
+)
+def test_keywords_of_every_language_are_found(keyword: str, text: str) -> None:
+    rater = rules(SeverityPattern(reason="own", severity=C, keywords=(keyword,)))
+    assert "own" in rater.rate(text, SENTENCE)[1]
 
 
 def test_operators_keywords_are_whole_words_in_any_case() -> None:

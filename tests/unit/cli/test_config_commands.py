@@ -425,3 +425,22 @@ def test_arguments_and_bodies_are_shown_by_name_only(runner: CliRunner, tmp_path
 def test_show_as_json_is_the_settings(runner: CliRunner) -> None:
     result = runner.invoke(app, ["config", "show", "-f", "json"])
     assert json.loads(result.stdout) == GuardSettings().masked()
+
+
+def test_check_notes_what_is_allowed_and_hardly_meant(runner: CliRunner, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(
+        "policies:\n  a: {flag_below: true, claim_timeout_ms: 999999999999}\n"
+        "  b: {rules: ['support < 0: block']}\n"
+        "routes: [{route: ' leaflet ', policy: a}, {tenant: 'a.*[', policy: b}, {route: 'a-*', policy: b}]\n",
+        encoding="utf-8",
+    )
+    done = runner.invoke(app, ["config", "check", str(tmp_path / "c.yaml")])
+    assert done.exit_code == 0, done.stderr
+    notes = [line.split(maxsplit=2)[1] for line in done.stdout.splitlines() if line.split()[0] == "note"]
+    assert notes == [
+        "policies.a.flag_below:",
+        "policies.a.claim_timeout_ms:",
+        "policies.b.rules.0:",
+        "routes.0.route:",
+        "routes.1.tenant:",
+    ]

@@ -247,6 +247,7 @@ def test_a_policy_can_be_named_for_all_lines(called: Program, tmp_path: Path) ->
         (("in.jsonl", "--trace"), "give --out"),
         (("in.jsonl", "--until", "nope"), "--until"),
         (("in.jsonl", "--report", "no/such/folder/r.html"), "folder"),
+        (("in.jsonl", "--report", "in.jsonl"), "in.jsonl is a file"),
         (("in.jsonl", "--format", "nope"), "promptfoo"),
         (("in.jsonl", "--labels", "missing.jsonl"), "missing.jsonl"),
         (("in.jsonl", "--out", "out.jsonl", "--policy", "nope"), "there are: default"),

@@ -85,6 +85,21 @@ def test_it_does_not_write_over_what_it_reads(runner: CliRunner, files: tuple[st
     assert Path(files[1]).read_bytes() == before
 
 
+@pytest.mark.parametrize("held", ["<!doctype html>\n<p>my notes", "x" * 1_000, "x"])
+def test_it_replaces_reports_and_nothing_else(
+    runner: CliRunner, files: tuple[str, str], tmp_path: Path, held: str
+) -> None:
+    notes = tmp_path / "notes.html"
+    notes.write_text(held, "utf-8")
+    done = runner.invoke(app, ["report", *files, "--out", str(notes)])
+    assert done.exit_code == 2
+    assert "something else than a report" in " ".join(done.stderr.replace("│", "").split())
+    assert notes.read_text("utf-8") == held
+    notes.write_text("", "utf-8")
+    for _ in range(2):  # the second replaces the first
+        assert runner.invoke(app, ["report", *files, "--out", str(notes)]).exit_code == 0
+
+
 @pytest.mark.parametrize("missing", ["results", "folder"])
 def test_a_file_that_is_not_there_is_named(program: Program, tmp_path: Path, missing: str) -> None:
     results_file(tmp_path / "now.jsonl", result("a"))

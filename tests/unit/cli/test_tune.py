@@ -230,6 +230,15 @@ async def test_the_report_shows_the_evidence_in_a_browser(
     assert "policies:\n  default:" in text
 
 
+def test_the_report_replaces_no_file_of_something_else(tune: Tune, tmp_path: Path) -> None:
+    verdicts, labels = records(tmp_path, answers(4))
+    held = labels.read_bytes()
+    result = tune(verdicts, "-l", labels, "--catch", "0.9", "--report", str(labels))
+    assert result.exit_code == 2
+    assert "--report" in result.stderr
+    assert labels.read_bytes() == held
+
+
 async def test_the_report_without_labels_shows_the_distribution_and_says_so(
     tune: Tune, tmp_path: Path, browser_path: str
 ) -> None:

@@ -82,10 +82,14 @@ class TestRules:
     def test_they_go_around_all_that_is_inherited(self) -> None:
         found = policies(
             a={"rules_before": ["reason price: block"]},
-            b={"extends": "a", "rules_before": ["reason dosage: block"], "rules_after": ["always: flag"]},
+            b={
+                "extends": "a",
+                "rules_before": ["reason dosage: block"],
+                "rules_after": ["reason date: flag"],
+            },
             c={"extends": "b", "rules_after": ["always: redact"]},
         )
-        inherited = ["reason dosage: block", "reason price: block", *DEFAULT_RULES, "always: flag"]
+        inherited = ["reason dosage: block", "reason price: block", *DEFAULT_RULES, "reason date: flag"]
         assert rules(found["b"]) == inherited
         assert rules(found["c"]) == [*inherited, "always: redact"]
 
@@ -101,7 +105,9 @@ class TestRules:
 
 
 def test_what_is_shown_of_policies_is_written_out_and_can_be_loaded_again(tmp_path: Path) -> None:
-    text = "policies: {a: {mode: hold, rules_before: ['always: flag']}, b: {extends: a, flag_below: 0.9}}"
+    text = (
+        "policies: {a: {mode: hold, rules_before: ['reason date: flag']}, b: {extends: a, flag_below: 0.9}}"
+    )
     settings = load_settings(write(tmp_path, text))
     shown = settings.masked()
     assert shown["policies"]["b"]["extends"] is None

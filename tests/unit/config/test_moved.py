@@ -60,6 +60,11 @@ def test_other_models_take_the_settings_of_the_judge(tmp_path: Path, judge: dict
     assert MOVED["judge.llm.temperature"] in problem
 
 
+def test_what_policies_no_longer_have_is_told_under_each_name(tmp_path: Path) -> None:
+    file = write(tmp_path, "policies: {house: {citation_pattern: 'x(.)'}}")
+    assert MOVED["policies.*.citation_pattern"] in problems_of(file)["policies.house.citation_pattern"]
+
+
 def test_a_variable_of_an_earlier_version_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GUARDRAIL_KAFKA__SASL_PASSWORD_FILE", "/run/secret")
     problem = problems_of(None)["kafka.sasl_password_file"]

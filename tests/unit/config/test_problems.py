@@ -181,15 +181,86 @@ policies:
         assert "did you mean permission?" in problems_of(unknown)["policies.a"]
 
     @pytest.mark.parametrize(
-        "setting",
-        ["citation_pattern: '[['", "severity: {patterns: [{reason: r, severity: major, pattern: '[['}]}"],
+        ("pattern", "why", "remedy"),
+        [
+            ("[[", "missing ]", "write it in RE2's syntax"),
+            (r"price(?= list)", "(?=", "without look-around"),
+            (r"(\w)\1", r"\1", "back-references"),
+            (r"\w++", "++", "possessive quantifiers"),
+            (r"price\b.*list", r"\b may only stand at the beginning or end", r"inside write \W"),
+        ],
     )
-    def test_a_wrong_expression_is_told_of_in_one_place(
-        self, tmp_path: Path, setting: str, recwarn: pytest.WarningsRecorder
+    def test_an_expression_that_linear_time_forbids_is_told_of_in_one_place(
+        self, tmp_path: Path, pattern: str, why: str, remedy: str, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        [message] = problems_of(write(tmp_path, f"policies: {{a: {{{setting}}}}}")).values()
-        assert "'[[' is no regular expression" in message
-        assert not recwarn.list
+        severity = f"{{patterns: [{{reason: r, severity: major, pattern: '{pattern}'}}]}}"
+        path = write(tmp_path, f"policies: {{a: {{severity: {severity}}}}}")
+        [(setting, message)] = problems_of(path).items()
+        assert setting == "policies.a.severity.patterns.0.pattern"
+        assert repr(pattern) in message
+        assert why in message.partition("\n  remedy: ")[0]
+        assert remedy in message.partition("\n  remedy: ")[2]
+        assert capfd.readouterr() == ("", "")
+
+    @pytest.mark.parametrize(
+        ("policy", "wrong", "remedy"),
+        [
+            (
+                "rules: ['always: release', 'reason price: block']",
+                "'reason price: block' behind it none",
+                "move",
+            ),
+            ("rules: ['always: block', 'verdict UNVERIFIED: flag']", "behind it none", "move"),
+            ("rules_before: ['severity >= minor: release']", "'always: release' decides every claim", "move"),
+            (
+                "rules_before: ['always: release'], rules: ['finding link_absent: flag']",
+                "behind it none",
+                "move",
+            ),
+            ("rules: ['verdict UNVERIFIED: block'], on_unverified: flag", "never sees", "fail_closed"),
+            (
+                "rules: ['verdict UNSUPPORTED|UNVERIFIED: flag'], on_unverified: fail_open",
+                "milder",
+                "finding",
+            ),
+            ("weights: {minor: 0, normal: 0, major: 0, critical: 0}", "no claim counts", "a weight"),
+            (
+                "severity: {patterns: [{reason: r, severity: major}]}",
+                "neither pattern nor keywords",
+                "give one",
+            ),
+            (
+                "severity: {patterns: [{reason: r, severity: major, pattern: ''}]}",
+                "finds nothing",
+                "give one",
+            ),
+            (
+                "severity: {patterns: [{reason: r, severity: major, keywords: [recall, ' ']}]}",
+                "an empty keyword finds nothing",
+                "take it out",
+            ),
+        ],
+    )
+    def test_what_would_silently_do_nothing_is_refused(
+        self, tmp_path: Path, policy: str, wrong: str, remedy: str
+    ) -> None:
+        [message] = problems_of(write(tmp_path, f"policies: {{a: {{{policy}}}}}")).values()
+        assert wrong in message
+        assert remedy in message.partition("remedy: ")[2]
+
+    @pytest.mark.parametrize(
+        "policy",
+        [
+            "rules: ['reason price: block', 'always: release']",
+            "rules: ['always: release', 'verdict UNVERIFIED: block']",
+            "rules: ['always: release', 'finding judge_refused: flag'], on_unverified: fail_open",
+            "rules: ['verdict UNVERIFIED: block']",
+            "rules: ['verdict UNVERIFIED: flag'], on_unverified: flag",
+            "weights: {minor: 0, normal: 0, major: 0}",
+        ],
+    )
+    def test_what_does_something_is_not(self, tmp_path: Path, policy: str) -> None:
+        assert load_settings(write(tmp_path, f"policies: {{a: {{{policy}}}}}")).policies["a"]
 
     def test_credits_that_count_for_nothing(self, tmp_path: Path) -> None:
         text = "policies: {a: {credits: {PARTIALLY_SUPPORTED: 0.25}}}"

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from consumers.dead_letters import PREFIX
 from consumers.guard import GuardConsumer, Waiting
-from consumers.memory import MemoryTransport
+from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.transport import Record
 from guardrail.events import (
     Context,
@@ -19,6 +19,7 @@ from guardrail.events import (
     ResponseAborted,
 )
 from guardrail.limits import Limits
+from guardrail.partitioning import partition_of
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from tests.support.constants import made
@@ -82,6 +83,77 @@ async def test_a_whole_response_in_one_event(guarantee: DeliveryGuarantee) -> No
         send(broker, [Response(response_id="r", answer=FAITHFUL)])
         await until(lambda: len(read.verdicts()) == 1)
     assert read.shown("r") == FAITHFUL
+
+
+def key_on(partition: int, name: str = "r") -> bytes:
+    """A key whose records are in this one of two partitions."""
+    return next(key for n in range(20) if partition_of((key := f"{name}{n}".encode()), 2) == partition)
+
+
+def litter(broker: MemoryBroker, partition: int, records: int) -> None:
+    for _ in range(records):
+        broker.append(TOPICS.responses, key_on(partition), b"rubbish")
+
+
+async def test_unreadable_records_slow_down_their_partition_and_no_other(
+    guarantee: DeliveryGuarantee, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("consumers.dead_letters.BAD_RECORD_PAUSE_S", 3600.0)
+    broker = new_broker()
+    read = Reader(broker)
+    litter(broker, 0, 3_000)
+    behind, beside = (key_on(partition, "good").decode() for partition in (0, 1))
+    with capture_logs() as logs:
+        async with running_guard(broker, WordJudge(), delivery_guarantee=guarantee) as guard:
+            await until(lambda: bool(guard.note()))
+            send(
+                broker,
+                [
+                    Response(response_id=beside, answer=FAITHFUL),
+                    Response(response_id=behind, answer=FAITHFUL),
+                ],
+            )
+            await until(lambda: beside in read.verdicts())
+            await until(lambda: len(read.dead_letters()) == 100)
+            state = {partition.index: partition for partition in guard.state().partitions}
+            assert "rag.responses-0" in guard.note()
+            assert not guard.waits_for()
+            assert [state[index].unreadable for index in (0, 1)] == [True, False]
+            assert state[0].paused
+            assert state[0].lag == 2_901  # all that is unread, or read and held back
+    assert [entry["partition"] for entry in logs if entry["event"] == "guard.unreadable"] == [
+        "rag.responses-0"
+    ]
+    assert behind not in read.verdicts()
+    assert broker.lag("guard", TOPICS.responses) == 2_901
+
+    monkeypatch.setattr("consumers.dead_letters.BAD_RECORD_PAUSE_S", 0.0)
+    with capture_logs() as logs:
+        async with running_guard(broker, WordJudge(), delivery_guarantee=guarantee) as guard:
+            await until(lambda: behind in read.verdicts())
+            await until(lambda: len(read.dead_letters()) == 3_000)
+            assert [record.value for record in read.dead_letters()] == [b"rubbish"] * 3_000
+            await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
+            send(broker, (Response(response_id=f"more{n}", answer="") for n in range(2_500)))
+            await until(lambda: not guard.note())
+    assert "guard.readable_again" in [entry["event"] for entry in logs]
+    assert [read.shown(name) for name in (behind, beside)] == [FAITHFUL, FAITHFUL]
+
+
+async def test_a_partition_that_goes_begins_anew_where_it_is_read_next(
+    guarantee: DeliveryGuarantee, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("consumers.dead_letters.BAD_RECORD_PAUSE_S", 3600.0)
+    broker = new_broker()
+    read = Reader(broker)
+    litter(broker, 0, 150)
+    async with running_guard(broker, WordJudge(), delivery_guarantee=guarantee) as first:
+        await until(lambda: bool(first.note()))
+        async with running_guard(broker, WordJudge(), delivery_guarantee=guarantee) as second:
+            await until(lambda: broker.lag("guard", TOPICS.responses) == 0 or len(read.dead_letters()) >= 150)
+            assert not (first.note() and second.note())
+    offsets = [dict(record.headers)[PREFIX + "offset"] for record in read.dead_letters()]
+    assert set(offsets) == {str(offset).encode() for offset in range(150)}
 
 
 RUBBISH = [

@@ -62,6 +62,8 @@ async def test_probes_say_what_is_waited_for() -> None:
         health.started, health.waits_for = True, lambda: ""
         assert (await get(port, "/startupz"))[0] == 200
         assert await get(port, "/readyz?verbose") == (200, "ok\n")
+        health.note = lambda: "one is slow"
+        assert await get(port, "/readyz") == (200, "ok, but one is slow\n")
 
 
 @pytest.mark.parametrize(
@@ -126,13 +128,13 @@ async def test_a_reload_that_takes_long_is_answered_before_the_caller_loses_pati
 
 
 async def test_the_log_level_changes_while_it_runs() -> None:
-    root = logging.getLogger()
+    ours = logging.getLogger("guardrail")
     async with OpsServer(Health()).listening("127.0.0.1", 0) as port:
         assert port is not None
         assert await get(port, "/loglevel", "PUT", "debug") == (200, "debug\n")
-        assert root.level == logging.DEBUG
+        assert ours.level == logging.DEBUG
         assert (await get(port, "/loglevel", "PUT", "loud"))[0] == 422
-        assert root.level == logging.DEBUG
+        assert ours.level == logging.DEBUG
 
 
 def value(name: str, **labels: str) -> float:

@@ -40,6 +40,9 @@ def claims_of_a_response(draw: st.DrawFn) -> list[ClaimVerdict]:
     return found
 
 
+WEIGHTS = st.fixed_dictionaries({each: st.sampled_from((0.0, 0.25, 1.0, 4.0)) for each in Severity})
+
+
 @st.composite
 def policies(draw: st.DrawFn) -> Policy:
     block, flag = sorted((draw(PROBABILITIES), draw(PROBABILITIES)))
@@ -62,7 +65,7 @@ def policies(draw: st.DrawFn) -> Policy:
         block_below=block,
         score_after_claims=draw(st.integers(1, 4)),
         score=draw(st.sampled_from(("severity_weighted", "credits"))),
-        weights={severity: draw(st.sampled_from((0.0, 0.25, 1.0, 4.0))) for severity in Severity},
+        weights=draw(WEIGHTS.filter(lambda weights: any(weights.values()))),
         on_unverified=draw(st.sampled_from(FailPolicy)),
     )
 

@@ -140,6 +140,24 @@ def test_thoughts_are_not_verdicts_whether_or_not_they_end(mark: str) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "thoughts",
+    [
+        "<think><think>x</think>{}</think>",
+        "<think><reasoning>x</reasoning>{}</think>",
+        "[THINK]<think>a<think>b</think></think>{}[/THINK]",
+        "<think>a</think><think><think>b</think>{}</think>",
+        "<think><think>x</think>{}",
+    ],
+)
+def test_what_stands_behind_thoughts_within_thoughts_is_thought_too(thoughts: str) -> None:
+    thought = thoughts.format(verdicts(member("c1")))
+    with pytest.raises(JudgeReplyError):
+        read(thought, 8)
+    ended = thought if thought.endswith((">", "]")) else thought + "</think>"
+    assert said(read(ended + TWO, 8)[1]) == [("c1", "CONTRADICTED"), ("c2", "SUPPORTED")]
+
+
 def test_thoughts_that_only_end_do_not_hide_verdicts_ahead_of_their_end() -> None:
     """Some templates begin them in the prompt. What they hold is read too: neither is believed blindly."""
     text = f'So {{"verdicts": oops. {TWO}</think>{verdicts(member("c2", "UNSUPPORTED"))}'

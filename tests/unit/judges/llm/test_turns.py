@@ -1,0 +1,123 @@
+"""Whatever one read of a reply holds, other tasks get their turn."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from guardrail.judges.http import read_body
+from guardrail.judges.llm.exchange import Exchange, ReplyProgress
+from guardrail.judges.llm.reply import EventStream
+
+END = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+
+
+def delta(text: str) -> bytes:
+    return b"data: " + json.dumps({"choices": [{"delta": {"content": text}}]}).encode() + b"\n\n"
+
+
+class Turns:
+    """How many pieces came, at most, while no other task had a turn."""
+
+    def __init__(self) -> None:
+        self.longest = 0
+        self._since = 0
+
+    def count(self, lines: int = 1) -> None:
+        self._since += lines
+        self.longest = max(self.longest, self._since)
+
+    async def taken(self) -> None:
+        while True:
+            self._since = 0
+            await asyncio.sleep(0)
+
+    async def pieces(self, pieces: list[bytes]) -> AsyncIterator[bytes]:
+        """As httpx gives those of one read: without waiting."""
+        for piece in pieces:
+            self.count()
+            yield piece
+
+
+async def turns_while(turns: Turns, reading: Callable[[], Any]) -> int:
+    others = asyncio.create_task(turns.taken())
+    await asyncio.sleep(0)
+    await reading()
+    others.cancel()
+    return turns.longest
+
+
+def exchange(turns: Turns, pieces: list[bytes], kind: str, on_text: Callable[[str], None]) -> Any:
+    @asynccontextmanager
+    async def create(**_: object) -> AsyncIterator[Any]:
+        yield SimpleNamespace(headers={"content-type": kind}, iter_bytes=lambda: turns.pieces(pieces))
+
+    completions = SimpleNamespace(with_streaming_response=SimpleNamespace(create=create))
+    client: Any = SimpleNamespace(
+        base_url="http://llm.test/v1", chat=SimpleNamespace(completions=completions)
+    )
+    return Exchange(client, ReplyProgress(), on_text, None).run({"stream": True})
+
+
+def bytes_of(data: bytes) -> list[bytes]:
+    return [data[at : at + 1] for at in range(len(data))]
+
+
+WHOLE = json.dumps({"choices": [{"message": {"content": "x" * 5_000}, "finish_reason": "stop"}]}).encode()
+
+
+@pytest.mark.parametrize(
+    ("pieces", "kind"),
+    [
+        (bytes_of(delta("x" * 5_000) + END), "text/event-stream"),
+        ([delta("x"), END, *[b"\n"] * 5_000], "text/event-stream"),
+        (bytes_of(WHOLE), "application/json"),
+    ],
+    ids=["a stream", "what follows its end", "a whole reply"],
+)
+async def test_a_read_of_thousands_of_pieces(pieces: list[bytes], kind: str) -> None:
+    turns = Turns()
+    assert await turns_while(turns, lambda: exchange(turns, pieces, kind, lambda _: None)) <= 1_000
+
+
+@pytest.mark.parametrize(
+    "piece", [delta("x") * 5_000, delta("x" * 500_000)], ids=["many events", "a long one"]
+)
+async def test_a_piece_that_holds_thousands_of_verdicts(piece: bytes) -> None:
+    turns, sizes = Turns(), []
+
+    def hear(text: str) -> None:
+        sizes.append(len(text))
+        turns.count()
+
+    assert (
+        await turns_while(turns, lambda: exchange(turns, [piece + END], "text/event-stream", hear)) <= 1_000
+    )
+    assert max(sizes) <= 16_000
+    assert sum(sizes) >= 5_000
+
+
+async def test_a_piece_of_empty_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compressed reply needs little to hold millions."""
+    turns, feed = Turns(), EventStream.feed
+
+    def counted(events: EventStream, data: bytes) -> Iterator[str]:
+        turns.count(lines=data.count(b"\n"))
+        return feed(events, data)
+
+    monkeypatch.setattr(EventStream, "feed", counted)
+    pieces = [b"\n" * 100_000 + delta("x") + END]
+    longest = await turns_while(turns, lambda: exchange(turns, pieces, "text/event-stream", lambda _: None))
+    assert longest <= 16_000 + 1
+
+
+async def test_the_body_of_any_other_judges_reply() -> None:
+    turns = Turns()
+    response = SimpleNamespace(headers={}, aiter_raw=lambda: turns.pieces([b"x"] * 5_000))
+    assert await turns_while(turns, lambda: read_body(response, 10_000)) <= 1_000
