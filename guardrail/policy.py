@@ -152,7 +152,7 @@ class Rule(BaseModel):
     def _describe(self) -> str:
         return f"{' and '.join(self.conditions) or 'always'}: {self.action}"
 
-    @property
+    @cached_property  # asked of every claim
     def decides_open(self) -> bool:
         """Whether it decides claims that a judge left open, too: it names a finding or their verdict, or has
         no condition and does not release, since what nobody checked is never clean."""

@@ -21,6 +21,7 @@ from guardrail.config import SettingsFile
 from guardrail.errors import ConfigError
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet
+from guardrail.logs import set_level
 from guardrail.routing import PolicyRouter
 from guardrail.telemetry import REGISTRY
 from tests.support.guards import until
@@ -242,13 +243,14 @@ class TestReloading:
 
     async def test_the_level_of_the_log_changes_only_with_the_file(self, path: Path) -> None:
         async with guarded(path) as guard:
-            logging.getLogger().setLevel("ERROR")  # as PUT /loglevel does
+            ours = logging.getLogger("consumers")
+            set_level("error")  # as PUT /loglevel does
             write(path, SECOND)
             await guard.reloader.reload()
-            assert logging.getLogger().level == logging.ERROR
+            assert ours.level == logging.ERROR
             write(path, SECOND + "logging: {level: debug}\n")
             assert await guard.reloader.reload() == "reloaded: logging.level"
-            assert logging.getLogger().level == logging.DEBUG
+            assert ours.level == logging.DEBUG
 
     async def test_policies_that_did_not_change_are_the_same_objects(self, path: Path) -> None:
         async with guarded(path) as guard:
