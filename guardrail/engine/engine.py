@@ -47,7 +47,7 @@ from guardrail.events import (
     ResponseStarted,
 )
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judge
+from guardrail.judges.base import MOST_QUESTION_CHARS, Judge
 from guardrail.limits import Limits
 from guardrail.log_events import EventLog
 from guardrail.policy import Policy
@@ -61,6 +61,7 @@ __all__ = ["OVERLOADED", "Captured", "Change", "ClosedResponse", "Engine", "Head
 
 _log = EventLog(__name__)
 _TOLD_EVERY_S: Final = 60.0
+_TOLD_AT_ONCE: Final = 20  # verdicts, in a turn of the event loop: some milliseconds
 _MOST_UNROUTED: Final = 100
 """Names of routes, which come from outside."""
 
@@ -521,6 +522,8 @@ class Engine:
             max_answer_chars=self._limits.max_answer_chars,
             challenger=challenger,
         )
+        if len(head.question) > MOST_QUESTION_CHARS:
+            _log.warning("judge.question_cut", response_id=head.response_id, characters=len(head.question))
         run = self._table.add(session, self._judge_of(policy), headers, fingerprint, lane, born)
         run.behind_s = self._backlog.behind_s
         self._changed(run)
@@ -558,7 +561,7 @@ class Engine:
                 self._emit(Output(effect.channel, effect.event, run.headers, run.lane.key, waited_s, late_s))
                 self._changed(run)
             elif type(effect) is AskJudge:
-                run.waiting.extend(effect.claims)
+                run.waiting.extend(run.equal.first(effect.claims))
             elif type(effect) is Cancel:
                 self._cancel(run)
             elif type(effect) is CutOn:
@@ -567,6 +570,7 @@ class Engine:
         if run.session.closed:
             self._close(run)
             return
+        self._tell_known(run)
         if run.session.decided:
             run.evidence = None  # it holds the contexts
         elif run.may_call and not self._leaving and self._gatherer.to_judge(run):
@@ -608,8 +612,21 @@ class Engine:
         if not run.dropped:
             self._carry_out(run, run.session.cut_on(self._clock()))
 
+    def _tell_known(self, run: Run) -> None:
+        """Tell the session the verdicts on claims that are equal to others, some in each turn of the loop."""
+        if run.equal.known and not run.telling:
+            run.telling = True
+            asyncio.get_running_loop().call_soon(self._tell, run)
+
+    def _tell(self, run: Run) -> None:
+        run.telling = False
+        if not run.dropped:
+            known = [run.equal.known.popleft() for _ in range(min(_TOLD_AT_ONCE, len(run.equal.known)))]
+            self._carry_out(run, run.session.judged(known, self._clock()))
+
     def _cancel(self, run: Run) -> None:
         run.waiting.clear()
+        run.equal.forget()
         run.put_off.clear()
         for call in run.calls - {asyncio.current_task()}:
             call.cancel()
@@ -703,5 +720,7 @@ class Engine:
 
     def _judged(self, run: Run, judgements: Sequence[Judgement]) -> None:
         verdicts = sum(not judgement.unanswered for judgement in judgements)
+        for judgement in judgements:
+            run.equal.hear(judgement)
         self._carry_out(run, run.session.judged(judgements, self._clock()))
         self._look(verdicts)

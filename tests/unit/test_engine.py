@@ -11,6 +11,7 @@ from guardrail.engine import OVERLOADED
 from guardrail.errors import JudgeUnavailable, ProtocolError
 from guardrail.events import Context, Decision, DeliveryBlocked, Response, ResponseAborted
 from guardrail.judges import Judgement, JudgeRequest, Verdict
+from guardrail.judges.base import MOST_QUESTION_CHARS
 from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from tests.support.constants import made
@@ -381,3 +382,25 @@ async def test_the_oldest_text_is_as_old_as_it_is_however_late_what_follows_is_r
             tested.engine.handle(end, late_s=then_late_s)  # type: ignore[arg-type]
             assert least_s <= tested.engine.oldest_held_s() <= least_s + 100
             judge.gate.set()
+
+
+async def test_judges_read_the_beginning_and_the_end_of_a_very_long_question(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What is pasted in is judged neither for each claim nor silently left out."""
+    judge = WordJudge()
+    for length in (MOST_QUESTION_CHARS, 10 * MOST_QUESTION_CHARS):
+        async with bench(judge) as b:
+            b.start(question=f"What is wrong? {'x' * (length - 24)} Tell me.")
+            b.delta(0, TEXT)
+            b.complete(1)
+            await b.until(lambda: bool(b.closed))
+    whole, cut = (request.question for request in judge.requests)
+    assert len(whole) == MOST_QUESTION_CHARS
+    assert MOST_QUESTION_CHARS - 2 < len(cut) <= MOST_QUESTION_CHARS
+    assert cut.startswith("What is wrong? xxx")
+    assert cut.endswith("xxx Tell me.")
+    assert "[…]" in cut
+    told = [record.getMessage() for record in caplog.records if "judge.question_cut" in record.getMessage()]
+    assert len(told) == 1
+    assert "xxx" not in told[0]
