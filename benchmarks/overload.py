@@ -1,6 +1,7 @@
-"""Do a guard's own figures say how late readers are in an overload? Beside what is true.
+"""Do a guard's own figures say how late readers are in an overload? What does one client cost the others?
 
-    python -m benchmarks.overload [--rate 40] [--seconds 12]
+    python -m benchmarks.overload [--rate 150] [--seconds 12]
+    python -m benchmarks.overload --hostile all [--rate 4] [--seconds 15] [--copies 2]
 
 One ``guardrail run`` (default settings, local judge) over a Kafka of its own gets ``--rate`` whole answers a
 second for ``--seconds``, which is more than it can judge. Once a second, until all are decided: the records
@@ -8,6 +9,11 @@ that are really not read (the end of each partition minus the group's committed 
 ``guardrail_partition_lag_records``, the age of the oldest answer that is not delivered, and
 ``guardrail_oldest_unreleased_seconds``. Printed: a row for each second, and how far the figures were
 off, the lag while reading was paused.
+
+With ``--hostile`` the answers come at a rate that the guard keeps up with, and after ``--seconds`` one client
+sends ``--copies`` responses of each kind in turn, each made to take long. Printed: how late the others'
+answers are before and in the seconds after, and how many of them, which are all right, were flagged or
+blocked.
 """
 
 from __future__ import annotations
@@ -40,6 +46,10 @@ GROUP = "overload"
 _SENTENCES = 4
 _LEAST = 200
 """Fewer records that wait are not compared: a few are always under way."""
+_PATIENCE_S = 60.0
+"""How long answers are waited for, as ``GuardClient`` does."""
+_PAUSE_S = 10.0
+"""Before the next kind: what one claim may take."""
 
 
 @dataclass(slots=True)
@@ -47,6 +57,9 @@ class Answers:
     """When each answer was written, until it is delivered."""
 
     written: dict[bytes, float] = field(default_factory=dict)
+
+    decided: list[tuple[float, float, str]] = field(default_factory=list)
+    """Of those that are: when it was written, how long it took, and the decision."""
 
     def oldest_s(self) -> float:
         """The age of the oldest that waits."""
@@ -75,9 +88,95 @@ async def write(producer: AIOKafkaProducer, answers: Answers, rate: float, secon
 async def read(consumer: AIOKafkaConsumer, answers: Answers) -> None:
     """Take off what is delivered."""
     async for record in consumer:
-        kind = json.loads(record.value)["type"]
-        if kind in {"delivery.completed", "delivery.blocked"} and record.key in answers.written:
-            del answers.written[record.key]
+        event = json.loads(record.value)
+        if event["type"] in {"delivery.completed", "delivery.blocked"} and record.key in answers.written:
+            at = answers.written.pop(record.key)
+            answers.decided.append((at, time.time() - at, event.get("decision", "block")))
+
+
+def hostile(kind: str) -> Response:
+    """A response that is made to take long."""
+    price, text = "The Pro plan costs $49 per month. ", "Refunds are paid within 14 days."
+    long = 440_000  # characters; a record has at most a megabyte
+
+    def of(answer: str = text, context: str = price + text, question: str = "What is it?") -> Response:
+        contexts = (Context(id="doc", text=context),)
+        return Response(response_id=uuid.uuid4().hex, question=question, contexts=contexts, answer=answer)
+
+    if kind == "contexts":
+        contexts = tuple(Context(id=str(number), text=text) for number in range(9_999))
+        return Response(response_id=uuid.uuid4().hex, question="", contexts=contexts, answer=text)
+    return {
+        "items": lambda: of("- a\n" * 24_750),
+        "distinct items": lambda: of("".join(f"- The Pro plan has item {n}.\n" for n in range(3_300))),
+        "table rows": lambda: of("| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 9_900),
+        "footnotes": lambda: of("a".join(f"[^{n}]" for n in range(12_500))),
+        "fractions": lambda: of(context=price + "1/" * (long // 2) + " " + text),
+        "dashes": lambda: of(context=price + "1-" * (long // 2) + " " + text),
+        "figures": lambda: of(context=price + "0/1 1/0 " * (long // 8) + text),
+        "question": lambda: of(answer=f"{text} " * 20, question="2026-01-01 12:03:04 INFO 34 ms\n" * 12_000),
+    }[kind]()
+
+
+HOSTILE = (
+    "items",
+    "distinct items",
+    "table rows",
+    "footnotes",
+    "fractions",
+    "dashes",
+    "figures",
+    "question",
+    "contexts",
+)
+_RIGHT_RATE = 4.0
+
+
+async def beside(bootstrap: str, kinds: list[str], rate: float, seconds: float, copies: int) -> None:
+    """Print what each kind of hostile response costs the others."""
+    quiet_client_log()
+    await create_topics(bootstrap)
+    guard, _ = await start_guard(bootstrap)
+    assert guard.stderr is not None
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap)
+    consumer = AIOKafkaConsumer(
+        TOPICS.deliveries, bootstrap_servers=bootstrap, isolation_level="read_committed"
+    )
+    await producer.start()
+    await consumer.start()
+    answers = Answers()
+    tasks = [asyncio.create_task(guard.stderr.read()), asyncio.create_task(read(consumer, answers))]
+    print(f"{'':16} answers   p50, s   p99, s   flagged   blocked")
+    try:
+        for kind in ("warming up", "nothing", *kinds):
+            answers.decided.clear()
+            if kind in HOSTILE:
+                for _ in range(copies):
+                    event = hostile(kind)
+                    await producer.send(TOPICS.responses, event.to_json(), key=event.response_id.encode())
+            await write(producer, answers, rate, seconds)
+            until = time.monotonic() + _PATIENCE_S
+            while answers.written and time.monotonic() < until:  # noqa: ASYNC110 - a benchmark
+                await asyncio.sleep(0.1)
+            took = sorted(
+                [s for _, s, _ in answers.decided] + [time.time() - at for at in answers.written.values()]
+            )
+            decisions = [decision for _, _, decision in answers.decided]
+            p50, p99 = (took[int(share * (len(took) - 1))] for share in (0.5, 0.99))
+            lost = f"   {len(answers.written)} without an end" if answers.written else ""
+            flagged, blocked = decisions.count("flag"), decisions.count("block")
+            print(
+                f"{kind:16}{len(took):>8}{p50:>9.2f}{p99:>9.2f}{flagged:>10}{blocked:>10}{lost}", flush=True
+            )
+            answers.written.clear()
+            await asyncio.sleep(_PAUSE_S)
+    finally:
+        for task in tasks:
+            task.cancel()
+        guard.terminate()
+        await guard.wait()
+        await consumer.stop()
+        await producer.stop()
 
 
 async def metrics(port: int) -> dict[str, float]:
@@ -163,12 +262,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rate", type=float, default=150.0)
+    parser.add_argument("--rate", type=float, help="answers a second; default: 150, or 4 with --hostile")
     parser.add_argument("--seconds", type=float, default=12.0)
+    parser.add_argument(
+        "--hostile", choices=("all", *HOSTILE), help="what one client sends beside right answers"
+    )
+    parser.add_argument("--copies", type=int, default=2, help="so many at once")
     parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="default: a Kafka of its own")
     args = parser.parse_args()
     with kafka_for_benchmark(args.bootstrap_servers) as bootstrap:
-        uvloop.run(measure(bootstrap, args.rate, args.seconds))
+        if args.hostile is None:
+            uvloop.run(measure(bootstrap, args.rate or 150.0, args.seconds))
+            return
+        kinds = list(HOSTILE) if args.hostile == "all" else [args.hostile]
+        uvloop.run(beside(bootstrap, kinds, args.rate or _RIGHT_RATE, args.seconds, args.copies))
 
 
 if __name__ == "__main__":
