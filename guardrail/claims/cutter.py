@@ -194,7 +194,8 @@ class ClaimCutter:
             self._at = CutPosition(start + len(text), index + 1, number)
             return CutSegment(Segment(index, SegmentKind.BLANK, text, start, (0, 0)), ())
         severity, reasons = self._rater.rate(raw, _SENTENCE)
-        claim = Claim(number, index, raw, start + low, start + body[1], severity, reasons)
+        unread = Prose(raw, (0,), ())  # by any judge
+        claim = Claim(number, index, raw, start + low, start + body[1], severity, reasons, prose=unread)
         self._at = CutPosition(start + len(text), index + 1, number + 1)
         return CutSegment(Segment(index, _SENTENCE, text, start, body), (claim,))
 

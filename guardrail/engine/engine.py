@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
@@ -61,7 +62,7 @@ __all__ = ["OVERLOADED", "Captured", "Change", "ClosedResponse", "Engine", "Head
 
 _log = EventLog(__name__)
 _TOLD_EVERY_S: Final = 60.0
-_TOLD_AT_ONCE: Final = 20  # verdicts, in a turn of the event loop: some milliseconds
+_TOLD_AT_ONCE: Final = 10  # verdicts, in a turn of the event loop: a few milliseconds
 _MOST_UNROUTED: Final = 100
 """Names of routes, which come from outside."""
 
@@ -113,6 +114,7 @@ class Engine:
         self._table = RunTable(self._limits)
         self._runs, self._bounds = self._table.by_id, self._table.bounds
         self._cutters = Cutters()
+        self._cutting: deque[Run] = deque()
         self._gatherer = Gatherer(
             self._limits.max_claims_per_call, clock, lambda run: self._carry_out(run, [])
         )
@@ -565,7 +567,9 @@ class Engine:
             elif type(effect) is Cancel:
                 self._cancel(run)
             elif type(effect) is CutOn:
-                asyncio.get_running_loop().call_soon(self._cut_on, run)
+                self._cutting.append(run)
+                if len(self._cutting) == 1:
+                    asyncio.get_running_loop().call_soon(self._cut_on)
         self._table.count(run)
         if run.session.closed:
             self._close(run)
@@ -608,9 +612,14 @@ class Engine:
         # Monotonic clock readings mean nothing to another process.
         return self._wall() - self._clock()
 
-    def _cut_on(self, run: Run) -> None:
+    def _cut_on(self) -> None:
+        """Cut on one of the long texts; the next one has its turn when others have had theirs."""
+        run = self._cutting[0]
         if not run.dropped:
             self._carry_out(run, run.session.cut_on(self._clock()))
+        self._cutting.popleft()
+        if self._cutting:
+            asyncio.get_running_loop().call_soon(self._cut_on)
 
     def _tell_known(self, run: Run) -> None:
         """Tell the session the verdicts on claims that are equal to others, some in each turn of the loop."""

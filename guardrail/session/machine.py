@@ -84,11 +84,11 @@ class Session:
     """
 
     MOST_CUT_CHARS: ClassVar = 500
-    """Of a text, at a time, before others have their turn: a millisecond or few of work,"""
-    MOST_CUT_CLAIMS: ClassVar = 20
-    """and claims of a longer text, which has one in every four characters at the most."""
-    _PIECES: ClassVar = 5
-    """That a longer text is cut in, of so many characters."""
+    """Of a text, at a time, before others have their turn: a few milliseconds of work,"""
+    MOST_CUT_CLAIMS: ClassVar = 5
+    """and claims of a longer text, which may have one in every four characters."""
+    _PIECES: ClassVar = 25
+    """That so many characters of a longer text are cut in, until there are as many claims."""
     MOST_AHEAD: ClassVar = 200
     """Claims without a verdict from which on no more is cut: more than a judge is asked at a time, and a
     small part of those that may wait in all, so that one long answer doesn't keep others from being read."""
