@@ -1,7 +1,8 @@
-"""Are right answers flagged in an overload, and do a guard's own figures tell how late readers are?
+"""What does an overload, or one client, cost others, and do a guard's own figures tell how late readers are?
 
     python -m benchmarks.overload [--rate 40] [--seconds 12]
     python -m benchmarks.overload --parts 0.5 0.9 1 2 [--neighbours 2] [--seconds 20]
+    python -m benchmarks.overload --hostile all --rate 3 [--seconds 15] [--copies 2]
 
 One ``guardrail run`` (default settings, local judge) over a Kafka of its own gets right answers of four
 sentences, which say in other words what their document says.
@@ -15,6 +16,10 @@ the lag while reading was paused.
 With ``--parts``, parts of what it can judge: that is measured first, on as many as it gets at once. Printed
 for each part: answers, those flagged and blocked, and how long they waited. ``--neighbours`` processes burn
 the processors all the while.
+
+With ``--hostile``, ``--rate`` is one that the guard keeps up with, and one client sends ``--copies``
+responses of each kind in turn, each made to take long. Printed: how late the others' answers are without any
+and beside each kind, and how many of them, which are all right, were flagged or blocked.
 """
 
 from __future__ import annotations
@@ -32,7 +37,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 import uvloop
@@ -65,6 +70,10 @@ _AT_ONCE = 150
 """Answers written to measure the pace: enough for some ten seconds."""
 _LEAST = 200
 """Fewer records that wait are not compared: a few are always under way."""
+_PATIENCE_S = 60.0
+"""How long answers are waited for, as ``GuardClient`` does."""
+_PAUSE_S = 10.0
+"""Before the next kind: what one claim may take."""
 
 
 @dataclass(slots=True)
@@ -75,6 +84,12 @@ class Answers:
     waited_s: list[float] = field(default_factory=list)
     decisions: Counter[str] = field(default_factory=Counter)
     none_waits: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.written.clear()
+        self.waited_s.clear()
+        self.decisions.clear()
 
     def oldest_s(self) -> float:
         """The age of the oldest that waits."""
@@ -120,6 +135,43 @@ async def read(consumer: AIOKafkaConsumer, answers: Answers) -> None:
             answers.decisions[said.get("decision", "block")] += 1
             if not answers.written:
                 answers.none_waits.set()
+
+
+def hostile(kind: str) -> Response:
+    """A response that is made to take long."""
+    price, text = "The Pro plan costs $49 per month. ", "Refunds are paid within 14 days."
+    long = 440_000  # characters; a record has at most a megabyte
+
+    def of(answer: str = text, context: str = price + text, question: str = "What is it?") -> Response:
+        contexts = (Context(id="doc", text=context),)
+        return Response(response_id=uuid.uuid4().hex, question=question, contexts=contexts, answer=answer)
+
+    if kind == "contexts":
+        contexts = tuple(Context(id=str(number), text=text) for number in range(9_999))
+        return Response(response_id=uuid.uuid4().hex, question="", contexts=contexts, answer=text)
+    return {
+        "items": lambda: of("- a\n" * 24_750),
+        "distinct items": lambda: of("".join(f"- The Pro plan has item {n}.\n" for n in range(3_300))),
+        "table rows": lambda: of("| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 9_900),
+        "footnotes": lambda: of("a".join(f"[^{n}]" for n in range(12_500))),
+        "fractions": lambda: of(context=price + "1/" * (long // 2) + " " + text),
+        "dashes": lambda: of(context=price + "1-" * (long // 2) + " " + text),
+        "figures": lambda: of(context=price + "0/1 1/0 " * (long // 8) + text),
+        "question": lambda: of(answer=f"{text} " * 20, question="2026-01-01 12:03:04 INFO 34 ms\n" * 12_000),
+    }[kind]()
+
+
+HOSTILE = (
+    "items",
+    "distinct items",
+    "table rows",
+    "footnotes",
+    "fractions",
+    "dashes",
+    "figures",
+    "question",
+    "contexts",
+)
 
 
 async def metrics(port: int) -> dict[str, float]:
@@ -239,8 +291,7 @@ async def measure_parts(bootstrap: str, parts: list[float], neighbours: int, sec
             print("of that   answers   flagged   blocked   waited, s: p50    p99   most")
             print(row("all", answers))
             for part in parts:
-                answers.waited_s.clear()
-                answers.decisions.clear()
+                answers.forget()
                 await write(guard.producer, answers, part * pace, int(part * pace * seconds))
                 await answers.none_waits.wait()
                 print(row(f"{part:g}", answers), flush=True)
@@ -249,12 +300,35 @@ async def measure_parts(bootstrap: str, parts: list[float], neighbours: int, sec
             process.kill()
 
 
+async def measure_hostile(bootstrap: str, kinds: list[str], rate: float, seconds: float, copies: int) -> None:
+    """Print what each kind of hostile response costs the others."""
+    async with running(bootstrap) as guard:
+        answers = guard.answers
+        print("beside            answers   flagged   blocked   waited, s: p50    p99   most")
+        for kind in ("warming up", "nothing", *kinds):
+            answers.forget()
+            if kind in HOSTILE:
+                for _ in range(copies):
+                    event = hostile(kind)
+                    await guard.producer.send(
+                        TOPICS.responses, event.to_json(), key=event.response_id.encode()
+                    )
+            await write(guard.producer, answers, rate, int(rate * seconds))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE_S):
+                    await answers.none_waits.wait()
+            lost = f"   {len(answers.written)} without an end" if answers.written else ""
+            print(row(f"{kind:17}", answers) + lost, flush=True)
+            await asyncio.sleep(_PAUSE_S)
+
+
 def row(part: str, answers: Answers) -> str:
     """What became of them."""
-    waited, decided = sorted(answers.waited_s), answers.decisions
+    waits_s = [time.time() - at for at in answers.written.values()]
+    waited, decided = sorted([*answers.waited_s, *waits_s]), answers.decisions
     p99 = waited[int(0.99 * (len(waited) - 1))]
     return (
-        f"{part:>7}{decided.total():>10}{decided['flag'] + decided['redact']:>10}{decided['block']:>10}"
+        f"{part:>7}{len(waited):>10}{decided['flag'] + decided['redact']:>10}{decided['block']:>10}"
         f"{statistics.median(waited):>17.1f}{p99:>7.1f}{waited[-1]:>7.1f}"
     )
 
@@ -267,12 +341,19 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=40.0)
     parser.add_argument("--parts", type=float, nargs="+", metavar="PART")
     parser.add_argument("--neighbours", type=int, default=0)
+    parser.add_argument(
+        "--hostile", choices=("all", *HOSTILE), help="what one client sends beside right answers"
+    )
+    parser.add_argument("--copies", type=int, default=2, help="so many at once")
     parser.add_argument("--seconds", type=float, default=12.0)
     parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="default: a Kafka of its own")
     args = parser.parse_args()
     with kafka_for_benchmark(args.bootstrap_servers) as bootstrap:
         if args.parts:
             uvloop.run(measure_parts(bootstrap, args.parts, args.neighbours, args.seconds))
+        elif args.hostile:
+            kinds = list(HOSTILE) if args.hostile == "all" else [args.hostile]
+            uvloop.run(measure_hostile(bootstrap, kinds, args.rate, args.seconds, args.copies))
         else:
             uvloop.run(measure_figures(bootstrap, args.rate, args.seconds))
 

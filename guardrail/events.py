@@ -26,6 +26,9 @@ from guardrail.errors import DecodeError
 
 SCHEMA_VERSION: Final = 1
 MAX_CITED_CONTEXTS: Final = 20
+MAX_CONTEXTS: Final = 10_000
+"""Of one response: a hundred times what a model reads. Reading an event can't be interrupted; so many take
+some tens of milliseconds."""
 
 Span = tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -156,10 +159,17 @@ class Finding(StrEnum):
     """The claim, or what would decide it, is in a language that the judge does not read."""
     JUDGE_REFUSED = "judge_refused"
     """The model refused to judge, or its provider's filter withheld the reply."""
+    TOO_MANY_CLAIMS = "too_many_claims"
+    """It stands behind as many claims as are judged of one response."""
 
 
 LEFT_OPEN: Final = frozenset(
-    {Finding.CALCULATION_UNCHECKED, Finding.LANGUAGE_UNCOVERED, Finding.JUDGE_REFUSED}
+    {
+        Finding.CALCULATION_UNCHECKED,
+        Finding.LANGUAGE_UNCOVERED,
+        Finding.JUDGE_REFUSED,
+        Finding.TOO_MANY_CLAIMS,
+    }
 )
 """Findings with which a judge leaves a claim open: UNVERIFIED, but not for want of an answer."""
 
@@ -248,6 +258,7 @@ class ResponseHead(Event):
     question: str = Field(default="", description="What the user asked.")
     contexts: tuple[Context, ...] = Field(
         default=(),
+        max_length=MAX_CONTEXTS,
         description="The retrieved documents that the answer is based on; without any, no claim is "
         "supported.",
     )
@@ -421,7 +432,8 @@ class ClaimVerdict(OutputEvent):
         "contexts_disagree: another context has another figure for the same thing. "
         "checked_in_part: the judge had no time to read the contexts for the claim. "
         "language_uncovered: the claim, or what would decide it, is in a language that the judge does "
-        "not read. judge_refused: the model refused to judge.",
+        "not read. judge_refused: the model refused to judge. too_many_claims: it stands behind as "
+        "many claims as are judged of one response.",
     )
     evidence: tuple[Evidence, ...] = Field(default=(), description="What the verdict is based on.")
     citations: tuple[ClaimCitation, ...] = Field(
@@ -744,6 +756,14 @@ def decode_error(error: ValidationError) -> DecodeError:
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     kind = first["type"]
     where = ".".join(str(part) for part in first["loc"]) or "event"
+    if kind == "too_long" and first["loc"][-1] == "contexts":
+        given = error.errors(include_url=False, include_input=False)[0]["ctx"]["actual_length"]
+        many = f"{given:,} are more" if given else "there are more"
+        return DecodeError(
+            "invalid_event",
+            f"contexts: {many} than the {MAX_CONTEXTS:,} that a response may have; send the best ones, or "
+            "join short ones",
+        )
     # A tuple of the model is a list of JSON.
     message = f"{where}: {first['msg'] if kind != 'tuple_type' else 'Input should be a valid list'}"
     if kind == "json_invalid" and error.errors()[0].get("input") in ("", b""):

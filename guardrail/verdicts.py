@@ -72,6 +72,13 @@ def unverified(
     )
 
 
+def beyond_most(claim_id: str, most: int) -> Judgement:
+    """The judgement of a claim that stands behind the first ``most`` of its response, which are judged."""
+    reason = f"Of one answer {most:,} claims are checked; this stands behind them."
+    open_ = unverified(claim_id, "guardrail", reason)
+    return replace(open_, findings=(Finding.TOO_MANY_CLAIMS,))
+
+
 def checked_in_part(judgement: Judgement) -> Judgement:
     """``judgement`` of a claim for which the judge did not read everything: marked as such, and never
     SUPPORTED, so that a claim that nobody has fully checked does not pass as if somebody had.

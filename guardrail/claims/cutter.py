@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
@@ -48,6 +48,11 @@ _NAMED: Final = re.compile(r"[^\W\d_]{3,}")
 _MOST_OF_A_MENTION: Final = Severity.MAJOR
 _rank: Final = attrgetter("rank")
 
+MOST_CLAIMS: Final = 1_000
+"""Claims of one response that are judged, those of a very long report. What follows them is cut coarsely:
+each claim costs a judge tens of milliseconds or tokens, and other answers as much time."""
+_COARSELY: Final = 2_000
+"""Least characters of a segment then."""
 MAX_LEAD_IN_CHARS: Final = 400
 _MAX_LEAD_IN_SENTENCES: Final = 4
 _MOST_LINES: Final = 16  # that a total may be of
@@ -120,7 +125,10 @@ class Cutter(Protocol):
 
 
 class ClaimCutter:
-    """Cuts one response into segments and claims. Call ``feed`` any number of times, then ``finish`` once."""
+    """Cuts one response into segments and claims. Call ``feed`` any number of times, then ``finish`` once.
+
+    Behind the first ``MOST_CLAIMS`` claims, segments are joined to pieces of some size, each one claim.
+    """
 
     def __init__(
         self,
@@ -142,20 +150,54 @@ class ClaimCutter:
         self._users = frozenset(words_of(question))
         self._asked = asked_of(question)  # the question before the next segment
         self._fence = FencedProse()
+        self._joined: list[str] = []  # behind the last claim that is judged
+        self._at: CutPosition | None = None  # how far the text is cut, from there on
 
     @property
     def position(self) -> CutPosition:
         """How far the text is cut."""
-        return CutPosition(*self._segmenter.position, self._claims)
+        return self._at or CutPosition(*self._segmenter.position, self._claims)
 
     def feed(self, text: str) -> list[CutSegment]:
         """Take a piece of text; returns the segments that are now final, with their claims; usually none."""
         segments = self._take(text)
-        return [self._cut(segment) for segment in segments] if segments else []
+        return self._cut_all(segments) if segments else []
 
     def finish(self) -> list[CutSegment]:
         """The rest, once the text is complete. Call once."""
-        return [self._cut(segment) for segment in self._segmenter.finish()]
+        cut = self._cut_all(self._segmenter.finish())
+        return [*cut, self._join()] if self._joined else cut
+
+    def _cut_all(self, segments: Sequence[Segment]) -> list[CutSegment]:
+        cut: list[CutSegment] = []
+        for segment in segments:
+            if self._claims < MOST_CLAIMS:
+                cut.append(self._cut(segment))
+                continue
+            if self._at is None:
+                self._at = CutPosition(segment.start, segment.index, self._claims)
+            self._joined.append(segment.text)
+            if segment.end - self._at.chars >= _COARSELY:
+                cut.append(self._join())
+        return cut
+
+    def _join(self) -> CutSegment:
+        """One segment of all that is left to cut."""
+        assert self._at is not None  # noqa: S101 - so far the text was cut, since something is left
+        text = "".join(self._joined)
+        self._joined.clear()
+        start, index, number = self._at
+        raw = text.strip()
+        low = len(text) - len(text.lstrip())
+        body = low, low + len(raw)
+        if not raw:
+            self._at = CutPosition(start + len(text), index + 1, number)
+            return CutSegment(Segment(index, SegmentKind.BLANK, text, start, (0, 0)), ())
+        severity, reasons = self._rater.rate(raw, _SENTENCE)
+        unread = Prose(raw, (0,), ())  # by any judge
+        claim = Claim(number, index, raw, start + low, start + body[1], severity, reasons, prose=unread)
+        self._at = CutPosition(start + len(text), index + 1, number + 1)
+        return CutSegment(Segment(index, _SENTENCE, text, start, body), (claim,))
 
     def release(self) -> None:
         """Drop the contexts: no more text matters."""

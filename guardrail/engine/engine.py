@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
@@ -47,7 +48,7 @@ from guardrail.events import (
     ResponseStarted,
 )
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import BEAT_S, Judge, PacedJudge, awake
+from guardrail.judges.base import BEAT_S, MOST_QUESTION_CHARS, Judge, PacedJudge, awake
 from guardrail.limits import Limits
 from guardrail.log_events import EventLog
 from guardrail.policy import Policy
@@ -64,6 +65,7 @@ _TOLD_EVERY_S: Final = 60.0
 _STANDSTILL_TOLD_S: Final = 1.0
 _LATEST_BEAT: Final = 0.2  # what the latest beat counts in how slow everything is
 _TOKEN_S: Final = 0.02  # in which a language model writes one
+_TOLD_AT_ONCE: Final = 10  # verdicts, in a turn of the event loop: a few milliseconds
 _MOST_UNROUTED: Final = 100
 """Names of routes, which come from outside."""
 
@@ -115,6 +117,7 @@ class Engine:
         self._table = RunTable(self._limits)
         self._runs, self._bounds = self._table.by_id, self._table.bounds
         self._cutters = Cutters()
+        self._cutting: deque[Run] = deque()
         self._gatherer = Gatherer(
             self._limits.max_claims_per_call, clock, lambda run: self._carry_out(run, [])
         )
@@ -538,6 +541,8 @@ class Engine:
             max_answer_chars=self._limits.max_answer_chars,
             challenger=challenger,
         )
+        if len(head.question) > MOST_QUESTION_CHARS:
+            _log.warning("judge.question_cut", response_id=head.response_id, characters=len(head.question))
         run = self._table.add(session, self._judge_of(policy), headers, fingerprint, lane, born)
         run.behind_s = self._backlog.behind_s
         self._changed(run)
@@ -575,16 +580,20 @@ class Engine:
                 self._emit(Output(effect.channel, effect.event, run.headers, run.lane.key, waited_s, late_s))
                 self._changed(run)
             elif type(effect) is AskJudge:
-                run.waiting.extend(effect.claims)
-                self._not_asked += len(effect.claims)
+                first = run.equal.first(effect.claims)
+                run.waiting.extend(first)
+                self._not_asked += len(first)
             elif type(effect) is Cancel:
                 self._cancel(run)
             elif type(effect) is CutOn:
-                asyncio.get_running_loop().call_soon(self._cut_on, run)
+                self._cutting.append(run)
+                if len(self._cutting) == 1:
+                    asyncio.get_running_loop().call_soon(self._cut_on)
         self._table.count(run)
         if run.session.closed:
             self._close(run)
             return
+        self._tell_known(run)
         if run.session.decided:
             run.evidence = None  # it holds the contexts
         elif run.may_call and not self._leaving and self._gatherer.to_judge(run):
@@ -623,13 +632,31 @@ class Engine:
         # Monotonic clock readings mean nothing to another process.
         return self._wall() - self._clock()
 
-    def _cut_on(self, run: Run) -> None:
+    def _cut_on(self) -> None:
+        """Cut on one of the long texts; the next one has its turn when others have had theirs."""
+        run = self._cutting[0]
         if not run.dropped:
             self._carry_out(run, run.session.cut_on(self._clock()))
+        self._cutting.popleft()
+        if self._cutting:
+            asyncio.get_running_loop().call_soon(self._cut_on)
+
+    def _tell_known(self, run: Run) -> None:
+        """Tell the session the verdicts on claims that are equal to others, some in each turn of the loop."""
+        if run.equal.known and not run.telling:
+            run.telling = True
+            asyncio.get_running_loop().call_soon(self._tell, run)
+
+    def _tell(self, run: Run) -> None:
+        run.telling = False
+        if not run.dropped:
+            known = [run.equal.known.popleft() for _ in range(min(_TOLD_AT_ONCE, len(run.equal.known)))]
+            self._carry_out(run, run.session.judged(known, self._clock()))
 
     def _cancel(self, run: Run) -> None:
         self._not_asked -= len(run.waiting)
         run.waiting.clear()
+        run.equal.forget()
         run.put_off.clear()
         for call in run.calls - {asyncio.current_task()}:
             call.cancel()
@@ -750,4 +777,7 @@ class Engine:
     def _judged(self, run: Run, judgements: Sequence[Judgement]) -> None:
         verdicts = sum(not judgement.unanswered for judgement in judgements)
         self._carry_out(run, run.session.judged(judgements, self._clock()))
+        for judgement in judgements:
+            run.equal.hear(judgement, final=not run.session.awaits(judgement.claim_id))
+        self._tell_known(run)
         self._look(verdicts)

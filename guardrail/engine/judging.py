@@ -22,7 +22,7 @@ from guardrail.engine.runs import Run
 from guardrail.errors import JudgeError, JudgeRefused
 from guardrail.events import Finding, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judge, JudgeRequest, Meter
+from guardrail.judges.base import Judge, JudgeRequest, Meter, question_to_judge
 from guardrail.judges.recorder import recorder
 from guardrail.judges.streams import checked, closing
 from guardrail.log_events import EventLog
@@ -202,7 +202,7 @@ async def ask(
     open_ = _OpenClaims(batch, {claim_id: at - now for claim_id, at in due.items()}, heard)
     request = JudgeRequest(
         response_id=session.head.response_id,
-        question=session.head.question,
+        question=question_to_judge(session.head.question),
         claims=batch,
         evidence=evidence,
         deadline=monotonic + deadline - now,

@@ -6,9 +6,9 @@ Responses are stored as records, and sessions are made from stored records.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -33,7 +33,7 @@ from guardrail.events import (
     ResponseStarted,
 )
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import GatheringJudge, Judge
+from guardrail.judges.base import GatheringJudge, Judge, question_to_judge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
@@ -119,8 +119,69 @@ class Cutters:
             citations=CitationReader(contexts, links),
             links=links,
             max_segment_chars=policy.max_segment_chars,
-            question=question,
+            question=question_to_judge(question),
         )
+
+
+class EqualClaims:
+    """Of the claims of one response that say the same, only the first is judged: an answer that repeats
+    itself must not cost more than one that doesn't."""
+
+    __slots__ = ("_behind", "_hurried", "_keys", "_said", "known")
+
+    def __init__(self) -> None:
+        self.known: deque[Judgement] = deque()
+        """Judgements of claims that are equal to others, not told yet."""
+        self._said: dict[Hashable, Judgement] = {}
+        self._behind: dict[Hashable, list[tuple[str, Claim]]] = {}
+        self._keys: dict[str, Hashable] = {}  # of those that are asked about
+        self._hurried: dict[str, Judgement] = {}  # of those that are asked about again
+
+    def first(self, asked: Iterable[tuple[str, Claim]]) -> list[tuple[str, Claim]]:
+        """Those of ``asked`` that the judge is to be asked about."""
+        found = []
+        for claim_id, claim in asked:
+            key = _said_by(claim)
+            if claim_id in self._keys:  # again
+                found.append((claim_id, claim))
+            elif key in self._said:
+                self.known.append(replace(self._said[key], claim_id=claim_id))
+            elif key in self._behind:
+                self._behind[key].append((claim_id, claim))
+            else:
+                self._behind[key], self._keys[claim_id] = [], key
+                found.append((claim_id, claim))
+        return found
+
+    def hear(self, judgement: Judgement, *, final: bool) -> None:
+        """Take a judgement for all claims that are equal to the one it is of; what it cost is that one's.
+        ``final``: unless it is asked about again."""
+        if not final:
+            self._hurried[judgement.claim_id] = judgement
+            return
+        hurried = self._hurried.pop(judgement.claim_id, None)
+        if hurried is not None and judgement.unanswered:
+            judgement = hurried
+        key = self._keys.pop(judgement.claim_id, None)
+        if key is not None:
+            said = self._said[key] = replace(judgement, usage=None)
+            self.known.extend(replace(said, claim_id=claim_id) for claim_id, _ in self._behind.pop(key))
+
+    def pass_over(self, claim_id: str) -> list[tuple[str, Claim]]:
+        """No verdict on this claim is wanted any more; returns those to be asked about in its place."""
+        key = self._keys.pop(claim_id, None)
+        return [] if key is None else self.first(self._behind.pop(key))
+
+    def forget(self) -> None:
+        """No verdict is wanted any more."""
+        for held in (self.known, self._said, self._behind, self._keys, self._hurried):
+            held.clear()
+
+
+def _said_by(claim: Claim) -> Hashable:
+    """All of a claim that judges are told, and that their results are taken in by."""
+    reasons = claim.severity_reasons
+    return claim.text, claim.lead_in, claim.severity, reasons, claim.mentions, claim.citations
 
 
 Headers = tuple[tuple[str, bytes], ...]
@@ -230,6 +291,7 @@ class Run:
     silence_captured: bool = False
     evidence: EvidenceIndex | None = None
     waiting: list[tuple[str, Claim]] = field(default_factory=list)
+    equal: EqualClaims = field(default_factory=EqualClaims)
     put_off: dict[str, tuple[Claim, Judgement]] = field(default_factory=dict)
     calls: set[asyncio.Task[None]] = field(default_factory=set)
     sifting: set[object] = field(default_factory=set)  # gatherings of calls that can be joined
@@ -237,6 +299,8 @@ class Run:
     timer_due: float = float("inf")
     pending: int = 0
     silent: bool = False
+    telling: bool = False
+    """The session is about to be told verdicts on claims that are equal to others."""
     dropped: bool = False
     max_wait_s: float = field(init=False)
     """How long the judge lets claims wait for others while more text comes; 0 for a judge that never does."""
@@ -266,9 +330,15 @@ class Run:
             claim, said = self.put_off.pop(claim_id)
             if self.session.awaits(claim_id):
                 batch[claim_id], known[claim_id] = claim, said
+            else:
+                self.waiting += self.equal.pass_over(claim_id)
         taken = self.waiting[: most - len(batch)]
         del self.waiting[: len(taken)]
-        batch.update((claim_id, claim) for claim_id, claim in taken if self.session.awaits(claim_id))
+        for claim_id, claim in taken:
+            if self.session.awaits(claim_id):
+                batch[claim_id] = claim
+            else:
+                self.waiting += self.equal.pass_over(claim_id)
         return batch, known
 
     def closed(self) -> ClosedResponse:

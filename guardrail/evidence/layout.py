@@ -17,6 +17,9 @@ from guardrail.evidence.tokens import tokenize
 
 _SENTENCE_MAX_TOKENS: Final = 60
 _SENTENCE_STRIDE_TOKENS: Final = 40
+_SENTENCE_MAX_CHARS: Final = 4_000
+"""Ten times what so many words take. Text such as "1/1/1/…" is one token however long it is, and whoever
+reads a sentence reads all of it, for every claim."""
 _SNAP_TOKENS: Final = 30
 
 
@@ -130,9 +133,11 @@ class Layout:
             if first == last:
                 continue  # no word in it: a rule, a row of dashes
             sentence_firsts.append(first)
-            for piece_first, piece_last in _pieces(first, last):
-                start = begin if piece_first == first else starts[piece_first]
-                stop = end if piece_last == last else starts[piece_last]
+            for piece_first, piece_last in _pieces(first, last, starts):
+                start = starts[piece_first]
+                if piece_first == first and start - begin < _SENTENCE_MAX_CHARS:
+                    start = begin
+                stop = min(end if piece_last == last else starts[piece_last], start + _SENTENCE_MAX_CHARS)
                 self.sentences.add(
                     number, base + piece_first, base + piece_last, start, _right_stripped(text, stop)
                 )
@@ -153,14 +158,16 @@ def _spans(shown: ShownText) -> Iterator[tuple[int, int]]:
         at = end
 
 
-def _pieces(first: int, last: int) -> list[tuple[int, int]]:
+def _pieces(first: int, last: int, starts: Sequence[int]) -> list[tuple[int, int]]:
     """A sentence as it is, or cut into overlapping pieces: text without punctuation has no sentences."""
     pieces = []
-    while last - first > _SENTENCE_MAX_TOKENS:
-        pieces.append((first, first + _SENTENCE_MAX_TOKENS))
-        first += _SENTENCE_STRIDE_TOKENS
-    pieces.append((first, last))
-    return pieces
+    while True:
+        longest = bisect_left(starts, starts[first] + _SENTENCE_MAX_CHARS, first + 1, last)
+        end = min(longest, first + _SENTENCE_MAX_TOKENS)
+        pieces.append((first, end))
+        if end == last:
+            return pieces
+        first = min(first + _SENTENCE_STRIDE_TOKENS, end)
 
 
 def _windows(tokens: int, sentence_firsts: list[int], size: int, overlap: int) -> list[tuple[int, int]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Final, NamedTuple
 
 from guardrail.evidence.tokens import term_of
@@ -83,7 +83,6 @@ _SEPARATOR: Final = re.compile(r",(?:\s{0,4}(?:and|or)\b)?|\b(?:and|or)\b", re.I
 _PIECE: Final = re.compile(r"\w+|[^\w\s]")
 _PRICING: Final = frozenset(map(term_of, PRICING))
 _CLOSELY: Final = 32  # figures of a claim that are compared with others and reckoned; the rest are looked up
-_MOST: Final = 1000  # that are looked up
 _ALWAYS: Final = 0.01
 _LOOKED_UP: Final = 8  # sentences, for one of them
 _FEW_OPERANDS: Final = 8  # of a reckoning in two steps
@@ -184,7 +183,7 @@ def check_figures(
     stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[FigureCheck, ...]:
     """One check for each figure of a claim, in order, until ``stopped()``. Of a claim of very many figures
-    those after the first are looked up only, and past ``_MOST`` are taken for absent.
+    those after the first are looked up only.
 
     ``near``: the numbers of the sentences that evidence search found best, best first; all others are looked
     at for the claim's own figures only. ``question``: its figures may be echoed and reckoned with;
@@ -194,8 +193,11 @@ def check_figures(
     near = list(dict.fromkeys(near))
     if not claim.figures and not compares(claim_text):
         return tuple(_with_parted(claim, _with_formulas(claim, (), source, near), source))
+    source.read(stopped)  # as long as it may take, before anything that does not ask
+    if stopped():
+        return ()
     checks: list[FigureCheck] = []
-    said = _Said(find_figures(question), Sentence(lead_in), checks)
+    said = _Said(source.said(question).figures, source.said(lead_in), checks)
     for number, figure in enumerate(claim.figures):
         if stopped():
             break
@@ -203,18 +205,18 @@ def check_figures(
             checks.append(FigureCheck(figure, State.CONFLICT, 1.0, source=right))
         elif number < _CLOSELY:
             checks.append(_check(claim, figure, source, near, said, stopped))
-        elif number < _MOST:
-            checks.append(_looked_up(figure, source, near, stopped))
         else:
-            checks.append(FigureCheck(figure, State.ABSENT, 0.0))
+            checks.append(_looked_up(figure, source, near, stopped))
+    if stopped():
+        return tuple(checks)
     checks = list(_with_inputs(claim, checks))
     checks = list(_with_exchanges(claim, checks, source, near))
     checks = list(_with_hours(claim, checks, source, near))
-    if not stopped() and (compared := contest(claim, source, near)) is not None:
+    if (compared := contest(claim, source, near)) is not None:
         checks = list(_with_contest(claim, checks, compared))
     asked = (lead_in if claim.opens_with_pronoun else "") if lead_in else question
     checks[:_CLOSELY] = [
-        _with_owner(claim, check, source, near, (asked, question)) for check in checks[:_CLOSELY]
+        _with_owner(claim, check, source, near, (asked, question), stopped) for check in checks[:_CLOSELY]
     ]
     return tuple(_with_parted(claim, _with_formulas(claim, checks, source, near), source))
 
@@ -242,7 +244,12 @@ def _with_formulas(
 
 
 def _with_owner(
-    claim: Sentence, check: FigureCheck, source: FigureSource, near: Sequence[int], asked: tuple[str, str]
+    claim: Sentence,
+    check: FigureCheck,
+    source: FigureSource,
+    near: Sequence[int],
+    asked: tuple[str, str],
+    stopped: Callable[[], bool],
 ) -> FigureCheck:
     """The check of a figure that was found, and is another thing's there, or of a code that is misread.
     ``asked`` is what the claim goes on from, and the question."""
@@ -253,8 +260,9 @@ def _with_owner(
         return check if code is None else misread
     if check.state is not State.FOUND or check.sentence is None:
         return check
-    numbers = dict.fromkeys((check.sentence, *near, *source.holding(figure)))
-    holding = [n for n in numbers if n == check.sentence or source.backing(figure, n) is not None]
+    numbers = dict.fromkeys((check.sentence, *near, *source.holding(figure, stopped)))
+    unread = takewhile(lambda _: not stopped(), numbers)
+    holding = [n for n in unread if n == check.sentence or source.backing(figure, n) is not None]
     owned = source.things.owned(claim, figure, holding, asked[0])
     if owned is None or not owned.owner:
         return replace(check, owned=owned)
@@ -406,7 +414,7 @@ def _check(
         elif own is not None and not said_otherwise:
             found = _better(found, FigureCheck(figure, State.FOUND, share, number, own))
     if found is None or conflict is not None:
-        for number in source.holding(figure, stopped):
+        for number in takewhile(lambda _: not stopped(), source.holding(figure, stopped)):
             own = None if number in near else source.backing(figure, number)
             if own is not None and not _limits_otherwise(claim, figure, source.sentence(number), own):
                 share = frame.said(source, number)

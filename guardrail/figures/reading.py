@@ -41,6 +41,10 @@ _MARKER: Final = re.compile(r"(?:\A|(?<=\n))[ \t*_>#(]{0,8}\d{1,3}[.)](?=\s)(?!\
 _AGE_BEFORE: Final = frozenset({"his", "her", "their", "my", "your", "early", "mid", "late"})
 _FIGURE: Final = re.compile(r"[\d½⅓⅔¼¾⅛@]|www")
 _WORD: Final = re.compile(r"[^\W\d_]+")
+MOST: Final = 300
+"""Figures of one text that are read, a tenth of a millisecond each: far more than a long sentence has."""
+MOST_CHARS: Final = 20_000
+"""Characters of one text that are read."""
 #: What "past six" and "o'clock" stand behind.
 _SPOKEN: Final = frozenset({"half", "quarter", "a", "twenty"}) | {
     w for w, n in tables.ONES.items() if 1 <= n <= 12
@@ -72,8 +76,9 @@ def may_hold_figures(text: str) -> bool:
 def find_figures(text: str, shown: Separators | None = None) -> tuple[Figure, ...]:
     """The figures of ``text`` in their order, not overlapping; ``text[f.start:f.end] == f.text``. Linear.
     The numbers of citations and of list items are none. ``shown``: what separators do where the text stands;
-    None: what it shows itself."""
-    masked = text
+    None: what it shows itself. What stands behind the first ``MOST`` figures or ``MOST_CHARS`` characters is,
+    if it may hold any, one figure that agrees with nothing but itself."""
+    masked = text[:MOST_CHARS]
     for mark in (CITATION, _MARKER):
         masked = mark.sub(lambda match: " " * len(match.group()), masked)
     tokens = tokenize(masked)
@@ -81,14 +86,26 @@ def find_figures(text: str, shown: Separators | None = None) -> tuple[Figure, ..
         tokens = settled(tokens, separators_of(masked) if shown is None else shown)
     figures: list[Figure] = []
     i = 0
-    while (token := tokens[i]).kind is not Tok.END:
+    while (token := tokens[i]).kind is not Tok.END and len(figures) < MOST:
         skip = token.kind is Tok.WORD and token.low not in _TRIGGERS and tokens[i + 1].text != "$"
         found = None if skip else _READERS[token.kind](tokens, i)  # a word is skipped nearly always
         if found is not None:
             start, end = max(found[0].start, figures[-1].end if figures else 0), found[0].end
             figures.append(replace(found[0], start=start, text=text[start:end]))
         i = i + 1 if found is None else found[1]
-    return tuple(map(_of_a_long_day, figures) if any(map(_counts_to_24, figures)) else figures)
+    if any(map(_counts_to_24, figures)):
+        figures = [_of_a_long_day(figure) for figure in figures]
+    if (rest := _unread(text, token.start)) is not None:
+        figures.append(rest)
+    return tuple(figures)
+
+
+def _unread(text: str, start: int) -> Figure | None:
+    """What was not read of a text, as one figure: a claim must not be supported because its figures were not
+    read. Its key has a space, which those of others don't."""
+    if start == len(text) or not may_hold_figures(text[start:]):
+        return None
+    return Figure(Kind.IDENTIFIER, text[start:], start, len(text), key=f" {text[start:]}")
 
 
 def _counts_to_24(figure: Figure) -> bool:

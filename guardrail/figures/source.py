@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice, pairwise, takewhile
+from itertools import accumulate, islice, pairwise, takewhile
 from typing import Final, NamedTuple
 
 from guardrail.evidence.tokens import STOP_TERMS, term_of, words
@@ -52,7 +53,7 @@ def digits_of(text: str) -> set[str]:
     """The digits of every numeral of a text and of its parts, and those of number words, without zeros before
     and after: "1,200" and "twelve" have 12. Linear."""
     found = {_WORDS[word] for word in _WORD.findall(text.casefold()) if word in _WORDS}
-    for numeral in _NUMERAL.findall(text):
+    for numeral in set(_NUMERAL.findall(text)):
         parts = _PART.split(numeral)
         found.update(part.strip("0") for part in ("".join(parts), *parts) if len(part) <= _LONGEST)
     return found
@@ -107,7 +108,9 @@ _YOUNG: Final = re.compile(rf"\b(?:{_CHILDREN}|adults?)\s\Z", re.IGNORECASE)
 _OLD: Final = re.compile(r"(?:-|\s)?(?:years?)?(?:-|\s)?olds?\b|\s?years of age", re.IGNORECASE)
 _MAX_KEY: Final = 64
 _ELLIPTIC: Final = (Kind.MONEY, Kind.QUANTITY)
-_READ_WHOLLY: Final = 60_000  # characters of sentences with figures
+_READ_WHOLLY: Final = 60_000  # characters of sentences with figures,
+_READ_FIGURES: Final = 6_000  # and figures of them, a tenth of a millisecond each
+_SAID: Final = 8  # texts that claims go on from; the question is one of them
 _HOLDING: Final = 200  # sentences with a claim's figure that are looked at
 _CENTRES: Final = 2  # sentences whose neighbours may have what a figure is reckoned from
 _BESIDE: Final = (-1, 1, -2, 2, -3, 3, -4, 4)
@@ -403,9 +406,12 @@ class FigureSource:
     def __init__(self, sentences: Sequence[SourceText]) -> None:
         self.texts = sentences
         self._read: dict[int, Sentence] = {}
+        self._said: OrderedDict[str, Sentence] = OrderedDict()
         self._by_key: dict[Hashable, list[int]] = {}
         self._next = 0  # the first sentence whose figures are not in ``_by_key``
-        self._length = 0
+        self._digits: dict[str, list[int]] = {}
+        self._digits_read = 0  # the first sentence that is not in it
+        self._length = self._figures = 0  # of the sentences before it that have figures
         self._lock = threading.Lock()
 
     def sentence(self, number: int) -> Sentence:
@@ -416,6 +422,16 @@ class FigureSource:
             either = MAY_BE_EITHER.search(given.text)
             shown = self.separators[given.context_id] if either else None
             sentence = self._read[number] = Sentence(given.text, shown)
+        return sentence
+
+    def said(self, text: str) -> Sentence:
+        """What claims of the response go on from, the question and what leads in to them, read and kept: many
+        claims have the same."""
+        with self._lock:
+            sentence = self._said.setdefault(text, Sentence(text))
+            self._said.move_to_end(text)
+            if len(self._said) > _SAID:
+                self._said.popitem(last=False)
         return sentence
 
     @cached_property
@@ -440,6 +456,11 @@ class FigureSource:
         found = {n: self.texts[n].context_id for n in (*numbers, *beside)}
         ids = {self.texts[n].context_id for n in numbers}
         return [n for n, context_id in found.items() if context_id in ids]
+
+    def has_more_figures_than(self, most: int) -> bool:
+        """Whether its sentences have; no more of them are read than tells it."""
+        found = accumulate(len(self.sentence(number).figures) for number in range(len(self.texts)))
+        return any(count > most for count in found)
 
     @cached_property
     def things(self) -> Things:
@@ -468,36 +489,48 @@ class FigureSource:
         ``stopped()``, which is asked for each sentence that is read."""
         if figure.kind is Kind.IDENTIFIER:
             return self._naming(figure.key, 0, stopped)
-        with self._lock:
-            self._read_on(stopped)
+        self.read(stopped)
         found = {number for key in keys(figure) for number in self._by_key.get(key, ())}
         if self._next < len(self.texts) and not stopped():
             if figure.key:
                 found.update(self._naming(_NO_LETTER.sub("", figure.key), self._next, stopped))
-            found.update(n for digits in written_digits(figure) for n in self._by_digits.get(digits, ()))
+            by_digits = self._by_digits(stopped)
+            found.update(n for digits in written_digits(figure) for n in by_digits.get(digits, ()))
         return sorted(found)[:_HOLDING]
 
     def _naming(self, key: str, first: int, stopped: Callable[[], bool]) -> list[int]:
         numbers = takewhile(lambda _: not stopped(), range(first, len(self.texts)))
         return list(islice((n for n in numbers if key in self.sentence(n).folded), _HOLDING))
 
-    def _read_on(self, stopped: Callable[[], bool]) -> None:
-        """Read all sentences, up to so many characters that have figures."""
-        while self._next < len(self.texts) and self._length < _READ_WHOLLY and not stopped():
-            sentence = self.sentence(self._next)
-            for key in {key for figure in sentence.figures for key in keys(figure)}:
-                self._by_key.setdefault(key, []).append(self._next)
-            self._length += len(sentence.text) if sentence.figures else 0
-            self._next += 1
+    def read(self, stopped: Callable[[], bool]) -> None:
+        """Read all sentences, up to so many characters that have figures, and so many figures, until
+        ``stopped()``, which is asked for each, and may take its time."""
+        while self._next < len(self.texts) and not self._enough and not stopped():
+            with self._lock:
+                number = self._next
+                if number == len(self.texts) or self._enough:
+                    return
+                sentence = self.sentence(number)
+                for key in {key for figure in sentence.figures for key in keys(figure)}:
+                    self._by_key.setdefault(key, []).append(number)
+                self._length += len(sentence.text) if sentence.figures else 0
+                self._figures += len(sentence.figures)
+                self._next += 1
 
-    @cached_property
-    def _by_digits(self) -> dict[str, list[int]]:
-        """The sentences past those that are read, by the digits that they have."""
-        index: dict[str, list[int]] = {}
-        for number in range(self._next, len(self.texts)):
-            for digits in digits_of(self.texts[number].text):
-                index.setdefault(digits, []).append(number)
-        return index
+    @property
+    def _enough(self) -> bool:
+        return self._length >= _READ_WHOLLY or self._figures >= _READ_FIGURES
+
+    def _by_digits(self, stopped: Callable[[], bool]) -> dict[str, list[int]]:
+        """The sentences past those that are read, by the digits that they have; some once ``stopped()``."""
+        while self._digits_read < len(self.texts) and not stopped():
+            with self._lock:
+                number = max(self._next, self._digits_read)
+                if number < len(self.texts):
+                    for digits in digits_of(self.texts[number].text):
+                        self._digits.setdefault(digits, []).append(number)
+                self._digits_read = number + 1
+        return self._digits
 
 
 def _parted(figure: Figure, text: str) -> Figure | None:

@@ -131,12 +131,26 @@ class Gathering(Protocol):
         """
 
 
+MOST_QUESTION_CHARS: Final = 20_000
+"""Characters of a question that judges read: with more of them it is a document, pasted in."""
+_LEFT_OUT: Final = "\n[…]\n"
+
+
+def question_to_judge(question: str) -> str:
+    """The question as judges read it: of a very long one the beginning and the end, where people ask."""
+    if len(question) <= MOST_QUESTION_CHARS:
+        return question
+    half = (MOST_QUESTION_CHARS - len(_LEFT_OUT)) // 2
+    return f"{question[:half]}{_LEFT_OUT}{question[-half:]}"
+
+
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
     """Claims of *one* response, to be judged together.
 
-    ``claims`` maps claim ids to claims, in text order. ``evidence`` is the response's prepared contexts:
-    passages, search, and the check of quotes; concurrent requests may share it. ``deadline`` is a reading of
+    ``question`` has at most ``MOST_QUESTION_CHARS``. ``claims`` maps claim ids to claims, in text order.
+    ``evidence`` is the response's prepared contexts: passages, search, and the check of quotes; concurrent
+    requests may share it. ``deadline`` is a reading of
     ``time.monotonic()`` after which nobody waits for a judgement. ``spent`` is what the response had consumed
     when the request was made. Without ``gathering`` no claim may be put off.
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import ClassVar, Final
 
-from guardrail.claims.cutter import CutSegment, Cutter
+from guardrail.claims.cutter import MOST_CLAIMS, CutSegment, Cutter
 from guardrail.claims.model import Claim, Segment
 from guardrail.decisions import Decider, on_incomplete, redecide
 from guardrail.errors import ProtocolError
@@ -40,7 +40,7 @@ from guardrail.events import (
 from guardrail.policy import FailPolicy, Policy
 from guardrail.session.effects import AskJudge, Cancel, Channel, CutOn, Effect, Emit
 from guardrail.session.outputs import Deliveries, OutputEvents, timings
-from guardrail.verdicts import Judgement, unverified
+from guardrail.verdicts import Judgement, beyond_most, unverified
 
 _NOTHING: Final[list[Effect]] = []
 # Looking up a module-level name is faster than a member of an enumeration.
@@ -86,14 +86,22 @@ class Session:
     verdict reports its decision.
     """
 
-    MOST_CUT_CHARS: ClassVar = 2_000
-    """Of a text, at a time: some milliseconds of work, for which other responses wait."""
+    MOST_CUT_CHARS: ClassVar = 500
+    """Of a text, at a time, before others have their turn: a few milliseconds of work,"""
+    MOST_CUT_CLAIMS: ClassVar = 5
+    """and claims of a longer text, which may have one in every four characters."""
+    _PIECES: ClassVar = 25
+    """That so many characters of a longer text are cut in, until there are as many claims."""
+    MOST_AHEAD: ClassVar = 200
+    """Claims without a verdict from which on no more is cut: more than a judge is asked at a time, and a
+    small part of those that may wait in all, so that one long answer doesn't keep others from being read."""
 
     __slots__ = (
         "_challenger",
         "_claim_timeout_s",
         "_claims",
         "_cut",
+        "_cut_later",
         "_cutter",
         "_decider",
         "_due",
@@ -152,7 +160,8 @@ class Session:
         self._max_answer_chars = max_answer_chars
         self._parts: list[str] = []
         self._keep = self._parts.append
-        self._uncut: deque[str] = deque()  # of the text so far, in pieces of MOST_CUT_CHARS
+        self._uncut: deque[str] = deque()  # of the text so far, in pieces
+        self._cut_later = False  # when there are fewer claims ahead
         self._queue: deque[HeldSegment] = deque()
         self._pending: dict[str, Pending] = {}
         self._claims: list[ClaimVerdict] = []
@@ -279,7 +288,7 @@ class Session:
         self._last_event_at = now
         self.answer_chars = answer_chars
         self._keep(text)
-        if self._uncut or len(text) > self.MOST_CUT_CHARS:
+        if self._uncut or len(text) > self.MOST_CUT_CHARS or len(self._pending) >= self.MOST_AHEAD:
             return self._put_off(text, now)
         cut = self._cut(text)
         if self._observing:
@@ -290,7 +299,17 @@ class Session:
         """Cut the next piece of text that arrived faster than it is cut: the response to ``CutOn``."""
         if not self._uncut:
             return _NOTHING
-        cut = self._cut(self._uncut.popleft())
+        if len(self._pending) >= self.MOST_AHEAD:
+            self._cut_later = True
+            return _NOTHING
+        cut = []
+        chars = claims = 0
+        while self._uncut and chars < self.MOST_CUT_CHARS and claims < self.MOST_CUT_CLAIMS:
+            piece = self._uncut.popleft()
+            more = self._cut(piece)
+            cut += more
+            chars += len(piece)
+            claims += sum(len(found.claims) for found in more)
         if self._uncut:
             return [*self._add_segments(cut, now), CutOn()]
         if self._text_ended_at is None:
@@ -375,6 +394,9 @@ class Session:
             if self.decided:
                 break
             self._resolve(judgement, now, effects)
+        if self._cut_later and len(self._pending) < self.MOST_AHEAD and not self.decided:
+            self._cut_later = False
+            effects.append(CutOn())
         return effects
 
     def tick(self, now: float) -> list[Effect]:
@@ -410,7 +432,7 @@ class Session:
         effects = self._let_through(text, (), now) if self._observing else []
         if not self._uncut:
             effects.append(CutOn())
-        most = self.MOST_CUT_CHARS
+        most = -(-self.MOST_CUT_CHARS // self._PIECES)
         self._uncut.extend(text[at : at + most] for at in range(0, len(text), most))
         return effects
 
@@ -444,6 +466,7 @@ class Session:
     def _add_segments(self, cut: Iterable[CutSegment], now: float) -> list[Effect]:
         effects: list[Effect] = []
         asked: list[tuple[str, Claim]] = []
+        beyond: list[str] = []
         due = min(now + self._claim_timeout_s, self._due)
         for segment, claims in cut:
             held = HeldSegment(segment, len(claims), cut_at=now, late_s=self.late_s)
@@ -451,12 +474,19 @@ class Session:
             for claim in claims:
                 claim_id = self._make.claim_id(claim)
                 self._pending[claim_id] = Pending(claim, held, now, due)
-                asked.append((claim_id, claim))
-        if asked and self._judging_stopped is not None:
-            return self._give_up([claim_id for claim_id, _ in asked], self._judging_stopped, now)
+                if claim.index < MOST_CLAIMS:
+                    asked.append((claim_id, claim))
+                else:
+                    beyond.append(claim_id)
+        if (asked or beyond) and self._judging_stopped is not None:
+            unasked = [claim_id for claim_id, _ in asked]
+            return self._give_up([*unasked, *beyond], self._judging_stopped, now)
         if asked:
             effects.append(AskJudge(tuple(asked)))
-        self._advance(effects, now)
+        if beyond:
+            effects += self.judged([beyond_most(claim_id, MOST_CLAIMS) for claim_id in beyond], now)
+        if not self.decided:
+            self._advance(effects, now)
         return effects
 
     def _give_up(self, claim_ids: list[str], reason: str, now: float) -> list[Effect]:

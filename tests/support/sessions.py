@@ -132,6 +132,8 @@ class Driver:
         ids = list(self.pending if claim_ids is None else claim_ids)
         judgements = [judgement(claim_id, self.verdict_of(self.pending.pop(claim_id))) for claim_id in ids]
         self.apply(self.session.judged(judgements, self.now))
+        if claim_ids is None and self.cutting:
+            self.answer_claims()  # it had waited for these
 
     def pass_time(self, seconds: float) -> None:
         self.now += seconds

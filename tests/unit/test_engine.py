@@ -12,6 +12,7 @@ from guardrail.engine import OVERLOADED
 from guardrail.errors import JudgeUnavailable, ProtocolError
 from guardrail.events import Context, Decision, DeliveryBlocked, Response, ResponseAborted
 from guardrail.judges import Judgement, JudgeRequest, Verdict
+from guardrail.judges.base import MOST_QUESTION_CHARS
 from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from tests.support.constants import made
@@ -441,6 +442,23 @@ async def test_a_verdict_in_a_hurry_stands_where_no_better_one_comes(
     assert len(judge.requests) == 2
 
 
+@pytest.mark.parametrize(
+    ("behave", "verdict"),
+    [(HurriedJudge.in_peace, Verdict.SUPPORTED), (nothing, Verdict.PARTIALLY_SUPPORTED)],
+)
+async def test_claims_that_say_the_same_share_the_second_judgement(
+    behave: Callable[[JudgeRequest], Iterable[Judgement]], verdict: Verdict
+) -> None:
+    judge = HurriedJudge(behave)
+    async with bench(judge) as b:
+        b.start()
+        b.delta(0, "Paris is in France. Rome is in Italy. Paris is in France. ")
+        b.complete(1)
+        await b.until(lambda: bool(b.closed))
+    assert [claim.verdict for claim in b.claims()] == [verdict] * 3
+    assert [len(request.claims) for request in judge.requests] == [2, 2]
+
+
 async def test_a_verdict_in_a_hurry_is_told_when_no_time_is_left_for_another() -> None:
     now = 1_000.0
 
@@ -459,3 +477,25 @@ async def test_a_verdict_in_a_hurry_is_told_when_no_time_is_left_for_another() -
         await b.until(lambda: bool(b.closed))
     assert [claim.verdict for claim in b.claims()] == [Verdict.PARTIALLY_SUPPORTED]
     assert len(judge.requests) == 1
+
+
+async def test_judges_read_the_beginning_and_the_end_of_a_very_long_question(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What is pasted in is judged neither for each claim nor silently left out."""
+    judge = WordJudge()
+    for length in (MOST_QUESTION_CHARS, 10 * MOST_QUESTION_CHARS):
+        async with bench(judge) as b:
+            b.start(question=f"What is wrong? {'x' * (length - 24)} Tell me.")
+            b.delta(0, TEXT)
+            b.complete(1)
+            await b.until(lambda: bool(b.closed))
+    whole, cut = (request.question for request in judge.requests)
+    assert len(whole) == MOST_QUESTION_CHARS
+    assert MOST_QUESTION_CHARS - 2 < len(cut) <= MOST_QUESTION_CHARS
+    assert cut.startswith("What is wrong? xxx")
+    assert cut.endswith("xxx Tell me.")
+    assert "[…]" in cut
+    told = [record.getMessage() for record in caplog.records if "judge.question_cut" in record.getMessage()]
+    assert len(told) == 1
+    assert "xxx" not in told[0]

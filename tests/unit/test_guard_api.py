@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator
 from typing import Any
@@ -8,7 +9,9 @@ from typing import Any
 import pytest
 
 from guardrail import Context, Decision, Guard, GuardrailError, InputError, Policy, Response
+from guardrail.errors import DecodeError
 from guardrail.events import (
+    MAX_CONTEXTS,
     AnyOutputEvent,
     DeliveryBlocked,
     DeliveryCompleted,
@@ -337,3 +340,17 @@ async def test_claims_without_documents_follow_one_setting(action: Any, decision
     withheld = (action, mode) in {("refuse", "stream"), ("refuse", "hold")}
     assert "".join(shown) == ("" if withheld else told)
     assert messages == (["No documents."] if withheld else [])
+
+
+@pytest.mark.parametrize("given", [MAX_CONTEXTS + 1, 5 * MAX_CONTEXTS])
+async def test_too_many_contexts_are_refused_with_a_remedy(given: int) -> None:
+    contexts = [{"id": str(number), "text": "A source."} for number in range(given)]
+    async with Guard(WordJudge()) as guard:
+        with pytest.raises(
+            InputError, match=rf"contexts: {given:,} are more than the 10,000 .* send the best"
+        ):
+            await guard.check("Where?", contexts, SOURCE)
+        assert (await guard.check("Where?", contexts[:MAX_CONTEXTS], SOURCE)).decision is Decision.RELEASE
+    event = {"type": "response", "schema": 1, "response_id": "r", "contexts": contexts, "answer": SOURCE}
+    with pytest.raises(DecodeError, match=r"contexts: .* more than the 10,000"):
+        parse_input(json.dumps(event))

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from guardrail.claims.cutter import MOST_CLAIMS
 from guardrail.errors import ProtocolError
-from guardrail.events import Decision, DeliveryBlocked, DeliveryCompleted
+from guardrail.events import Decision, DeliveryBlocked, DeliveryCompleted, Finding
 from guardrail.judges import Verdict
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from guardrail.session import Session
@@ -374,3 +375,47 @@ def test_no_claim_waits_longer_than_its_response_may() -> None:
     driver.session.taken_up([second])
     driver.pass_time(0.7)
     assert [claim.verdict for claim in driver.claims][1:] == [Verdict.UNVERIFIED] * 2
+
+
+@pytest.mark.parametrize("mode", ["hold", "stream", "observe"])
+def test_of_one_answer_so_many_claims_are_judged_and_the_rest_is_never_clean(mode: str) -> None:
+    """Neither released as if it were judged, nor blocked as if the judge had failed: a rule decides."""
+    text = "".join(f"- Item {n} is right.\n" for n in range(MOST_CLAIMS + 300))
+    driver = Driver(Policy(mode=mode))
+    driver.whole(text)
+    driver.check_end()
+    assert len(driver.asked) == MOST_CLAIMS
+    assert driver.verdict is not None
+    rest = driver.verdict.claims[MOST_CLAIMS:]
+    assert {(claim.verdict, claim.findings) for claim in rest} == {
+        (Verdict.UNVERIFIED, (Finding.TOO_MANY_CLAIMS,))
+    }
+    assert (driver.verdict.decision, driver.verdict.rule) == (Decision.FLAG, "left open")
+    assert driver.shown == text
+
+
+def test_a_rule_decides_about_what_stands_behind_the_claims_that_are_judged() -> None:
+    text = "".join(f"- Item {n} is right.\n" for n in range(MOST_CLAIMS + 300))
+    driver = Driver(Policy.model_validate({"rules": ["finding too_many_claims: block"]}))
+    driver.whole(text)
+    driver.check_end()
+    assert isinstance(driver.final, DeliveryBlocked)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_answer_is_cut_no_faster_than_it_is_judged(streamed: bool) -> None:
+    """So that one answer takes a small part of what may wait for the judge."""
+    text = "".join(f"- Item {n} is right.\n" for n in range(900))
+    driver = Driver()
+    for at in range(0, len(text), 40) if streamed else (0,):
+        driver.feed(text[at : at + 40] if streamed else text)
+    driver.complete()
+    most = 0
+    while not driver.final:
+        while driver.cutting:
+            driver.cut_on()
+        most = max(most, len(driver.pending))
+        driver.answer_claims(list(driver.pending)[:16])
+    assert Session.MOST_AHEAD <= most < Session.MOST_AHEAD + 2 * Session.MOST_CUT_CLAIMS
+    assert driver.shown == text
+    assert len(driver.asked) == 900

@@ -24,27 +24,73 @@ from guardrail.judges.model import default_threads
 from guardrail.judges.recorder import Recorder, recorder
 from guardrail.verdicts import Judgement
 
+
+class Turn:
+    """A turn at the judge. Its holder may pass it on for a while, from the thread that it works in."""
+
+    __slots__ = ("_came", "_loop", "_queue", "held")
+
+    def __init__(self, queue: TurnQueue) -> None:
+        self._queue = queue
+        self._loop = asyncio.get_running_loop()
+        self._came = threading.Event()
+        self.held = False
+
+    def give_way(self, until: float) -> None:
+        """Let whoever waits go first; blocks until the turn is back, ``wake`` is called, or ``until``, a
+        reading of ``time.monotonic()``. For a thread."""
+        if not self._queue.waited_for:
+            return
+        self._came.clear()
+        try:
+            self._loop.call_soon_threadsafe(self._queue.give_way, self)
+        except RuntimeError:  # the loop is closed: nobody waits
+            return
+        self._came.wait(max(0.0, until - time.monotonic()))
+
+    def come(self) -> None:
+        """It is the holder's turn, again."""
+        self.held = True
+        self._came.set()
+
+    def wake(self) -> None:
+        """The holder need not wait any more."""
+        self._came.set()
+
+
 _Queue = OrderedDict[asyncio.Future[None], None]
 
 
 class TurnQueue:
     """A bounded number of turns at once. First in, first out, among those that give no time and then among
-    those that do; whoever waits may be cancelled at any time."""
+    those that do, by turns with those that gave way; whoever waits may be cancelled at any time."""
 
     def __init__(self, at_once: int) -> None:
         self._free = at_once
         self._queues: tuple[_Queue, _Queue] = (OrderedDict(), OrderedDict())
+        self._gave_way: OrderedDict[Turn, None] = OrderedDict()
+        self._new_last = False  # whether the last turn went to one that is new
+
+    @property
+    def waited_for(self) -> bool:
+        """Whether anybody waits for a turn, and another may give way. Any thread may ask."""
+        return len(self._gave_way) < MOST_GIVING_WAY and any((*self._queues, self._gave_way))
 
     @asynccontextmanager
-    async def turn(self, within_s: float | None) -> AsyncIterator[bool]:
-        """Wait for a turn and hold it; False when none comes ``within_s`` seconds, and always with 0."""
+    async def turn(self, within_s: float | None) -> AsyncIterator[Turn | None]:
+        """Wait for a turn and hold it; None when none comes ``within_s`` seconds, and always with 0."""
         if within_s == 0 or not await self._came(within_s):
-            yield False
+            yield None
             return
+        turn = Turn(self)
+        turn.held = True
         try:
-            yield True
+            yield turn
         finally:
-            self._pass_on()
+            self._gave_way.pop(turn, None)
+            if turn.held:
+                turn.held = False  # its thread may not have noticed yet
+                self._pass_on()
 
     async def _came(self, within_s: float | None) -> bool:
         if self._free:
@@ -63,28 +109,48 @@ class TurnQueue:
             queue.pop(mine, None)
         return mine.done() and not mine.cancelled()
 
+    def give_way(self, turn: Turn) -> None:
+        """Put one that holds its turn behind the others."""
+        if turn.held:
+            turn.held = False
+            self._gave_way[turn] = None
+            self._pass_on()
+        else:
+            turn.wake()
+
     def close(self) -> None:
         """Let those who wait go without."""
         for queue in self._queues:
             for mine in queue:
                 mine.cancel()
             queue.clear()
+        for turn in self._gave_way:
+            turn.wake()
 
     def _pass_on(self) -> None:
-        for queue in self._queues:
-            if queue:
-                queue.popitem(last=False)[0].set_result(None)
-                return
-        self._free += 1
+        new, hasty = self._queues
+        if self._gave_way and (self._new_last or not (new or hasty)):
+            self._new_last = False
+            self._gave_way.popitem(last=False)[0].come()
+        elif new or hasty:
+            self._new_last = True
+            (new or hasty).popitem(last=False)[0].set_result(None)
+        else:
+            self._free += 1
 
 
+MOST_GIVING_WAY: Final = 64
+"""Requests that may wait in a thread each for their turn to come back."""
+_SLICE_S: Final = 0.1
+"""How long a request keeps its turn while others wait: some claims, which most answers have no more of."""
 _WORKERS_THAT_WAIT: Final = 16  # for a server that runs the verifier
 _CLOSED: Final = "the judge is closed"
 _UNHURRIED: Final = 0.5  # of the time from the request to its deadline
 _IN_HASTE: Final = 0.75  # of it
 _NOTHING_READ: Final = 2
 _FIRST_PACE_S: Final = 0.02  # a claim, before any was judged
-_LATEST: Final = 0.05  # what the latest claim counts in the pace
+_LATEST: Final = 0.05  # what the latest claim counts in the pace,
+_LONGEST_S: Final = 0.5  # as one that takes no longer: others don't wait for one, since it gives way
 
 
 class _Hours(NamedTuple):
@@ -100,10 +166,11 @@ class LocalJudge:
     Of claims that come up when half of the time to the deadline is gone, all waiting included, one window is
     read, and of those that come up when three quarters are gone, none (``degraded_from`` says so). That is
     for standstills and bursts: who gives it no more than it judges in time by ``wait_s`` does not see it.
-    A job stops between two claims, or two windows, when its caller was cancelled or its deadline has passed;
-    what it has by then is said, and the other claims become UNVERIFIED. Requests that another judge can
-    answer better (``turn_within_s``) come after the others, and are judged without reading any window when
-    their turn does not come.
+    A job stops between two claims, two windows or two sentences whose figures are read, when its caller was
+    cancelled or its deadline has passed; what it has by then is said, and the other claims become UNVERIFIED.
+    Between them it also gives way to requests that wait, so that a long one delays others by little. Requests
+    that another judge can answer better (``turn_within_s``) come after the others, and are judged without
+    reading any window when their turn does not come.
     """
 
     def __init__(self, settings: LocalJudgeSettings | None = None) -> None:
@@ -119,7 +186,7 @@ class LocalJudge:
         self._waiting = 0  # claims that are not judged yet
         self._pace = _FIRST_PACE_S
         # One more for requests whose turn did not come: judging them is little work.
-        self._pool = ThreadPoolExecutor(workers + 1, thread_name_prefix="local-judge")
+        self._pool = ThreadPoolExecutor(workers + MOST_GIVING_WAY + 1, thread_name_prefix="local-judge")
 
     @property
     def name(self) -> str:
@@ -140,8 +207,8 @@ class LocalJudge:
         asked = now if request.since is None else now + min(0.0, request.since - monotonic)
         hours = _Hours(asked, now + request.deadline - monotonic)
         with self._counted(len(request.claims)):
-            async with self._turns_here().turn(request.turn_within_s) as came:
-                found = await self._in_thread(request, hours, reading=came)
+            async with self._turns_here().turn(request.turn_within_s) as turn:
+                found = await self._in_thread(request, hours, turn)
         for judgement in found:
             yield judgement
 
@@ -160,16 +227,18 @@ class LocalJudge:
         with self._sharing:
             return self._turns.setdefault(asyncio.get_running_loop(), TurnQueue(self._workers))
 
-    async def _in_thread(self, request: JudgeRequest, hours: _Hours, *, reading: bool) -> list[Judgement]:
+    async def _in_thread(self, request: JudgeRequest, hours: _Hours, turn: Turn | None) -> list[Judgement]:
         if self._closed.is_set():
             raise JudgeUnavailable(_CLOSED)
         stopped = threading.Event()
-        work = partial(self._judge, request, hours, reading, stopped, recorder())
+        work = partial(self._judge, request, hours, turn, stopped, recorder())
         job = asyncio.get_running_loop().run_in_executor(self._pool, work)
         try:
             return await job
         except asyncio.CancelledError:
             stopped.set()
+            if turn is not None:
+                turn.wake()
             task = asyncio.current_task()
             if self._closed.is_set() and not (task and task.cancelling()):
                 # Only the job was: who asked must not take itself for cancelled.
@@ -193,24 +262,34 @@ class LocalJudge:
         self,
         request: JudgeRequest,
         hours: _Hours,
-        reading: bool,
+        turn: Turn | None,
         stopped: threading.Event,
         record: Recorder | None,
     ) -> list[Judgement]:
         time_given = max(0.0, hours.end - hours.begin)
+        began = turn_began = awake()
+        began_at = time.monotonic()
 
-        def over() -> bool:
+        def ended() -> bool:
             return stopped.is_set() or self._closed.is_set() or awake() >= hours.end
 
+        def over() -> bool:
+            nonlocal began, turn_began
+            now = awake()
+            if turn is not None and now - turn_began >= _SLICE_S and not ended():
+                turn.give_way(time.monotonic() + hours.end - now)
+                turn_began = awake()
+                began += turn_began - now  # no time of the claim's
+            return ended()
+
         def pressed() -> int:
-            if not reading:
+            if turn is None:
                 return _NOTHING_READ
             gone = awake() - hours.begin
             return (gone >= _UNHURRIED * time_given) + (gone >= _IN_HASTE * time_given)
 
         examined: dict[str, Examination] = {}
         found = []
-        began, began_at = awake(), time.monotonic()
         for judgement in self._checker.check_all(
             request.claims,
             request.question,
@@ -224,7 +303,8 @@ class LocalJudge:
                 _record(record, judgement, examined.pop(judgement.claim_id, None), began_at)
             now = awake()
             if not judgement.hurried:
-                self._pace += (now - began - self._pace) * _LATEST
+                took_s = min(now - began, _LONGEST_S)
+                self._pace += (took_s - self._pace) * _LATEST
             began, began_at = now, time.monotonic()
         return found
 

@@ -24,6 +24,7 @@ export type Finding =
   | 'calculation_unchecked'
   | 'language_uncovered'
   | 'judge_refused'
+  | 'too_many_claims'
   | 'figure_ambiguous'
   | 'other_thing'
   | 'link_absent'

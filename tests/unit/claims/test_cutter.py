@@ -6,6 +6,7 @@ import pytest
 
 from guardrail.claims import MAX_LEAD_IN_CHARS, Claim, ClaimCutter
 from guardrail.claims.assent import answers, stated_by
+from guardrail.claims.cutter import MOST_CLAIMS
 from guardrail.events import SegmentKind, Severity
 
 
@@ -298,3 +299,24 @@ def test_prose_in_a_fence_is_a_statement_and_data_a_mention() -> None:
 def test_a_question_with_the_users_own_figures_states_nothing() -> None:
     cutter = ClaimCutter(LengthRater(), question="Which ticket do I get for 12 euros?")
     assert not any(cut.claims for cut in (*cutter.feed("Is that 12 euros a day?"), *cutter.finish()))
+
+
+@pytest.mark.parametrize("step", [1, 7, 100_000])
+def test_behind_so_many_claims_a_text_is_cut_coarsely(step: int) -> None:
+    """However it comes, it is cut alike, and no character is lost."""
+    text = "".join(f"- Item {n}.\n" for n in range(MOST_CLAIMS + 1_500)) + "\n\nThe end.\n"
+    cutter = ClaimCutter(LengthRater())
+    cut = [piece for at in range(0, len(text), step) for piece in cutter.feed(text[at : at + step])]
+    reached = cutter.position
+    assert reached == (cut[-1].segment.end, len(cut), sum(len(piece.claims) for piece in cut))
+    cut += cutter.finish()
+    assert "".join(piece.segment.text for piece in cut) == text
+    assert [piece.segment.index for piece in cut] == list(range(len(cut)))
+    found = [claim for piece in cut for claim in piece.claims]
+    assert [claim.index for claim in found] == list(range(len(found)))
+    assert all(text[claim.start : claim.end] == claim.text for claim in found)
+    rest = found[MOST_CLAIMS:]
+    assert [len(piece.claims) for piece in cut[-len(rest) :]] == [1] * len(rest)
+    assert all(2_000 <= len(claim.text) < 2_100 for claim in rest[:-1])
+    assert rest[-1].text.endswith("The end.")
+    assert {claim.severity for claim in rest} == {Severity.CRITICAL}

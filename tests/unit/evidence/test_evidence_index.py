@@ -9,6 +9,8 @@ import pytest
 
 from guardrail.events import Context
 from guardrail.evidence import EvidenceIndex
+from guardrail.evidence.layout import Layout
+from guardrail.evidence.shown import ShownText
 
 FILLER = "The committee met again and talked about many other matters of little weight to anyone outside. "
 
@@ -166,3 +168,13 @@ class TestLocate:
         assert second.context_id == "c2"
         assert elsewhere is not None
         assert elsewhere.context_id == "c3"
+
+
+def test_a_sentence_is_of_so_many_characters_whatever_its_words_are() -> None:
+    """A word may be as long as the text, and signs before a word too; each word is in a sentence."""
+    for text in ("1/" * 100_000, "!" * 50_000 + " word", "a" * 9_000 + " b " + "c" * 9_000 + " d."):
+        layout = Layout([ShownText(text)], 110, 40)
+        sentences = layout.sentences
+        lengths = [end - start for start, end in zip(sentences.start, sentences.end, strict=True)]
+        assert max(lengths) <= 4_000
+        assert all(sentences.holding(position) for position in range(len(layout.terms)))

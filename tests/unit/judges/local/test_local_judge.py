@@ -21,7 +21,9 @@ from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local import judge as judge_module
 from guardrail.judges.local.check import ClaimChecker, Examination
 from guardrail.judges.local.combiner import load_parameters
+from guardrail.judges.local.judge import TurnQueue
 from guardrail.judges.local.settings import VerifierSettings
+from tests.support.guards import until
 from tests.support.judges import reply_of
 from tests.unit.judges.local.contexts import FILLER, PRICING, claim_of, index_of
 from tests.unit.judges.model.tiny_verifier import parameters_for, write_parameters, write_verifier
@@ -291,3 +293,93 @@ async def test_odd_texts_stop_no_judge(claim: str, source: str, enabled: bool) -
     assert reply.judgements[0].verdict is not Verdict.UNVERIFIED
     assert all(end <= len(claim) for _, end in reply.judgements[0].unsupported_spans)
     await judge.aclose()
+
+
+class Asking(ClaimChecker):
+    """Asks a few times for each claim whether to go on, and notes which claim that was."""
+
+    def __init__(self) -> None:
+        super().__init__(LocalJudgeSettings(), load_parameters())
+        self.asked: list[str] = []
+        self.begun, self.go = threading.Event(), threading.Event()
+
+    def _examine(self, claim: Claim, *more: Any) -> Examination | None:
+        self.begun.set()
+        assert self.go.wait(30)
+        for _ in range(3):
+            self.asked.append(claim.text)
+            if more[-1]():
+                return None
+        return super()._examine(claim, *more)
+
+
+def asking_judge(monkeypatch: pytest.MonkeyPatch, *, slice_s: float) -> tuple[LocalJudge, Asking]:
+    monkeypatch.setattr(judge_module, "_SLICE_S", slice_s)
+    judge, checker = LocalJudge(LocalJudgeSettings(workers=1)), Asking()
+    judge._checker = checker
+    return judge, checker
+
+
+async def test_a_long_request_gives_way_to_others_whenever_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    judge, checker = asking_judge(monkeypatch, slice_s=0.0)
+    long = asyncio.create_task(reply_of(judge, request_of(*(f"Pro costs ${n}." for n in range(20)))))
+    await asyncio.to_thread(checker.begun.wait, 30)
+    short = asyncio.create_task(reply_of(judge, request_of("Basic has 5 users.")))
+    await until(lambda: judge._turns_here().waited_for)
+    checker.go.set()
+    assert len((await short).judgements) == 1
+    before = checker.asked.index("Basic has 5 users.")
+    assert before <= 3, "at the first question"
+    assert not long.done()
+    assert len((await long).judgements) == 20
+    await judge.aclose()
+
+
+async def test_a_request_keeps_its_turn_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changing over costs something, and most requests are done by then."""
+    judge, checker = asking_judge(monkeypatch, slice_s=3600.0)
+    first = asyncio.create_task(reply_of(judge, request_of("Pro costs $49.", "Pro costs $50.")))
+    await asyncio.to_thread(checker.begun.wait, 30)
+    second = asyncio.create_task(reply_of(judge, request_of("Basic has 5 users.")))
+    await until(lambda: judge._turns_here().waited_for)
+    checker.go.set()
+    await asyncio.gather(first, second)
+    assert checker.asked == ["Pro costs $49."] * 3 + ["Pro costs $50."] * 3 + ["Basic has 5 users."] * 3
+    await judge.aclose()
+
+
+@pytest.mark.parametrize("how", ["cancelled", "closed", "late"])
+async def test_a_request_that_gave_way_ends_when_nobody_waits_for_it(
+    monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """It leaves no thread behind that waits for a turn, and no turn that nobody has."""
+    judge, checker = asking_judge(monkeypatch, slice_s=0.0)
+    deadline = time.monotonic() + 0.2 if how == "late" else None
+    away = asyncio.create_task(reply_of(judge, request_of(*["Pro costs $49."] * 9, deadline=deadline)))
+    await asyncio.to_thread(checker.begun.wait, 30)
+    turns = judge._turns_here()
+    holder = asyncio.create_task(held(turns, release := asyncio.Event()))
+    await until(lambda: turns.waited_for)
+    checker.go.set()
+    await until(lambda: bool(turns._gave_way))
+    if how == "cancelled":
+        away.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await away
+    elif how == "closed":
+        await judge.aclose()
+        assert len((await away).judgements) < 9
+    else:
+        assert len((await away).judgements) < 9
+    assert not turns._gave_way
+    release.set()
+    await holder
+    async with turns.turn(None) as came:
+        assert came
+    assert turns._free == 1
+    judge._pool.shutdown(wait=True)
+
+
+async def held(turns: TurnQueue, release: asyncio.Event) -> None:
+    async with turns.turn(None):
+        await release.wait()
