@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar, cast
 
 from guardrail.events import Context, Evidence, Span
-from guardrail.evidence.layout import Layout
+from guardrail.evidence.layout import Layout, Stopped
 from guardrail.evidence.shown import ShownTable, ShownText
 from guardrail.evidence.tokens import STOP_TERMS, words
 from guardrail.evidence.turns import SpeakerTurns, find_turns
@@ -41,6 +41,18 @@ _FOLD: Final[dict[int, int | None]] = {
 }
 _VISIBLE_RUN: Final = re.compile(rf"[^\s{_INVISIBLE}]+")
 _WRAPPING: Final = " \t\n\r\"'“”‘’«»…"
+
+
+_ASKED_EVERY_S: Final = 0.02
+_UNASKED: Final = 50  # contexts
+
+
+def _shown(contexts: Sequence[Context], stopped: Callable[[], bool]) -> Iterator[ShownText]:
+    """The contexts as readers see them. Raises Stopped once ``stopped()``."""
+    for number, context in enumerate(contexts):
+        if number % _UNASKED == 0 and stopped():
+            raise Stopped
+        yield ShownText(context.text)
 
 
 def find_quote(text: str, quote: str) -> tuple[int, int] | None:
@@ -143,6 +155,26 @@ class EvidenceIndex:
                         self._read_contexts(), self._passage_words, self._overlap_words
                     )
         return layout
+
+    def prepare(self, stopped: Callable[[], bool]) -> bool:
+        """Build the layout, unless ``stopped()``, which is asked all the while; returns whether it is built.
+
+        Whoever is asked may let other work go first, so nobody waits for the lock without asking.
+        """
+        while self._layout is None:
+            if not self._lock.acquire(timeout=_ASKED_EVERY_S):
+                if stopped():
+                    return False
+                continue
+            try:
+                if self._layout is None:
+                    self._shown = self._shown or tuple(_shown(self.contexts, stopped))
+                    self._layout = Layout(self._shown, self._passage_words, self._overlap_words, stopped)
+            except Stopped:
+                return False
+            finally:
+                self._lock.release()
+        return True
 
     def _read_contexts(self) -> tuple[ShownText, ...]:
         shown = self._shown

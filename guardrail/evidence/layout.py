@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from guardrail.evidence.sentences import sentence_spans
+from guardrail.evidence.sentences import sentences_of
 from guardrail.evidence.shown import ShownText
 from guardrail.evidence.tokens import tokenize
 
@@ -83,6 +83,13 @@ class Windows:
         return found
 
 
+_UNASKED: Final = 200  # sentences
+
+
+class Stopped(Exception):
+    """Nobody wants it any more."""
+
+
 class Layout:
     """Read-only once built, so threads may share it.
 
@@ -91,14 +98,23 @@ class Layout:
     number of tokens at its end.
     """
 
-    __slots__ = ("context_first", "order", "passages", "sentences", "starts", "terms")
+    __slots__ = ("_stopped", "context_first", "order", "passages", "sentences", "starts", "terms")
 
-    def __init__(self, texts: Sequence[ShownText], passage_words: int, overlap_words: int) -> None:
+    def __init__(
+        self,
+        texts: Iterable[ShownText],
+        passage_words: int,
+        overlap_words: int,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Raises Stopped once ``stopped()``, which is asked every few milliseconds of work."""
+        self._stopped = stopped
         self.terms, self.starts = array("I"), array("I")
         self.context_first = array("I", [0])
         self.sentences, self.passages = Windows(), Windows()
         for number, text in enumerate(texts):
             self._add_context(number, text, passage_words, overlap_words)
+        del self._stopped  # it holds what asked for this
         # Slices are exact; grown arrays have spare capacity.
         self.terms, self.starts = self.terms[:], self.starts[:]
         self.sentences.trim()
@@ -128,7 +144,9 @@ class Layout:
         self.starts.extend(starts)
         self.context_first.append(base + tokens)
         sentence_firsts: list[int] = []  # numbers within this context
-        for begin, end in _spans(shown):
+        for spans, (begin, end) in enumerate(_spans(shown), number):
+            if spans % _UNASKED == 0 and self._stopped():
+                raise Stopped
             first, last = bisect_left(starts, begin), bisect_left(starts, end)
             if first == last:
                 continue  # no word in it: a rule, a row of dashes
@@ -151,7 +169,7 @@ def _spans(shown: ShownText) -> Iterator[tuple[int, int]]:
     """The sentences of a context; the lines of a table are one each, whatever stands in their cells."""
     at = 0
     for start, end in (*shown.lines, (len(shown.text), len(shown.text))):
-        for first, last in zip(*sentence_spans(shown.text[at:start]), strict=True):
+        for first, last in sentences_of(shown.text[at:start]):
             yield at + first, at + last
         if start < end:
             yield start, end

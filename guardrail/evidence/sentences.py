@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections.abc import Iterator
 from typing import Final
 
 from guardrail.claims.sentences import NESTING, TERMINATORS, Nesting, run_end, sentence_end, skip_citations
@@ -29,6 +30,14 @@ _NEVER_LAST: Final = frozenset(
 def sentence_spans(text: str) -> tuple[array[int], array[int]]:
     """Starts and ends (code points) of the sentences of ``text``, without surrounding white space."""
     starts, ends = array("I"), array("I")
+    for start, end in sentences_of(text):
+        starts.append(start)
+        ends.append(end)
+    return starts, ends
+
+
+def sentences_of(text: str) -> Iterator[tuple[int, int]]:
+    """The same, one after the other as they are found."""
     begin = line = read = 0
     last = len(text)
     nesting = Nesting()
@@ -51,20 +60,18 @@ def sentence_spans(text: str) -> tuple[array[int], array[int]]:
             if not ends_here:
                 nesting.skip(text, at, end)
         if ends_here:
-            _add(text, begin, end, starts, ends)
+            yield from _stripped(text, begin, end)
             begin = stop
             nesting.begin(begin)
-    _add(text, begin, last, starts, ends)
-    return starts, ends
+    yield from _stripped(text, begin, last)
 
 
-def _add(text: str, start: int, end: int, starts: array[int], ends: array[int]) -> None:
+def _stripped(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     piece = text[start:end]
     stripped = piece.strip()
     if stripped:
         at = start + len(piece) - len(piece.lstrip())
-        starts.append(at)
-        ends.append(at + len(stripped))
+        yield at, at + len(stripped)
 
 
 def _line_ends(text: str, line_start: int, end: int, next_start: int) -> bool:

@@ -289,7 +289,9 @@ class LocalJudge:
             return (gone >= _UNHURRIED * time_given) + (gone >= _IN_HASTE * time_given)
 
         examined: dict[str, Examination] = {}
-        found = []
+        found: list[Judgement] = []
+        if not request.evidence.prepare(over):
+            return found
         for judgement in self._checker.check_all(
             request.claims,
             request.question,

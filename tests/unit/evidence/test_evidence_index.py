@@ -178,3 +178,49 @@ def test_a_sentence_is_of_so_many_characters_whatever_its_words_are() -> None:
         lengths = [end - start for start, end in zip(sentences.start, sentences.end, strict=True)]
         assert max(lengths) <= 4_000
         assert all(sentences.holding(position) for position in range(len(layout.terms)))
+
+
+@pytest.mark.parametrize(
+    "contexts",
+    [
+        [Context(id=str(number), text="Refunds are paid within 14 days.") for number in range(2_000)],
+        [Context(id="long", text="1. " * 20_000)],
+        [Context(id="long", text="Refunds are paid. " * 20_000)],
+    ],
+    ids=["many", "numbers", "sentences"],
+)
+def test_building_asks_whether_it_is_still_wanted(contexts: list[Context]) -> None:
+    asked = 0
+
+    def stopped_at(number: int) -> bool:
+        nonlocal asked
+        asked += 1
+        return asked >= number
+
+    index = EvidenceIndex(contexts)
+    assert not index.prepare(lambda: stopped_at(10))
+    assert asked == 10
+    asked = 0
+    assert index.prepare(lambda: stopped_at(100_000)), "what was begun is begun anew"
+    assert asked >= 40
+    asked = 0
+    assert index.prepare(lambda: stopped_at(0)), "it is built already"
+    assert asked == 0
+
+
+def test_who_waits_for_another_that_builds_asks_too() -> None:
+    index = EvidenceIndex([Context(id="long", text="Refunds are paid. " * 2_000)])
+    building, given_up = threading.Event(), threading.Event()
+
+    def first() -> bool:
+        building.set()
+        given_up.wait(30)
+        return False
+
+    thread = threading.Thread(target=index.prepare, args=(first,))
+    thread.start()
+    building.wait(30)
+    assert not index.prepare(lambda: True)
+    given_up.set()
+    thread.join(30)
+    assert index.prepare(lambda: True)
