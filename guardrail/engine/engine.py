@@ -126,7 +126,7 @@ class Engine:
         self._tasks: set[asyncio.Task[None]] = set()
         self._leaving = False
         self._not_asked = 0
-        """Claims that wait for a call to take them."""
+        """Claims that wait for a call to take them, of each response those of one call."""
         self._heart: asyncio.TimerHandle | None = None
         self._stood_s = 0.0
         self._unrouted: set[str] = set()  # told already
@@ -580,9 +580,8 @@ class Engine:
                 self._emit(Output(effect.channel, effect.event, run.headers, run.lane.key, waited_s, late_s))
                 self._changed(run)
             elif type(effect) is AskJudge:
-                first = run.equal.first(effect.claims)
-                run.waiting.extend(first)
-                self._not_asked += len(first)
+                run.waiting.extend(run.equal.first(effect.claims))
+                self._count_waiting(run)
             elif type(effect) is Cancel:
                 self._cancel(run)
             elif type(effect) is CutOn:
@@ -653,9 +652,14 @@ class Engine:
             known = [run.equal.known.popleft() for _ in range(min(_TOLD_AT_ONCE, len(run.equal.known)))]
             self._carry_out(run, run.session.judged(known, self._clock()))
 
+    def _count_waiting(self, run: Run) -> None:
+        waiting = min(len(run.waiting), self._limits.max_claims_per_call)  # the others delay nobody else
+        self._not_asked += waiting - run.counted_waiting
+        run.counted_waiting = waiting
+
     def _cancel(self, run: Run) -> None:
-        self._not_asked -= len(run.waiting)
         run.waiting.clear()
+        self._count_waiting(run)
         run.equal.forget()
         run.put_off.clear()
         for call in run.calls - {asyncio.current_task()}:
@@ -739,9 +743,8 @@ class Engine:
         try:
             while self._gatherer.to_judge(run) and not run.session.decided:
                 async with self._slots.slot(run.lane.key):
-                    waited = len(run.waiting)
                     batch, known = run.next_batch(self._limits.max_claims_per_call)
-                    self._not_asked -= waited - len(run.waiting)
+                    self._count_waiting(run)
                     if not batch:
                         continue
                     evidence = run.evidence = run.evidence or EvidenceIndex(run.session.head.contexts)

@@ -292,6 +292,7 @@ class Run:
     evidence: EvidenceIndex | None = None
     waiting: list[tuple[str, Claim]] = field(default_factory=list)
     equal: EqualClaims = field(default_factory=EqualClaims)
+    counted_waiting: int = 0
     put_off: dict[str, tuple[Claim, Judgement]] = field(default_factory=dict)
     calls: set[asyncio.Task[None]] = field(default_factory=set)
     sifting: set[object] = field(default_factory=set)  # gatherings of calls that can be joined

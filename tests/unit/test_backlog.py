@@ -286,3 +286,26 @@ async def test_a_guard_that_is_stopped_behind_leaves_the_rest_to_the_next(
         await until(lambda: len(read.verdicts()) == len(names))
     assert all(read.shown(name) == TEXT for name in names)
     assert not read.dead_letters()
+
+
+async def test_of_one_long_answer_only_the_next_call_counts() -> None:
+    """The others of its claims wait for its own calls, and delay no other answer."""
+
+    class Paced(GatedJudge):
+        def wait_s(self, more: int = 0) -> float:
+            return more * 0.1
+
+    judge = Paced()
+    async with bench(judge) as b:
+        b.start("long")
+        b.delta(0, "".join(f"Town {number} is in France. " for number in range(120)), "long")
+        b.complete(1, "long")
+        await judge.asked.wait()
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert b.engine.pending_claims > 100
+        assert b.engine.judge_wait_s == pytest.approx(1.6)
+        assert not is_behind(b.engine)
+        judge.gate.set()
+        await b.until(lambda: bool(b.closed))
+        assert b.engine.judge_wait_s == 0.0
