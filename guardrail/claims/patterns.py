@@ -33,8 +33,8 @@ _PART: Final = re.compile(
 )
 _NO_WORD: Final = f"[^{_WORD}]"
 _REMEDY: Final = (
-    "write it in RE2's syntax (https://github.com/google/re2/wiki/Syntax), without look-around, "
-    "back-references and possessive quantifiers, or give keywords"
+    "write it in RE2's syntax (https://github.com/google/re2/wiki/Syntax), which has no look-around, "
+    "back-references, possessive quantifiers and comments, and repeats 1,000 times at most, or give keywords"
 )
 
 
@@ -51,9 +51,11 @@ def linear_search(pattern: str) -> Callable[[str], bool]:
         compiled = re2.compile(_for_re2(pattern), options)
     except re2.error as error:
         told = error.args[0].decode(errors="replace")
+        raise ValueError(f"RE2 can't read it: {told}; {_REMEDY}") from None
+    if compiled.search(b""):
         raise ValueError(
-            f"{pattern!r} is no regular expression that runs in linear time: {told}; {_REMEDY}"
-        ) from None
+            "it matches the empty text, and thereby every claim; let it ask for one character at least"
+        )
     return lambda text: compiled.search(text.encode(errors="replace")) is not None
 
 
@@ -107,14 +109,15 @@ class SeverityPattern(BaseModel):
     @field_validator("keywords")
     @classmethod
     def _words(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if not all(map(str.strip, value)):
-            raise ValueError("an empty keyword finds nothing; take it out")
+        for keyword in value:
+            if not any(map(str.isalnum, keyword)):
+                raise ValueError(f"{keyword!r} has no letter or digit and finds nothing; take it out")
         return value
 
     @field_validator("pattern")
     @classmethod
     def _compiles(cls, value: str | None) -> str | None:
-        if value is not None:
+        if value:
             linear_search(value)
         return value
 

@@ -184,7 +184,7 @@ policies:
         ("pattern", "why", "remedy"),
         [
             ("[[", "missing ]", "write it in RE2's syntax"),
-            (r"price(?= list)", "(?=", "without look-around"),
+            (r"price(?= list)", "(?=", "no look-around"),
             (r"(\w)\1", r"\1", "back-references"),
             (r"\w++", "++", "possessive quantifiers"),
             (r"price\b.*list", r"\b may only stand at the beginning or end", r"inside write \W"),
@@ -236,8 +236,18 @@ policies:
             ),
             (
                 "severity: {patterns: [{reason: r, severity: major, keywords: [recall, ' ']}]}",
-                "an empty keyword finds nothing",
+                "' ' has no letter or digit and finds nothing",
                 "take it out",
+            ),
+            (
+                "severity: {patterns: [{reason: r, severity: major, keywords: ['!!!']}]}",
+                "finds nothing",
+                "take it out",
+            ),
+            (
+                "severity: {patterns: [{reason: r, severity: critical, pattern: 'a*'}]}",
+                "it matches the empty text, and thereby every claim",
+                "let it ask for one character at least",
             ),
         ],
     )
