@@ -96,6 +96,16 @@ def checked_in_part(judgement: Judgement) -> Judgement:
     )
 
 
+def better_of(first: Judgement | None, again: Judgement) -> Judgement:
+    """Of the judgement ``first`` given in a hurry, if there is one, and that on asking again: the second,
+    unless it says nothing, or was given in a greater hurry.
+    """
+    if first is None:
+        return again
+    read_less = again.hurried and Finding.CHECKED_IN_PART in again.findings
+    return first if again.verdict is Verdict.UNVERIFIED or read_less else again
+
+
 def sound(judgement: Judgement, text: str) -> Judgement | None:
     """The judgement of the claim that reads ``text``, normalised: numbers within 0..1, texts that UTF-8 can
     encode, each finding once and spans within ``text``; None if it is invalid.

@@ -31,6 +31,7 @@ _FLAGS: Final = re.compile(r"\(\?[a-zA-Z]+\)")
 _PART: Final = re.compile(
     rf"\A{_FLAGS.pattern}|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*+\]|{_ESCAPE.pattern}|.", re.DOTALL
 )
+_NO_LEAST: Final = re.compile(r"(?<!\\)\{,\d+\}")
 _NO_WORD: Final = f"[^{_WORD}]"
 _REMEDY: Final = (
     "write it in RE2's syntax (https://github.com/google/re2/wiki/Syntax), which has no look-around, "
@@ -43,6 +44,8 @@ def linear_search(pattern: str) -> Callable[[str], bool]:
 
     Raises ValueError for what is no regular expression, or more than RE2 can express.
     """
+    if _NO_LEAST.search(pattern):
+        raise ValueError("RE2 takes {,n} for text; write {0,n}")
     options = re2.Options()
     options.case_sensitive = False
     options.log_errors = False  # they would appear on the console beside the message

@@ -65,6 +65,7 @@ _TOLD_EVERY_S: Final = 60.0
 _STANDSTILL_TOLD_S: Final = 1.0
 _LATEST_BEAT: Final = 0.2  # what the latest beat counts in how slow everything is
 _TOKEN_S: Final = 0.02  # in which a language model writes one
+_RUSHED: Final = 1.5  # times as slow as it should be: claims wait noticeably longer
 _TOLD_AT_ONCE: Final = 10  # verdicts, in a turn of the event loop: a few milliseconds
 _MOST_UNROUTED: Final = 100
 """Names of routes, which come from outside."""
@@ -691,7 +692,7 @@ class Engine:
         """
         loop = asyncio.get_running_loop()
         awake.beat()
-        loop.call_soon(self._turned, loop.time())
+        loop.call_soon(self._turned, awake())
         self._heart = loop.call_later(BEAT_S, self._beat)
         stood_s, self._stood_s = awake.stood_s - self._stood_s, awake.stood_s
         if stood_s:
@@ -704,8 +705,12 @@ class Engine:
 
     def _turned(self, since: float) -> None:
         """Where one turn of the loop takes as long as several tokens, every answer is a token a turn."""
-        turn_s = asyncio.get_running_loop().time() - since
-        self._gatherer.slowness += (1 + turn_s / _TOKEN_S - self._gatherer.slowness) * _LATEST_BEAT
+        before = self._gatherer.slowness
+        self._gatherer.slowness += (1 + (awake() - since) / _TOKEN_S - before) * _LATEST_BEAT
+        if self._gatherer.slowness < before > _RUSHED:
+            for run in self._runs.values():
+                if run.put_off and not run.calls:
+                    self._arm(run)  # it need not wait as long any more
 
     def _arm(self, run: Run) -> None:
         """Schedule ``_on_timer`` for the session's next deadline or earlier.

@@ -41,7 +41,7 @@ from guardrail.session.effects import Channel
 from guardrail.session.machine import Session
 from guardrail.session.state import STATE_VERSION, check_version
 from guardrail.session.stored import StoredSession
-from guardrail.verdicts import Judgement
+from guardrail.verdicts import Judgement, better_of
 
 
 def digest(head: ResponseHead) -> bytes:
@@ -159,12 +159,11 @@ class EqualClaims:
         if not final:
             self._hurried[judgement.claim_id] = judgement
             return
-        hurried = self._hurried.pop(judgement.claim_id, None)
-        if hurried is not None and judgement.unanswered:
-            judgement = hurried
+        said = replace(better_of(self._hurried.pop(judgement.claim_id, None), judgement), usage=None)
         key = self._keys.pop(judgement.claim_id, None)
         if key is not None:
-            said = self._said[key] = replace(judgement, usage=None)
+            if not (said.unanswered or said.hurried):  # a judge may say more of those that come later
+                self._said[key] = said
             self.known.extend(replace(said, claim_id=claim_id) for claim_id, _ in self._behind.pop(key))
 
     def pass_over(self, claim_id: str) -> list[tuple[str, Claim]]:

@@ -30,6 +30,8 @@ from guardrail.verdicts import Judgement, total
 
 BEAT_S: Final = 0.25
 _STILL_S: Final = 0.5
+_DEAD_S: Final = 600.0
+"""Without a beat for so long, whoever beat has ended without saying so; no standstill lasts as long."""
 
 
 class AwakeClock:
@@ -49,7 +51,7 @@ class AwakeClock:
         """A reading, in seconds."""
         now = time.monotonic()
         beat_at, stood_s = self._state
-        return min(now, beat_at + _STILL_S) - stood_s
+        return (now if now - beat_at > _DEAD_S else min(now, beat_at + _STILL_S)) - stood_s
 
     @property
     def stood_s(self) -> float:
@@ -72,7 +74,8 @@ class AwakeClock:
         """Note that the process runs. To be called where whatever waits for time is served."""
         now = time.monotonic()
         beat_at, stood_s = self._state
-        self._state = now, stood_s + max(0.0, now - beat_at - _STILL_S)
+        still_s = now - beat_at - _STILL_S
+        self._state = now, stood_s + (still_s if 0.0 < still_s <= _DEAD_S - _STILL_S else 0.0)
 
 
 awake: Final = AwakeClock()

@@ -40,7 +40,7 @@ from guardrail.events import (
 from guardrail.policy import FailPolicy, Policy
 from guardrail.session.effects import AskJudge, Cancel, Channel, CutOn, Effect, Emit
 from guardrail.session.outputs import Deliveries, OutputEvents, timings
-from guardrail.verdicts import Judgement, beyond_most, unverified
+from guardrail.verdicts import Judgement, better_of, beyond_most, unverified
 
 _NOTHING: Final[list[Effect]] = []
 # Looking up a module-level name is faster than a member of an enumeration.
@@ -496,9 +496,9 @@ class Session:
         pending = self._pending.get(judgement.claim_id)
         if pending is None:
             return
-        if judgement.unanswered and pending.hurried is not None:
-            judgement = pending.hurried
-        elif judgement.hurried and pending.hurried is None:
+        if pending.hurried is not None:
+            judgement = better_of(pending.hurried, judgement)
+        elif judgement.hurried:
             left_s = self._due_at(pending) - now
             if left_s >= _LEFT_TO_ASK_AGAIN * self._claim_timeout_s and self._judging_stopped is None:
                 pending.hurried, pending.again_at = judgement, now

@@ -10,11 +10,12 @@ import pytest
 
 from guardrail.engine import OVERLOADED
 from guardrail.errors import JudgeUnavailable, ProtocolError
-from guardrail.events import Context, Decision, DeliveryBlocked, Response, ResponseAborted
+from guardrail.events import Context, Decision, DeliveryBlocked, Finding, Response, ResponseAborted
 from guardrail.judges import Judgement, JudgeRequest, Verdict
 from guardrail.judges.base import MOST_QUESTION_CHARS
 from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
+from guardrail.verdicts import unverified
 from tests.support.constants import made
 from tests.support.engine_bench import bench
 from tests.support.guards import events_of
@@ -428,7 +429,17 @@ def down(request: JudgeRequest) -> Iterable[Judgement]:
     raise JudgeUnavailable("it is down")
 
 
-@pytest.mark.parametrize("behave", [nothing, down])
+def in_a_greater_hurry(request: JudgeRequest) -> Iterable[Judgement]:
+    for claim_id in request.claims:
+        said = judgement(claim_id, Verdict.UNSUPPORTED)
+        yield replace(said, hurried=True, findings=(Finding.CHECKED_IN_PART,))
+
+
+def refused(request: JudgeRequest) -> Iterable[Judgement]:
+    return [unverified(claim_id, "words", "no", refused=True) for claim_id in request.claims]
+
+
+@pytest.mark.parametrize("behave", [nothing, down, in_a_greater_hurry, refused])
 async def test_a_verdict_in_a_hurry_stands_where_no_better_one_comes(
     behave: Callable[[JudgeRequest], Iterable[Judgement]],
 ) -> None:
@@ -443,11 +454,14 @@ async def test_a_verdict_in_a_hurry_stands_where_no_better_one_comes(
 
 
 @pytest.mark.parametrize(
-    ("behave", "verdict"),
-    [(HurriedJudge.in_peace, Verdict.SUPPORTED), (nothing, Verdict.PARTIALLY_SUPPORTED)],
+    ("behave", "verdict", "asked"),
+    [
+        (HurriedJudge.in_peace, Verdict.SUPPORTED, [2, 2]),
+        (nothing, Verdict.PARTIALLY_SUPPORTED, [2, 2, 1]),
+    ],
 )
 async def test_claims_that_say_the_same_share_the_second_judgement(
-    behave: Callable[[JudgeRequest], Iterable[Judgement]], verdict: Verdict
+    behave: Callable[[JudgeRequest], Iterable[Judgement]], verdict: Verdict, asked: list[int]
 ) -> None:
     judge = HurriedJudge(behave)
     async with bench(judge) as b:
@@ -456,7 +470,23 @@ async def test_claims_that_say_the_same_share_the_second_judgement(
         b.complete(1)
         await b.until(lambda: bool(b.closed))
     assert [claim.verdict for claim in b.claims()] == [verdict] * 3
-    assert [len(request.claims) for request in judge.requests] == [2, 2]
+    assert [len(request.claims) for request in judge.requests] == asked
+
+
+async def test_what_was_not_judged_wholly_is_asked_anew_when_it_is_said_again() -> None:
+    judge = HurriedJudge(in_a_greater_hurry)
+    async with bench(judge) as b:
+        b.start()
+        b.delta(0, "Paris is in France. And")
+        await b.until(lambda: len(b.claims()) == 1)
+        judge.behave = judge.in_peace
+        b.delta(1, " so on. Paris is in France. ")
+        b.complete(2)
+        await b.until(lambda: bool(b.closed))
+    assert [claim.verdict for claim in b.claims() if claim.text == "Paris is in France."] == [
+        Verdict.PARTIALLY_SUPPORTED,
+        Verdict.SUPPORTED,
+    ]
 
 
 async def test_a_verdict_in_a_hurry_is_told_when_no_time_is_left_for_another() -> None:

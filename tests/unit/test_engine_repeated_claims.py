@@ -70,13 +70,13 @@ async def test_an_equal_claim_that_comes_later_has_its_verdict_at_once() -> None
     assert [claim.verdict for claim in b.claims() if claim.text == text] == [Verdict.CONTRADICTED] * 2
 
 
-async def test_where_the_first_got_no_verdict_the_others_have_none_either() -> None:
-    """A judge that is down is not asked for each of them."""
+async def test_a_judge_that_gives_no_verdict_on_the_first_is_not_asked_for_each_of_the_others() -> None:
+    """But for those that are cut later, since it may be back by then."""
     judge = FaultyJudge(lambda request: [])
     async with bench(judge, Policy(on_unverified=FailPolicy.FLAG)) as b:
         answer(b, "- Paris is in France.\n" * 40)
         await b.until(lambda: bool(b.closed))
-    assert len(judge.requests) == 1
+    assert len(judge.requests) <= 40 / Session.MOST_CUT_CLAIMS
     assert {claim.verdict for claim in b.claims()} == {Verdict.UNVERIFIED}
     assert b.verdict().decision is Decision.FLAG
 

@@ -60,6 +60,19 @@ def test_without_beats_it_is_the_monotonic_clock(monkeypatch: pytest.MonkeyPatch
     assert clock() == pytest.approx(1_110.5)
 
 
+def test_one_that_ended_without_saying_so_stops_nobody_s_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, clock = Machine(monkeypatch), AwakeClock()
+    clock.start()
+    machine.now += 599.0
+    assert clock() == pytest.approx(1_000.5)
+    machine.now += 2.0
+    assert clock() == 1_601.0
+    machine.now += 5.0
+    assert clock() == 1_606.0
+    clock.beat()
+    assert clock() == 1_606.0
+
+
 class ByItsOwnClock(WordJudge):
     """Gives up on its first request when its time is over by the machine's clock, as clients do."""
 

@@ -149,8 +149,9 @@ _UNHURRIED: Final = 0.5  # of the time from the request to its deadline
 _IN_HASTE: Final = 0.75  # of it
 _NOTHING_READ: Final = 2
 _FIRST_PACE_S: Final = 0.02  # a claim, before any was judged
-_LATEST: Final = 0.05  # what the latest claim counts in the pace,
-_LONGEST_S: Final = 0.5  # as one that takes no longer: others don't wait for one, since it gives way
+_LATEST: Final = 0.05  # what the latest claim counts in the pace at least, of all that came before
+_LONGEST_S: Final = 2.0
+"""As one that takes no longer: one client's claim, which gives way, must not keep all from being read."""
 
 
 class _Hours(NamedTuple):
@@ -185,6 +186,7 @@ class LocalJudge:
         self._sharing = threading.Lock()
         self._waiting = 0  # claims that are not judged yet
         self._pace = _FIRST_PACE_S
+        self._paced = 0  # claims that the pace is taken from
         # One more for requests whose turn did not come: judging them is little work.
         self._pool = ThreadPoolExecutor(workers + MOST_GIVING_WAY + 1, thread_name_prefix="local-judge")
 
@@ -305,10 +307,18 @@ class LocalJudge:
                 _record(record, judgement, examined.pop(judgement.claim_id, None), began_at)
             now = awake()
             if not judgement.hurried:
-                took_s = min(now - began, _LONGEST_S)
-                self._pace += (took_s - self._pace) * _LATEST
+                self._learn(now - began)
             began, began_at = now, time.monotonic()
+        if len(found) < len(request.claims):  # so long it took at least
+            self._learn(max(self._pace, awake() - began))
         return found
+
+    def _learn(self, took_s: float) -> None:
+        """Note what a claim took that was read wholly, its waits apart."""
+        with self._sharing:
+            self._paced += 1
+            latest = max(_LATEST, 1 / self._paced)
+            self._pace += (min(took_s, _LONGEST_S) - self._pace) * latest
 
 
 def _record(record: Recorder, judgement: Judgement, examined: Examination | None, begun_at: float) -> None:

@@ -187,6 +187,7 @@ policies:
             (r"price(?= list)", "(?=", "no look-around"),
             (r"(\w)\1", r"\1", "back-references"),
             (r"\w++", "++", "possessive quantifiers"),
+            ("a{,3}b", "RE2 takes {,n} for text", "write {0,n}"),
             (r"price\b.*list", r"\b may only stand at the beginning or end", r"inside write \W"),
         ],
     )
