@@ -233,7 +233,7 @@ async def ask(
     return [open_.untold.pop(claim_id) for claim_id in batch if claim_id in open_.untold]
 
 
-class _Ended(NamedTuple):
+class _WhyOpen(NamedTuple):
     """Why claims that are still open have no verdict."""
 
     reason: str
@@ -246,7 +246,7 @@ async def _asked(
     request: JudgeRequest,
     open_: _OpenClaims,
     in_time: Callable[[], AbstractAsyncContextManager[None]],
-) -> _Ended:
+) -> _WhyOpen:
     """Pass on what the judge says."""
     try:
         async with in_time():
@@ -255,15 +255,15 @@ async def _asked(
                 async for judgement in judgements:
                     open_.hear(judgement)
     except TimeoutError:
-        return _Ended("no verdict in time")
+        return _WhyOpen("no verdict in time")
     except JudgeError as error:
         why = f"{type(error).__name__}: {error}"
         _log.warning("judge.failed", judge=judge.name, error=why)
-        return _Ended(why, request.meter.attempts, isinstance(error, JudgeRefused))
+        return _WhyOpen(why, request.meter.attempts, isinstance(error, JudgeRefused))
     except Exception as error:  # noqa: BLE001 - a faulty judge must not take others down
         _log.error("judge.faulty", judge=judge.name, error=type(error).__name__)
-        return _Ended(f"{type(error).__name__} in the judge")
-    return _Ended("the judge's reply has no verdict for this claim")
+        return _WhyOpen(f"{type(error).__name__} in the judge")
+    return _WhyOpen("the judge's reply has no verdict for this claim")
 
 
 @asynccontextmanager
