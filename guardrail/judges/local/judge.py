@@ -186,7 +186,7 @@ class LocalJudge:
         self._sharing = threading.Lock()
         self._waiting = 0  # claims that are not judged yet
         self._pace = _FIRST_PACE_S
-        self._paced = 0  # claims that the pace is taken from
+        self._paced = 4  # claims that the pace is taken from; the guess counts as so many
         # One more for requests whose turn did not come: judging them is little work.
         self._pool = ThreadPoolExecutor(workers + MOST_GIVING_WAY + 1, thread_name_prefix="local-judge")
 
