@@ -133,7 +133,7 @@ class ClientPresence:
             _log.info("client.topics_back", topics=sorted(self._missing))
             self._missing = frozenset()
         elif told - self._missing:
-            self._missing |= told
+            self._missing |= self._lost.keys()
             _log.error(
                 "client.topics_missing",
                 topics=sorted(self._lost),

@@ -699,7 +699,7 @@ class Engine:
             for run in self._runs.values():
                 run.session.stood(stood_s)
         if stood_s >= _STANDSTILL_TOLD_S:
-            _log.warning(
+            _log.info(
                 "guard.stood_still", seconds=round(stood_s, 1), effect="claims in flight get that time again"
             )
 

@@ -323,7 +323,7 @@ async def test_a_recovery_outlasts_a_broker_that_stays_away(
 ) -> None:
     partition = await own_place.create()
     member, _ = await own_place.member(
-        recovery_timeout_ms=1_500, request_timeout_ms=1_000, delivery_timeout_ms=500
+        recovery_timeout_ms=1_500, request_timeout_ms=10_000, delivery_timeout_ms=10_000
     )
     own_kafka.kill()
     with pytest.raises(StepFailed, match="no answer within"):

@@ -91,6 +91,7 @@ class ByItsOwnClock(WordJudge):
 
 
 async def test_claims_in_flight_get_the_time_again(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     judge = GatedJudge()
     async with bench(judge, POLICY, clock=awake) as b:
         b.start()
