@@ -317,7 +317,7 @@ class GuardConsumer:
             self._guarantee = ExactlyOnce(
                 transport,
                 self._engine,
-                self._take,
+                self._intake.take,
                 limits=self._limits,
                 max_value_bytes=self._max_value_bytes,
                 commit_gap_ms=commit_gap_ms,
@@ -329,10 +329,9 @@ class GuardConsumer:
             self._guarantee = AtLeastOnce(transport, self._engine, commit_interval_ms=commit_interval_ms)
         self._paused: frozenset[Partition] = frozenset()
         self._full_since: float | None = None
-        self._untaken: deque[tuple[Holding, Record]] = deque()
-        """Records that were read before it showed that the judge is behind."""
-        self._held_back: dict[Partition, deque[tuple[Holding, Record]]] = {}
-        """Records of partitions of which too many can't be read, in their order."""
+        self._untaken: dict[Partition, deque[tuple[Holding, Record]]] = {}
+        """Records that were read before it showed that the judge is behind, or that too many of their
+        partition can't be read; none of a partition without any."""
         self._read_until: dict[Partition, float] = {}
         self._responses = ResponseLog()
         self._traces = traces
@@ -398,9 +397,7 @@ class GuardConsumer:
         unread = self._transport.unread(held)
         if unread is None:
             return None
-        held_back = len(self._held_back.get(held, ()))
-        untaken = sum(record.partition == held for _, record in self._untaken)
-        return unread + len(holding.waiting) + held_back + untaken
+        return unread + len(holding.waiting) + len(self._untaken.get(held, ()))
 
     def _oldest_s(self) -> float | None:
         """How long ago the oldest text that waits was written, wherever it is; None while sessions are being
@@ -412,9 +409,7 @@ class GuardConsumer:
             return None
         ages = [self._engine.oldest_held_s()]
         ages += [_age_s(holding.waiting[0]) for holding in held.values() if holding.waiting]
-        ages += [_age_s(records[0][1]) for records in self._held_back.values()]
-        first_untaken = {record.partition: record for _, record in reversed(self._untaken)}
-        ages += [_age_s(record) for record in first_untaken.values()]
+        ages += [_age_s(records[0][1]) for records in self._untaken.values()]
         ages += [time.time() - since for partition, since in self._read_until.items() if partition in held]
         since = self._guarantee.unwritten_since
         return max(0.0, *ages, 0.0 if since is None else time.monotonic() - since)
@@ -489,31 +484,30 @@ class GuardConsumer:
             # The holdings at this moment: if one is thrown away in the meantime, its records don't belong to
             # its successor, which reads them again.
             holdings = self._guarantee.holdings()
-            self._untaken.extend(
-                (holding, record)
-                for record in records
-                if (holding := holdings.get(record.partition)) is not None
-            )
-            for partition in [held for held in self._held_back if not self._intake.pauses(held)]:
-                self._untaken.extendleft(reversed(self._held_back.pop(partition)))
-            while self._untaken and not self._to_wait():
-                for _ in range(min(SLICE, len(self._untaken))):
-                    holding, record = self._untaken.popleft()
-                    if self._must_wait(record.partition) or holding.admits(record):
-                        self._take(holding, record)
-                # Verdicts and timers need the event loop too.
-                await asyncio.sleep(0)
+            for record in records:
+                if (holding := holdings.get(record.partition)) is not None:
+                    self._untaken.setdefault(record.partition, deque()).append((holding, record))
+            while not self._to_wait() and (ready := self._to_take()):
+                for partition in ready:
+                    self._take_some(partition)
+                    # Verdicts and timers need the event loop too.
+                    await asyncio.sleep(0)
             self._regulate()
 
-    def _must_wait(self, partition: Partition) -> bool:
-        return partition in self._held_back or self._intake.pauses(partition)
+    def _to_take(self) -> list[Partition]:
+        """Partitions with records to take now."""
+        return [partition for partition in self._untaken if not self._intake.pauses(partition)]
 
-    def _take(self, holding: Holding, record: Record) -> None:
-        """Take the record, or hold it back with those of its partition that came before."""
-        if self._must_wait(record.partition):
-            self._held_back.setdefault(record.partition, deque()).append((holding, record))
-        else:
-            self._intake.take(holding, record)
+    def _take_some(self, partition: Partition) -> None:
+        records = self._untaken.get(partition)  # it may have been revoked
+        for _ in range(SLICE):
+            if not records or self._to_wait() or self._intake.pauses(partition):
+                break
+            holding, record = records.popleft()
+            if holding.admits(record):
+                self._intake.take(holding, record)
+        if not records:
+            self._untaken.pop(partition, None)
 
     def _to_wait(self) -> bool:
         """Whether text must wait for the judge to catch up: the time of its claims would run out."""
@@ -526,7 +520,7 @@ class GuardConsumer:
         hot = self._engine.lanes_to_pause(held)
         wanted = {
             *self._guarantee.congested(),
-            *(lane for lane in held if lane in hot or self._must_wait(lane)),
+            *(lane for lane in held if lane in hot or self._intake.pauses(lane)),
         }
         resumed = self._paused - wanted
         self._transport.pause(wanted - self._paused)
@@ -592,7 +586,7 @@ class GuardConsumer:
         self._paused = self._paused.difference(partitions)
         self._intake.forget(partitions)
         for partition in partitions:
-            self._held_back.pop(partition, None)
+            self._untaken.pop(partition, None)
             self._read_until.pop(partition, None)
         telemetry.REBALANCES.labels("revoked").inc()
         log.info("guard.revoked", partitions=[f"{p.topic}-{p.index}" for p in sorted(partitions)])
