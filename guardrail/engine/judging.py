@@ -11,9 +11,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Final, NamedTuple
 
 from guardrail.claims.links import any_absent
@@ -215,21 +214,21 @@ async def ask(
         gathering=gathering,
     )
     try:
-        ended = await _asked(judge, request, open_, partial(_until, clock, deadline))
-        later = {} if gathering is None else gathering.later
-        while not ended.refused and (left_s := deadline - clock()) > 0:
-            still_open = {claim_id: batch[claim_id] for claim_id in open_.left if claim_id not in later}
-            if not still_open or left_s - (request.deadline - time.monotonic()) < _STOOD_STILL_S:
+        while True:
+            why_open = await _asked(judge, request, open_, clock, deadline)
+            later = {} if gathering is None else gathering.later
+            left = {claim_id: batch[claim_id] for claim_id in open_.left if claim_id not in later}
+            left_s, monotonic = deadline - clock(), time.monotonic()
+            stood_still = left_s - (request.deadline - monotonic) >= _STOOD_STILL_S
+            if not left or left_s <= 0 or why_open.refused or not stood_still:
                 break
-            deadline_again, since = time.monotonic() + left_s, time.monotonic()
             request = replace(
-                request, claims=still_open, deadline=deadline_again, since=since, gathering=None
+                request, claims=left, deadline=monotonic + left_s, since=monotonic, gathering=None
             )
-            ended = await _asked(judge, request, open_, partial(_until, clock, deadline))
     finally:
         open_.close()
-    for claim_id in [claim_id for claim_id in open_.left if claim_id not in later]:
-        open_.take(unverified(claim_id, judge.name, **ended._asdict()))
+    for claim_id in left:
+        open_.take(unverified(claim_id, judge.name, **why_open._asdict()))
     return [open_.untold.pop(claim_id) for claim_id in batch if claim_id in open_.untold]
 
 
@@ -245,11 +244,12 @@ async def _asked(
     judge: Judge,
     request: JudgeRequest,
     open_: _OpenClaims,
-    in_time: Callable[[], AbstractAsyncContextManager[None]],
+    clock: Callable[[], float],
+    deadline: float,
 ) -> _WhyOpen:
     """Pass on what the judge says."""
     try:
-        async with in_time():
+        async with _until(clock, deadline):
             open_.absent_links = await claims_with_absent_links(request.claims, request.evidence)
             async with closing(checked(judge, request)) as judgements:
                 async for judgement in judgements:

@@ -146,17 +146,11 @@ class EvidenceIndex:
     @property
     def layout(self) -> Layout:
         """The built arrays, for judges that compare more than passages; positions refer to ``shown``."""
-        layout = self._layout
-        if layout is None:
-            with self._lock:
-                layout = self._layout
-                if layout is None:
-                    layout = self._layout = Layout(
-                        self._read_contexts(), self._passage_words, self._overlap_words
-                    )
+        while (layout := self._layout) is None:  # released meanwhile
+            self.prepare()
         return layout
 
-    def prepare(self, stopped: Callable[[], bool]) -> bool:
+    def prepare(self, stopped: Callable[[], bool] = lambda: False) -> bool:
         """Build the layout, unless ``stopped()``, which is asked all the while; returns whether it is built.
 
         Whoever is asked may let other work go first, so nobody waits for the lock without asking.
@@ -168,18 +162,18 @@ class EvidenceIndex:
                 continue
             try:
                 if self._layout is None:
-                    self._shown = self._shown or tuple(_shown(self.contexts, stopped))
-                    self._layout = Layout(self._shown, self._passage_words, self._overlap_words, stopped)
+                    shown = self._read_contexts(stopped)
+                    self._layout = Layout(shown, self._passage_words, self._overlap_words, stopped)
             except Stopped:
                 return False
             finally:
                 self._lock.release()
         return True
 
-    def _read_contexts(self) -> tuple[ShownText, ...]:
+    def _read_contexts(self, stopped: Callable[[], bool] = lambda: False) -> tuple[ShownText, ...]:
         shown = self._shown
         if shown is None:  # two threads may both read: they read the same
-            shown = self._shown = tuple(ShownText(context.text) for context in self.contexts)
+            shown = self._shown = tuple(_shown(self.contexts, stopped))
         return shown
 
     def shown(self, context: int) -> str:

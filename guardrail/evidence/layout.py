@@ -98,7 +98,7 @@ class Layout:
     number of tokens at its end.
     """
 
-    __slots__ = ("_stopped", "context_first", "order", "passages", "sentences", "starts", "terms")
+    __slots__ = ("context_first", "order", "passages", "sentences", "starts", "terms")
 
     def __init__(
         self,
@@ -108,13 +108,11 @@ class Layout:
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         """Raises Stopped once ``stopped()``, which is asked every few milliseconds of work."""
-        self._stopped = stopped
         self.terms, self.starts = array("I"), array("I")
         self.context_first = array("I", [0])
         self.sentences, self.passages = Windows(), Windows()
         for number, text in enumerate(texts):
-            self._add_context(number, text, passage_words, overlap_words)
-        del self._stopped  # it holds what asked for this
+            self._add_context(number, text, passage_words, overlap_words, stopped)
         # Slices are exact; grown arrays have spare capacity.
         self.terms, self.starts = self.terms[:], self.starts[:]
         self.sentences.trim()
@@ -135,7 +133,14 @@ class Layout:
         at = bisect_left(self.order, term, key=self.terms.__getitem__)
         return at < len(self.order) and self.terms[self.order[at]] == term
 
-    def _add_context(self, number: int, shown: ShownText, passage_words: int, overlap_words: int) -> None:
+    def _add_context(
+        self,
+        number: int,
+        shown: ShownText,
+        passage_words: int,
+        overlap_words: int,
+        stopped: Callable[[], bool],
+    ) -> None:
         base = len(self.terms)
         text = shown.text
         terms, starts = tokenize(text)
@@ -145,7 +150,7 @@ class Layout:
         self.context_first.append(base + tokens)
         sentence_firsts: list[int] = []  # numbers within this context
         for spans, (begin, end) in enumerate(_spans(shown), number):
-            if spans % _UNASKED == 0 and self._stopped():
+            if spans % _UNASKED == 0 and stopped():
                 raise Stopped
             first, last = bisect_left(starts, begin), bisect_left(starts, end)
             if first == last:
