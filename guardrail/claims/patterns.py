@@ -33,6 +33,7 @@ _PART: Final = re.compile(
 )
 _NO_LEAST: Final = re.compile(r"(?<!\\)\{,\d+\}")
 _NO_WORD: Final = f"[^{_WORD}]"
+_NOT_OF_A_WORD: Final = re.compile(r"\\[^a-zA-Z0-9_]|\\[bBWsAZz]|[^\w()\[.+*?{}]")
 _REMEDY: Final = (
     "write it in RE2's syntax (https://github.com/google/re2/wiki/Syntax), which has no look-around, "
     "back-references, possessive quantifiers and comments, and repeats 1,000 times at most, or give keywords"
@@ -76,6 +77,12 @@ def _for_re2(pattern: str) -> str:
                     rf"{part} may only stand at the beginning or end of a whole pattern, or of an "
                     r"alternative of it, as in '\bpn-?\d+\b'; inside write \W, or give keywords, which are "
                     "whole words"
+                )
+            beside = parts[i + 1 : i + 2] if begins else parts[i - 1 : i]
+            if not beside or _NOT_OF_A_WORD.fullmatch(beside[0]):
+                raise ValueError(
+                    rf"\b needs a letter or digit beside it, or what stands for one: in {''.join(parts)!r} "
+                    r"it has none; leave it out there, or write \W or \w"
                 )
             read += rf"(?:\A|{_NO_WORD})" if begins else rf"(?:{_NO_WORD}|\z)"
         elif part[0] == "[":

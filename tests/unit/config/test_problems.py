@@ -188,6 +188,9 @@ policies:
             (r"(\w)\1", r"\1", "back-references"),
             (r"\w++", "++", "possessive quantifiers"),
             ("a{,3}b", "RE2 takes {,n} for text", "write {0,n}"),
+            (r"\bC\+\+\b", "needs a letter or digit beside it", "leave it out there"),
+            (r"€\b", "needs a letter or digit beside it", "leave it out there"),
+            (r"\b|a", "needs a letter or digit beside it", "leave it out there"),
             (r"price\b.*list", r"\b may only stand at the beginning or end", r"inside write \W"),
         ],
     )
