@@ -164,12 +164,11 @@ _AT_FIRST_S: Final = 2.5  # that are taken to need so long
 class Backlog:
     """How far the judge is behind: how long a claim would wait for its verdict at the judge's recent pace.
 
-    A judge that knows its pace tells it. Of any other, and of more requests than go to a judge at a time, the
-    pace is measured while there are more requests than the judge takes at a time; at other times verdicts
-    come as fast as claims do, which says nothing. Until as many verdicts have come as there are requests at a
-    time, four times as many claims are taken to need 2.5 s, or the limit if that is shorter. A judge that has
-    given no verdict for as long as a claim has time counts as broken, not as behind: waiting for it would
-    help nobody.
+    A judge that knows its pace tells how long. For any judge the pace is also measured, while there are more
+    requests than it takes at a time; at other times verdicts come as fast as claims do, which says nothing.
+    The longer wait counts. Until as many verdicts have come as there are requests at a time, four times as
+    many claims are taken to need 2.5 s, or the limit if that is shorter. A judge that has given no verdict
+    for as long as a claim has time counts as broken, not as behind: waiting for it would help nobody.
     """
 
     __slots__ = (
