@@ -42,7 +42,6 @@ def test_every_setting_has_a_meaning_a_type_and_a_default() -> None:
         "judge.classifier.server.kind",
         "judge.classifier.server.url",
         "judge.llm.fallbacks.N.model",
-        "judge.llm.profile.kind",
         "judge.local.verifier.server.kind",
         "judge.local.verifier.server.url",
         "judge.prices.NAME.input",
