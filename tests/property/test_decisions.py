@@ -9,10 +9,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from guardrail.claims import Claim
+from guardrail.decisions import redecide_record
 from guardrail.events import Decision, ResponseVerdict, Verdict, parse_output
-from guardrail.offline.replay import Side, decided_by
 from guardrail.policy import Policy
-from guardrail.routing import PolicyRouter
 from tests.property.test_session_properties import drive, policies, texts
 from tests.support.sessions import Driver, verdict_by_hash
 
@@ -70,10 +69,11 @@ def test_a_record_is_enough_to_decide_as_a_session_under_another_policy_would(
     assert alone.verdict is not None
     record = parse_output(watched.verdict.to_json())
     assert isinstance(record, ResponseVerdict)
-    found, unknown = decided_by(Side("challenger", PolicyRouter.single(challenger)), record)
-    if unknown:
-        assert watched.verdict.decision is Decision.BLOCK
-    else:
+    found = redecide_record(challenger, record)
+    known = found.early or record.judged_to_end
+    if known:
         wanted = alone.verdict
-        assert found[1:] == (wanted.decision, wanted.rule, wanted.score)
-    event(f"known {not unknown}, {watched.verdict.decision} {found.decision}, {accident}")
+        assert found[:3] == (wanted.decision, wanted.rule, wanted.score)
+    else:
+        assert watched.verdict.decision is Decision.BLOCK
+    event(f"known {known}, {watched.verdict.decision} {found.decision}, {accident}")
