@@ -23,9 +23,10 @@ from guardrail.cli.terminal import discard
 from guardrail.events import Decision, Response, ResponseVerdict, Usage, Verdict, claim_that_decided
 from guardrail.offline.evaluation import OWN_SCORE
 from guardrail.offline.formats import unread_told
+from guardrail.offline.overview import Overview
 from guardrail.offline.results import EvaluationResult, ScoreSummary, summary_lines, write_line
 from guardrail.printable import escape_controls, shorten
-from guardrail.render import VERDICT_STYLES, Card, Symbols, finished_card, symbols_for
+from guardrail.render import VERDICT_STYLES, Symbols, symbols_for
 from guardrail.routing import PolicyRouter
 from guardrail.verdicts import total
 
@@ -89,16 +90,6 @@ def why(verdict: ResponseVerdict, symbols: Symbols, width: int) -> Text:
         if value:
             text.append(f"\n  {name:<7} ", "dim").append(value, style)
     return text
-
-
-SHOW_WORDS: Final = {
-    "blocked": frozenset({Decision.BLOCK}),
-    "redacted": frozenset({Decision.REDACT}),
-    "flagged": frozenset({Decision.FLAG}),
-    "released": frozenset({Decision.RELEASE}),
-    "all": frozenset(Decision),
-}
-"""What --show takes beside the id of a response."""
 
 
 class Tally:
@@ -250,7 +241,7 @@ class Report:
     """Takes the results in order. Use as a context manager; the totals are written at the end.
 
     Results and verdicts go at once to the files that ``writes_to`` names, so that a reader downstream sees
-    them as they come. The cards that ``show`` asks for come with them, before the table. The table goes to
+    them as they come. The table goes to
     stdout, or to stderr when the events are there, at the end: in the order of the input, or of many
     responses the worst ones, lowest score first. The bar is on stderr, and only on a terminal.
     """
@@ -261,18 +252,16 @@ class Report:
         *,
         table_on_stderr: bool,
         router: PolicyRouter | None = None,
-        show: str | None = None,
         scores: Sequence[str] = (),
     ) -> None:
-        """``router`` tells which routes no entry names. ``show``: one of SHOW_WORDS, or an id."""
+        """``router`` tells which routes no entry names."""
         self.totals = Totals()
-        self.cards = 0
-        """Printed."""
+        self.labels = Overview(worst=0)
+        """For the agreement with labels, where there are any."""
         self.keeps = False
         """Whether results are kept in ``kept``, for those who want all of them at the end."""
         self.kept: list[EvaluationResult] = []
         self._router = router
-        self._show = show
         self._sources = sources
         self._scores = {name: _Mean() for name in scores}
         self._results: ResultsFile | None = None
@@ -317,8 +306,7 @@ class Report:
         if self._before:
             told = f"{self._before:,} results were there already"
             self._errors.print(Text(told, "dim"), soft_wrap=True)
-        if self._show is None:
-            self._table.print(header(), soft_wrap=True)
+        self._table.print(header(), soft_wrap=True)
         return self
 
     def __exit__(
@@ -326,8 +314,6 @@ class Report:
     ) -> None:
         self._progress.stop()
         if error is None:
-            if self._show is not None:
-                self._table.print(header(), soft_wrap=True)
             self._print_rows()
             for line in self.totals.lines():
                 self._table.print(line, soft_wrap=True)
@@ -388,6 +374,7 @@ class Report:
             self._table.print(Text(escape_controls(line)), soft_wrap=True)
 
     def _take(self, result: EvaluationResult) -> None:
+        self.labels.add(result)
         if self.keeps:
             self.kept.append(result)
         verdict = result.verdict
@@ -402,8 +389,6 @@ class Report:
                 self._scores[name].add(value.value)
         if result.response is not None:
             self._note_route(result.response)
-            if self._wanted(verdict):
-                self._print_card(result.response, verdict)
         self._keep(verdict)
 
     def below(self, name: str, bound: float) -> str:
@@ -426,7 +411,7 @@ class Report:
         if self._results is not None and (changed := self._results.changed):
             told.append(
                 f"{len(changed):,} answers changed since they were judged, first {changed[0]}; their old "
-                "results stand: give --overwrite to judge all anew"
+                "results stand: give --force to judge all anew"
             )
         if self._results is not None and self._results.vanished:
             told.append(f"{self._results.vanished:,} results are of answers that the source no longer has")
@@ -437,15 +422,3 @@ class Report:
         router = self._router
         if router and router.misses(response.route, response.tenant, response.generator_model):
             self.totals.unrouted.add(f"route {response.route}")
-
-    def _wanted(self, verdict: ResponseVerdict) -> bool:
-        if self._show is None:
-            return False
-        decisions = SHOW_WORDS.get(self._show)
-        return verdict.response_id == self._show if decisions is None else verdict.decision in decisions
-
-    def _print_card(self, response: Response, verdict: ResponseVerdict) -> None:
-        self.cards += 1
-        card = Card(response, response.answer, list(verdict.claims), verdict=verdict)
-        width = min(_MOST_WIDE, self._table.width)
-        self._table.print(finished_card(card, verdict, self._symbols, width, delivered=False))

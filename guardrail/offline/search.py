@@ -168,7 +168,7 @@ class Search:
                 break
         return state
 
-    def policy_of(self, state: State, **update: Any) -> Policy:
+    def policy_of(self, state: State) -> Policy:
         """The policy with these values; rules that had no name of their own are named anew."""
         rules = list(self.policy.rules)
         weights = dict(self.policy.weights)
@@ -182,7 +182,7 @@ class Search:
                 weights[Severity(knob.field)] = value or 0.0
         if "block_below" in changed:
             changed["flag_below"] = max(self.policy.flag_below, changed["block_below"])  # as in ranks
-        found = self.policy.model_copy(update=changed | {"rules": tuple(rules), "weights": weights} | update)
+        found = self.policy.model_copy(update=changed | {"rules": tuple(rules), "weights": weights})
         return Policy.model_validate(found.model_dump())
 
     def _better(
