@@ -39,7 +39,7 @@ from guardrail.messages import Message, checked_message, message_in
 from guardrail.scoring import DEFAULT_CREDITS, DEFAULT_WEIGHTS, Formula
 
 Mode = Literal["hold", "stream", "observe"]
-JudgeKind = Literal["local", "llm", "hhem", "classifier", "command", "cascade"]
+JudgeKind = Literal["local", "llm", "hhem", "classifier", "custom", "http", "cascade"]
 """The judges that can be set up under ``judge``."""
 
 

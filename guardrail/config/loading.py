@@ -34,7 +34,6 @@ from guardrail.config.problems import (
 )
 from guardrail.config.settings import BUILT_IN_POLICY, ENV_DELIMITER, ENV_PREFIX, SECTIONS_OF_OTHERS, Settings
 from guardrail.errors import ConfigError
-from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.self_judging import SelfJudgingSettings
@@ -300,9 +299,8 @@ def _restore_names(values: dict[str, Any], file_values: Mapping[str, Any]) -> di
     return values | {"policies": restored}
 
 
-# A text is a path only if it looks like one: "acme/model" is an id on the hub, "check" is in PATH.
+# A text is a path only if it looks like one: "acme/model" is an id on the hub.
 _NAME_OR_PATH: Final = (ClassifierSettings, "model")
-_PROGRAM: Final = (CommandJudgeSettings, "argv")
 _PATH_BEGINS: Final = ("./", "../")
 # Pydantic sees a mapping of any values, because omitted settings are those of judge.llm.
 _ALTERNATIVE: Final = (SelfJudgingSettings, "alternative", LlmJudgeSettings)
@@ -340,8 +338,6 @@ def _of_field(model: type[BaseModel], name: Any, value: Any, folder: Path) -> An
         return value
     if issubclass(model, _NAME_OR_PATH[0]) and name == _NAME_OR_PATH[1]:
         return _named(value, folder)
-    if issubclass(model, _PROGRAM[0]) and name == _PROGRAM[1] and isinstance(value, list):
-        return [*(_named(program, folder) for program in value[:1]), *value[1:]]
     holder, alternative, stands_for = _ALTERNATIVE
     if issubclass(model, holder) and name == alternative:
         return anchored(value, stands_for, folder)

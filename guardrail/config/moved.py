@@ -97,13 +97,6 @@ MOVED: Final[Mapping[str, str]] = {
     "judge.classifier.overlap_tokens": _CONSTANT,
     "judge.classifier.max_windows_per_claim": "take it out; every window of the contexts is read",
     # Custom judges
-    "judge.command.workers": "it is judge.command.max_concurrency now",
-    "judge.command.timeout_ms": "take it out; claim_timeout_ms of the policy bounds every request",
-    "judge.command.hang_timeout_ms": _CONSTANT,
-    "judge.command.restart_initial_ms": _CONSTANT,
-    "judge.command.restart_max_ms": _CONSTANT,
-    "judge.command.max_queued_requests": _CONSTANT,
-    "judge.command.max_reply_bytes": _CONSTANT,
     # Cascade, costs, cache
     "judge.cascade.contradiction_confidence": _CONSTANT,
     "judge.cascade.reserve_ms": _CONSTANT,

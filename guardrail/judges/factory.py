@@ -139,7 +139,7 @@ def _parts(kind: str, settings: JudgeSettings) -> frozenset[str]:
     if kind == "llm":
         paid = {"llm", "prices", "budgets", "cache", "self_judging"}
         return frozenset(paid | {"local"} if settings.budgets.on_budget == "local" else paid)
-    return frozenset({kind, "cache"})
+    return frozenset({"factory" if kind == "custom" else kind, "cache"})
 
 
 def have_budgets(policies: Iterable[Policy]) -> bool:
@@ -177,10 +177,12 @@ def all_kinds(settings: JudgeSettings, policies: Iterable[Policy]) -> list[Judge
 
 def _check_one(settings: JudgeSettings, in_usd: bool) -> None:
     kinds = settings.kinds()
-    if "command" in kinds and not settings.command.argv and settings.command.url is None:
+    if "custom" in kinds and settings.factory is None:
         raise ConfigError(
-            "judge.command: neither argv nor url is set; name the program to run or the endpoint to ask"
+            "judge.factory is not set; write package.module:make, the function that makes your judge"
         )
+    if "http" in kinds and settings.http.url is None:
+        raise ConfigError("judge.http.url is not set; give the address of the endpoint that judges")
     if "classifier" in kinds and settings.classifier.model is None:
         raise ConfigError(
             "judge.classifier.model is not set; give an id on the Hugging Face hub or a folder, or a preset"
@@ -268,6 +270,7 @@ class _Builder:
         return self._alone_without_fallback
 
     def build(self, kind: str) -> Judge:
+        _check_one(of_kind(self.settings, kind), in_usd=False)
         path = self.settings.calibration
         if path is None:
             return self._uncalibrated(kind)
@@ -294,10 +297,14 @@ class _Builder:
             from guardrail.judges.model import ClassifierJudge
 
             return self._cached("classifier", ClassifierJudge(settings.classifier), settings.classifier)
-        if kind == "command":
-            from guardrail.judges.command.judge import CommandJudge
+        if kind == "http":
+            from guardrail.judges.http_judge import HttpJudge
 
-            return self._cached(kind, CommandJudge(settings.command), settings.command)
+            return self._cached(kind, HttpJudge(settings.http), settings.http)
+        if kind == "custom" and settings.factory is not None:
+            from guardrail.judges.custom import make_judge
+
+            return self._cached(kind, make_judge(settings.factory), settings.factory)
         from guardrail.judges.local.judge import LocalJudge
 
         return LocalJudge(settings.local)
@@ -325,9 +332,6 @@ class _Builder:
         self._alone_without_fallback |= wanted and not bounded
 
         def paid(llm: LlmJudgeSettings) -> tuple[Judge, str]:
-            unpriced = [each.model for each in llm.models() if prices.price(each.model) is None]
-            if settings.budgets.needs_prices and unpriced:
-                raise _unpriced(unpriced[0])
             judge: Judge = MeteredJudge(
                 ProfileJudge(llm, prices=prices) if llm.profile else LlmJudge(llm, prices=prices),
                 llm.model,
@@ -356,7 +360,7 @@ class _Builder:
             alternative=None if alternative is None else paid(alternative),
         )
 
-    def _cached(self, kind: str, judge: Judge, settings: BaseModel, max_wait_s: float = 0.0) -> Judge:
+    def _cached(self, kind: str, judge: Judge, settings: BaseModel | str, max_wait_s: float = 0.0) -> Judge:
         cache = self.settings.cache
         if not cache.enabled:
             return GatheringAround(judge, max_wait_s) if max_wait_s else judge

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, LiteralString
+from typing import Annotated, Any, Final, Literal, LiteralString
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from guardrail.judges.cache import CacheSettings
 from guardrail.judges.cascade import CascadeSettings
-from guardrail.judges.command.settings import CommandJudgeSettings
+from guardrail.judges.custom import HttpJudgeSettings
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.model import ClassifierSettings
@@ -27,13 +27,14 @@ class JudgeSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["local", "llm", "hhem", "classifier", "command", "cascade"] = Field(
+    kind: Literal["local", "llm", "hhem", "classifier", "custom", "http", "cascade"] = Field(
         default="local",
         description="local: rules and a small calibrated model, in process, no key needed. llm: a "
         "language model behind an OpenAI-compatible API. classifier: any Hugging Face "
         "sentence-pair classifier, in process. hhem: a classifier with the preset hhem, "
-        "Vectara's HHEM-2.1-Open. command: your own program or HTTP endpoint. cascade: a "
-        "first judge for every claim, and a second for what it can't settle.",
+        "Vectara's HHEM-2.1-Open. custom: a judge of your own, which factory makes. http: an "
+        "HTTP endpoint of your own. cascade: a first judge for every claim, and a second for what it can't "
+        "settle.",
     )
     local: LocalJudgeSettings = Field(
         default_factory=LocalJudgeSettings, description="Settings of the local judge."
@@ -43,8 +44,13 @@ class JudgeSettings(BaseModel):
         default_factory=ClassifierSettings,
         description="Settings of the classifier judge, also for kind hhem.",
     )
-    command: CommandJudgeSettings = Field(
-        default_factory=CommandJudgeSettings, description="Settings of your own judge."
+    factory: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = Field(
+        default=None,
+        description="The function that makes the judge of kind custom, as package.module:make; it is called "
+        "without arguments and returns a guardrail.judges.Judge.",
+    )
+    http: HttpJudgeSettings = Field(
+        default_factory=HttpJudgeSettings, description="Settings of the judge of kind http."
     )
     prices: dict[str, ModelPrice] = Field(
         default_factory=dict,
