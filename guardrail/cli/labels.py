@@ -67,7 +67,7 @@ def check_command(
         print_error(f"{place}: {problem}")
     if len(problems) > _MOST_SHOWN:
         print_error(f"and {len(problems) - _MOST_SHOWN} more")
-    from guardrail.demo.views import counted
+    from guardrail.render import counted
 
     console = out()
     responses = len({label.response_id for label in labels})

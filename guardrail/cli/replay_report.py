@@ -10,13 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from guardrail.cli.terminal import out
-from guardrail.demo.views import DECISION_STYLES, DECISION_WORDS
 from guardrail.events import Decision
 from guardrail.offline.record_reading import Passed
 from guardrail.offline.records import DECISIONS
 from guardrail.offline.replay import RIGHT, WRONG, ChangedResponse, DecisionTally, Replay
 from guardrail.offline.statistics import Rate, percent
 from guardrail.printable import escape_controls, shorten
+from guardrail.render import DECISION_STYLES, DECISION_WORDS
 
 _MOST_RULES: Final = 8
 _MOST_ROUTES: Final = 12

@@ -165,15 +165,12 @@ def test_json_is_json(block: Block) -> None:
 
 @pytest.fixture
 def files_that_settings_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the prompts of docs/llm-judge.md and docs/judge-profiles.md are read from."""
+    """What the prompts of docs/llm-judge.md are read from."""
     monkeypatch.chdir(tmp_path)
     system = ROOT / "guardrail" / "judges" / "llm" / "prompts" / "system.md"
     Path("judge-system.md").write_text(system.read_text("utf-8"), "utf-8")
     [examples] = (block.text for block in BLOCKS if block.name == "docs/llm-judge.md:yaml:7")
     Path("judge-examples.yaml").write_text(examples, "utf-8")
-    [user] = (block.text for block in BLOCKS if block.name == "docs/judge-profiles.md:text:0")
-    Path("minicheck-user.txt").write_text(user, "utf-8")
-    Path("minicheck-system.txt").write_text("Words of the model's card.", "utf-8")
 
 
 @pytest.mark.usefixtures("files_that_settings_name")

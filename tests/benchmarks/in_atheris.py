@@ -24,7 +24,7 @@ atheris.Fuzz()
 def test_coverage_leads_the_fuzzing_to_new_branches() -> None:
     done = subprocess.run(
         [sys.executable, "-c", FUZZING],
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
         check=False,
