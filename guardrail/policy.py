@@ -387,7 +387,7 @@ class Policy(BaseModel):
     )
     budget: ResponseBudget | None = Field(
         default=None,
-        description="What the LLM judge may consume for a response; null: judge.budgets.per_response.",
+        description="What the LLM judge may consume for a response; null: no bound.",
     )
     max_wait_ms: Annotated[int, Field(ge=0, le=600_000)] | None = Field(
         default=None,

@@ -54,11 +54,6 @@ def _named_files(settings: GuardSettings) -> Iterator[tuple[str, Path]]:
     yield from _below(settings.kafka, "kafka")
     for kind in sorted(used | {"local"} if any(map(uses_local, every)) else used):
         yield from _below(getattr(judge, kind, None), f"judge.{kind}")
-    if "llm" in used and (alternative := judge.alternative_llm()) is not None:
-        here = set(_below(judge.llm, ""))  # what it takes over from judge.llm has been named there
-        for setting, path in _below(alternative, ""):
-            if (setting, path) not in here:
-                yield f"judge.self_judging.alternative{setting}", path
     yield from _below(judge.calibration, "judge.calibration")
     if judge.cache.enabled and used != {"local"}:
         yield from _below(judge.cache, "judge.cache")
@@ -99,10 +94,7 @@ def start_notes(judge: JudgeSettings) -> list[str]:
     if uses_local(judge):
         notes += _of_verifier(judge.local.verifier)
     if "llm" in kinds:
-        notes += _of_llm(judge.llm, "judge.llm")
-        alternative = judge.alternative_llm()
-        if alternative is not None:
-            notes += _of_llm(alternative, "judge.self_judging.alternative")
+        notes += _of_llm(judge.llm)
     if "classifier" in kinds:
         from guardrail.judges.model import start_notes as of_classifier
 
@@ -177,10 +169,10 @@ def _refused(attempt: Callable[[], object]) -> list[str]:
     return []
 
 
-def _of_llm(llm: LlmJudgeSettings, section: str) -> Iterator[str]:
+def _of_llm(llm: LlmJudgeSettings) -> Iterator[str]:
     models = llm.models()
     for number, each in enumerate(models):
-        place = f"{section}.fallbacks.{number - 1}" if number else section
+        place = f"judge.llm.fallbacks.{number - 1}" if number else "judge.llm"
         if _opens(each.api_key):
             yield from _refused(partial(each.resolve_api_key, place))
         same = next((other for other in models[:number] if _one_server_model(other, each)), None)

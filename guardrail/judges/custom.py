@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from guardrail.errors import ConfigError
+from guardrail.judges.base import Judge
 from guardrail.judges.http import HttpHeaders, HttpUrl
-
-if TYPE_CHECKING:
-    from guardrail.judges.base import Judge
 
 
 class HttpJudgeSettings(BaseModel):
@@ -43,8 +41,6 @@ def load_factory(factory: str) -> Any:
 
 def make_judge(factory: str) -> Judge:
     """The judge that ``factory`` makes, which is called without arguments. Raises ConfigError."""
-    from guardrail.judges.base import Judge
-
     make = load_factory(factory)
     try:
         judge = make()

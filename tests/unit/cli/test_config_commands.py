@@ -129,14 +129,6 @@ NEAR = {"base_url": "http://near/v1"}
             ["judge.llm.fallbacks.1: the same model on the same server"],
         ),
         (
-            {
-                "kind": "llm",
-                "llm": NEAR,
-                "self_judging": {"alternative": {"model": "e", "api_key": {"env": "NOT_SET"}}},
-            },
-            ["judge.self_judging.alternative.api_key: " + NOT_SET.format("NOT_SET")],
-        ),
-        (
             {"kind": "custom", "factory": "not_there.judges:make"},
             ["judge.factory: not_there.judges:make can't be imported (ModuleNotFoundError"],
         ),
@@ -229,16 +221,13 @@ def test_check_notes_packages_that_are_missing_here(
 
 
 def test_check_notes_the_files_of_all_parts_in_use(runner: CliRunner, tmp_path: Path) -> None:
-    """A cascade's tiers, fallbacks, the alternative judge and the cache's server; and of no other part."""
+    """A cascade's tiers, fallbacks and the cache's server; and of no other part."""
     llm = {"api_key": {"file": "/no/a"}, "fallbacks": [{"model": "b", "api_key": {"file": "/no/b"}}]}
     judge = {
         "kind": "cascade",
         "llm": llm,
         "http": {"url": "http://own/judge", "headers": {"Authorization": {"file": "/no/x"}}},
         "cache": {"redis_url": {"file": "/no/c"}, "signing_key": {"file": "/no/d"}},
-        "self_judging": {
-            "alternative": {"model": "e", "base_url": "http://e/v1", "api_key": {"file": "/no/e"}}
-        },
     }
     file = tmp_path / "guardrail.yaml"
 
@@ -252,7 +241,6 @@ def test_check_notes_the_files_of_all_parts_in_use(runner: CliRunner, tmp_path: 
     assert noted() == cache | {
         "judge.llm.api_key.file",
         "judge.llm.fallbacks.0.api_key.file",
-        "judge.self_judging.alternative.api_key.file",
     }
     judge["cascade"] = {"second": "http"}
     assert noted() == cache | {"judge.http.headers.Authorization.file"}
@@ -391,9 +379,8 @@ def test_bodies_are_shown_by_name_only(runner: CliRunner, tmp_path: Path) -> Non
     """Any text in them may be a key."""
     body = {"top_k": 4, "logprobs": False, "route": "hidden-one", "keys": ["hidden-two", {"own": "hidden-3"}]}
     llm = {"extra_body": body, "fallbacks": [{"model": "b", "extra_body": body}]}
-    alternative = {"model": "c", "extra_body": body, "fallbacks": [{"model": "d", "extra_body": body}]}
     http = {"headers": {"x-key": "hidden-4"}}
-    judge = {"llm": llm, "http": http, "self_judging": {"alternative": alternative}}
+    judge = {"llm": llm, "http": http}
     file = tmp_path / "guardrail.yaml"
     file.write_text(json.dumps({"judge": judge}), encoding="utf-8")
     result = runner.invoke(app, ["config", "show", "-c", str(file), "-f", "json"])
@@ -412,7 +399,7 @@ def test_bodies_are_shown_by_name_only(runner: CliRunner, tmp_path: Path) -> Non
     file.write_text(json.dumps({"judge": {"http": {"headers": {"a b": "hidden-8"}}}}), encoding="utf-8")
     result = runner.invoke(app, ["config", "check", str(file)])
     assert result.exit_code == 2
-    assert "judge.http.headers = (hidden)" in result.stderr
+    assert "judge.http.headers: 'a b' is no name of a header" in result.stderr
     assert "hidden-8" not in result.stderr
 
 

@@ -137,7 +137,6 @@ judge:
   classifier: {model: ../models/nli, cache_dir: cache}
   http: {headers: {Authorization: {file: header}}}
   cache: {redis_url: {file: redis-url}, signing_key: {env: file}}
-  self_judging: {alternative: {model: c, base_url: 'https://c/v1', api_key: {file: c-key}}}
 """,
         )
         monkeypatch.chdir("/")
@@ -158,9 +157,6 @@ judge:
         assert judge.http.headers["Authorization"] == Secret(file=folder / "header")
         assert judge.cache.redis_url == Secret(file=folder / "redis-url")
         assert judge.cache.signing_key == Secret(env="file")
-        alternative = judge.alternative_llm()
-        assert alternative is not None
-        assert alternative.api_key == Secret(file=folder / "c-key")
 
     def test_of_a_file_named_from_the_current_folder_and_of_a_link(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

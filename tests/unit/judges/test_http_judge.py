@@ -112,8 +112,10 @@ async def test_a_verdict_in_full_and_in_short() -> None:
 )
 async def test_quotes_are_looked_for(quotes: list[str], left: list[str], expected: Verdict) -> None:
     offered = [{"context_id": "nowhere", "quote": quote} for quote in quotes]
-    (judgement,) = await found_in(replying(verdict(evidence=offered)))
+    reply = await replied(replying(verdict(evidence=offered)))
+    (judgement,) = reply.judgements
     assert (judgement.verdict, [e.quote for e in judgement.evidence]) == (expected, left)
+    assert reply.usage.dropped_quotes == len(quotes) - len(left)
 
 
 @pytest.mark.parametrize(
@@ -172,11 +174,11 @@ async def test_ids_that_are_missing_extra_or_twice(verdicts: list[Any], expected
     ("answer", "cut", "error", "message"),
     [
         (lambda _: http(b"", "429 Slow"), False, JudgeUnavailable, "answered 429"),
-        (lambda _: http(b"", "401 No"), False, JudgeUnavailable, r"answered 401; see judge\.http"),
+        (lambda _: http(b"", "401 No"), False, JudgeError, r"answered 401; check judge\.http"),
         (
             lambda _: http(b"", "302 There", "Location: http://127.0.0.1:1/\r\n"),
             False,
-            JudgeUnavailable,
+            JudgeError,
             "302",
         ),
         (lambda _: http(b"\x1f", headers="Content-Encoding: gzip\r\n"), False, JudgeReplyError, "compressed"),

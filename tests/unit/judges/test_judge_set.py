@@ -70,8 +70,8 @@ async def test_settings_of_judges_that_nobody_uses_take_no_restart() -> None:
         assert found.fixed(settings(kind="llm"), []) == ["judge.kind"]
 
 
-async def test_a_policy_has_its_own_bound_in_place_of_the_judges() -> None:
-    given = settings(kind="llm", budgets={"per_response": {"tokens": 1_000_000}, "on_budget": "unverified"})
+async def test_a_policy_bounds_its_responses() -> None:
+    given = settings(kind="llm", budgets={"on_budget": "unverified"})
     async with judges(given) as found:
         asked = replace(request("Oslo is in Norway."), budget=policy(budget={"tokens": 1}).budget)
         with pytest.raises(BudgetExhausted, match="budget per response used up: 0 of 1 tokens"):
