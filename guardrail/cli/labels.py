@@ -160,7 +160,7 @@ async def read_labels(source: str, kafka: KafkaSettings) -> tuple[list[Label], l
     from guardrail.cli.sources import values_of
     from guardrail.errors import DecodeError
     from guardrail.offline.formats import labels_in
-    from guardrail.offline.record_reading import RecordReader
+    from guardrail.offline.records import RecordReader
 
     found: list[Label] = []
     problems: list[tuple[str, str]] = []
