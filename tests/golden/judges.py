@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Final
 
-from guardrail.judges.custom import HttpJudgeSettings
-from guardrail.judges.http_judge import HttpJudge
+from guardrail import JudgeSettings, build_judge
+from guardrail.judges import Judgement, JudgeRequest, closing
 
 SERVER: Final[ContextVar[str]] = ContextVar("golden_server")
 
 
-def scripted() -> HttpJudge:
-    return _named("command:scripted")
+class Named:
+    """The judge behind HTTP, by the name that it has in what was recorded."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        http = {"url": f"{SERVER.get()}/chat/completions"}
+        values = {"kind": "http", "http": http, "cache": {"enabled": False}}
+        self._judge = build_judge(JudgeSettings.model_validate(values))
+
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        async with closing(self._judge.judge(request)) as judgements:
+            async for each in judgements:
+                yield replace(each, judge=self.name)
+
+    async def aclose(self) -> None:
+        await self._judge.aclose()
 
 
-def own() -> HttpJudge:
-    return _named("command:own")
+def scripted() -> Named:
+    return Named("command:scripted")
 
 
-def _named(name: str) -> HttpJudge:
-    """The judge by the name that it has in what was recorded."""
-    judge = HttpJudge(HttpJudgeSettings(url=f"{SERVER.get()}/chat/completions"))
-    judge.name = name
-    return judge
+def own() -> Named:
+    return Named("command:own")
