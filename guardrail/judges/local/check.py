@@ -21,7 +21,7 @@ from guardrail.events import Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import words as words_of
 from guardrail.figures import FigureCheck, FigureSource, SourceText, State, check_figures
-from guardrail.judges.local.cells import CellCheck, Tables, check_cells, with_cells
+from guardrail.judges.local.cells import check_cells, with_cells
 from guardrail.judges.local.combiner import (
     Fit,
     Parameters,
@@ -35,6 +35,7 @@ from guardrail.judges.local.combiner import (
 from guardrail.judges.local.doubts import Revoked, Rival, backed_elsewhere, revoked, rivals_of, taken_back
 from guardrail.judges.local.languages import Languages
 from guardrail.judges.local.reader import Reworded, WindowReader, reworded
+from guardrail.judges.local.records import CellCheck, Tables
 from guardrail.judges.local.search import (
     Candidates,
     ClaimView,

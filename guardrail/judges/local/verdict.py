@@ -22,10 +22,10 @@ from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, State
 from guardrail.figures.agreement import is_plain
 from guardrail.figures.equations import shown
-from guardrail.judges.local.cells import Cell, CellCheck
 from guardrail.judges.local.combiner import Lines, Probabilities, Read, best_of
 from guardrail.judges.local.doubts import Revoked, Rival
 from guardrail.judges.local.reader import unsupported_spans
+from guardrail.judges.local.records import Cell, CellCheck
 from guardrail.judges.local.search import DENIALS, Candidates, ClaimView
 from guardrail.verdicts import HALF_CHECKED, Judgement, spans_within
 
