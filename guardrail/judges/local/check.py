@@ -445,7 +445,7 @@ def _mentioned_rightly(examined: Examination) -> bool:
     if examined.cells or examined.rival or examined.revoked:
         return False
     return bool(examined.figures) and all(
-        check.state is State.FOUND and check.frame >= _SAME_MATTER and not check.owned and not check.disputed
+        check.state is State.FOUND and check.frame >= _SAME_MATTER and not check.owned
         for check in examined.figures
     )
 
