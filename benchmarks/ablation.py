@@ -90,7 +90,7 @@ RULES: Final[Mapping[str, Sequence[Patch]]] = {
     "combiner: share of words": ((check, "word_features", _told(share=_SHARE)),),
     "combiner: figures": ((check, "word_features", _told(figures_absent=0.0, figures_conflicting=0.0)),),
     "silence": ((check, "silence_of", _nothing),),
-    "citations: cited first": ((check, "_cited", lambda *_: frozenset()),),
+    "citations: cited first": ((check, "cited_contexts", lambda *_: frozenset()),),
     "reading: question of a short answer": ((reader, "_asking", lambda *_: ""),),
     "reading: lead-in": ((reader, "_leading", lambda *_: ""),),
     "reading: figures in the source's notation": ((reader, "_told_otherwise", _nothing),),
