@@ -243,14 +243,15 @@ def evaluate_command(
                     _silence(stream)
             raise typer.Exit(EXIT_PIPE_CLOSED) from None
     _tell_the_rest(report, report_file, Path(out) if out is not None and outputs.to_a_file else None, told)
-    failed = report.totals.unreadable > 0
-    if not report.totals.responses and not report.totals.unreadable:
+    whole, unverified = report.run.whole, report.run.unverified.counts
+    failed = whole.errors > 0
+    if not whole.results:
         print_error(f"there is no answer in {', '.join(sources)}")
         failed = True
-    if unverified := report.totals.unanswered:
-        how_many = "no claim" if report.totals.nothing_judged else f"{unverified:,} of the claims"
-        could = "could" if report.totals.nothing_judged else "could not"
-        print_error(f"{how_many} {could} be judged: {report.totals.first_unverified}")
+    if unverified:
+        none = unverified.total() == whole.claims
+        which = "no claim could" if none else f"{unverified.total():,} of the claims could not"
+        print_error(f"{which} be judged: {next(iter(unverified))}")
         failed = True
     if fail_under is not None and (why := report.below(names[0], fail_under)):
         print_error(why)
@@ -344,7 +345,7 @@ def _check_report(path: Path | None) -> None:
 
 def _tell_the_rest(report: Report, path: Path | None, out: Path | None, told: dict[str, str]) -> None:
     """What is made of all results at the end: the agreement where there are labels, and the report."""
-    if (agreement := report.labels.agreement) is not None:
+    if (agreement := report.run.agreement) is not None:
         report.print_lines(agreement.lines())
     if path is None:
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -11,6 +10,7 @@ import typer
 
 from guardrail.cli.terminal import err, out, print_error, safe
 from guardrail.errors import ConfigError
+from guardrail.render import counted
 
 if TYPE_CHECKING:
     from guardrail.evaluation_export import Exported
@@ -120,7 +120,7 @@ def report_command(
         return
     from guardrail.cli.results_file import refuse_unless_report
     from guardrail.offline.formats import read_labels
-    from guardrail.offline.report import counted, write_report
+    from guardrail.offline.report import write_report
     from guardrail.offline.results import StoredResults
 
     for source in (results, other):
@@ -139,11 +139,11 @@ def report_command(
             raise
     if as_json:
         typer.echo(json.dumps(figures, indent=2))
-    told = _told(figures, counted)
+    told = _told(figures)
     (err() if as_json else out()).print(f"wrote {safe(str(target))}: {told}", soft_wrap=True)
 
 
-def _told(figures: dict[str, Any], counted: Callable[[int, str], str]) -> str:
+def _told(figures: dict[str, Any]) -> str:
     decisions = ", ".join(
         f"{each['count']:,} {name}" for name, each in figures["decisions"].items() if each["count"]
     )

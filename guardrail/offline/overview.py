@@ -36,6 +36,7 @@ OTHERS: Final = "(others)"
 _MOST_GROUPS: Final = 200
 _MOST_REASONS: Final = 500
 _REASON_CHARS: Final = 200
+NO_REASON: Final = "no reason given"
 _NO_VERDICT: Final = "no verdict, and no reason given"
 
 
@@ -215,6 +216,7 @@ class Overview:
         self.errors = Reasons()
         self.unverified = Reasons()
         self.degraded = Reasons()
+        self.degraded_claims = 0
         self.groups: dict[str, dict[str, Slice]] = {name: {} for name in GROUPED_BY}
         self.usage = Usage()
         self.judges: Counter[str] = Counter()
@@ -248,7 +250,8 @@ class Overview:
             if claim.judge in self.judges or len(self.judges) < _MOST_REASONS:
                 self.judges[claim.judge] += 1
             if claim.unanswered:
-                self.unverified.add(claim.reasoning or "no reason given", place)
+                self.unverified.add(claim.reasoning or NO_REASON, place)
+            self.degraded_claims += bool(claim.degraded_from)
             for missed in claim.degraded_from:
                 self.degraded.add(missed, place)
         doubt = -1.0 if verdict.score is None else 1.0 - verdict.score
@@ -271,7 +274,7 @@ class Overview:
         for name, score in result.scores.items():
             published = self.published.setdefault(name, Published())
             if score.value is None:
-                self.undefined.add(f"{name}: {score.reason or 'no reason given'}", place)
+                self.undefined.add(f"{name}: {score.reason or NO_REASON}", place)
             else:
                 published.values.append(score.value)
             if score.passed is not None:

@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from guardrail import __version__
+from guardrail import __version__, render
 from guardrail.errors import ConfigError
 from guardrail.events import ClaimVerdict, Context, Decision, Response, Severity, Span, Verdict
 from guardrail.offline.agreement import TITLES, Agreement
@@ -40,6 +40,7 @@ from guardrail.offline.overview import (
 from guardrail.offline.results import EvaluationResult
 from guardrail.offline.statistics import Estimate, Rate, mean_estimate
 from guardrail.printable import escape_controls, shorten
+from guardrail.render import counted
 
 try:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -260,7 +261,7 @@ def rendered(
         "figure": figure,
         "signed": signed,
         "p": p_value,
-        "ms": lambda value: "–" if value is None else charts.duration(value),
+        "ms": figure_ms,
         "usd": usd,
         "words": lambda value: value.replace("_", " ").lower(),
         "short": shorten,
@@ -522,7 +523,7 @@ def _by_worst(line: Line) -> Line:
 
 def percent(rate: Rate) -> str:
     """``12.3 %``; a dash of nothing."""
-    return f"{100 * rate.count / rate.total:.1f} %" if rate.total else "–"
+    return render.percent(rate.count, rate.total)
 
 
 def bounds(found: Rate | Estimate) -> str:
@@ -539,7 +540,7 @@ def figure(value: float | None, digits: int = 3) -> str:
 
 
 def figure_ms(value: float | None) -> str:
-    return "–" if value is None else charts.duration(value)
+    return "–" if value is None else render.duration(value)
 
 
 def signed(value: float, digits: int = 3) -> str:
@@ -557,8 +558,3 @@ def p_value(value: float) -> str:
 def usd(value: float) -> str:
     """Small amounts keep two digits that say something."""
     return f"${value:,.2f}" if value >= 1 or not value else f"${value:.2g}"
-
-
-def counted(count: int, thing: str) -> str:
-    """``1 claim``, ``2 claims``."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
