@@ -19,7 +19,7 @@ import numpy as np
 from guardrail.events import Decision, ResponseVerdict, Severity, Usage, Verdict
 from guardrail.offline.agreement import Agreement, agreement
 from guardrail.offline.results import EvaluationResult
-from guardrail.offline.statistics import Estimate, Rate, mean_estimate, without_nan
+from guardrail.offline.statistics import Estimate, Rate, mean_estimate, told
 from guardrail.offline.truths import answer_truth
 from guardrail.printable import shorten
 from guardrail.verdicts import total
@@ -122,7 +122,7 @@ class Slice:
             "name": self.name,
             "results": self.results,
             "errors": self.errors,
-            "mean_score": told_estimate(self.mean_score()),
+            "mean_score": self.mean_score().told(),
             "undefined_scores": self.judged - len(self.scores),
             "decisions": {each.value: self.decided([each]).told() for each in Decision},
             "claims": self.claims,
@@ -133,11 +133,6 @@ class Slice:
             "latency_ms": {f"p{round(100 * share)}": self.latency_ms(share) for share in (0.5, 0.95, 0.99)},
             "cost_usd": self.cost_usd,
         }
-
-
-def told_estimate(estimate: Estimate) -> dict[str, float]:
-    """As the report in JSON has it."""
-    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
 @dataclass(slots=True)
@@ -319,7 +314,7 @@ class Overview:
             **self.whole.told(),
             "scores": {
                 name: {
-                    "mean": told_estimate(mean_estimate(each.values)),
+                    "mean": mean_estimate(each.values).told(),
                     "passed": Rate(each.passed, each.pass_or_fail).told() if each.pass_or_fail else None,
                     "undefined": self.whole.judged - len(each.values),
                 }
@@ -344,8 +339,8 @@ class Overview:
             else None,
             "agreement": None if self.agreement is None else self.agreement.data(),
         }
-        told: dict[str, Any] = without_nan(figures)
-        return told
+        found: dict[str, Any] = told(figures)
+        return found
 
 
 def named_groups(groups: Mapping[str, Slice]) -> list[Slice]:

@@ -420,7 +420,7 @@ def standing_out(overview: Overview) -> list[str]:
     for field, groups in overview.groups.items():
         telling = [each for each in groups.values() if each.judged >= _TELLING and apart(each, whole) > 0]
         if telling:
-            most = max(telling, key=lambda each: each.decided(WITHHELD).told()["value"])
+            most = max(telling, key=lambda each: each.decided(WITHHELD).estimate().value)
             found.append(
                 f"{field.replace('_', ' ').capitalize()} {shorten(most.name, 60)} has more answers withheld "
                 f"than the rest: {percent(most.decided(WITHHELD))} of {most.judged:,}."
@@ -437,10 +437,10 @@ def standing_out(overview: Overview) -> list[str]:
 
 def apart(group: Slice, whole: Slice) -> int:
     """1 if the group has more answers withheld than all have, -1 if fewer, 0 if chance may explain it."""
-    told, share = group.decided(WITHHELD).told(), whole.decided(WITHHELD).told()["value"]
-    if math.isnan(told["value"]) or group.judged == whole.judged:
+    found, share = group.decided(WITHHELD).estimate(), whole.decided(WITHHELD).estimate().value
+    if math.isnan(found.value) or group.judged == whole.judged:
         return 0
-    return (told["low"] > share) - (told["high"] < share)
+    return (found.low > share) - (found.high < share)
 
 
 def pass_rate(published: Published) -> Rate:
@@ -529,8 +529,8 @@ def percent(rate: Rate) -> str:
 def bounds(found: Rate | Estimate) -> str:
     """The interval: of a rate in percent, of an estimate as it is; empty where there is none."""
     if isinstance(found, Rate):
-        told = found.told()
-        return "" if math.isnan(told["low"]) else f"{100 * told['low']:.1f} to {100 * told['high']:.1f} %"
+        share = found.estimate()
+        return "" if math.isnan(share.low) else f"{100 * share.low:.1f} to {100 * share.high:.1f} %"
     return "" if math.isnan(found.low) else f"{found.low:.3f} to {found.high:.3f}"
 
 
