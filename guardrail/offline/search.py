@@ -118,7 +118,7 @@ class Search:
         self.knobs = knobs_of(self.deciding, vary, by)
         self.start: State = tuple(_own(policy, knob) for knob in self.knobs)
         self.tried = 0
-        self._folds = int(folds.max()) + 1 if len(folds) else 1
+        self._folds = max(2, int(folds.max()) + 1)
         self._place: Array = (folds * 3 + classes) * len(Decision)
         self._bounds = self.deciding.bounds()
         self._counted: dict[State, Array] = {}
