@@ -15,7 +15,6 @@ from typing import Any, Final
 from guardrail.config.loading import variable_of
 from guardrail.config.settings import Settings
 from guardrail.errors import ConfigError
-from guardrail.policy import Rule
 from guardrail.printable import escape_controls
 
 _NAME: Final = "NAME"
@@ -102,7 +101,7 @@ class _Reader:
         if path == ("policies",):
             default = {}  # the built-in policy is what stands in the fields
         elif path[-1] == "rules":
-            default = "\n".join(Rule.model_validate(rule).line for rule in default)
+            default = "\n".join(default)
             return Entry(path, self._kind(raw), default, None, description, below)
         return Entry(path, self._kind(raw), _shown(default), _unit(path, schema), description, below)
 

@@ -46,9 +46,6 @@ def test_every_setting_has_a_meaning_a_type_and_a_default() -> None:
         "judge.local.verifier.server.url",
         "judge.prices.NAME.input",
         "judge.prices.NAME.output",
-        "policies.NAME.rules.N.action",
-        "policies.NAME.rules_after.N.action",
-        "policies.NAME.rules_before.N.action",
         "policies.NAME.severity.patterns.N.reason",
         "policies.NAME.severity.patterns.N.severity",
         "routes.N.policy",
@@ -63,7 +60,7 @@ def test_every_setting_has_a_meaning_a_type_and_a_default() -> None:
         ("limits.max_bytes", "whole number (more than 0)", "268435456", "characters"),
         ("policies.NAME.flag_below", "number (0 to 1)", "0.55", None),
         ("policies.NAME.claim_timeout_ms", "whole number (more than 0)", "10000", "milliseconds"),
-        ("policies.NAME.rules.N.verdict", None, "[]", None),
+        ("policies.NAME.rules_before", "a list of text", "", None),
         ("judge.llm.stall_timeout_ms", "whole number (more than 0) or null", "10000", "milliseconds"),
         ("judge.llm.fallbacks", "a list", "[]", None),
         ("judge.cascade.bands.NAME.reject_support", "number (0 to 1)", None, None),
@@ -105,7 +102,7 @@ def test_a_section_lists_its_settings() -> None:
 
 def test_what_stands_in_a_list_is_set_with_it() -> None:
     assert "GUARDRAIL_ROUTES (the whole list, as JSON)" in told_of("routes.3.tenant")
-    assert "holds     a list" in told_of("policies.strict.rules")
+    assert "holds     a list of text" in told_of("policies.strict.rules")
 
 
 def test_a_parameter_of_the_client_is_told_and_not_listed() -> None:
