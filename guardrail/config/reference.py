@@ -1,4 +1,4 @@
-"""Describes every setting from the models, for docs/settings.md and ``guardrail config describe``.
+"""Describes every setting from the models, for docs/settings.md and ``guardrail config show KEY``.
 
 In paths, NAME stands for a name that the user chooses, and N for an item's number.
 """
@@ -203,11 +203,11 @@ def _unit(path: Sequence[str], schema: Mapping[str, Any]) -> str | None:
 _HEAD: Final = """\
 # Settings
 
-<!-- Made by `guardrail config reference`; change the models, not this file. -->
+<!-- Made by `guardrail config schema reference`; change the models, not this file. -->
 
 All settings stand in one YAML file; leave out what you don't change. Those that are changed most are in
 [guardrail.example.yaml](../guardrail.example.yaml). `guardrail config check FILE` finds mistakes and tells
-the remedy, `guardrail config show` prints all settings as they hold, and `guardrail config describe PATH`
+the remedy, `guardrail config show` prints all settings as they hold, and `guardrail config show KEY`
 says what one of them is.
 
 - An environment variable wins over the file: `GUARDRAIL_` and the path in capitals, two underscores between

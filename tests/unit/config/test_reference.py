@@ -17,9 +17,9 @@ ALL = {each.dotted: each for section in entries(GuardSettings) for each in secti
 
 
 def test_the_page_is_current() -> None:
-    """If not: guardrail config reference > docs/settings.md"""
+    """If not: guardrail config schema reference > docs/settings.md"""
     assert PAGE.read_text(encoding="utf-8") == markdown(GuardSettings)
-    printed = CliRunner().invoke(app, ["config", "reference"])
+    printed = CliRunner().invoke(app, ["config", "schema", "reference"])
     assert printed.stdout == markdown(GuardSettings)
 
 
@@ -79,7 +79,7 @@ def test_what_is_read_from_the_models(
 
 
 def told_of(path: str) -> str:
-    result = CliRunner().invoke(app, ["config", "describe", path])
+    result = CliRunner().invoke(app, ["config", "show", path])
     assert result.exit_code == 0
     return result.stdout
 
@@ -130,5 +130,5 @@ def test_what_is_no_setting_is_told_with_the_remedy(path: str, told: str) -> Non
     with pytest.raises(ConfigError) as caught:
         describe(GuardSettings, path)
     assert told in str(caught.value)
-    result = CliRunner().invoke(app, ["config", "describe", path])
+    result = CliRunner().invoke(app, ["config", "show", path])
     assert result.exit_code == 2
