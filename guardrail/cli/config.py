@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -22,6 +22,8 @@ from guardrail.errors import ConfigError
 from guardrail.printable import escape_controls
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from consumers.settings import GuardSettings
     from guardrail.judges.cache import CacheSettings
     from guardrail.judges.llm.settings import LlmJudgeSettings
@@ -61,28 +63,21 @@ def _named_files(settings: GuardSettings) -> Iterator[tuple[str, Path]]:
         for setting, path in _below(alternative, ""):
             if (setting, path) not in here:
                 yield f"judge.self_judging.alternative{setting}", path
-    yield from _below(judge.calibration, "judge.calibration")
+    if judge.calibration is not None:
+        yield "judge.calibration", judge.calibration
     if judge.cache.enabled and used != {"local"}:
         yield from _below(judge.cache, "judge.cache")
 
 
-def _below(value: Any, name: str) -> Iterator[tuple[str, Path]]:
-    from pydantic import BaseModel
-
+def _below(section: BaseModel, name: str) -> Iterator[tuple[str, Path]]:
+    from guardrail.leaves import leaves
     from guardrail.secrets import Secret
 
-    if isinstance(value, Path):
-        yield name, value
-    elif isinstance(value, Secret):
-        if value.file is not None:
-            yield f"{name}.file", value.file
-    elif isinstance(value, BaseModel):
-        for field in type(value).model_fields:
-            if field not in _FOLDERS:
-                yield from _below(getattr(value, field), f"{name}.{field}")
-    elif isinstance(value, list | tuple):
-        for number, item in enumerate(value):
-            yield from _below(item, f"{name}.{number}")
+    for leaf in leaves(section, (name,)):
+        if isinstance(leaf.value, Path) and leaf.path[-1] not in _FOLDERS:
+            yield leaf.dotted, leaf.value
+        elif isinstance(leaf.value, Secret) and leaf.value.file is not None:
+            yield f"{leaf.dotted}.file", leaf.value.file
 
 
 def start_notes(judge: JudgeSettings) -> list[str]:
