@@ -9,10 +9,11 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import from_json, to_json
 
 from guardrail.claims.citations import CitationReader
@@ -39,7 +40,7 @@ from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from guardrail.session.effects import Channel
 from guardrail.session.machine import Session
-from guardrail.session.state import STATE_VERSION, check_version
+from guardrail.session.state import STATE_VERSION, check_version, unreadable
 from guardrail.session.stored import StoredSession
 from guardrail.verdicts import Judgement, better_of
 
@@ -417,29 +418,27 @@ class RunTable:
         return set(lanes) if bounds.saturated else set(self._hot)
 
 
-class _HeadRecord(BaseModel):
-    """The stored start of a response. ``headers`` holds bytes as characters of the same number."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    event: ResponseStarted | Response = Field(discriminator="type")
-    headers: tuple[tuple[str, str], ...] = ()
-    started_ms: int
-    digest: str = ""
-    silent: bool = False
+def _as_bytes(value: object) -> object:
+    return value.encode("latin-1") if isinstance(value, str) else value
 
 
-@dataclass(frozen=True, slots=True)
-class StoredHead:
-    """The stored start of a response. ``started_ms`` is in Unix milliseconds.
+def _unhexed(value: object) -> object:
+    return bytes.fromhex(value) if isinstance(value, str) else value
+
+
+class StoredHead(BaseModel):
+    """The stored start of a response. ``started_ms`` is in Unix milliseconds; a header's value is stored as
+    characters of the same numbers as its bytes.
 
     ``silent``: it had no more output, so its contexts and the like were not stored again.
     """
 
-    event: ResponseStarted | Response
-    headers: Headers
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    event: ResponseStarted | Response = Field(discriminator="type")
+    headers: tuple[tuple[str, Annotated[bytes, BeforeValidator(_as_bytes)]], ...] = ()
     started_ms: int
-    digest: bytes
+    digest: Annotated[bytes, BeforeValidator(_unhexed)] = b""
     silent: bool = False
 
 
@@ -467,16 +466,9 @@ def read_head(head: Mapping[str, Any]) -> StoredHead:
     """
     check_version(head)
     try:
-        stored = _HeadRecord.model_validate(head)
-        headers = tuple((name, value.encode("latin-1")) for name, value in stored.headers)
-        digest = bytes.fromhex(stored.digest)
-        return StoredHead(stored.event, headers, stored.started_ms, digest, stored.silent)
+        return StoredHead.model_validate(head)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UnreadableSession(f"head: {where}: {first['msg']}") from None
-    except ValueError:
-        raise UnreadableSession("head: a digest or header can't be read") from None
+        raise unreadable(error, "head: ") from None
 
 
 def capture(run: Run, epoch: float) -> Captured:
@@ -523,34 +515,30 @@ def restored_session(
     def reading(unix_ms: int) -> float:
         return unix_ms / 1000 - epoch
 
+    resumed = partial(
+        StoredSession.restored,
+        event,
+        used,
+        progress,
+        new_cutter=new_cutter,
+        now=now,
+        reading=reading,
+        max_answer_chars=max_answer_chars,
+    )
+    readable = policy is not None
     try:
         for stored in progress:
             check_version(stored)
-        _require_policy(policy)
-        session = StoredSession.restored(
-            event,
-            used,
-            progress,
-            new_cutter=new_cutter,
-            started_at=min(now, reading(head.started_ms)),
-            now=now,
-            reading=reading,
-            max_answer_chars=max_answer_chars,
-            challenger=router.challenger(used, event.response_id),
-            excused_s=excused_s,
-        )
+        if readable:
+            session = resumed(
+                started_at=min(now, reading(head.started_ms)),
+                challenger=router.challenger(used, event.response_id),
+                excused_s=excused_s,
+            )
     except UnreadableSession:
-        session = StoredSession.salvaged(
-            event, used, progress, new_cutter=new_cutter, now=now, max_answer_chars=max_answer_chars
-        )
         readable = False
-    else:
-        readable = True
+    if not readable:
+        session = resumed(started_at=now, unreadable=True)
     if head.silent:  # whatever happened to its progress
         session.mute()
     return session, readable
-
-
-def _require_policy(policy: Policy | None) -> None:
-    if policy is None:
-        raise UnreadableSession("its policy can't be read")
