@@ -39,7 +39,7 @@ from guardrail.messages import Message, checked_message, message_in
 from guardrail.scoring import DEFAULT_CREDITS, DEFAULT_WEIGHTS, Formula
 
 Mode = Literal["hold", "stream", "observe"]
-JudgeKind = Literal["local", "llm", "hhem", "classifier", "command", "cascade"]
+JudgeKind = Literal["local", "llm", "hhem", "classifier", "custom", "http", "cascade"]
 """The judges that can be set up under ``judge``."""
 
 
@@ -200,7 +200,7 @@ class Rule(BaseModel):
         """Whether every condition holds. Conditions on ``support`` fail if there is no support."""
         if self.verdict and claim.verdict not in self.verdict:
             return False
-        if self.finding and not any(finding in claim.findings for finding in self.finding):
+        if self.finding and not (claim.findings and any(each in claim.findings for each in self.finding)):
             return False
         if self.citation and claim.citation_backing not in self.citation:
             return False
@@ -387,7 +387,7 @@ class Policy(BaseModel):
     )
     budget: ResponseBudget | None = Field(
         default=None,
-        description="What the LLM judge may consume for a response; null: judge.budgets.per_response.",
+        description="What the LLM judge may consume for a response; null: no bound.",
     )
     max_wait_ms: Annotated[int, Field(ge=0, le=600_000)] | None = Field(
         default=None,

@@ -28,7 +28,7 @@ from aiokafka.errors import (
 )
 
 from consumers.kafka.security import TokenUnavailable, hint, refusal, security_options
-from consumers.kafka.workarounds import check_client_library, confirm_token, connection, hang_up
+from consumers.kafka.workarounds import confirm_token, connection, hang_up, patch_client_library
 from consumers.settings import KafkaSettings
 from guardrail.errors import PartitionLost, TransportError, TransportUnavailable
 from guardrail.log_events import EventLog
@@ -116,7 +116,7 @@ def client_options(
     Those of the admin client work for the others too. Raises ConfigError, also if aiokafka lacks what the
     guard relies on.
     """
-    check_client_library()
+    patch_client_library()
     known = inspect.signature(kind.__init__).parameters
     return {
         **{name: value for name, value in settings.client.items() if name in known},
@@ -160,7 +160,7 @@ async def connect_admin(settings: KafkaSettings) -> AIOKafkaAdminClient:
 async def _reach_any(settings: KafkaSettings) -> str:
     """Log in to the first bootstrap server that answers, and disconnect. Returns it, as HOST:PORT."""
     servers = [server.strip().rpartition(":") for server in settings.bootstrap_servers.split(",")]
-    check_client_library()
+    patch_client_library()
     security = security_options(settings)
     with_token = settings.security_protocol.startswith("SASL_") and settings.sasl_mechanism == "OAUTHBEARER"
     loop = asyncio.get_running_loop()

@@ -1,31 +1,28 @@
-"""What touches private parts of aiokafka, but for ``consumers.kafka.asking``, and the reasons why.
+"""What touches private parts of aiokafka, as ``consumers.kafka.asking`` and ``guardrail.client.presence`` do.
 
-``WORKAROUNDS`` lists every defect that is worked around: what goes wrong, the upstream issue, the test
-that fails without the workaround, and the private parts it relies on. aiokafka may rename a private part in
-any release, so ``check_client_library`` looks for all of them before the first client is made. A release that
-lacks one stops the guard with an error that names it; a release that was not tested logs a warning.
+Each section begins with the defect that it works around and the upstream issue, or how to reproduce it where
+nobody has filed one. aiokafka may rename a private part in any release, so pyproject.toml holds it to
+one minor release, and continuous integration runs the tests that show each effect with the newest of that
+(``scripts/extras.py``). A release that they have not run with logs a warning.
 
-Unless an entry of the list says so, nothing here changes what aiokafka requests from a broker or how it
-treats the responses.
+Unless a section says so, nothing here changes what aiokafka requests from a broker or how it treats the
+responses.
 """
 
 from __future__ import annotations
 
 import asyncio
-import dis
 import functools
-import importlib
-import inspect
 import struct
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
-from operator import attrgetter
-from types import CodeType
 from typing import Any, Final
 
 import aiokafka
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.client import ConnectionGroup
+from aiokafka.conn import AIOKafkaConnection, CloseReason
+from aiokafka.consumer import fetcher
 from aiokafka.errors import (
     CoordinatorLoadInProgressError,
     CorruptRecordException,
@@ -38,189 +35,52 @@ from aiokafka.errors import (
     RequestTimedOutError,
     UnknownMemberIdError,
 )
+from aiokafka.producer.transaction_manager import TransactionState
+from aiokafka.protocol.admin import ApiVersionRequest
+from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest
+from aiokafka.record._protocols import DefaultRecordProtocol
+from aiokafka.record.default_records import DefaultRecord, _DefaultRecordBatchPy
+from aiokafka.record.memory_records import MemoryRecords
+from aiokafka.record.util import decode_varint
+from aiokafka.util import create_future
 
-from guardrail.errors import ConfigError, PartitionLost, TransportError, TransportUnavailable
+from guardrail.errors import PartitionLost, TransportError, TransportUnavailable
 from guardrail.log_events import EventLog
-from guardrail.shipped import shipped_yaml
-
-
-def lacking(error: ImportError) -> ConfigError:
-    """What to tell of an inner module of aiokafka that is not there."""
-    return ConfigError(
-        f"aiokafka {aiokafka.__version__} lacks what the guard relies on: {error}; "
-        "install the release that the package asks for: pip install --force-reinstall streaming-guardrail"
-    )
-
-
-try:
-    from aiokafka.client import ConnectionGroup
-    from aiokafka.conn import AIOKafkaConnection, CloseReason
-    from aiokafka.consumer import fetcher
-    from aiokafka.producer.transaction_manager import TransactionState
-    from aiokafka.protocol.admin import ApiVersionRequest
-    from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest
-    from aiokafka.record._protocols import DefaultRecordProtocol
-    from aiokafka.record.default_records import DefaultRecord, _DefaultRecordBatchPy
-    from aiokafka.record.memory_records import MemoryRecords
-    from aiokafka.record.util import decode_varint
-    from aiokafka.util import create_future
-except ImportError as error:
-    raise lacking(error) from error
 
 CHECKED_WITH: Final = ("0.14.0",)
-"""The releases that the tests of all entries ran with."""
+"""The releases that the tests of all sections ran with."""
 
 _log = EventLog(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Takes:
-    """A function that takes these positional arguments; further ones must be optional."""
-
-    function: str
-    arguments: tuple[str, ...] = ()
-
-    def missing(self) -> str | None:
-        """What is not as it should be, or None."""
-        named = f"{self.function}({', '.join(self.arguments)})"
-        try:
-            parameters = list(inspect.signature(_find(self.function)).parameters.values())
-        except (ImportError, AttributeError, TypeError):
-            return named
-        except ValueError:
-            return None  # compiled, and has no signature
-        if parameters and parameters[0].name == "self":
-            del parameters[0]
-        rest = parameters[len(self.arguments) :]
-        by_name = tuple(parameter.name for parameter in parameters[: len(self.arguments)])
-        insists = any(
-            one.default is one.empty and one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD} for one in rest
-        )
-        return named if by_name != self.arguments or insists else None
-
-
-@dataclass(frozen=True, slots=True)
-class Uses:
-    """A function whose code sets, reads or calls these names: attributes, or what we put in their place."""
-
-    function: str
-    names: tuple[str, ...]
-
-    def missing(self) -> str | None:
-        """What is not as it should be, or None."""
-        try:
-            known = set(_names(inspect.unwrap(_find(self.function)).__code__))
-        except (ImportError, AttributeError):
-            return self.function
-        lost = [name for name in self.names if name not in known]
-        return f"{', '.join(lost)} in {self.function}" if lost else None
-
-
-@dataclass(frozen=True, slots=True)
-class Has:
-    """A class or module with these names."""
-
-    owner: str
-    names: tuple[str, ...]
-
-    def missing(self) -> str | None:
-        """What is not as it should be, or None."""
-        try:
-            owner = _find(self.owner)
-        except (ImportError, AttributeError):
-            return self.owner
-        lost = [name for name in self.names if not hasattr(owner, name)]
-        return f"{', '.join(lost)} in {self.owner}" if lost else None
-
-
-def _find(path: str) -> Any:
-    """The object at ``module:qualified.name`` in aiokafka; the module itself without a name."""
-    module, _, name = path.partition(":")
-    found = importlib.import_module(f"aiokafka.{module}")
-    return attrgetter(name)(found) if name else found
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    for instruction in dis.get_instructions(code):
-        # From Python 3.13 on, one instruction may load two.
-        values = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
-        yield from (value for value in values if isinstance(value, str))
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
-
-
-@dataclass(frozen=True, slots=True)
-class Workaround:
-    """One defect of aiokafka, and what the workaround needs."""
-
-    name: str
-    defect: str
-    upstream: str
-    """The issue; where nobody has filed one, how to reproduce it."""
-    tests: tuple[str, ...]
-    """Of these, one or more fail without the workaround."""
-    parts: tuple[Takes | Uses | Has, ...]
-
-
-_KINDS: Final = {"takes": Takes, "uses": Uses, "has": Has}
-
-
-def _listed() -> Iterator[Workaround]:
-    for each in shipped_yaml("consumers.kafka", "workarounds.yaml"):
-        parts = [{name: _fixed(value) for name, value in part.items()} for part in each["parts"]]
-        made = [of(part.pop(kind), **part) for part in parts for kind, of in _KINDS.items() if kind in part]
-        yield Workaround(**each | {"tests": tuple(each["tests"]), "parts": tuple(made)})
-
-
-def _fixed(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-WORKAROUNDS: Final = tuple(_listed())
-"""All of them, as ``workarounds.yaml`` lists them."""
-
-
-def missing_parts() -> list[str]:
-    """The private parts that the installed aiokafka lacks, each with the workaround that relies on it."""
-    return [
-        f"{lost} ({each.name})" for each in WORKAROUNDS for part in each.parts if (lost := part.missing())
-    ]
-
-
 @functools.cache
-def check_client_library() -> None:
-    """Make sure that the workarounds fit the installed aiokafka, and apply them.
+def patch_client_library() -> None:
+    """Apply what affects every client of this process; repeating it changes nothing.
 
-    Affects every client of this process; repeating it changes nothing. Raises ConfigError that names the
-    release and what it lacks. Logs a warning for a release that has not been tested.
+    Logs a warning for a release that has not been tested.
     """
-    version = aiokafka.__version__
-    lost = missing_parts()
-    if lost:
-        raise ConfigError(
-            f"aiokafka {version} lacks what the guard relies on: {'; '.join(lost)}. "
-            f"Install a release that it was checked with: pip install 'aiokafka=={CHECKED_WITH[-1]}'"
-        )
-    if version not in CHECKED_WITH:
+    if aiokafka.__version__ not in CHECKED_WITH:
         _log.warning(
             "guard.aiokafka_unchecked",
-            installed=version,
+            installed=aiokafka.__version__,
             checked_with=", ".join(CHECKED_WITH),
-            effect="all private parts that the guard needs are there",
+            effect="what the guard works around in it may be done in vain",
         )
-    notice_closed_transports()
-    read_every_batch()
+    _notice_closed_transports()
+    _read_every_batch()
 
 
 # ------------------------------------------------------------------------------------ closed transports
+#
+# A write to a connection whose transport is closed already ends in a RuntimeError under uvloop. aiokafka
+# expects an OSError, so the error comes out of a poll and would end the guard because a broker hung up.
+# https://github.com/aio-libs/aiokafka/issues/1038
 
 _WRITING: Final = ("send", "_send_sasl_token")
 _Write = Callable[..., Awaitable[Any]]
 
 
-def notice_closed_transports() -> None:
-    """Applies to all connections of this process; repeating it changes nothing."""
+def _notice_closed_transports() -> None:
     for name in _WRITING:
         write: _Write = getattr(AIOKafkaConnection, name)
         if not hasattr(write, "__wrapped__"):
@@ -243,6 +103,17 @@ def _noticing(write: _Write) -> _Write:
 
 
 # --------------------------------------------------------------------- header names, empty control batches
+#
+# Kafka takes header names that are not UTF-8; aiokafka's decoder raises out of every poll on such a record,
+# for ever. Here the batch is read again with escapes such as \xff in its names. Nothing else of a record is
+# text, and what aiokafka can read stays with its own decoder. Not filed: write a record whose header name
+# is the byte ff with a Java producer, and poll.
+#
+# Kafka keeps the last batch of a producer id when it cleans a compacted topic, and of an aborted or
+# committed transaction that is a control batch without records. aiokafka raises on it, for ever, so that no
+# guard can take the partition of stored sessions over. Kafka's own consumer skips it (KAFKA-7467), and so
+# does this one.
+# Not filed: the text of an issue, with a reproduction, is in docs/aiokafka-empty-control-batches.md.
 
 _LENGTH: Final = struct.Struct(">i")
 _LENGTH_AT: Final = 8
@@ -252,9 +123,7 @@ _COUNT_AT: Final = 57
 """Where it says how many records it has."""
 
 
-def read_every_batch() -> None:
-    """Let all consumers of this process read any header name, and skip control batches that were emptied;
-    repeating it changes nothing."""
+def _read_every_batch() -> None:
     module: Any = fetcher
     module.MemoryRecords = TolerantRecords
 
@@ -347,7 +216,7 @@ class _Fields:
         try:
             value, self.at = decode_varint(self._data, self.at)
         except (ValueError, IndexError) as error:
-            raise CorruptRecordException("a record has a length that is none") from error
+            raise CorruptRecordException("a record has an invalid length") from error
         return value
 
     def sized(self) -> bytes | None:
@@ -368,6 +237,11 @@ class _Fields:
 
 
 # --------------------------------------------------------------------------- reasons of a failed start
+#
+# A client that can't start says 'Unable to bootstrap', whether the port, the password or the certificate is
+# wrong, so one connection is made first, whose errors tell; and a broker's refusal of a token is taken for
+# a login.
+# Not filed: start a producer with a wrong password, or with an OAUTHBEARER token that has expired.
 
 
 class NotLoggedIn(KafkaError):
@@ -394,6 +268,27 @@ async def confirm_token(connection: AIOKafkaConnection) -> None:
 
 
 # -------------------------------------------------------------------------------------------- membership
+#
+# A second member with the same group_instance_id replaces the first, which the broker then no longer knows.
+# aiokafka joins again and replaces the second, for ever; the broker's code for it (82) is not in its
+# tables.
+# https://github.com/aio-libs/aiokafka/issues/1186
+#
+# None of these is filed:
+# - A consumer with a group_instance_id never leaves its group, so its partitions stand still until its
+#   session has timed out, also after a planned stop; Kafka removes a static member that asks for it. Stop
+#   one of two static members.
+# - After a broker was away for longer than sessions last, a join may get no answer, and the consumer waits
+#   for it for request_timeout_ms (30 s), with all its partitions. Here it waits for as long as the group
+#   may take. Kill the only broker of two consumers, start it a minute later, and try again some times.
+# - Told to close while a rebalance is under way, aiokafka joins first: everybody waits for a member that
+#   leaves. Stop one of two consumers while the other's on_partitions_revoked is still running.
+# - No heartbeat is sent while on_partitions_assigned runs, so restoring long state there costs the
+#   membership, and nothing tells it that the next rebalance is due. Sleep for longer than
+#   session_timeout_ms in there.
+# - A transactional commit carries no generation (KIP-447 is missing), so a member that was frozen and has
+#   lost its partition must learn it before it fences its successor. Freeze a consumer for longer than
+#   session_timeout_ms, and ask it whether it holds a partition.
 
 _FENCED_INSTANCE_ID: Final = 82
 _JOIN_LATER_S: Final = 1.0
@@ -505,12 +400,20 @@ class Membership:
 
 
 # --------------------------------------------------------------------------------- closing without a broker
+#
+# stop() of a producer waits for its pending records for as long as no broker answers; interrupted, it leaves
+# connections open and tasks running. A consumer that is interrupted leaves connections open.
+# https://github.com/aio-libs/aiokafka/issues/1101, https://github.com/aio-libs/aiokafka/issues/1039
 
 _STOP_S: Final = 2.0
 
 
 async def ask_for_metadata(consumer: AIOKafkaConsumer) -> bool:
-    """Have the consumer ask for its topics now, and act on changes; did any broker answer?"""
+    """Have the consumer ask for its topics now, and act on changes; did any broker answer?
+
+    By itself it notices a topic that is deleted, and made again, when the metadata expire, after five
+    minutes, and tells that no broker answers in lines of which each is of one request. Not filed.
+    """
     return bool(await consumer._client.force_metadata_update())
 
 
@@ -597,6 +500,11 @@ def look_at(future: asyncio.Future[Any]) -> None:
 
 
 # ------------------------------------------------------------------------------------ errors of a transaction
+#
+# A fatal error before the first transaction trips over a future that is not there (AttributeError). After
+# one, every call ends in an AssertionError; what went wrong is known to the sender's task alone. A
+# transaction's end that nobody awaits is logged as an exception never retrieved.
+# Not filed: start a second producer with the same transactional id, then begin on the first.
 
 
 def expect_fatal_errors(producer: AIOKafkaProducer) -> None:

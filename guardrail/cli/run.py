@@ -53,7 +53,7 @@ def run_command(
         str | None, group_option("Consumer group. Guards with the same one share the partitions.")
     ] = None,
     judge: Annotated[
-        Literal["local", "llm", "hhem", "classifier", "command", "cascade"] | None,
+        Literal["local", "llm", "hhem", "classifier", "custom", "http", "cascade"] | None,
         typer.Option(show_default="judge.kind, local", help="What gives the verdicts."),
     ] = None,
     shutdown_budget_ms: Annotated[
@@ -185,7 +185,6 @@ async def serve(
             limits=settings.limits,
             topics=topics,
             delivery_guarantee=settings.kafka.delivery_guarantee,
-            recovery_grace_ms=settings.kafka.recovery_grace_ms,
             max_poll_records=settings.kafka.client["max_poll_records"],
             max_record_bytes=settings.kafka.max_request_bytes,
             drain_timeout_ms=settings.shutdown.drain_timeout_ms,

@@ -88,7 +88,7 @@ class ClientPresence:
     def attend(self, kafka: AIOKafkaProducer | AIOKafkaConsumer) -> None:
         """Hear of the updates of a client that has not started, which from now on pause.
 
-        Relies on private parts of aiokafka, which ``consumers.kafka.workarounds`` lists.
+        Relies on private parts of aiokafka, as ``consumers.kafka.workarounds`` does.
         """
         client: Any = kafka.client if isinstance(kafka, AIOKafkaProducer) else kafka._client
         ask = client._metadata_update
