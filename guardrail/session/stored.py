@@ -7,15 +7,15 @@ piece of text, segment, claim and verdict is written once, and only while it can
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final, Self
 
-from guardrail.claims.cutter import ClaimCutter, CutPosition, CutSegment, Cutter, ResumingCutter
+from guardrail.claims.cutter import ClaimCutter, CutPosition, Cutter, ResumingCutter
 from guardrail.claims.model import Claim, Segment
-from guardrail.events import ClaimVerdict, Context, Interruption, Response, ResponseHead
+from guardrail.events import Context, Interruption, Response, ResponseHead
 from guardrail.policy import Policy
 from guardrail.session.effects import AskJudge, Effect
-from guardrail.session.machine import HeldSegment, Pending, Session
+from guardrail.session.machine import HeldSegment, News, Pending, Session
 from guardrail.session.outputs import Deliveries
 from guardrail.session.state import MOST, STATE_VERSION, SessionState, Standing, read_state, salvage
 from guardrail.verdicts import Judgement
@@ -24,16 +24,13 @@ Facts = dict[str, Any]
 """Names and JSON-able values."""
 
 
-class Journal:
-    """What is new about one session, and what has been stored already."""
+class Journal(News):
+    """What is new about one session, which adds to it as it goes, and what has been stored already."""
 
-    __slots__ = ("_claims", "_known", "_number", "_parts", "_ready", "_replaced", "cut", "verdicts")
+    __slots__ = ("_claims", "_known", "_number", "_parts", "_ready", "_replaced")
 
     def __init__(self) -> None:
-        # New since the last write; the session adds to these as it goes.
-        self.cut: list[CutSegment] = []
-        self.verdicts: list[tuple[Claim, Judgement, float]] = []
-        """With the latency in milliseconds."""
+        super().__init__()
         self._number = 0
         self._known = Standing()
         self._claims: set[int] = set()  # written as claims without a verdict
@@ -58,32 +55,33 @@ class Journal:
         parts: Sequence[str],
         contexts: Sequence[Context],
         deliveries: Deliveries,
-        is_open: Callable[[Segment], bool],
-        is_pending: Callable[[Claim], bool],
+        first_open: int,
+        pending: Container[int],
     ) -> Facts | None:
-        """What is new, or None."""
-        facts = standing.since(self._known)
-        self._known = standing
-        text = "".join(parts[self._parts :])
-        new: Facts = {
-            "text": text,
-            "segments": [_segment(cut.segment) for cut in self.cut if is_open(cut.segment)],
-            "claims": [_claim(claim) for cut in self.cut for claim in cut.claims if is_pending(claim)],
-            "verdicts": [self._verdict(*said, contexts) for said in self.verdicts],
+        """What is new, or None. ``first_open``: the first segment that has to be stored; ``pending``: the
+        numbers of claims without a verdict.
+        """
+        held = [cut for cut in self.cut if cut.segment.index >= first_open]
+        facts: Facts = {
+            "text": "".join(parts[self._parts :]),
+            "segments": [_segment(segment) for segment, _ in held],
+            "claims": [_claim(claim) for cut in self.cut for claim in cut.claims if claim.index in pending],
             "ready": [
                 [segment.index, decision.value, rule]
                 for segment, decision, rule, _, _ in deliveries.ready[self._ready :]
             ],
             "replaced": [list(span) for span in deliveries.replaced[self._replaced :]],
             "kinds": [
-                [cut.segment.index, cut.segment.kind.value] for cut in self.cut if not is_open(cut.segment)
+                [segment.index, segment.kind.value] for segment, _ in self.cut if segment.index < first_open
             ],
         }
-        self._claims.update(claim["index"] for claim in new["claims"])
+        self._note_lengths(len(parts), deliveries)
+        self._claims.update(claim["index"] for claim in facts["claims"])
+        facts["verdicts"] = [self._verdict(*said, contexts) for said in self.verdicts]
         self.cut.clear()
         self.verdicts.clear()
-        self._note_lengths(len(parts), deliveries)
-        facts.update((name, value) for name, value in new.items() if value)
+        facts = {name: value for name, value in facts.items() if value} | standing.since(self._known)
+        self._known = standing
         if not facts:
             return None
         written = {"v": STATE_VERSION, "number": self._number, **facts}
@@ -159,7 +157,7 @@ class StoredSession(Session):
         super().__init__(
             head, policy, cutter, now=now, max_answer_chars=max_answer_chars, challenger=challenger
         )
-        self._journal = Journal()
+        self._news = self._journal = Journal()
         self._excused_ms = 0  # how far the deadline has been put off
 
     @classmethod
@@ -204,11 +202,11 @@ class StoredSession(Session):
     def resume(self, now: float) -> list[Effect]:
         """Ask again about claims without a verdict, and cut the rest of a text that had ended."""
         effects: list[Effect] = []
-        if self._pending:
-            asked = ((claim_id, pending.claim) for claim_id, pending in self._pending.items())
+        if self.pending:
+            asked = ((claim_id, pending.claim) for claim_id, pending in self.pending.items())
             effects.append(AskJudge(tuple(asked)))
-        if self._reading and (self.input_ended or self._incomplete_rule is not None):
-            self._reading = False
+        if self.reading and (self.input_ended or self._incomplete_rule is not None):
+            self.reading = False
             self._text_ended_at = now
             effects += self._end_cutting((), now)
         return effects
@@ -219,28 +217,21 @@ class StoredSession(Session):
         ``unix_ms`` converts a reading of the session's clock to Unix milliseconds.
         """
         journal = self._journal
-        if self.silent:
+        if self.decided and self.silent:
             return journal.write_silent(self.next_seq)
         standing = self._standing(unix_ms)
-        first_open = standing.resolved
-        whole = isinstance(self.head, Response)  # whose text is in the head
-        everything = not self._streaming and not self._observing
-
-        def is_open(segment: Segment) -> bool:
-            return everything or segment.index >= first_open
-
-        def is_pending(claim: Claim) -> bool:
-            return self._make.claim_id(claim) in self._pending
-
-        parts = () if whole else self._parts
-        return journal.write(standing, parts, self.head.contexts, self._out, is_open, is_pending)
+        parts = () if isinstance(self.head, Response) else self._parts  # whose text is in the head
+        # Until the end a policy that holds needs all segments.
+        first_open = standing.resolved if self._streaming or self._observing else 0
+        pending = {one.claim.index for one in self.pending.values()}
+        return journal.write(standing, parts, self.head.contexts, self._out, first_open, pending)
 
     # ----------------------------------------------------------------------------------- inside
 
     def _standing(self, unix_ms: Callable[[float], int]) -> Standing:
         position = self._cutter.position
         after_end = self._observing and self._text_ended_at is not None
-        ended_at = None if self._uncut else self._text_ended_at  # whoever resumes it has to cut the rest
+        ended_at = None if self.uncut else self._text_ended_at  # whoever resumes it has to cut the rest
         early, stopped = self._ended_early, self._stopped
         return Standing(
             next_seq=self.next_seq,
@@ -262,16 +253,6 @@ class StoredSession(Session):
             usage=self.usage,
         )
 
-    def _add_segments(self, cut: Iterable[CutSegment], now: float) -> list[Effect]:
-        cut = list(cut)
-        self._journal.cut += cut
-        return super()._add_segments(cut, now)
-
-    def _verdict_on(self, claim: Claim, judgement: Judgement, latency_ms: float) -> ClaimVerdict:
-        verdict = super()._verdict_on(claim, judgement, latency_ms)
-        self._journal.verdicts.append((claim, judgement, verdict.latency_ms))
-        return verdict
-
     def _let_go(self) -> None:
         super()._let_go()
         self._journal.forget()
@@ -292,7 +273,7 @@ class StoredSession(Session):
             self._text_ended_at = min(now, reading(standing.text_ended_ms))
         if standing.first_verdict_ms is not None:
             self._first_verdict_at = min(now, reading(standing.first_verdict_ms))
-        self._reading = not self.decided and self._text_ended_at is None
+        self.reading = not self.decided and self._text_ended_at is None
         if self.decided:
             self._let_go()
 
@@ -309,7 +290,7 @@ class StoredSession(Session):
             held = HeldSegment(found.segment, len(found.pending), found.verdicts)
             self._queue.append(held)
             for claim in found.pending:
-                self._pending[self._make.claim_id(claim)] = Pending(claim, held, now, due)
+                self.pending[self._make.claim_id(claim)] = Pending(claim, held, now, due)
 
     def _take_up_course(self, state: SessionState) -> None:
         claims = Counter(verdict.segment for verdict in state.resolved)
