@@ -19,11 +19,9 @@ from guardrail.cli import (
     evaluate,
     flagged,
     labels,
-    prompts,
     replay,
     report,
     run,
-    schema,
     tail,
     top,
     topics,
@@ -90,9 +88,7 @@ cases.cases_app.command("check", epilog=labels.CHECK_EPILOG)(labels.check_comman
 cases.cases_app.command("export", epilog=labels.EXPORT_EPILOG)(labels.export_command)
 app.add_typer(topics.topics_app, name="topics")
 app.add_typer(dead_letters.dead_letters_app, name="dead-letters")
-app.command("schema", epilog=schema.EPILOG)(schema.schema_command)
 app.add_typer(config.config_app, name="config")
-app.add_typer(prompts.prompts_app, name="prompts")
 
 
 def main() -> None:
