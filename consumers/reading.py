@@ -35,12 +35,13 @@ class Range:
     """A part of a topic. Times are of the records, in milliseconds since 1970; ends are not included.
 
     ``partitions``: those to read, with their first offset and the one to end before, None for no bound; all
-    partitions if there is none.
+    partitions if there is none. ``last``: no more than so many offsets of each partition, its newest.
     """
 
     since_ms: int | None = None
     until_ms: int | None = None
     partitions: Mapping[int, tuple[int | None, int | None]] = field(default_factory=dict)
+    last: int | None = None
 
 
 class TopicReader:
@@ -73,8 +74,9 @@ class TopicReader:
         if part.until_ms is not None:
             until = await self._at_time(part.until_ms, ends)
         for tp, (first, last) in bounds.items():
-            start = max(since[tp], begins[tp], first or 0)
             self._ends[tp] = min(until[tp], ends[tp], ends[tp] if last is None else last)
+            newest = 0 if part.last is None else self._ends[tp] - part.last
+            start = max(since[tp], begins[tp], first or 0, newest)
             self._consumer.seek(tp, min(start, self._ends[tp]))
 
     async def _at_time(self, ms: int, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

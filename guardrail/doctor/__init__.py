@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from guardrail.lazy import face
 
 if TYPE_CHECKING:
-    from guardrail.doctor.checks import PROOF_ROUTE, Area, Check, State, failed, is_proof
+    from guardrail.doctor.checks import PROOF_ROUTE, Area, Check, State, detail_and_remedy, is_proof
     from guardrail.doctor.clock import check_clock, endpoint_time_s
     from guardrail.doctor.enforcement import Proof, prove
     from guardrail.doctor.judges import check_judges
@@ -28,8 +28,8 @@ __all__ = [
     "check_judges",
     "check_machine",
     "check_policies",
+    "detail_and_remedy",
     "endpoint_time_s",
-    "failed",
     "is_proof",
     "prove",
 ]
@@ -38,7 +38,14 @@ if not TYPE_CHECKING:  # a type checker sees the names above, and no others
     __getattr__, __dir__ = face(
         __name__,
         {
-            "guardrail.doctor.checks": ("PROOF_ROUTE", "Area", "Check", "State", "failed", "is_proof"),
+            "guardrail.doctor.checks": (
+                "PROOF_ROUTE",
+                "Area",
+                "Check",
+                "State",
+                "detail_and_remedy",
+                "is_proof",
+            ),
             "guardrail.doctor.clock": ("check_clock", "endpoint_time_s"),
             "guardrail.doctor.enforcement": ("Proof", "prove"),
             "guardrail.doctor.judges": ("check_judges",),
