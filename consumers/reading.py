@@ -7,7 +7,7 @@ import heapq
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
@@ -44,8 +44,18 @@ class Range:
     last: int | None = None
 
 
+class Span(NamedTuple):
+    """Offsets of a partition: the oldest record, and the end of committed records."""
+
+    begin: int
+    end: int
+
+
 class TopicReader:
     """Reads one topic. Made by ``open_topic``."""
+
+    spans: Mapping[Partition, Span]
+    """Of every partition, what was there when the reader was opened."""
 
     def __init__(self, settings: KafkaSettings, topic: str, consumer: AIOKafkaConsumer) -> None:
         self._topic = topic
@@ -53,27 +63,35 @@ class TopicReader:
         self._patience_s = settings.request_timeout_ms / 1000
         self._ends: dict[TopicPartition, int] = {}
 
-    async def begin(self, partitions: int, part: Range, *, at_end: bool) -> None:
-        """Take the part of the topic that is there now; ``at_end``: what has no first time begins at the end.
+    async def begin(self, partitions: int) -> None:
+        """Look at what is there now."""
+        tps = [TopicPartition(self._topic, index) for index in range(partitions)]
+        begins = await self._consumer.beginning_offsets(tps)
+        ends = await self._consumer.end_offsets(tps)  # under read_committed, the last stable offset
+        self.spans = {Partition(*tp): Span(begins[tp], ends[tp]) for tp in tps}
+
+    async def take(self, part: Range, *, at_end: bool = False) -> None:
+        """From now on read this part of what was there; ``at_end``: what has no first time begins at the end.
 
         Raises ConfigError for a partition that isn't there.
         """
         for index in part.partitions:
-            if index >= partitions:
+            if index >= len(self.spans):
                 raise ConfigError(
-                    f"topic {self._topic} has no partition {index}; it has 0 to {partitions - 1}"
+                    f"topic {self._topic} has no partition {index}; it has 0 to {len(self.spans) - 1}"
                 )
-        wanted = part.partitions or dict.fromkeys(range(partitions), (None, None))
-        bounds = {TopicPartition(self._topic, index): offsets for index, offsets in wanted.items()}
-        self._consumer.assign(list(bounds))
-        begins = await self._consumer.beginning_offsets(list(bounds))
-        ends = await self._consumer.end_offsets(list(bounds))
+        wanted = part.partitions or dict.fromkeys(range(len(self.spans)), (None, None))
+        spans = {TopicPartition(self._topic, at): self.spans[Partition(self._topic, at)] for at in wanted}
+        self._consumer.assign(list(spans))
+        begins = {tp: span.begin for tp, span in spans.items()}
+        ends = {tp: span.end for tp, span in spans.items()}
         since, until = ends if at_end else begins, ends
         if part.since_ms is not None:
             since = await self._at_time(part.since_ms, ends)
         if part.until_ms is not None:
             until = await self._at_time(part.until_ms, ends)
-        for tp, (first, last) in bounds.items():
+        self._ends = {}
+        for tp, (first, last) in zip(spans, wanted.values(), strict=True):
             self._ends[tp] = min(until[tp], ends[tp], ends[tp] if last is None else last)
             newest = 0 if part.last is None else self._ends[tp] - part.last
             start = max(since[tp], begins[tp], first or 0, newest)
@@ -172,7 +190,8 @@ async def open_topic(
             async with asyncio.timeout(settings.request_timeout_ms / 1000):
                 await consumer.start()
                 reader = TopicReader(settings, topic, consumer)
-                await reader.begin(len(described["partitions"]), part or Range(), at_end=at_end)
+                await reader.begin(len(described["partitions"]))
+                await reader.take(part or Range(), at_end=at_end)
         except (KafkaError, OSError, TimeoutError) as error:
             raise translated(error, f"reading topic {topic}") from error
         yield reader
