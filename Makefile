@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything happens in .venv, which is made on first use.
 .DEFAULT_GOAL := help
-.PHONY: help demo build/demo.log install test build/test.log lint format types unit kafka-test kafka chaos-cluster llm-test mastra-test extras compat training-test bench lock docs docs-serve helm-docs helm-record image-root clean
+.PHONY: help demo build/demo.log install test build/test.log test-all build/test-all.log lint format types unit kafka-test kafka chaos-cluster llm-test mastra-test extras compat training-test bench lock docs docs-serve helm-docs helm-record image-root clean
 
 BIN := .venv/bin
 # Each process starts a Kafka of its own; a file's tests stay together. In their order, or those of the files with
@@ -8,12 +8,20 @@ BIN := .venv/bin
 # whole processes wait for half of their time, so three keep two cores busy; each more collects all of them again.
 PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 PHASE = scripts/phase.sh $@
+# What takes long and rarely breaks: real tools, frameworks, servers and pages, long runs, processes on a Kafka that fails
+# or changes under them, and the tests of the tools in benchmarks/ and training/. Files with pages have other tests beside.
+SLOW := $(addprefix tests/,benchmarks chat_answers examples training chaos/test_chaos.py unit/docker unit/helm unit/ops \
+	$(addprefix unit/test_,machines_that_lack_something.py make.py site.py) \
+	$(addprefix unit/integrations/test_,langchain.py langchain_agents.py openai_agents.py) \
+	$(addprefix integration/test_,doctor.py kafka_away.py kafka_in_foreground.py kafka_needed.py one_client_beside_others.py \
+	rebalances.py served_verifier.py shutdown.py tutorial.py))
+PAGES := tests/unit/cli/test_tune.py tests/unit/offline/test_report.py
 SOURCES := $(wildcard guardrail consumers tests benchmarks training examples scripts)
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-# These two stand for commands whose output they keep. Where one fails, make's own last line names its target: the log.
+# These stand for commands whose output they keep. Where one fails, make's own last line names its target: the log.
 demo: build/demo.log ## Watch example answers being checked: no broker, no key, under a minute after the set-up
 build/demo.log:
 	@mkdir -p build && date '+started at %s, %c' >$@
@@ -31,8 +39,16 @@ build/test.log:
 	@$(PHASE) "2 of 4: what the tests need besides" scripts/test-requirements.sh
 	@$(PHASE) "3 of 4: style, in seconds" $(BIN)/ruff check $(SOURCES)
 	@$(PHASE) "3 of 4: layout, in seconds" $(BIN)/ruff format --check $(SOURCES)
-	@$(PHASE) "4 of 4: the tests, and the types beside; collecting takes a minute or two, running some 20" \
-		scripts/beside.sh $(BIN)/mypy --strict $(SOURCES) -- $(PYTEST) --color=no $(PYTEST_ARGS)
+	@$(PHASE) "4 of 4: the tests, and the types beside; some ten minutes" \
+		scripts/beside.sh $(BIN)/mypy --strict $(SOURCES) -- $(PYTEST) \
+		--color=no -m "not browser" $(addprefix --ignore=,$(SLOW)) $(PYTEST_ARGS)
+	@$(PHASE) ""
+
+test-all: build/test-all.log ## The same, and then what is slower and rarely breaks: the chart, images, frameworks, pages
+build/test-all.log: test
+	@mkdir -p build && date '+started at %s, %c' >$@
+	@$(PHASE) "1 of 2: what the slower tests need besides" scripts/test-requirements.sh all
+	@$(PHASE) "2 of 2: the slower tests" $(PYTEST) --color=no $(SLOW) $(PAGES) $(PYTEST_ARGS)
 	@$(PHASE) ""
 
 lint: install ## Check style

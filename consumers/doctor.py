@@ -25,6 +25,7 @@ from guardrail.doctor import (
 )
 from guardrail.errors import GuardrailError
 from guardrail.judges.factory import all_kinds
+from guardrail.render import counted
 
 _BROKER: Final = Area("broker")
 _TOPICS: Final = Area("topics")
@@ -120,7 +121,7 @@ def check_broker(settings: KafkaSettings, seen: ClusterSeen) -> Iterator[Check]:
     """The brokers, and their settings that the guard depends on."""
     release = "Kafka of an unknown release" if seen.release is None else f"Kafka {seen.release}"
     answers = f"{settings.bootstrap_servers} answers in {seen.took_ms:.0f} ms"
-    yield _BROKER.ok("reachable", f"{answers}, {_count(seen.brokers, 'broker')}, {release}")
+    yield _BROKER.ok("reachable", f"{answers}, {counted(seen.brokers, 'broker')}, {release}")
     if seen.release == _LOSES_TRANSACTIONS and seen.brokers == 1:
         yield _BROKER.warn(
             "release",
@@ -191,7 +192,7 @@ def check_topics(settings: KafkaSettings, seen: ClusterSeen) -> Iterator[Check]:
 
 
 def _as_it_is(topic: TopicSeen) -> str:
-    size = f"{_count(topic.partitions, 'partition')}, {_count(topic.replicas, 'replica')}"
+    size = f"{counted(topic.partitions, 'partition')}, {counted(topic.replicas, 'replica')}"
     if topic.configs is None:
         return f"{size}, its settings may not be seen by this user (DescribeConfigs)"
     if topic.configs.get("cleanup.policy") == "compact":
@@ -208,12 +209,12 @@ def _of_partitions(
     if name == topics.sessions and shared is not None and topic.partitions != shared.partitions:
         yield _TOPICS.fail(
             name,
-            f"{_count(topic.partitions, 'partition')}, and {topics.responses} has {shared.partitions}: "
+            f"{counted(topic.partitions, 'partition')}, and {topics.responses} has {shared.partitions}: "
             "a guard would not find the answers in flight",
             f"stop the guards, delete {name}, then: {settings.create_command}",
         )
     if topic.leaderless:
-        without = f"{_count(topic.leaderless, 'partition')} of {topic.partitions} without a leader"
+        without = f"{counted(topic.leaderless, 'partition')} of {topic.partitions} without a leader"
         yield _TOPICS.fail(name, without, "bring the brokers that hold it back")
     elif topic.in_sync < topic.replicas:
         lagging = f"a partition has {topic.in_sync} of {topic.replicas} replicas in sync"
@@ -289,10 +290,6 @@ def _number(configs: Mapping[str, str], name: str) -> int | None:
         return int(configs[name])
     except (KeyError, ValueError):
         return None
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'s' if number != 1 else ''}"
 
 
 def _span(milliseconds: int) -> str:

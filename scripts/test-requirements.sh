@@ -2,13 +2,16 @@
 # Sees to what the tests need besides Python packages. Root on Debian or Ubuntu gets it installed; all others are told
 # what is missing, how to install it, and which tests are skipped for it. Where CI is set those fail instead.
 #
-#   scripts/test-requirements.sh [kafka]      kafka: only what a Kafka of its own needs
+#   scripts/test-requirements.sh [kafka|all]   kafka: only what a Kafka of its own needs; all: also what make test-all does
 set -eu
 
 root="$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)"
 python="$root/.venv/bin/python"
-tools="Java Redis PostgreSQL Chromium promtool libpython"
-[ "${1:-}" != kafka ] || tools="Java"
+case "${1:-}" in
+    kafka) tools="Java" ;;
+    all) tools="Java Redis PostgreSQL Chromium promtool libpython" ;;
+    *) tools="Java Redis PostgreSQL" ;;
+esac
 outcome="skipped"
 [ -z "${CI:-}" ] || outcome="going to fail"
 
@@ -93,7 +96,7 @@ for tool in $tools; do
     look_for "$tool" ||
         say "no $tool: $tests are $outcome. As root: apt-get install $debian; on a Mac: brew install $brew$other"
 done
-[ "${1:-}" != kafka ] || exit 0
+[ "${1:-}" = all ] || exit 0
 "$root/scripts/deploy-tools.sh" ||
     say "no Helm: tests of the chart and of the Docker files are $outcome, for the reason above"
 "$python" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' ||

@@ -156,6 +156,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("kafka") is not None or item.get_closest_marker("chaos") is not None:
             for line in _LOST_CONNECTION:
                 item.add_marker(pytest.mark.filterwarnings(line))
+        if "browser_path" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from guardrail.cli.options import ConfigOption, settings_from
-from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
     from guardrail.judges.llm.settings import LlmJudgeSettings
@@ -52,11 +51,6 @@ def show_command(
     Without --name both are printed, each after a line with its name.
     """
     settings = settings_from(config, {}).judge.llm
-    if settings.profile is not None:
-        raise ConfigError(
-            f"judge.llm.profile: {settings.profile.kind} is asked in the words of its own prompt: those of "
-            "the files that judge.llm.profile names, or of the model's chat template"
-        )
     texts = _templates(settings) if template else _filled_in(settings)
     for each in (name,) if name else _NAMES:
         # Not through rich: it is to be saved as a file too, and must not be wrapped.

@@ -308,7 +308,6 @@ class _Builder:
         ``alone``: not in a cascade, where the first judge's verdict already exists.
         """
         from guardrail.judges.llm.judge import LlmJudge
-        from guardrail.judges.llm.profiles import PROFILES, ProfileJudge
         from guardrail.judges.llm.settings import LlmJudgeSettings
         from guardrail.judges.self_judging import SelfJudgingGuard
         from guardrail.judges.spending import Budget, MeteredJudge, PriceTable
@@ -329,7 +328,7 @@ class _Builder:
             if settings.budgets.needs_prices and unpriced:
                 raise _unpriced(unpriced[0])
             judge: Judge = MeteredJudge(
-                ProfileJudge(llm, prices=prices) if llm.profile else LlmJudge(llm, prices=prices),
+                LlmJudge(llm, prices=prices),
                 llm.model,
                 budget=budget,
                 ledger=ledger,
@@ -341,10 +340,8 @@ class _Builder:
                 from guardrail.judges.spending import BudgetFallback
 
                 judge = BudgetFallback(judge, LocalJudge(settings.local))
-            # In a cascade the claims have gathered when they come, and a model that is asked claim by claim
-            # gains nothing by waiting for more.
-            gathers = alone and (llm.profile is None or PROFILES[llm.profile.kind].whole)
-            max_wait_s = llm.max_wait_ms / 1000 if gathers else 0.0
+            # In a cascade the claims have gathered when they come.
+            max_wait_s = llm.max_wait_ms / 1000 if alone else 0.0
             return self._cached("llm", judge, llm, max_wait_s), llm.model
 
         judge, model = paid(settings.llm)

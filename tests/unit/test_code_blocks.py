@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 import pytest
@@ -142,17 +143,13 @@ def test_the_tables_name_blocks_that_exist_and_tests_that_know_their_page() -> N
 # ----------------------------------------------------------------------------------------- python
 
 
-def run(code: str, folder: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.parametrize("block", of("python"))
-def test_python_runs(block: Block, tmp_path: Path) -> None:
-    run(block.text, tmp_path)  # what the pages say that it prints, the tests of the pages compare
+def test_python_runs(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the pages say that it prints, the tests of the pages compare."""
+    monkeypatch.chdir(tmp_path)
+    main = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    exec(compile(block.text, block.name, "exec"), vars(main))  # noqa: S102 - the project's own
 
 
 # ------------------------------------------------------------------------------------ data
@@ -165,15 +162,12 @@ def test_json_is_json(block: Block) -> None:
 
 @pytest.fixture
 def files_that_settings_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the prompts of docs/llm-judge.md and docs/judge-profiles.md are read from."""
+    """What the prompts of docs/llm-judge.md are read from."""
     monkeypatch.chdir(tmp_path)
     system = ROOT / "guardrail" / "judges" / "llm" / "prompts" / "system.md"
     Path("judge-system.md").write_text(system.read_text("utf-8"), "utf-8")
     [examples] = (block.text for block in BLOCKS if block.name == "docs/llm-judge.md:yaml:7")
     Path("judge-examples.yaml").write_text(examples, "utf-8")
-    [user] = (block.text for block in BLOCKS if block.name == "docs/judge-profiles.md:text:0")
-    Path("minicheck-user.txt").write_text(user, "utf-8")
-    Path("minicheck-system.txt").write_text("Words of the model's card.", "utf-8")
 
 
 @pytest.mark.usefixtures("files_that_settings_name")

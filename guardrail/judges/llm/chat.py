@@ -1,10 +1,10 @@
-"""Asking models for verdicts within one absolute deadline: retries, second calls, fallbacks."""
+"""Asking models for verdicts within one absolute deadline: retries, then fallbacks."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import openai
 
@@ -66,11 +66,10 @@ class Chat:
         JudgeError. ``question.spent`` has the usage in any case.
         """
         loop = asyncio.get_running_loop()
-        announcer = Announcer(question.heard)
         failures: list[tuple[ModelEndpoint, Failure]] = []
         for number, endpoint in enumerate(self.endpoints):
             until = self._until(endpoint, self.endpoints[number + 1 :], deadline)
-            outcome = await self._repeat(endpoint, question, until, announcer)
+            outcome = await self._repeat(endpoint, question, until)
             if not isinstance(outcome, Failure):
                 question.spent.answered_by = endpoint.name
                 return outcome
@@ -94,22 +93,15 @@ class Chat:
         typical = endpoint.typical_s()
         return deadline if typical is not None and until - now < typical <= left else until
 
-    async def _repeat(
-        self, endpoint: ModelEndpoint, question: Question, until: float, announcer: Announcer
-    ) -> Outcome:
+    async def _repeat(self, endpoint: ModelEndpoint, question: Question, until: float) -> Outcome:
         """Call one model until a call succeeds, the retries are used up, or there is no time for another."""
         loop = asyncio.get_running_loop()
         retries = 0
         failed: Failure | None = None
         while True:
-            voice, outcome = await hedged(
-                lambda voice: endpoint.call(question, until, voice.say),
-                announcer,
-                endpoint.late_s(),
-                endpoint.may_hedge,
-            )
+            outcome = await endpoint.call(question, until)
             if not isinstance(outcome, Failure):
-                return announcer.agreed(voice, outcome)
+                return outcome
             if failed is not None and isinstance(outcome.error, BudgetExhausted):
                 return Failure(
                     BudgetExhausted(f"{failed.error}; not tried again: {outcome.error}"), retry=False
@@ -141,102 +133,3 @@ def _joined(failures: Sequence[tuple[ModelEndpoint, Failure]]) -> JudgeError:
     if any(isinstance(error, JudgeReplyError) for error in errors):
         return JudgeReplyError(text)
     return JudgeError(text)
-
-
-class Voice:
-    """Passes on one call's answers before its end, unless another call of the race has answered first."""
-
-    def __init__(self, announcer: Announcer) -> None:
-        self._announcer = announcer
-        self.muted = False
-        self.spoke = False
-        self.rival: Callable[[], None] | None = None
-        """Ends the other call of the race; called when this one speaks first."""
-
-    def say(self, answers: Sequence[Answer]) -> None:
-        if self.muted or not answers:
-            return
-        if not self.spoke and self.rival is not None:
-            self.rival()
-        self.spoke = True
-        self._announcer.pass_on(self, answers)
-
-
-class Announcer:
-    """Passes answers on as they arrive: for each claim only those of one call, so that none is
-    contradicted.
-    """
-
-    def __init__(self, heard: Callable[[Sequence[Answer]], None]) -> None:
-        self._heard = heard
-        self._said: list[Answer] = []
-        self._speaker: dict[str, Voice] = {}
-
-    def voice(self) -> Voice:
-        return Voice(self)
-
-    def pass_on(self, voice: Voice, answers: Sequence[Answer]) -> None:
-        own = [answer for answer in answers if self._speaker.setdefault(answer.label, voice) is voice]
-        self._said += own
-        if own:
-            self._heard(own)
-
-    def agreed(self, voice: Voice, answers: list[Answer]) -> list[Answer]:
-        """The answers of the call that was used, except on claims that another call answered earlier."""
-        others = {label for label, speaker in self._speaker.items() if speaker is not voice}
-        if not others:
-            return answers
-        kept = [answer for answer in answers if answer.label not in others]
-        return [answer for answer in self._said if answer.label in others] + kept
-
-
-async def hedged(
-    call: Callable[[Voice], Coroutine[Any, Any, Outcome]],
-    announcer: Announcer,
-    delay_s: float | None,
-    may_hedge: Callable[[], bool],
-) -> tuple[Voice, Outcome]:
-    """The outcome of ``call`` or, if it is silent for ``delay_s`` seconds, of the faster of two calls.
-
-    If one call fails, the other is used. Both have ended when this returns or is cancelled.
-    """
-    voices = [announcer.voice()]
-    if delay_s is None:
-        return voices[0], await call(voices[0])
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(call(voices[0]))]
-        await asyncio.wait(tasks, timeout=delay_s)
-        if tasks[0].done() or voices[0].spoke or not may_hedge():
-            return voices[0], await tasks[0]
-        voices.append(announcer.voice())
-        tasks.append(group.create_task(call(voices[1])))
-        for number in (0, 1):
-            voices[number].rival = _ender(tasks[1 - number], voices[1 - number])
-        return await _sooner(tasks, voices)
-
-
-def _ender(task: asyncio.Task[Outcome], voice: Voice) -> Callable[[], None]:
-    def end() -> None:
-        voice.muted = True
-        task.cancel()
-
-    return end
-
-
-async def _sooner(tasks: list[asyncio.Task[Outcome]], voices: list[Voice]) -> tuple[Voice, Outcome]:
-    failed: list[tuple[Voice, Outcome]] = []
-    pending = set(tasks)
-    while pending:
-        done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-        for voice, task in zip(voices, tasks, strict=True):
-            if task not in done or task.cancelled():
-                continue
-            if not isinstance(task.result(), Failure):
-                for number, other in enumerate(tasks):
-                    if other in pending:
-                        _ender(other, voices[number])()
-                return voice, task.result()
-            failed.append((voice, task.result()))
-    # If both failed, use the one that had answered first, or else the one that was sent first.
-    failed.sort(key=lambda entry: voices.index(entry[0]))
-    return next((entry for entry in failed if entry[0].spoke), failed[0])

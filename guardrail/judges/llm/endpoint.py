@@ -37,7 +37,6 @@ from guardrail.judges.llm.limits import (
     SILENT_S,
     AdaptiveLimit,
     CircuitBreaker,
-    Hedging,
     RecentTimes,
     Slots,
 )
@@ -153,8 +152,8 @@ class Question:
     """What to ask, and who reads the reply.
 
     ``reader`` makes a reader for each call's reply. ``heard`` gets answers, on the event loop, before the
-    reply ends; for each claim it gets the answers of one call only. Calls of different ``response_id`` take
-    turns when they have to wait. ``admit`` is ``JudgeRequest``'s.
+    reply ends; if that call fails after all, another call may say otherwise. Calls of different
+    ``response_id`` take turns when they have to wait. ``admit`` is ``JudgeRequest``'s.
     """
 
     messages: Sequence[dict[str, str]]
@@ -167,10 +166,6 @@ class Question:
     admit: Callable[[], None] | None = None
     claim_ids: tuple[str, ...] = ()
     """Those that it is about, for records."""
-    extra_body: Mapping[str, Any] = field(default_factory=dict)
-    """Members of this request's body, beside those of the settings."""
-    whole_only: bool = False
-    """Whether a reply that was cut says nothing, since its end may say otherwise."""
 
 
 # -------------------------------------------------------------------------------------- what the server takes
@@ -309,7 +304,6 @@ class ModelEndpoint:
         self.breaker = CircuitBreaker(self.name, clock)
         self.limit = AdaptiveLimit(settings.max_concurrency)
         self.slots = Slots(lambda: self.limit.limit)
-        self.hedging = Hedging() if settings.hedging else None
         self._client = client
         self._prices = prices
         self._clock = clock
@@ -322,14 +316,6 @@ class ModelEndpoint:
     def typical_s(self) -> float | None:
         """The seconds that a recent call typically took to its first verdict; None if too few were timed."""
         return self._first.quantile(0.5, _MIN_TIMED)
-
-    def late_s(self) -> float | None:
-        """The seconds after which a call is late and a second one may be sent; None if never."""
-        return None if self.hedging is None else self.hedging.late_s(self._first)
-
-    def may_hedge(self) -> bool:
-        """Whether to send a second call now. A yes counts as a call sent."""
-        return self.hedging is not None and self.slots.free and self.hedging.take()
 
     def pause_s(self) -> float:
         """The seconds for which the server still asks not to be called."""
@@ -364,13 +350,11 @@ class ModelEndpoint:
         whole = self._whole.quantile(0.5, _MIN_TIMED) or 0.0
         return whole * (self.slots.ahead(response_id) + 1) / self.limit.limit
 
-    async def call(
-        self, question: Question, until: float, say: Callable[[Sequence[Answer]], None]
-    ) -> Outcome:
+    async def call(self, question: Question, until: float) -> Outcome:
         """One call, or several if the server refuses arguments that can be omitted.
 
-        ``until`` is in the event loop's time. ``say`` gets answers as soon as they are complete. If the reply
-        breaks off, the answers that were complete are the outcome.
+        ``until`` is in the event loop's time. If the reply breaks off, the answers that were complete are the
+        outcome.
         """
         loop = asyncio.get_running_loop()
         if loop.time() >= until:
@@ -390,13 +374,11 @@ class ModelEndpoint:
         try:
             # The wait may have been longer than expected.
             too_late = self._too_late(until - loop.time())
-            return too_late or await self._call_in_turn(question, until, say)
+            return too_late or await self._call_in_turn(question, until)
         finally:
             self.slots.release()
 
-    async def _call_in_turn(
-        self, question: Question, until: float, say: Callable[[Sequence[Answer]], None]
-    ) -> Outcome:
+    async def _call_in_turn(self, question: Question, until: float) -> Outcome:
         while True:
             try:
                 if question.admit is not None:
@@ -407,7 +389,7 @@ class ModelEndpoint:
             if admission is None:
                 return self._left_alone()
             began_in, begun = self.limit.round, asyncio.get_running_loop().time()
-            attempt = _Attempt(question, say)
+            attempt = _Attempt(question)
             recorded_from = time.monotonic()
             arguments = self.dialect.arguments(question.schema)
             try:
@@ -455,8 +437,6 @@ class ModelEndpoint:
 
     async def _exchange(self, attempt: _Attempt, arguments: dict[str, Any]) -> Outcome | None:
         attempt.question.spent.sent()
-        if self.hedging is not None:
-            self.hedging.called()
         given = self._client
         with given.client() if isinstance(given, OwnClients) else nullcontext(given) as client:
             return await self._exchange_with(client, attempt, arguments)
@@ -471,7 +451,7 @@ class ModelEndpoint:
                     "model": self.settings.model,
                     "messages": list(attempt.question.messages),
                     "extra_headers": self._headers,
-                    "extra_body": _merged(self.settings.extra_body, attempt.question.extra_body) or None,
+                    "extra_body": self.settings.extra_body or None,
                 }
                 | arguments
             )
@@ -513,29 +493,16 @@ class ModelEndpoint:
             self._paused_until = max(self._paused_until, until)
 
 
-def _merged(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """``body`` with the members of ``extra``, which win; objects that both have are merged likewise."""
-    merged = dict(body)
-    for name, value in extra.items():
-        ours = body.get(name)
-        if isinstance(ours, Mapping) and isinstance(value, Mapping):
-            merged[name] = _merged(ours, value)
-        else:
-            merged[name] = value
-    return merged
-
-
 class _Attempt:
     """One call, and its reply as far as it has arrived."""
 
-    def __init__(self, question: Question, say: Callable[[Sequence[Answer]], None]) -> None:
+    def __init__(self, question: Question) -> None:
         self.question = question
         self.progress = ReplyProgress()
         self.first_answer_at: float | None = None  # event loop's time
         self.failure: Failure | None = None
         self.cut_short = False
         self.out_of_time = False
-        self._say = say
         self._reader = question.reader()
         self._answers: list[Answer] = []
         self._recorder = recorder()
@@ -549,15 +516,9 @@ class _Attempt:
             self.first_answer_at = self.first_answer_at or asyncio.get_running_loop().time()
             self._answers += answers
             if self.progress.streamed:  # else all of it is here, and what follows may say otherwise
-                self._say(answers)
+                self.question.heard(answers)
 
     def finish(self, *, cut: bool = False) -> list[Answer]:
-        if self.question.whole_only and not self.progress.ended_by_itself:
-            raise JudgeReplyError(
-                "the reply was cut; raise judge.llm.max_output_tokens"
-                if self.progress.finish_reason == "length"
-                else "the model did not end the reply itself, by the server's finish_reason"
-            )
         return [*self._answers, *self._reader.finish(cut=cut or not self.progress.ended_by_itself)]
 
     def record(self, judge: str, begun_at: float) -> None:
@@ -578,7 +539,7 @@ class _Attempt:
     def broke_off(self, failure: Failure) -> Outcome:
         """The answers that were complete when the call failed, or the failure if there are none."""
         self.failure = failure
-        if self.progress.empty or self.question.whole_only:
+        if self.progress.empty:
             return failure
         try:
             return self.finish(cut=True)

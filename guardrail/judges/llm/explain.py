@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import openai
 
-from guardrail.errors import ConfigError, JudgeReplyError
+from guardrail.errors import JudgeReplyError
 from guardrail.events import ClaimVerdict, Usage
 from guardrail.judges.llm.chat import Chat
 from guardrail.judges.llm.endpoint import Prices, Question, Spent, usage_of
@@ -49,14 +49,8 @@ class LlmExplainer:
         timeout_s: float = _TIMEOUT_S,
     ) -> None:
         """The caller closes a given ``client``. ``prices`` determine the usage's ``cost_usd``; ``timeout_s``
-        is for one explanation with all its retries. Raises ConfigError if there is no key, or the model only
-        judges.
+        is for one explanation with all its retries. Raises ConfigError if there is no key.
         """
-        if settings.profile is not None:
-            raise ConfigError(
-                f"judge.llm.profile: {settings.profile.kind} only judges, and can't explain; have results "
-                "explained by template"
-            )
         self._settings = settings
         self._chat = Chat(settings, client, prices)
         self._fence = fences()

@@ -1,4 +1,4 @@
-"""What limits the calls to one model: its failures, its capacity, and when a call is late.
+"""What limits the calls to one model: its failures, its capacity and its pace.
 
 The judge learns all of it from the calls themselves, so none of it is a setting. The numbers are the defaults
 of the classes here.
@@ -37,8 +37,6 @@ _FOLLOW: Final = 0.2
 _DRIFT: Final = 1.005
 _GENTLE_DECREASE: Final = 0.9
 _MIN_TIMED: Final = 10
-
-_MOST_CREDIT: Final = 10.0  # second calls that may be saved up while none are needed
 
 
 class RecentTimes:
@@ -365,27 +363,3 @@ class Slots:
             self.waiting -= 1
             if not queue:
                 del self._queues[response_id]
-
-
-class Hedging:
-    """When a call is late, and whether a second one may be sent; these are a small share of all calls."""
-
-    def __init__(self, *, quantile: float = 0.95, min_samples: int = 20, max_share: float = 0.1) -> None:
-        """A call is late once ``quantile`` of the recent ones would have had a verdict."""
-        self._quantile = quantile
-        self._min_samples = min_samples
-        self._share = max_share
-        self._credit = 1.0
-
-    def late_s(self, times: RecentTimes) -> float | None:
-        """The seconds after which a call is late; None while fewer than ``min_samples`` were timed."""
-        return times.quantile(self._quantile, self._min_samples)
-
-    def called(self) -> None:
-        self._credit = min(_MOST_CREDIT, self._credit + self._share)
-
-    def take(self) -> bool:
-        if self._credit < 1.0:
-            return False
-        self._credit -= 1.0
-        return True

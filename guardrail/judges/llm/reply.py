@@ -724,6 +724,6 @@ class WholeReply:
         self._pieces.append(text)
         return []
 
-    def finish(self, *, cut: bool = False) -> list[Answer]:  # noqa: ARG002 - see Question.whole_only
+    def finish(self, *, cut: bool = False) -> list[Answer]:  # noqa: ARG002 - read as far as it goes
         """What the reply says."""
         return self._read("".join(self._pieces))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from string import Template
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal
 from urllib.parse import parse_qsl, urlsplit
 
 import yaml
@@ -100,25 +100,6 @@ def _checked_body(body: dict[str, Any]) -> dict[str, Any]:
         if name in body:
             raise ValueError(f"{name!r} would override what the judge sends itself; take it out and {remedy}")
     return body
-
-
-# What the profile granite-guardian sends: what is judged, and by which criterion. Documents, too: servers may
-# give the template those among its arguments rather than the body's.
-_ARGUMENTS_OF_GRANITE: Final = ("documents", "guardian_config", "think")
-
-
-def _check_granite_body(place: str, body: dict[str, Any]) -> None:
-    used = ["documents"] if "documents" in body else []
-    arguments = body.get("chat_template_kwargs", {})
-    if isinstance(arguments, dict):
-        used += [f"chat_template_kwargs.{name}" for name in _ARGUMENTS_OF_GRANITE if name in arguments]
-    else:
-        used.append("chat_template_kwargs")  # no mapping, to which others could be added
-    if used:
-        raise ValueError(
-            f"{place}: {' and '.join(used)} would override what the profile granite-guardian sends itself; "
-            "take it out"
-        )
 
 
 def shown_body(value: Any) -> Any:
@@ -216,11 +197,7 @@ def read_prompt(name: PromptName, path: Path) -> Template:
     template = Template(text.strip())
     if not template.is_valid():
         raise ValueError("a $ is not followed by the name of a variable; write $$ for the character itself")
-    _check_variables(template, VARIABLES[name], f"the {name} prompt")
-    return template
-
-
-def _check_variables(template: Template, known: Variables, what: str) -> None:
+    known = VARIABLES[name]
     used = set(template.get_identifiers())
     unknown = sorted(used - known.required - known.optional)
     missing = sorted(known.required - used)
@@ -231,28 +208,7 @@ def _check_variables(template: Template, known: Variables, what: str) -> None:
             if names
         ]
         there_are = ", ".join(f"${n}" for n in sorted(known.required | known.optional))
-        raise ValueError(f"{' and '.join(wrong)} in {what}; there are {there_are}")
-
-
-ProfileName = Literal["granite-guardian", "minicheck", "lynx", "lettucedetect"]
-_PROFILE_USER: Final = Variables(frozenset({"document", "claim"}), frozenset({"question"}))
-_PROFILE_SYSTEM: Final = Variables(frozenset(), frozenset({"document", "claim", "question"}))
-
-
-def read_profile_prompt(path: Path, *, is_user: bool) -> Template:
-    """A prompt of ``judge.llm.profile``. Raises ValueError, which says what is wrong with it."""
-    try:
-        template = Template(path.read_text(encoding="utf-8").strip("\n"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{path} can't be read ({_why(error)}); write the words of the model's card there, with "
-            "$document and $claim in the places of the texts"
-        ) from None
-    if not template.is_valid():
-        raise ValueError(
-            f"{path}: a $ is not followed by the name of a variable; write $$ for the character itself"
-        )
-    _check_variables(template, _PROFILE_USER if is_user else _PROFILE_SYSTEM, str(path))
+        raise ValueError(f"{' and '.join(wrong)} in the {name} prompt; there are {there_are}")
     return template
 
 
@@ -399,38 +355,6 @@ class Reasoning(StrEnum):
     NONE = "none"
 
 
-class ProfileSettings(_Settings):
-    """A model that was trained to judge, with the prompt that it knows."""
-
-    kind: ProfileName = Field(description="How the model is asked and what its replies mean.")
-    user: Path | None = Field(
-        default=None,
-        description="File with the message to the model, word for word as its card has it, with $document "
-        "and $claim, and perhaps $question, in the places of the texts. Granite Guardian needs none.",
-    )
-    system: Path | None = Field(
-        default=None, description="File with the system message, if the model's card has one."
-    )
-
-    @model_validator(mode="after")
-    def _has_the_words(self) -> Self:
-        if self.kind == "granite-guardian":
-            if self.user is not None or self.system is not None:
-                raise ValueError(
-                    "granite-guardian: its chat template has the words; leave user and system out"
-                )
-            return self
-        if self.user is None:
-            raise ValueError(
-                f"{self.kind}: name a file with the model's own prompt as user, with $document and $claim in "
-                "it (docs/judge-profiles.md)"
-            )
-        read_profile_prompt(self.user, is_user=True)
-        if self.system is not None:
-            read_profile_prompt(self.system, is_user=False)
-        return self
-
-
 class LlmJudgeSettings(_Settings):
     """Which model judges, how to reach it, and what it may cost in time and tokens."""
 
@@ -510,11 +434,6 @@ class LlmJudgeSettings(_Settings):
         description="Most concurrent calls; fewer if the server turns out to take fewer. Further "
         "calls wait their turn, within their deadline.",
     )
-    hedging: bool = Field(
-        default=False,
-        description="Send a second call when the first takes longer than nearly all recent ones, and "
-        "use the faster one. Costs tokens: up to one call in ten is a second one.",
-    )
     fallbacks: Annotated[tuple[FallbackSettings, ...], Field(max_length=8)] = Field(
         default=(),
         description="Models to ask, in this order, when the first one fails or its circuit breaker is open.",
@@ -538,30 +457,6 @@ class LlmJudgeSettings(_Settings):
     prompts: PromptFiles = Field(
         default_factory=PromptFiles, description="Prompts and examples of your own, in files."
     )
-
-    profile: ProfileSettings | None = Field(
-        default=None,
-        description="The model is one that was trained to judge, and is asked as it knows. prompts, "
-        "reasoning, decompose, require_quotes, contexts and a system_role are for other models.",
-    )
-
-    @model_validator(mode="after")
-    def _has_one_prompt(self) -> Self:
-        if self.profile is not None:
-            for name in ("prompts", "reasoning", "decompose", "require_quotes", "contexts"):
-                if name in self.model_fields_set:
-                    raise ValueError(f"{name}: a model with a profile knows its own prompt; leave {name} out")
-            if self.system_role != "system":
-                raise ValueError(
-                    f"system_role: {self.system_role!r} is for other models; a model with a profile gets the "
-                    "messages that its card has: leave system_role out, and write words that its card has in "
-                    "the user's message into the file of profile.user"
-                )
-            if self.profile.kind == "granite-guardian":
-                _check_granite_body("extra_body", self.extra_body)
-                for number, fallback in enumerate(self.fallbacks):
-                    _check_granite_body(f"fallbacks.{number}.extra_body", fallback.extra_body)
-        return self
 
     def resolve_api_key(self, place: str = "judge.llm") -> str:
         """The key to send. Raises ConfigError, which says where a key was looked for, never the key."""

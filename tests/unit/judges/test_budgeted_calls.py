@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import pytest
 
-from guardrail.errors import JudgeUnavailable
 from guardrail.judges import Judge, Usage, Verdict
 from guardrail.judges.factory import build_judge
-from guardrail.judges.llm import endpoint
-from guardrail.judges.llm.limits import Hedging
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import BudgetExhausted, UsageLedger
 from tests.support.judges import reply_of
-from tests.support.llm_server import Hang, LlmServer, Reply, Status, missing, obliging
+from tests.support.llm_server import LlmServer, Reply, Status, missing, obliging
 from tests.support.quick_retries import make_retries_quick
 from tests.unit.judges.doubles import request
 
@@ -74,20 +70,6 @@ async def test_what_was_left_out_is_not_asked_for_again_without_room_for_it() ->
     assert len(server.calls) == 1
     assert (known.judge, known.attempts, left.verdict) == ("llm:judge-1b", 1, Verdict.UNVERIFIED)
     assert left.reasoning.startswith("left out of the first reply, and not asked again: budget per minute")
-
-
-@pytest.mark.parametrize(("room", "sent"), [(2, 2), (5, 3)])
-async def test_a_second_call_for_a_late_one_finds_room_or_is_not_sent(
-    room: int, sent: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(endpoint, "Hedging", partial(Hedging, min_samples=1, max_share=0.99))
-    async with LlmServer(Reply(obliging), Hang()) as server:
-        judge = judging(server, {"calls": room}, hedging=True, max_retries=0)
-        await reply_of(judge, request(CLAIM))
-        with pytest.raises(JudgeUnavailable, match="no verdict within the deadline"):
-            await reply_of(judge, request(OTHER, seconds=1.5))
-        await judge.aclose()
-    assert len(server.calls) == sent
 
 
 @pytest.mark.parametrize("calls", [1, 2])

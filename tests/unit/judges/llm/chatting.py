@@ -13,7 +13,7 @@ from guardrail.errors import JudgeReplyError
 from guardrail.judges.llm import CircuitBreaker
 from guardrail.judges.llm.chat import Chat
 from guardrail.judges.llm.endpoint import Prices, Question, Spent
-from guardrail.judges.llm.limits import AdaptiveLimit, Hedging, Slots
+from guardrail.judges.llm.limits import AdaptiveLimit, Slots
 from guardrail.judges.llm.reply import Answer
 from tests.support.llm_server import LlmServer, Reply, Wire
 from tests.unit.judges.llm.asking import settings
@@ -87,7 +87,6 @@ async def chatting(
     reserve: float | None = None,
     breaker: dict[str, Any] | None = None,
     limit: dict[str, Any] | None = None,
-    hedging: dict[str, Any] | None = None,
     max_queue: int | None = None,
     **changes: Any,
 ) -> AsyncIterator[Chat]:
@@ -101,14 +100,12 @@ async def chatting(
     )
     options: dict[str, Any] = {"clock": clock, "reserve": reserve}
     given = {name: value for name, value in options.items() if value is not None}
-    chat = Chat(settings(server, hedging=hedging is not None, **changes), prices=prices, **given)
+    chat = Chat(settings(server, **changes), prices=prices, **given)
     for each in chat.endpoints:
         if breaker is not None:
             each.breaker = CircuitBreaker(each.name, clock or time.monotonic, **breaker)
         if limit is not None:
             each.limit = AdaptiveLimit(each.settings.max_concurrency, **limit)
-        if hedging is not None:
-            each.hedging = Hedging(**hedging)
         if max_queue is not None:
             each.slots = Slots(lambda found=each: found.limit.limit, max_queue)  # type: ignore[misc]
     try:

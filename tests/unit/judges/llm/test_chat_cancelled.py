@@ -133,17 +133,6 @@ async def test_while_waiting_to_try_again(trouble: Behaviour, monkeypatch: pytes
         assert len(server.calls) == 1
 
 
-async def test_while_two_calls_race() -> None:
-    hedging: dict[str, Any] = {"hedging": {"min_samples": 1}}
-    async with LlmServer(GOOD, Hang(), Hang()) as server, chatting(server, **hedging) as chat:
-        await Asker(chat).ask()
-        task = asyncio.create_task(Asker(chat).ask())
-        await server.until_calls(3)
-        await _cancel(task)
-        await _left(chat, server)
-    assert [call.left for call in server.calls] == [False, True, True]
-
-
 async def test_while_a_fallback_is_asked() -> None:
     async with (
         LlmServer(Status(500)) as first,

@@ -66,7 +66,6 @@ def unruly(seed: int) -> Callable[[Recorded], Act]:
 async def test_questions_end_by_their_deadline_in_answers_or_an_error(seed: int) -> None:
     changes: dict[str, Any] = {
         "max_concurrency": 1 + seed,
-        "hedging": None if seed % 2 else {"min_samples": 1, "max_share": 0.9},
         "breaker": {"min_calls": 3, "open_s": 0.05},
         "stall_timeout_ms": 150,
         "max_retries": 3,

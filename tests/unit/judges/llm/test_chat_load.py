@@ -16,12 +16,10 @@ from tests.support.llm_server import (
     Cut,
     Hang,
     LlmServer,
-    Outcome,
     Recorded,
     Reply,
     Status,
     busy,
-    event,
 )
 from tests.unit.judges.llm.chatting import MINUTE, Asker, Clock, chatting, lines
 
@@ -226,50 +224,3 @@ async def test_other_failures_do_not(trouble: Act) -> None:
         with pytest.raises(JudgeError):
             await Asker(chat).ask()
         assert chat.endpoints[0].limit.limit == before
-
-
-USAGE = {"prompt_tokens": 7, "completion_tokens": 1}
-
-
-def late_after(number: int, wire: dict[str, Any]) -> Any:
-    """So many calls are answered at once, the next says nothing (or this much), the others are again."""
-
-    def behave(call: Recorded) -> Act:
-        return lines("c1", "c2", hold_after=1, **wire) if call.number == number else GOOD
-
-    return behave
-
-
-async def test_a_late_call_is_overtaken_by_a_second_one_and_both_are_counted() -> None:
-    told = {"insert": {0: event({"choices": [], "usage": USAGE})}}
-    hedging = {"min_samples": 3}
-    async with LlmServer(late_after(3, told)) as server, chatting(server, hedging=hedging) as chat:
-        for _ in range(3):
-            await Asker(chat).ask()
-        asker = Asker(chat)
-        assert await asker.ask() == ["c1", "c2"]
-        await server.calls[3].ended.wait()
-    assert server.calls[3].outcome is Outcome.LEFT
-    assert asker.heard == ["c1", "c2"]
-    assert asker.spent.calls == 2
-    assert asker.spent.input_tokens == 107
-    assert asker.spent.models == []
-
-
-async def test_second_calls_are_off_unless_asked_for() -> None:
-    async with LlmServer(late_after(30, {})) as server, chatting(server) as chat:
-        for _ in range(30):
-            await Asker(chat).ask()
-        with pytest.raises(JudgeUnavailable):
-            await Asker(chat).ask(seconds=0.5)
-    assert len(server.calls) == 31
-
-
-async def test_there_is_no_second_call_where_there_is_no_room_for_it() -> None:
-    changes: dict[str, Any] = {"hedging": {"min_samples": 3}, "max_concurrency": 1}
-    async with LlmServer(late_after(3, {})) as server, chatting(server, **changes) as chat:
-        for _ in range(3):
-            await Asker(chat).ask()
-        with pytest.raises(JudgeUnavailable):
-            await Asker(chat).ask(seconds=0.5)
-    assert len(server.calls) == 4

@@ -13,7 +13,7 @@ import yaml
 
 from guardrail.judges.llm import CircuitBreaker, LlmJudgeSettings, RetryWaits
 from guardrail.judges.llm.chat import Chat
-from guardrail.judges.llm.limits import AdaptiveLimit, Hedging, Slots
+from guardrail.judges.llm.limits import AdaptiveLimit, Slots
 from guardrail.judges.llm.settings import FallbackSettings
 from guardrail.judges.settings import JudgeSettings
 from tests.unit.judges.llm.test_failures import answered
@@ -50,7 +50,7 @@ def defaults(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def test_the_numbers_are_those_of_the_code() -> None:
-    breaker, limit, hedging = defaults(CircuitBreaker), defaults(AdaptiveLimit), defaults(Hedging)
+    breaker, limit = defaults(CircuitBreaker), defaults(AdaptiveLimit)
     numbers = [
         breaker["window_s"],
         breaker["min_calls"],
@@ -61,9 +61,6 @@ def test_the_numbers_are_those_of_the_code() -> None:
         limit["decrease"],
         limit["latency_tolerance"],
         defaults(Slots)["max_queue"],
-        hedging["quantile"],
-        hedging["min_samples"],
-        hedging["max_share"],
         *UNPATCHED_WAITS,
         defaults(Chat)["reserve"],
     ]

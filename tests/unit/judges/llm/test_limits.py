@@ -9,7 +9,7 @@ import pytest
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges.llm import CircuitBreaker
-from guardrail.judges.llm.limits import SILENT_S, AdaptiveLimit, BreakerState, Hedging, RecentTimes, Slots
+from guardrail.judges.llm.limits import SILENT_S, AdaptiveLimit, BreakerState, RecentTimes, Slots
 from tests.unit.judges.llm.chatting import Clock
 
 BUSY = 1_000  # calls that want to be sent: more than any limit
@@ -438,28 +438,3 @@ async def test_one_that_was_cancelled_and_is_not_yet_gone_is_passed_over() -> No
     assert turns == ["b"]
     slots.release()
     assert (slots.in_flight, slots.waiting) == (0, 0)
-
-
-def test_second_calls_are_a_share_of_all() -> None:
-    hedging = Hedging(max_share=0.1)
-    taken = 0
-    for _ in range(1_000):
-        hedging.called()
-        taken += hedging.take()
-    assert 95 <= taken <= 101
-
-
-def test_a_quiet_time_does_not_save_up_for_a_flood() -> None:
-    hedging = Hedging(max_share=0.5)
-    for _ in range(10_000):
-        hedging.called()
-    assert sum(hedging.take() for _ in range(1_000)) == 10
-
-
-def test_a_call_is_late_when_nearly_all_recent_ones_were_sooner() -> None:
-    times = RecentTimes(clock=Clock())
-    hedging = Hedging(quantile=0.9, min_samples=10)
-    for number in range(10):
-        assert hedging.late_s(times) is None
-        times.add(float(number))
-    assert hedging.late_s(times) == 9.0

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.training.made_published import jsonl, write, write_all
+from tests.training.made_published import jsonl, write, write_all
 from training.examples import DataError, read_examples
 from training.prepare import SEED, VALIDATION, examples, main, read_data, read_pool, source_rows
 from training.published import PUBLISHED, sources

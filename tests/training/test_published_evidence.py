@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.training.made_published import SAME as SAME_RESULT
-from tests.unit.training.made_published import SENTENCE, TRIAL, jsonl, write, write_all
+from tests.training.made_published import SAME as SAME_RESULT
+from tests.training.made_published import SENTENCE, TRIAL, jsonl, write, write_all
 from training import published_evidence as evidence
 from training.examples import DataError
 from training.published import sources

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.training.made_published import BOM, SENTENCE, fool_me, jsonl, nli, tsv, wice, write, write_all
+from tests.training.made_published import BOM, SENTENCE, fool_me, jsonl, nli, tsv, wice, write, write_all
 from training import published_readers as readers
 from training.examples import DataError
 from training.published import sources

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.training.made_published import SENTENCE, jsonl, nli, tsv, write, write_all
+from tests.training.made_published import SENTENCE, jsonl, nli, tsv, write, write_all
 from training.examples import DataError
 from training.published import PUBLISHED, Published, Source, folders, sources
 from training.published_files import json_array, json_lines, table
