@@ -21,7 +21,7 @@ from aiokafka.protocol.admin import CreateAclsRequest
 from consumers.cases import CaseFilter, CaseRow, open_store
 from consumers.doctor import check_access
 from consumers.flagged import FlaggedSubscriber
-from consumers.kafka.examiner import Right, examining
+from consumers.kafka import Right, examining
 from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
 from guardrail.client import GuardClient
