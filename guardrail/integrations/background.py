@@ -138,6 +138,11 @@ async def _opened(
 ) -> Guard:
     if path is None:
         return await stack.enter_async_context(Guard(judge, policy))
+    return await guard_by_settings(path, stack)
+
+
+async def guard_by_settings(path: Path | None, stack: AsyncExitStack) -> Guard:
+    """A guard, open until ``stack`` closes, by the settings file at ``path`` and the environment."""
     from guardrail.config import load_settings
     from guardrail.judges.factory import JudgeSet
 
