@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection, Coroutine, Mapping
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -21,9 +21,11 @@ from aiokafka.errors import (
     IllegalStateError,
     KafkaError,
     MessageSizeTooLargeError,
+    NoError,
     NotEnoughReplicasError,
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
+    for_code,
 )
 
 from consumers.kafka.security import TokenUnavailable, hint, refusal, security_options
@@ -255,21 +257,35 @@ async def _require_compacted(admin: AIOKafkaAdminClient, settings: KafkaSettings
     """
     try:
         async with asyncio.timeout(settings.connect_timeout_ms / 1000):
-            answers: list[Any] = await admin.describe_configs(
-                [ConfigResource(ConfigResourceType.TOPIC, name, configs={"cleanup.policy": ""})]
-            )
+            found = await described_configs(admin, ConfigResourceType.TOPIC, {name: ["cleanup.policy"]})
     except (KafkaError, OSError, TimeoutError) as error:
         raise _unreachable(settings, error) from error
-    for answer in answers:
-        for code, _message, _kind, _name, entries in answer.resources:
-            policies = {entry[1] for entry in entries if entry[0] == "cleanup.policy"}
-            if code == 0 and policies and policies != {"compact"}:
-                raise TransportUnavailable(
-                    f"topic {name} has cleanup.policy={', '.join(policies)} and keeps the answers in flight, "
-                    "which must not be deleted by age or size; set cleanup.policy=compact, or name another "
-                    "topic in topics.sessions and make it with: "
-                    f"{settings.create_command}"
-                )
+    policy = found.get(name, {}).get("cleanup.policy", "compact")
+    if policy != "compact":
+        raise TransportUnavailable(
+            f"topic {name} has cleanup.policy={policy} and keeps the answers in flight, "
+            "which must not be deleted by age or size; set cleanup.policy=compact, or name another "
+            f"topic in topics.sessions and make it with: {settings.create_command}"
+        )
+
+
+async def described_configs(
+    admin: AIOKafkaAdminClient, kind: ConfigResourceType, asked: Mapping[str, Collection[str]]
+) -> dict[str, dict[str, str]]:
+    """Settings of topics or brokers, by the name of each, as far as this user may see them.
+
+    Raises KafkaError.
+    """
+    resources = [
+        ConfigResource(kind, name, configs=dict.fromkeys(names, "")) for name, names in asked.items()
+    ]
+    answers: list[Any] = await admin.describe_configs(resources) if resources else []
+    return {
+        name: {entry[0]: entry[1] for entry in entries}
+        for answer in answers
+        for code, _message, _kind, name, entries in answer.resources
+        if for_code(code) is NoError
+    }
 
 
 def translated(error: BaseException, doing: str, if_late: str = "") -> TransportError:

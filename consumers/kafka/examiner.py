@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.admin.config_resource import ConfigResourceType
 from aiokafka.errors import (
     ConcurrentTransactions,
     GroupAuthorizationFailedError,
@@ -27,7 +27,13 @@ from aiokafka.errors import (
 )
 
 from consumers.kafka.asking import Asker
-from consumers.kafka.client import client_options, closed_in_time, connect_admin, translated
+from consumers.kafka.client import (
+    client_options,
+    closed_in_time,
+    connect_admin,
+    described_configs,
+    translated,
+)
 from consumers.kafka.groups import GroupWatch, OtherGroup
 from consumers.reading import Range, open_topic
 from consumers.settings import KafkaSettings
@@ -144,30 +150,19 @@ class Examiner:
             )
             there = {name: one for name, one in described.items() if name not in hidden and one["partitions"]}
             self._leaders = {name: topic["partitions"][0]["leader"] for name, topic in there.items()}
-            configs = await self._configs(ConfigResourceType.TOPIC, sorted(there), _TOPIC_CONFIGS)
+            configs = await described_configs(
+                self._admin, ConfigResourceType.TOPIC, dict.fromkeys(sorted(there), _TOPIC_CONFIGS)
+            )
             brokers = [str(broker["node_id"]) for broker in answer["brokers"]]
             first = sorted(brokers, key=int)[:1]
-            of_broker = await self._configs(ConfigResourceType.BROKER, first, _BROKER_CONFIGS)
+            of_broker = await described_configs(
+                self._admin, ConfigResourceType.BROKER, dict.fromkeys(first, _BROKER_CONFIGS)
+            )
             release = release_of(await self._asker.metadata_version())
         topics = {name: _seen(topic, configs.get(name)) for name, topic in there.items()}
         return ClusterSeen(
             len(brokers), took_ms, topics, hidden, next(iter(of_broker.values()), None), release
         )
-
-    async def _configs(
-        self, kind: ConfigResourceType, names: Sequence[str], asked: Sequence[str]
-    ) -> dict[str, dict[str, str]]:
-        """Of those whose settings this user may see."""
-        if not names:
-            return {}
-        resources = [ConfigResource(kind, name, configs=dict.fromkeys(asked, "")) for name in names]
-        answers: Sequence[Any] = await self._admin.describe_configs(resources)
-        return {
-            name: {entry[0]: entry[1] for entry in entries}
-            for answer in answers
-            for code, _message, _kind, name, entries in answer.resources
-            if for_code(code) is NoError
-        }
 
     async def rights(self, seen: ClusterSeen) -> Rights:
         """Try what the guard does, harmlessly."""
