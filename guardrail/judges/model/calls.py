@@ -19,7 +19,7 @@ import httpx2
 
 from guardrail import telemetry
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.http import read_body, request_headers, tls
+from guardrail.judges.http import read_body, request_headers
 from guardrail.judges.llm.exchange import Failure, failed, retry_after, server_of, wait_s
 from guardrail.judges.llm.limits import MOST, SILENT_S, AdaptiveLimit, CircuitBreaker, Slots
 from guardrail.judges.model.settings import ServerSettings
@@ -65,14 +65,12 @@ class ServerCalls:
         self._breaker = CircuitBreaker(name)
         self._limit = AdaptiveLimit(settings.max_concurrency)
         self._slots = Slots(lambda: self._limit.limit)
-        headers = request_headers(settings.headers, settings.token_file, section)
-        verify = tls(settings.cafile, section)
+        headers = request_headers(settings.headers, section)
         connections = httpx2.Limits(
             max_connections=settings.max_concurrency, max_keepalive_connections=settings.max_concurrency
         )
         self._client = httpx2.AsyncClient(
             headers=headers,
-            verify=verify,
             timeout=httpx2.Timeout(None, connect=_CONNECT_TIMEOUT_S),
             limits=connections,
         )
@@ -197,7 +195,7 @@ class ServerCalls:
         except TimeoutError:
             if not scope.expired():
                 raise
-            slow = f"{self._server} gave no answer within {self.section}.timeout_ms"
+            slow = f"{self._server} gave no answer within {self._timeout_s:g} s"
             return Failure(JudgeUnavailable(slow), retry=True, fault=True, overload=True)
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             told = failed(self._server, error).replace("base_url", f"{self.section}.url")
@@ -230,8 +228,8 @@ class ServerCalls:
                 JudgeUnavailable(answered), retry=True, retry_after=asked, fault=True, overload=overload
             )
         remedy = {
-            401: "check headers or token_file",
-            403: "check headers or token_file",
+            401: "check headers",
+            403: "check headers",
             404: "check kind, url and model",
             424: "its model failed, or is no classifier: see the server's log",
         }.get(status, "see what it expects in its log")
