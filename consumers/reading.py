@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -103,22 +103,15 @@ class TopicReader:
 
     async def until_end(self) -> AsyncGenerator[Record, None]:
         """What was committed when the reader was opened. Raises TransportError when nothing comes."""
-        loop = asyncio.get_running_loop()
-        moved = loop.time()
-        reached = await self._positions()
-        while any(reached[tp] < end for tp, end in self._ends.items()):
-            async for record in self._poll():
+        async with aclosing(self._up_to_end(self._patience_s)) as records:
+            async for record in records:
                 if record.offset < self._ends[TopicPartition(*record.partition)]:
                     yield record
-            # Markers and aborted records move a position too, without a record.
-            now = await self._positions()
-            if now != reached:
-                reached, moved = now, loop.time()
-            elif loop.time() - moved > self._patience_s:
-                raise TransportError(
-                    f"reading {self._topic}: nothing came from Kafka for {self._patience_s:g} s; do the "
-                    "brokers answer?"
-                )
+        if not await self._is_at_end():
+            raise TransportError(
+                f"reading {self._topic}: nothing came from Kafka for {self._patience_s:g} s; "
+                "do the brokers answer?"
+            )
 
     async def follow(self) -> AsyncGenerator[Record, None]:
         """What was there when the reader was opened, by time; then records as they come, without end.
@@ -126,13 +119,10 @@ class TopicReader:
         Partitions are read one after the other, so what is there is held back until all of it is read, or
         no more comes. Of more than fits the bounds, the oldest goes first.
         """
-        loop = asyncio.get_running_loop()
         held: list[tuple[int, int, int, Record]] = []
         held_bytes = 0
-        moved = loop.time()
-        reached = await self._positions()
-        while any(reached[tp] < end for tp, end in self._ends.items()):
-            async for record in self._poll():
+        async with aclosing(self._up_to_end(_PATIENCE_S)) as records:
+            async for record in records:
                 order = (record.timestamp_ms, record.partition.index, record.offset)
                 heapq.heappush(held, (*order, record))
                 held_bytes += len(record.value or b"")
@@ -140,16 +130,27 @@ class TopicReader:
                     oldest = heapq.heappop(held)[-1]
                     held_bytes -= len(oldest.value or b"")
                     yield oldest
-            now = await self._positions()
-            if now != reached:
-                reached, moved = now, loop.time()
-            elif loop.time() - moved > _PATIENCE_S:
-                break
         while held:
             yield heapq.heappop(held)[-1]
         while True:
             async for record in self._poll():
                 yield record
+
+    async def _up_to_end(self, patience_s: float) -> AsyncGenerator[Record, None]:
+        """Until all ends are reached, or nothing has come for ``patience_s``; with what comes beyond them."""
+        loop = asyncio.get_running_loop()
+        reached, moved = await self._positions(), loop.time()
+        while not await self._is_at_end() and loop.time() - moved <= patience_s:
+            async for record in self._poll():
+                yield record
+            # Markers and aborted records move a position too, without a record.
+            now = await self._positions()
+            if now != reached:
+                reached, moved = now, loop.time()
+
+    async def _is_at_end(self) -> bool:
+        reached = await self._positions()
+        return all(reached[tp] >= end for tp, end in self._ends.items())
 
     async def _positions(self) -> dict[TopicPartition, int]:
         return {tp: await self._consumer.position(tp) for tp in self._ends}
