@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import pytest
 
-from consumers.dead_letter_replay import ReplayProgress, resume, rewound
+from consumers.dead_letter_progress import ReplayProgress, resume, rewound
 from consumers.transport import MAX_METADATA_BYTES, Commit
 from guardrail.errors import TransportError
 
