@@ -167,27 +167,19 @@ class _Printing:
         self._print(f"guardrail {__version__}, {source}, {settings.kafka.bootstrap_servers}", "bold")
 
     def line(self, check: Check) -> None:
-        from rich.text import Text
-
-        from guardrail.printable import escape_controls
-
         if check.area != self._area:
             self._area = check.area
             self._print("")
             self._print(check.area, "bold")
-        text = escape_controls(f"{check.about}: {check.detail}")
-        for number, part in enumerate(self._wrapped(text, _INDENT)):
-            begin = (f"  {_WORDS[check.state]}  ", _STYLES[check.state]) if not number else " " * _INDENT
-            self._console.print(Text.assemble(begin, part), soft_wrap=True)
+        self._below(f"  {_WORDS[check.state]}  ", _STYLES[check.state], f"{check.about}: {check.detail}")
         if check.remedy:
-            for number, part in enumerate(self._wrapped(escape_controls(check.remedy), _INDENT + 5)):
-                begin = (" " * _INDENT + "fix: ", "cyan") if not number else " " * (_INDENT + 5)
-                self._console.print(Text.assemble(begin, part), soft_wrap=True)
+            self._below(" " * _INDENT + "fix: ", "cyan", check.remedy)
 
     def end(self, checks: Sequence[Check]) -> None:
+        from guardrail.render import counted
+
         counts = _counts(checks)
-        warnings = f"{counts['warn']} warning{'s' if counts['warn'] != 1 else ''}"
-        told = f"{counts['fail']} failed, {warnings}, {counts['ok']} ok"
+        told = f"{counts['fail']} failed, {counted(counts['warn'], 'warning')}, {counts['ok']} ok"
         if counts["skip"]:
             told += f", {counts['skip']} not checked"
         self._print("")
@@ -200,12 +192,21 @@ class _Printing:
 
         self._console.print(Text(escape_controls(text), style=style), soft_wrap=True)
 
-    def _wrapped(self, text: str, indent: int) -> list[str]:
+    def _below(self, begin: str, style: str, text: str) -> None:
+        """Words after ``begin``, which further lines of them leave room for."""
         import textwrap
 
-        if self._width is None:
-            return [text]
-        # Words stay whole: paths and commands are to be copied.
-        return textwrap.wrap(text, self._width - indent, break_long_words=False, break_on_hyphens=False) or [
-            ""
-        ]
+        from rich.text import Text
+
+        from guardrail.printable import escape_controls
+
+        text, indent = escape_controls(text), len(begin)
+        parts = [text]
+        if self._width is not None:
+            # Words stay whole: paths and commands are to be copied.
+            parts = textwrap.wrap(
+                text, self._width - indent, break_long_words=False, break_on_hyphens=False
+            ) or [""]
+        for number, part in enumerate(parts):
+            shown = " " * indent if number else (begin, style)
+            self._console.print(Text.assemble(shown, part), soft_wrap=True)
