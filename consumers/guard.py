@@ -148,6 +148,10 @@ class Intake:
                 self._hand_over(holding, joined)  # its key may name a response, whose text comes first
                 holding.taken(offset, self._unusable(holding, record, error))
                 work += WORK_OF_RECORD
+            except Exception as error:  # noqa: BLE001 - see _failed
+                self._hand_over(holding, joined)
+                self._failed(holding, record, error)
+                work += WORK_OF_RECORD
             else:
                 good += 1
                 response_id = event.response_id
@@ -194,21 +198,19 @@ class Intake:
             if isinstance(event, ResponseStarted | Response):
                 self._begin(event, record, holding.reading(record.offset))
             else:
-                late_s = time.time() - record.timestamp_ms / 1000 if record.timestamp_ms > 0 else 0.0
-                self._engine.handle(
-                    event,
-                    lane=record.partition,
-                    born=record.offset,
-                    late_s=max(0.0, late_s),
-                    pieces=pieces,
-                )
+                lane, born = record.partition, record.offset
+                self._engine.handle(event, lane=lane, born=born, late_s=_age_s(record), pieces=pieces)
         except InputError as error:
             self._dead_letter(holding, record, error, holding.reading(record.offset))
-        except Exception as error:  # noqa: BLE001 - one record that we fail on must not stop all others for ever
-            # No traceback: it may quote the record.
-            log.error("guard.internal_error", error=type(error).__name__, offset=record.offset)  # noqa: TRY400
-            internal = InputError("internal_error", f"{type(error).__name__} while taking this record")
-            holding.taken(record.offset, self._unusable(holding, record, internal))
+        except Exception as error:  # noqa: BLE001 - see _failed
+            self._failed(holding, record, error)
+
+    def _failed(self, holding: Holding, record: Record, error: Exception) -> None:
+        """One record that we fail on must not stop all others for ever."""
+        # No traceback: it may quote the record.
+        log.error("guard.internal_error", error=type(error).__name__, offset=record.offset)
+        internal = InputError("internal_error", f"{type(error).__name__} while taking this record")
+        holding.taken(record.offset, self._unusable(holding, record, internal))
 
     def _begin(self, event: ResponseStarted | Response, record: Record, reading: StartStatus) -> None:
         """A response begins, now or before a restart."""
