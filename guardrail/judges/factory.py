@@ -133,7 +133,7 @@ class JudgeSet:
 # The parts of the settings that a judge of each kind uses, by its section or setting.
 _PARTS: Final[Mapping[str, frozenset[str]]] = {
     "local": frozenset({"local"}),
-    "llm": frozenset({"llm", "prices", "budgets", "cache", "self_judging"}),
+    "llm": frozenset({"llm", "max_wait_ms", "prices", "budgets", "cache", "self_judging"}),
     "classifier": frozenset({"classifier", "cache"}),
     "hhem": frozenset({"classifier", "cache"}),
     "custom": frozenset({"factory", "cache"}),
@@ -144,7 +144,7 @@ _PARTS: Final[Mapping[str, frozenset[str]]] = {
 def _parts(kind: str, settings: JudgeSettings) -> frozenset[str]:
     if kind == "cascade":
         first, second = (_PARTS[each] for each in (settings.cascade.first, settings.cascade.second))
-        return first | second | {"cascade"}
+        return first | second | {"cascade", "max_wait_ms"}
     answers_too = kind == "llm" and settings.budgets.on_budget == "local"
     return _PARTS[kind] | ({"local"} if answers_too else set())
 
@@ -269,6 +269,12 @@ class _Builder:
     def _budget(self) -> Budget:
         return Budget(self.settings.budgets)
 
+    @property
+    def _max_wait_s(self) -> float | None:
+        """How long claims may wait for others; None: as long as the judge's own settings say."""
+        wait_ms = self.settings.max_wait_ms
+        return None if wait_ms is None else wait_ms / 1000
+
     def build(self, kind: str) -> Judge:
         _check_one(of_kind(self.settings, kind), in_usd=False)
         path = self.settings.calibration
@@ -285,9 +291,8 @@ class _Builder:
         from guardrail.judges.cascade import CascadeJudge
 
         cascade = self.settings.cascade
-        return CascadeJudge(
-            self._one(cascade.first, alone=False), self._one(cascade.second, alone=False), cascade
-        )
+        first, second = (self._one(each, alone=False) for each in (cascade.first, cascade.second))
+        return CascadeJudge(first, second, cascade, max_wait_s=self._max_wait_s)
 
     def _one(self, kind: str, *, alone: bool) -> Judge:
         """``alone``: not in a cascade, where the first judge's verdict already exists."""
@@ -335,8 +340,9 @@ class _Builder:
                 judge = BudgetFallback(judge, self._local())
             else:
                 self.lacks_fallback = True
+        max_wait_s = llm.max_wait_ms / 1000 if self._max_wait_s is None else self._max_wait_s
         # In a cascade the claims have gathered when they come.
-        cached = self._cached("llm", judge, llm, llm.max_wait_ms / 1000 if alone else 0.0)
+        cached = self._cached("llm", judge, llm, max_wait_s if alone else 0.0)
         return SelfJudgingGuard(cached, llm.model, self.settings.self_judging)
 
     def _cached(self, kind: str, judge: Judge, settings: BaseModel | str, max_wait_s: float = 0.0) -> Judge:

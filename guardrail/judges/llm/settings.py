@@ -358,6 +358,8 @@ class Reasoning(StrEnum):
 class LlmJudgeSettings(_Settings):
     """Which model judges, how to reach it, and what it may cost in time and tokens."""
 
+    max_wait_ms: ClassVar[int] = 1_000
+    """How long a claim may wait for others, where ``judge.max_wait_ms`` doesn't say."""
     temperature: ClassVar[float] = 0.0
     """The same claims are to get the same verdicts. Models that refuse it are sent none, which is learned."""
     ask_again: ClassVar[bool] = True
@@ -420,14 +422,6 @@ class LlmJudgeSettings(_Settings):
         default=2,
         description="Retries when the server is busy, fails or sends an unusable reply. The API "
         "client's own retries are off.",
-    )
-    max_wait_ms: Annotated[int, Field(ge=0, le=600_000)] = Field(
-        default=1000,
-        description="How long, while the answer is being written, a claim may wait for others, so that they "
-        "share a call; four don't wait for more, and none waits once the answer has ended. It bounds what "
-        "this adds to the delay of text while it streams: at most a quarter of claim_timeout_ms, and in a "
-        "guard that is short of processor time so many times as long as everything takes there. 0: none. "
-        "In a cascade, judge.cascade.max_wait_ms applies.",
     )
     max_concurrency: Annotated[int, Field(gt=0)] = Field(
         default=64,

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from guardrail.judges.model.files import FittedVerifier, Manifest, missing_runtime, read_folder
     from guardrail.judges.model.judge import ClassifierJudge
     from guardrail.judges.model.runtime import default_threads
-    from guardrail.judges.model.settings import PRESETS, ClassifierSettings, LabelMeaning, ServerSettings
+    from guardrail.judges.model.settings import (
+        PRESETS,
+        ClassifierSettings,
+        LabelMeaning,
+        ServedSettings,
+        ServerSettings,
+    )
     from guardrail.judges.model.tokens import Pair, SpecialTokens
     from guardrail.judges.model.verifier import Reading, Verifier, load_verifier, served_verifier
 
@@ -29,6 +35,7 @@ __all__ = [
     "Manifest",
     "Pair",
     "Reading",
+    "ServedSettings",
     "ServerSettings",
     "SpecialTokens",
     "Verifier",
@@ -53,6 +60,7 @@ if not TYPE_CHECKING:  # a type checker sees the names above, and no others
                 "PRESETS",
                 "ClassifierSettings",
                 "LabelMeaning",
+                "ServedSettings",
                 "ServerSettings",
             ),
             "guardrail.judges.model.tokens": ("Pair", "SpecialTokens"),

@@ -138,7 +138,7 @@ class OnnxModel:
         """Raises ConfigError for a missing device, or for a file that is not such a model."""
         providers = onnx_providers(settings.device)
         try:
-            self._graph = OnnxGraph(onnx_session(path, settings.threads, providers))
+            self._graph = OnnxGraph(onnx_session(path, None, providers))
         except Exception as error:  # noqa: BLE001 (the runtime's errors have no common root)
             raise ConfigError(
                 f"{SECTION}.model: {path} can't be loaded ({type(error).__name__}); export it again"
@@ -177,8 +177,6 @@ class TorchModel:
         self._torch: Any = torch
         self._pad_id = pad_id
         self._device = _device(self._torch, settings.device)
-        if settings.threads is not None:
-            self._torch.set_num_threads(settings.threads)
         try:
             if architecture == "hhem" and not settings.allow_remote_code:
                 model = _hhem(transformers, folder)

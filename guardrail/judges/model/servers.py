@@ -300,18 +300,15 @@ class VllmScorer:
                 "the template as --chat-template"
             )
         self._model = server.model or ""
-        self._premise_first = settings.order == "premise_first"
 
     async def learn(self, calls: ServerCalls, deadline: float) -> ServerTakes:
         return await _vllm_bounds(calls, self._model, deadline)
 
     def asked(self, parts: Sequence[Part]) -> tuple[str, bytes]:
-        texts = [(pair.premise, pair.hypothesis) for pair, _ in parts]
-        ordered = texts if self._premise_first else [(second, first) for first, second in texts]
         body = {
             "model": self._model,
-            "queries": [first for first, _ in ordered],
-            "documents": [second for _, second in ordered],
+            "queries": [pair.premise for pair, _ in parts],
+            "documents": [pair.hypothesis for pair, _ in parts],
             "use_activation": True,
         }
         return "/score", json.dumps(body).encode()

@@ -139,7 +139,6 @@ class PairForm:
         tokenizer.no_padding()
         self._tokenizer = tokenizer
         self._template = settings.template
-        self._premise_first = settings.order == "premise_first"
         self._special = SpecialTokens(tokenizer)
         (pair,) = self.encode([Pair("a", 0, 1, "a")])
         self._marks_of_pair = self._special.count(pair.ids)
@@ -172,7 +171,7 @@ class PairForm:
 
     def _input(self, premise: str, hypothesis: str) -> str | tuple[str, str]:
         if self._template is None:
-            return (premise, hypothesis) if self._premise_first else (hypothesis, premise)
+            return premise, hypothesis
         # One pass over the template, so that the texts are never searched for placeholders.
         before, _, after = self._template.partition("{premise}")
         if "{hypothesis}" in before:

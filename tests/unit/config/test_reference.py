@@ -66,7 +66,7 @@ def test_every_setting_has_a_meaning_a_type_and_a_default() -> None:
         ("policies.NAME.rules.N.verdict", None, "[]", None),
         ("judge.llm.stall_timeout_ms", "whole number (more than 0) or null", "10000", "milliseconds"),
         ("judge.llm.fallbacks", "a list", "[]", None),
-        ("judge.cascade.bands.NAME.reject_support", "number (0 to 1)", None, None),
+        ("judge.cascade.bands.NAME.accept_support", "number (0 to 1)", None, None),
         ("judge.budgets.per_minute.usd", None, "null", "US dollars"),
         ("judge.local.languages", "a list of text or null", "[en]", None),
         ("logging.log_texts", "`true` or `false`", "false", None),
