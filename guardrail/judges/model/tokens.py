@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 # Blanking a token can make new neighbours; what is left after this many rounds is refused later.
 _ROUNDS: Final = 4
+IDS: Final = "input_ids"
+MASK: Final = "attention_mask"
+TYPES: Final = "token_type_ids"
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -128,6 +131,18 @@ class Tokens:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+
+def padded(batch: Sequence[Tokens], pad_id: int) -> dict[str, list[array[int]]]:
+    """What models take of a batch, by the names of their inputs: rows that are as long as the longest."""
+    longest = max(len(tokens) for tokens in batch)
+    rows: dict[str, list[array[int]]] = {IDS: [], MASK: [], TYPES: []}
+    for tokens in batch:
+        size, filler = len(tokens), longest - len(tokens)
+        rows[IDS].append(tokens.ids + array("q", [pad_id]) * filler)
+        rows[MASK].append(array("q", [1]) * size + array("q", [0]) * filler)
+        rows[TYPES].append(tokens.type_ids + array("q", [0]) * filler)
+    return rows
 
 
 class PairForm:
