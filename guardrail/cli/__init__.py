@@ -20,11 +20,9 @@ from guardrail.cli import (
     export,
     flagged,
     labels,
-    prompts,
     replay,
     report,
     run,
-    schema,
     tail,
     top,
     topics,
@@ -91,9 +89,7 @@ app.add_typer(cases.cases_app, name="cases")
 app.add_typer(labels.labels_app, name="labels")
 app.add_typer(topics.topics_app, name="topics")
 app.add_typer(dead_letters.dead_letters_app, name="dead-letters")
-app.command("schema", epilog=schema.EPILOG)(schema.schema_command)
 app.add_typer(config.config_app, name="config")
-app.add_typer(prompts.prompts_app, name="prompts")
 
 
 def main() -> None:

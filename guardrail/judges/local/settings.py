@@ -8,7 +8,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from guardrail.judges.local.languages import ENGLISH, TOLD_APART
-from guardrail.judges.model import ServedSettings
+from guardrail.judges.model import ServerSettings
 
 
 class VerifierSettings(BaseModel):
@@ -25,7 +25,7 @@ class VerifierSettings(BaseModel):
         description="The folder of another verifier, with model.onnx, tokenizer.json and manifest.json; "
         "parameters_path must name parameters that were fitted with it. Unset: the packaged one.",
     )
-    server: ServedSettings | None = Field(
+    server: ServerSettings | None = Field(
         default=None,
         description="A server of the Open Inference Protocol that runs this verifier's model.onnx; unset: "
         "the guard runs it.",
@@ -33,9 +33,9 @@ class VerifierSettings(BaseModel):
 
     @field_validator("server")
     @classmethod
-    def _named(cls, server: ServedSettings | None) -> ServedSettings | None:
-        if server is not None and server.model is None:
-            raise ValueError("model is not set; give the model's name on the server")
+    def _gives_both_outputs(cls, server: ServerSettings | None) -> ServerSettings | None:
+        if server is not None and server.kind != "oip":
+            raise ValueError(f"a server of kind {server.kind} gives no token_logits; serve it with kind oip")
         return server
 
 

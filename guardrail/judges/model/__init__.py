@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         PRESETS,
         ClassifierSettings,
         LabelMeaning,
-        ServedSettings,
         ServerSettings,
     )
     from guardrail.judges.model.tokens import Pair, SpecialTokens
@@ -35,7 +34,6 @@ __all__ = [
     "Manifest",
     "Pair",
     "Reading",
-    "ServedSettings",
     "ServerSettings",
     "SpecialTokens",
     "Verifier",
@@ -60,7 +58,6 @@ if not TYPE_CHECKING:  # a type checker sees the names above, and no others
                 "PRESETS",
                 "ClassifierSettings",
                 "LabelMeaning",
-                "ServedSettings",
                 "ServerSettings",
             ),
             "guardrail.judges.model.tokens": ("Pair", "SpecialTokens"),

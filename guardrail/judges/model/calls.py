@@ -22,7 +22,7 @@ from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.http import read_body, request_headers
 from guardrail.judges.llm.exchange import Failure, failed, retry_after, server_of, wait_s
 from guardrail.judges.llm.limits import MOST, SILENT_S, AdaptiveLimit, CircuitBreaker, Slots
-from guardrail.judges.model.settings import ServedSettings
+from guardrail.judges.model.settings import ServerSettings
 
 _T = TypeVar("_T")
 
@@ -51,7 +51,7 @@ class ServerRefused(JudgeError):
 class ServerCalls:
     """One model on one server."""
 
-    def __init__(self, settings: ServedSettings, section: str, name: str) -> None:
+    def __init__(self, settings: ServerSettings, section: str, name: str) -> None:
         """``section`` is where the settings stand, for errors; ``name`` the judge's, for the log.
 
         Asks nothing yet: a server that is restarted doesn't keep guards from starting. Raises ConfigError

@@ -11,7 +11,7 @@ from guardrail.errors import JudgeError, JudgeReplyError
 from guardrail.judges.model.calls import ServerCalls
 from guardrail.judges.model.classifier import Part, Scores, ServedModel
 from guardrail.judges.model.servers import ModelServer, OipModel, ServerTakes
-from guardrail.judges.model.settings import ServedSettings
+from guardrail.judges.model.settings import ServerSettings
 from guardrail.judges.model.tokens import Pair, Tokens
 
 VERIFIER_SECTION: Final = "judge.local.verifier.server"
@@ -82,7 +82,7 @@ class RemoteGraph:
 
     outputs: Final = ("logits", "token_logits")
 
-    def __init__(self, settings: ServedSettings) -> None:
+    def __init__(self, settings: ServerSettings) -> None:
         """Asks nothing yet. Raises ConfigError for a file that can't be used."""
         import numpy as np
 

@@ -88,8 +88,8 @@ PRESETS: Final[dict[str, Preset]] = {
 }
 
 
-class ServedSettings(BaseModel):
-    """Where a model server is."""
+class ServerSettings(BaseModel):
+    """A model server that runs the model, and how to reach it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -98,6 +98,11 @@ class ServedSettings(BaseModel):
     max_concurrency: ClassVar[int] = 64
     """Most calls at once; fewer if the server turns out to take fewer."""
 
+    kind: Literal["oip", "tei", "vllm"] = Field(
+        default="oip",
+        description="oip: the Open Inference Protocol, version 2 (Triton, KServe, MLServer, OpenVINO). tei: "
+        "text-embeddings-inference. vllm: vLLM's /score for models with one label, /classify for others.",
+    )
     url: HttpUrl = Field(description="Root of the server, without /v2, /predict or /v1.")
     model: Annotated[str, Field(pattern=r"^[^\s?#]+$")] | None = Field(
         default=None, description="The model's name on the server. Not for tei, which serves one."
@@ -111,15 +116,6 @@ class ServedSettings(BaseModel):
     @classmethod
     def _is_a_root(cls, url: str) -> str:
         return url.rstrip("/")
-
-
-class ServerSettings(ServedSettings):
-    """A model server that runs the model, what it speaks, and how to reach it."""
-
-    kind: Literal["oip", "tei", "vllm"] = Field(
-        description="oip: the Open Inference Protocol, version 2 (Triton, KServe, MLServer, OpenVINO). tei: "
-        "text-embeddings-inference. vllm: vLLM's /score for models with one label, /classify for others."
-    )
 
     @model_validator(mode="after")
     def _named(self) -> Self:

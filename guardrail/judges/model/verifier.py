@@ -24,7 +24,7 @@ from guardrail.judges.model.files import (
     read_folder,
 )
 from guardrail.judges.model.runtime import OnnxGraph, default_threads, logistic, onnx_session
-from guardrail.judges.model.settings import ServedSettings
+from guardrail.judges.model.settings import ServerSettings
 from guardrail.judges.model.tokens import SpecialTokens, Tokens
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def load_verifier(folder: Path, threads: int | None = None) -> Verifier:
         return _load(folder, threads or default_threads())
 
 
-def served_verifier(folder: Path, server: ServedSettings) -> Verifier:
+def served_verifier(folder: Path, server: ServerSettings) -> Verifier:
     """The verifier of a folder whose model a server runs: here it is cut into tokens. Asks nothing yet.
 
     Raises ConfigError like ``load_verifier``, but for what only the model shows.

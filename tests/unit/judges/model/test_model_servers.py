@@ -24,7 +24,6 @@ from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.model import (
     ClassifierJudge,
     ClassifierSettings,
-    ServedSettings,
     ServerSettings,
     start_notes,
 )
@@ -433,7 +432,7 @@ async def local_judges(
     parameters = write_parameters(tmp_path / "parameters.json", parameters_for(verifier))
     here = {"path": str(verifier)}
     async with OipServer(verifier) as server:
-        there = {**here, "server": made(ServedSettings, url=server.root, model="m", **changes)}
+        there = {**here, "server": made(ServerSettings, url=server.root, model="m", **changes)}
         served, own = (
             LocalJudge(
                 LocalJudgeSettings.model_validate({"parameters_path": str(parameters), "verifier": each})
@@ -494,6 +493,6 @@ async def test_a_served_verifier_that_hangs_is_given_up(verifier: Path, tmp_path
         assert time.monotonic() - begun < 30  # and not for as long as the request would wait
 
 
-def test_the_server_of_the_verifier_needs_the_name_of_its_model() -> None:
-    with pytest.raises(ValidationError, match="model is not set; give the model's name on the server"):
-        LocalJudgeSettings.model_validate({"verifier": {"server": {"url": "http://x"}}})
+def test_the_verifier_needs_both_outputs() -> None:
+    with pytest.raises(ValidationError, match="gives no token_logits; serve it with kind oip"):
+        LocalJudgeSettings.model_validate({"verifier": {"server": {"kind": "tei", "url": "http://x"}}})
