@@ -38,6 +38,7 @@ def test_every_name_in_backticks_that_looks_like_a_setting_is_one() -> None:
         "claim_timeout_ms",  # a policy's
         "on_unverified",
         "self_judging",  # of judge, beside judge.llm
+        "max_wait_ms",
         "response_format",
         "json_schema",
         "max_completion_tokens",  # of the body that is sent
