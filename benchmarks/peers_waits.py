@@ -3,7 +3,7 @@
     python -m benchmarks.peers_waits --out docs/benchmarks
 
 The answers, the simulated model and the figures are those of ``benchmarks.peers``; what differs from run to
-run is ``judge.llm.max_wait_ms`` (``judge.cascade.max_wait_ms`` for the cascade).
+run is ``judge.max_wait_ms``.
 """
 
 from __future__ import annotations
@@ -79,8 +79,7 @@ async def run(args: argparse.Namespace) -> int:
     async with simulated_model(python, args) as model:
         for system in args.systems:
             for wait_ms in args.waits:
-                kind = OURS[system]
-                args.judge = {kind: {"max_wait_ms": wait_ms}}
+                args.judge = {"max_wait_ms": wait_ms}
                 result = await measure(system, args.concurrency, model, None, args, f"-{wait_ms}")
                 results.setdefault(system, {})[wait_ms] = result
                 print(line(wait_ms, result), flush=True)

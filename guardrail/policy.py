@@ -392,7 +392,7 @@ class Policy(BaseModel):
     max_wait_ms: Annotated[int, Field(ge=0, le=600_000)] | None = Field(
         default=None,
         description="How long a claim may wait for others to share a call to a language model; null: "
-        "judge.llm.max_wait_ms or judge.cascade.max_wait_ms, and so it is where those are 0.",
+        "judge.max_wait_ms, and so it is where that is 0.",
     )
     flag_below: Probability = Field(
         default=FLAG_BELOW, description="Flag a response whose score is below this."

@@ -69,7 +69,7 @@ def _templates(settings: LlmJudgeSettings) -> dict[str, str]:
 def _filled_in(settings: LlmJudgeSettings) -> dict[str, str]:
     from guardrail.judges.llm.prompt import Prompts, sample
 
-    prompts = Prompts(settings.model_copy(update={"system_role": "system"}))
+    prompts = Prompts(settings)
     request, fence = sample()
     system, user = prompts.build(request, fence).messages
     return {"system": system["content"], "user": user["content"]}

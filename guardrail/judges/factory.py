@@ -133,11 +133,11 @@ def _parts(kind: str, settings: JudgeSettings) -> frozenset[str]:
     """The parts of the settings that a judge of this kind uses."""
     if kind == "cascade":
         both = (settings.cascade.first, settings.cascade.second)
-        return frozenset({"cascade"}).union(*(_parts(each, settings) for each in both))
+        return frozenset({"cascade", "max_wait_ms"}).union(*(_parts(each, settings) for each in both))
     if kind == "local":
         return frozenset({"local"})
     if kind == "llm":
-        paid = {"llm", "prices", "budgets", "cache", "self_judging"}
+        paid = {"llm", "prices", "budgets", "cache", "self_judging", "max_wait_ms"}
         return frozenset(paid | {"local"} if settings.budgets.on_budget == "local" else paid)
     return frozenset({kind, "cache"})
 
@@ -283,7 +283,10 @@ class _Builder:
 
         cascade = self.settings.cascade
         return CascadeJudge(
-            self._one(cascade.first, alone=False), self._one(cascade.second, alone=False), cascade
+            self._one(cascade.first, alone=False),
+            self._one(cascade.second, alone=False),
+            cascade,
+            max_wait_ms=self.settings.max_wait_ms,
         )
 
     def _one(self, kind: str, *, alone: bool) -> Judge:
@@ -341,7 +344,8 @@ class _Builder:
 
                 judge = BudgetFallback(judge, LocalJudge(settings.local))
             # In a cascade the claims have gathered when they come.
-            max_wait_s = llm.max_wait_ms / 1000 if alone else 0.0
+            wait_ms = llm.max_wait_ms if settings.max_wait_ms is None else settings.max_wait_ms
+            max_wait_s = wait_ms / 1000 if alone else 0.0
             return self._cached("llm", judge, llm, max_wait_s), llm.model
 
         judge, model = paid(settings.llm)

@@ -26,6 +26,7 @@ from guardrail.judges.llm.exchange import (
     Failure,
     NotAnApi,
     ReplyProgress,
+    Silence,
     Stalled,
     describe,
     httpx,
@@ -97,8 +98,6 @@ class Spent:
     input_tokens: int = 0
     cached_input_tokens: int = 0
     output_tokens: int = 0
-    tells_cached: bool = False
-    """Whether a server has said how many input tokens came from its cache, 0 included."""
     cost_usd: float = 0.0
     models: list[str] = field(default_factory=list)
     answered_by: str = ""
@@ -117,9 +116,7 @@ class Spent:
             return
         details = usage.get("prompt_tokens_details")
         read, written = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-        told = details.get("cached_tokens") if isinstance(details, Mapping) else None
-        self.tells_cached |= told is not None
-        cached = _count(told)
+        cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else 0
         self.input_tokens += read
         self.cached_input_tokens += cached
         self.output_tokens += written
@@ -157,8 +154,8 @@ class Question:
     """
 
     messages: Sequence[dict[str, str]]
-    schema: dict[str, Any] | None
-    """That of the reply; None if the server is to enforce no form."""
+    schema: dict[str, Any]
+    """That of the reply."""
     reader: Callable[[], AnswerReader]
     heard: Callable[[Sequence[Answer]], None]
     spent: Spent
@@ -186,6 +183,11 @@ _REFUSALS: Final = frozenset({400, 404, 415, 422, 500, 501})
 _FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object", "structured output")
 _OTHER_FIELD: Final = {"max_completion_tokens": "max_tokens", "max_tokens": "max_completion_tokens"}
 _UNKNOWN_WORDS: Final = ("support", "unknown", "unrecognized", "unexpected", "not permitted", "not allowed")
+# Chat templates' own words (Gemma, Mistral), OpenAI's of older reasoning models, and Google's.
+_NO_SYSTEM_ROLE: Final = re.compile(
+    r"system (role|message|prompt)s? (is |are )?not|does not support 'system'|roles must alternate"
+    r"|developer instruction is not enabled"
+)
 _MESSAGE_CHARS: Final = 500
 _STREAM_FIELDS: Final = ("stream", "stream_options")
 
@@ -207,11 +209,16 @@ class Dialect:
         self._options |= {"stream": True, "stream_options": {"include_usage": True}}
         self._swapped = False
         self._patterns = True
+        self._system_role = True
 
-    def arguments(self, schema: dict[str, Any] | None) -> dict[str, Any]:
-        """The arguments of a call. In text mode, and without a schema, only the prompt describes the form."""
-        if schema is None:
-            return dict(self._options)
+    def messages(self, messages: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+        """``messages``, as one of the user where the model knows no system role."""
+        if self._system_role:
+            return list(messages)
+        return [{"role": "user", "content": "\n\n".join(each["content"] for each in messages)}]
+
+    def arguments(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a call. In text mode only the prompt describes the form of the reply."""
         shown = schema if self._patterns else _without_patterns(schema)
         formats: dict[OutputMode, dict[str, Any]] = {
             OutputMode.JSON_SCHEMA: {
@@ -236,6 +243,9 @@ class Dialect:
             return False
         # The message may echo data, so it is searched for our own argument names only, and never reported.
         words = f"{error.param or ''} {error.code or ''} {error.message[:_MESSAGE_CHARS]}".lower()
+        if self._system_role and _NO_SYSTEM_ROLE.search(words):
+            self._system_role = False
+            return True
         if "pattern" in words and _has_patterns(sent.get("response_format")):
             # Azure takes schemas, but no pattern in them. The reader is as strict without.
             self._patterns = False
@@ -417,7 +427,7 @@ class ModelEndpoint:
         begun = awake()
         try:
             async with asyncio.timeout_at(until) as scope:
-                return await self._exchange(attempt, arguments)
+                return await self._exchange(attempt, arguments, until)
         except TimeoutError:
             if not scope.expired():
                 raise
@@ -435,21 +445,21 @@ class ModelEndpoint:
         long = self._first.quantile(0.95, _MIN_TIMED)
         return unknown if long is None else long
 
-    async def _exchange(self, attempt: _Attempt, arguments: dict[str, Any]) -> Outcome | None:
+    async def _exchange(self, attempt: _Attempt, arguments: dict[str, Any], until: float) -> Outcome | None:
         attempt.question.spent.sent()
         given = self._client
         with given.client() if isinstance(given, OwnClients) else nullcontext(given) as client:
-            return await self._exchange_with(client, attempt, arguments)
+            return await self._exchange_with(client, attempt, arguments, until)
 
     async def _exchange_with(
-        self, client: openai.AsyncOpenAI, attempt: _Attempt, arguments: dict[str, Any]
+        self, client: openai.AsyncOpenAI, attempt: _Attempt, arguments: dict[str, Any], until: float
     ) -> Outcome | None:
-        exchange = Exchange(client, attempt.progress, attempt.read, self.settings.stall_timeout_ms)
+        exchange = Exchange(client, attempt.progress, attempt.read, self._silence(until))
         try:
             await exchange.run(
                 {
                     "model": self.settings.model,
-                    "messages": list(attempt.question.messages),
+                    "messages": self.dialect.messages(attempt.question.messages),
                     "extra_headers": self._headers,
                     "extra_body": self.settings.extra_body or None,
                 }
@@ -472,6 +482,11 @@ class ModelEndpoint:
         if arguments.get("stream") and not attempt.progress.streamed:
             self.dialect.take_whole_replies()
         return answers
+
+    def _silence(self, until: float) -> Silence:
+        left = until - asyncio.get_running_loop().time()
+        stall_s = self.settings.stall_s
+        return Silence(max(stall_s, left * self.settings.first_token_share), stall_s)
 
     def _learn(self, attempt: _Attempt, outcome: Outcome, begun: float, began_in: int) -> None:
         now = asyncio.get_running_loop().time()

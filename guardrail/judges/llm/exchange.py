@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import openai
@@ -64,6 +64,15 @@ class NotAnApi(JudgeReplyError):
     """What answered is not a chat-completions API."""
 
 
+class Silence(NamedTuple):
+    """The longest silence of a stream in seconds: before its first token, which may take long where a small
+    machine reads a long prompt, and between tokens.
+    """
+
+    first_s: float
+    between_s: float
+
+
 @dataclass(slots=True)
 class ReplyProgress:
     """The state of a reply so far; also valid if the call ends in the middle."""
@@ -90,51 +99,52 @@ class Exchange:
         client: openai.AsyncOpenAI,
         progress: ReplyProgress,
         on_text: Callable[[str], None],
-        stall_timeout_ms: int | None,
+        silence: Silence,
     ) -> None:
         self._client = client
         self._server = server_of(str(client.base_url))
         self._progress = progress
         self._on_text = on_text
-        self._stall_ms = stall_timeout_ms
+        self._silence = silence
         self._turns = Turns()
 
     async def run(self, arguments: dict[str, Any]) -> None:
         """Read until the reply is complete. Raises openai.APIError, JudgeReplyError or, if the reply is cut
         off or stalls, JudgeUnavailable.
         """
-        stall_s = self._stall_ms / 1000 if arguments.get("stream") and self._stall_ms else None
         try:
             # In a task of its own, which is cancelled once however often this one is: where two deadlines
             # fall together, the second would interrupt httpx closing the connection, and leave it open.
             async with (
-                asyncio.timeout(stall_s) as silence,
-                beside(self._ask(arguments, silence, stall_s)) as asking,
+                asyncio.timeout(self._silence.first_s if arguments.get("stream") else None) as silence,
+                beside(self._ask(arguments, silence)) as asking,
             ):
                 await asyncio.wait({asking})
                 asking.result()
         except TimeoutError:
             if not silence.expired():
                 raise
-            raise Stalled(f"the reply stalled for {self._stall_ms} ms") from None
+            begun = self._progress.first_token_at is not None
+            seconds = self._silence.between_s if begun else self._silence.first_s
+            raise Stalled(f"the reply stalled for {seconds * 1000:.0f} ms") from None
         except httpx.TimeoutException:
             raise Stalled("the call timed out") from None
         except (httpx.HTTPError, httpx.StreamError) as error:
             raise JudgeUnavailable(failed(self._server, error)) from None
         self._check_end()
 
-    async def _ask(self, arguments: dict[str, Any], silence: asyncio.Timeout, stall_s: float | None) -> None:
+    async def _ask(self, arguments: dict[str, Any], silence: asyncio.Timeout) -> None:
         create: Any = self._client.chat.completions.with_streaming_response.create
         async with create(**_lean(arguments)) as response:
             kind = response.headers.get("content-type", "").lower()
             self._progress.streamed = bool(arguments.get("stream")) and "json" not in kind
             if self._progress.streamed:
-                await self._stream(response, silence, stall_s)
+                await self._stream(response, silence)
             else:
                 silence.reschedule(None)
                 await self._whole(await self._body(response))
 
-    async def _stream(self, response: Any, silence: asyncio.Timeout, stall_s: float | None) -> None:
+    async def _stream(self, response: Any, silence: asyncio.Timeout) -> None:
         loop = asyncio.get_running_loop()
         events = EventStream()
         size = 0
@@ -146,14 +156,14 @@ class Exchange:
             for start in range(0, len(piece), _AT_ONCE):  # a compressed one may hold megabytes
                 part = piece[start : start + _AT_ONCE]
                 for data in events.feed(part):
-                    if stall_s is not None:
-                        silence.reschedule(loop.time() + stall_s)
                     if data.strip() == _DONE:
                         self._done()
                         silence.reschedule(None)
                         await self._drain(pieces)
                         return
                     await self._event(data)
+                    if self._progress.first_token_at is not None:
+                        silence.reschedule(loop.time() + self._silence.between_s)
                 await self._turns.after(len(part))
         for data in events.finish():
             if data.strip() == _DONE:

@@ -61,7 +61,7 @@ def refuting(call: Recorded) -> str:
 
 
 def settings(server: LlmServer, kind: str, **changes: Any) -> JudgeSettings:
-    llm = {"model": "judge-1b", "base_url": server.url, "max_retries": 0} | changes.pop("llm", {})
+    llm = {"model": "judge-1b", "base_url": server.url} | changes.pop("llm", {})
     by_words = {"verifier": {"enabled": False}}
     return JudgeSettings.model_validate(
         {"kind": kind, "llm": llm, "local": by_words, "cascade": {"bands": BANDS}, **changes}
@@ -190,13 +190,18 @@ async def test_the_alternative_judges_what_the_judges_model_wrote() -> None:
 
 
 def test_an_alternative_elsewhere_does_not_get_the_judges_key() -> None:
-    llm = {"model": "a-1b", "api_key": "hunter2", "extra_headers": {"x-route": "secret"}, "max_retries": 5}
+    llm = {
+        "model": "a-1b",
+        "api_key": "hunter2",
+        "extra_headers": {"x-route": "secret"},
+        "max_output_tokens": 500,
+    }
     there = {"model": "b-1b", "base_url": "https://elsewhere.example/v1"}
     found = JudgeSettings.model_validate(
         {"llm": llm, "self_judging": {"policy": "alternative", "alternative": there}}
     ).alternative_llm()
     assert found is not None
-    assert (found.api_key, found.extra_headers, found.max_retries) == (None, {}, 5)
+    assert (found.api_key, found.extra_headers, found.max_output_tokens) == (None, {}, 500)
     here = JudgeSettings.model_validate(
         {"llm": llm, "self_judging": {"policy": "alternative", "alternative": {"model": "b-1b"}}}
     ).alternative_llm()
@@ -232,7 +237,7 @@ def test_a_setting_of_the_alternative_that_does_not_exist_is_told_with_the_setti
         ({"model": "openai/judge-1b-2026-01-01"}, "model"),
         ({"model": "ours"}, "model"),
         ({"model": "other", "fallbacks": [{"model": "spare"}, {"model": "judge-1b"}]}, "fallbacks.1.model"),
-        ({"model": "other", "max_retries": 99}, "max_retries"),
+        ({"model": "other", "max_output_tokens": 9}, "max_output_tokens"),
         ({"model": "other", "fallbacks": [{"model": "spare", "kei": "hunter2"}]}, "fallbacks.0.kei"),
     ],
 )

@@ -278,6 +278,6 @@ async def test_the_same_request_is_passed_on() -> None:
 
 def test_an_alternative_must_name_its_model() -> None:
     with pytest.raises(ValidationError, match="add model: NAME"):
-        SelfJudgingSettings(policy="alternative", alternative={"max_retries": 0})
+        SelfJudgingSettings(policy="alternative", alternative={"max_output_tokens": 100})
     with pytest.raises(ValidationError, match="alternative needs the settings"):
         SelfJudgingSettings(policy="alternative")

@@ -67,7 +67,7 @@ async def test_questions_end_by_their_deadline_in_answers_or_an_error(seed: int)
     changes: dict[str, Any] = {
         "max_concurrency": 1 + seed,
         "breaker": {"min_calls": 3, "open_s": 0.05},
-        "stall_timeout_ms": 150,
+        "stall_s": 0.15,
         "max_retries": 3,
     }
     async with (

@@ -210,7 +210,7 @@ async def test_a_server_with_room_is_given_more() -> None:
 
 @pytest.mark.parametrize("trouble", [busy(), Status(503), Hang(0)], ids=["429", "503", "stalled"])
 async def test_signs_of_overload_lower_the_number_of_calls(trouble: Act) -> None:
-    async with LlmServer(trouble) as server, chatting(server, max_retries=0, stall_timeout_ms=200) as chat:
+    async with LlmServer(trouble) as server, chatting(server, max_retries=0, stall_s=0.2) as chat:
         before = chat.endpoints[0].limit.limit
         with pytest.raises(JudgeUnavailable):
             await Asker(chat).ask()

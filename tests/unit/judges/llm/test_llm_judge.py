@@ -12,7 +12,7 @@ from guardrail.events import Context
 from guardrail.judges import Judge, Verdict
 from guardrail.judges.llm import LlmJudge
 from tests.support.judges import joined, reply_of
-from tests.support.llm_server import LlmServer, Recorded, Reply, Status, member, obliging, verdicts
+from tests.support.llm_server import Act, LlmServer, Recorded, Reply, Status, member, obliging, verdicts
 from tests.unit.judges.llm.asking import claim, judge, request, settings
 
 PRICE = 1  # the number of the sentence that has it
@@ -279,7 +279,6 @@ async def test_options_reach_the_server() -> None:
             api_key="sk-1",
             extra_headers={"x-route": "blue"},
             extra_body={"reasoning_effort": "low", "seed": 7, "temperature": 0.3},
-            system_role="developer",
         )
     (call,) = server.calls
     wanted = {"model": "test", "seed": 7, "temperature": 0.3, "max_completion_tokens": 500}
@@ -287,18 +286,34 @@ async def test_options_reach_the_server() -> None:
     assert {name: call.body[name] for name in wanted} == wanted
     assert call.headers["authorization"] == "Bearer sk-1"
     assert call.headers["x-route"] == "blue"
-    assert [message["role"] for message in call.body["messages"]] == ["developer", "user"]
+    assert [message["role"] for message in call.body["messages"]] == ["system", "user"]
     assert call.body["response_format"]["json_schema"]["strict"] is True
 
 
-async def test_a_model_without_a_system_role_gets_one_message() -> None:
-    async with LlmServer() as server:
-        await judge(server, system_role="user")
-    (call,) = server.calls
-    (message,) = call.body["messages"]
-    assert message["role"] == "user"
-    assert message["content"].startswith("You check whether")
-    assert call.body["temperature"] == 0
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (400, "System role not supported"),  # Gemma's chat template
+        (400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."),
+        (500, "Conversation roles must alternate user/assistant/user/assistant/..."),
+        (400, "Developer instruction is not enabled for models/gemma"),
+    ],
+)
+async def test_a_model_that_refuses_the_system_role_gets_one_message_from_then_on(
+    status: int, message: str
+) -> None:
+    def choosy(call: Recorded) -> Act:
+        known = [each["role"] for each in call.body["messages"]] == ["user"]
+        return Reply(obliging) if known else Status(status, {"message": message})
+
+    async with LlmServer(choosy) as server:
+        judging = LlmJudge(settings(server, max_retries=0))
+        for _ in range(2):
+            (judgement,) = (await reply_of(judging, request())).judgements
+            assert judgement.verdict is not Verdict.UNVERIFIED
+        await judging.aclose()
+    assert [len(call.body["messages"]) for call in server.calls] == [2, 1, 1]
+    assert server.calls[1].body["messages"][0]["content"].startswith("You check whether")
 
 
 async def test_any_language_arrives_as_it_is() -> None:

@@ -152,14 +152,14 @@ async def test_a_server_that_never_ends_is_left_at_the_deadline(trouble: Behavio
 
 async def test_one_call_that_hangs_need_not_cost_all_the_time() -> None:
     async with LlmServer(Hang(), Reply(obliging)) as server:
-        reply = await judge(server, stall_timeout_ms=1_000)
+        reply = await judge(server, stall_s=1.0)
     assert reply.usage.judge_calls == 2
 
 
 async def test_calls_that_hang_one_after_the_other_are_reported() -> None:
     async with LlmServer(Hang()) as server:
         with pytest.raises(JudgeUnavailable, match="the reply stalled for 500 ms"):
-            await judge(server, stall_timeout_ms=500, max_retries=1)
+            await judge(server, stall_s=0.5, max_retries=1)
     assert len(server.calls) == 2
 
 

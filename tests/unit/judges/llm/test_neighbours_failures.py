@@ -15,7 +15,7 @@ from guardrail import Guard
 from guardrail.errors import JudgeError
 from guardrail.events import Decision, ResponseVerdict
 from guardrail.judges import Judgement, Usage, Verdict
-from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
+from guardrail.judges.llm import LlmJudge
 from guardrail.policy import Policy
 from tests.support.judges import Reply as Said
 from tests.support.judges import joined, reply_of
@@ -63,7 +63,7 @@ def given(judgements: dict[str, Judgement]) -> list[Verdict]:
 async def checked(behaviour: Behaviour) -> tuple[ResponseVerdict, list[Recorded]]:
     """A whole answer through a whole guard."""
     async with LlmServer(behaviour) as server:
-        judging = LlmJudge(LlmJudgeSettings(base_url=server.url, model="m", max_retries=0))
+        judging = LlmJudge(settings(server, max_retries=0))
         async with Guard(judging, Policy(claim_timeout_ms=500)) as guard:
             verdict = await guard.check("What does it cost?", [CONTEXT], ANSWER)
         await judging.aclose()
