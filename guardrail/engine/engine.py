@@ -21,8 +21,10 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
+from guardrail.awake import BEAT_S, awake
+from guardrail.calls import FairSlots
 from guardrail.engine.judging import Gatherer, ask
-from guardrail.engine.load import Backlog, FairSlots
+from guardrail.engine.load import Backlog
 from guardrail.engine.runs import (
     Captured,
     Change,
@@ -48,7 +50,7 @@ from guardrail.events import (
     ResponseStarted,
 )
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import BEAT_S, MOST_QUESTION_CHARS, Judge, PacedJudge, awake
+from guardrail.judges.base import MOST_QUESTION_CHARS, Judge, PacedJudge
 from guardrail.limits import Limits
 from guardrail.log_events import EventLog
 from guardrail.policy import Policy
@@ -122,7 +124,7 @@ class Engine:
         self._gatherer = Gatherer(
             self._limits.max_claims_per_call, clock, lambda run: self._carry_out(run, [])
         )
-        self._slots = FairSlots(self._limits.max_concurrent_judgements)
+        self._slots = FairSlots(lambda: self._limits.max_concurrent_judgements)
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
         self._leaving = False
@@ -193,7 +195,7 @@ class Engine:
     @property
     def judging(self) -> int:
         """Requests that the judge is working on."""
-        return self._limits.max_concurrent_judgements - self._slots.free
+        return self._slots.held
 
     @property
     def judge_queue(self) -> int:

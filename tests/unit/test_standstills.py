@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from guardrail.awake import AwakeClock, awake
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Decision, Verdict
 from guardrail.judges import Judgement, JudgeRequest
-from guardrail.judges.base import AwakeClock, awake
 from guardrail.policy import Policy
 from tests.support.engine_bench import bench
 from tests.support.judges import GatedJudge, WordJudge

@@ -298,7 +298,7 @@ class _Case:
         if not missing:
             if all(number in self._prompt.shown for number in prompt.shown):
                 return []  # it has seen all that fits
-            if deadline - now < (self._endpoint().typical_s() or 0.0):
+            if deadline - now < (self._endpoint().caller.typical_s() or 0.0):
                 return []
         self._uncovered = self._uncovered.difference(prompt.claim_ids.values())
         hearing.look_again(prompt)

@@ -189,7 +189,7 @@ def test_warnings_are_told_and_what_failed_is_in_the_summary(called: Program, tm
     assert summary[1].startswith("2 of 2 claims were not judged")
     assert summary[2].split(maxsplit=1)[0] == "2"
     assert "connection" in summary[2]
-    assert summary[3].startswith("1 call of the judge: ")
+    assert summary[3].startswith("3 calls of the judge: ")
     assert any(event == "judge.usage" for _, event in judged(GUARDRAIL_LOGGING__LEVEL="info")[1])
     assert judged(GUARDRAIL_LOGGING__LEVEL="error")[1] == []
 

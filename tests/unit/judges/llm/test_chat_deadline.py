@@ -94,5 +94,5 @@ async def test_questions_end_by_their_deadline_in_answers_or_an_error(seed: int)
             await first.until_in_flight(0)
             await second.until_in_flight(0)
         for endpoint in chat.endpoints:
-            assert (endpoint.slots.in_flight, endpoint.slots.waiting) == (0, 0)
+            assert (endpoint.caller.slots.held, endpoint.caller.slots.waiting) == (0, 0)
         assert tasks_of_ours() == []

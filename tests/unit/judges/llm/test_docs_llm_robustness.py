@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
-from guardrail.judges.llm import CircuitBreaker, LlmJudgeSettings, RetryWaits
+from guardrail.calls import RETRIES, AdaptiveLimit, CircuitBreaker
+from guardrail.calls.caller import MAX_QUEUE
+from guardrail.judges.llm import LlmJudgeSettings
 from guardrail.judges.llm.chat import Chat
-from guardrail.judges.llm.limits import AdaptiveLimit, Slots
 from guardrail.judges.llm.settings import FallbackSettings
 from guardrail.judges.settings import JudgeSettings
 from tests.unit.judges.llm.test_failures import answered
 
-UNPATCHED_WAITS = (RetryWaits.FIRST_S, RetryWaits.LONGEST_S)
+UNPATCHED_WAITS = (RETRIES.first_s, RETRIES.longest_s)
 ROOT = Path(__file__).parents[4]
 TEXT = (ROOT / "docs" / "llm-robustness.md").read_text("utf-8")
 ROWS = [
@@ -60,7 +61,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
         breaker["probes"],
         limit["decrease"],
         limit["latency_tolerance"],
-        defaults(Slots)["max_queue"],
+        MAX_QUEUE,
         LlmJudgeSettings.stall_s,
         LlmJudgeSettings.first_token_share,
         LlmJudgeSettings.max_retries,

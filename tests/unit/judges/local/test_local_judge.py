@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from guardrail.awake import AwakeClock
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Finding, Verdict
-from guardrail.judges.base import AwakeClock, Judge, JudgeRequest
+from guardrail.judges.base import Judge, JudgeRequest
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local import judge as judge_module
 from guardrail.judges.local.check import ClaimChecker, Examination
