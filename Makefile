@@ -8,11 +8,13 @@ BIN := .venv/bin
 # whole processes wait for half of their time, so three keep two cores busy; each more collects all of them again.
 PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 PHASE = scripts/phase.sh $@
-# What takes long and rarely breaks: real tools, frameworks, servers and pages, long runs, and the tests of the tools in
-# benchmarks/ and training/. Files with pages have other tests beside.
-SLOW := $(addprefix tests/,benchmarks chat_answers examples training chaos/test_chaos.py \
-	integration/test_served_verifier.py unit/docker unit/helm unit/ops unit/support unit/test_make.py unit/test_site.py \
-	unit/integrations/test_langchain.py unit/integrations/test_langchain_agents.py unit/integrations/test_openai_agents.py)
+# What takes long and rarely breaks: real tools, frameworks, servers and pages, long runs, processes on a Kafka that fails
+# or changes under them, and the tests of the tools in benchmarks/ and training/. Files with pages have other tests beside.
+SLOW := $(addprefix tests/,benchmarks chat_answers examples training chaos/test_chaos.py unit/docker unit/helm unit/ops \
+	$(addprefix unit/test_,machines_that_lack_something.py make.py site.py) \
+	$(addprefix unit/integrations/test_,langchain.py langchain_agents.py openai_agents.py) \
+	$(addprefix integration/test_,doctor.py kafka_away.py kafka_in_foreground.py kafka_needed.py one_client_beside_others.py \
+	rebalances.py served_verifier.py shutdown.py tutorial.py))
 PAGES := tests/unit/cli/test_tune.py tests/unit/offline/test_report.py
 SOURCES := $(wildcard guardrail consumers tests benchmarks training examples scripts)
 

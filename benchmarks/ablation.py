@@ -12,7 +12,6 @@ up for some of the loss.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from unittest.mock import patch
 import uvloop
 
 from benchmarks import answer_figures, chat_answers, offline_sets, real_answers
+from benchmarks.frame import command_line
 from benchmarks.labelled_answers import LabelledAnswer, read_answers
 from benchmarks.labelled_sets import (
     EXPERTQA,
@@ -212,9 +212,7 @@ def table(whole: Mapping[str, float], others: Mapping[str, Mapping[str, float]])
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of the labelled sets")
     parser.add_argument("--rows", type=int, default=100, help="most claims of one set (sampled)")
     parser.add_argument("--pairs", type=int, default=60, help="most changed sentences of a kind")

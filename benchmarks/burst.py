@@ -16,7 +16,6 @@ one. With a ``--claim-timeout-ms`` of an hour the judge is never behind: its pac
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import statistics
 import time
@@ -26,6 +25,7 @@ from typing import Final
 
 import uvloop
 
+from benchmarks.frame import command_line
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import Topics
@@ -196,9 +196,7 @@ async def through_topics(answers: int, seconds: float, policy: Policy) -> Tally:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--answers", type=int, default=1_000)
     parser.add_argument("--seconds", type=float, default=3.6)
     parser.add_argument("--through", choices=["topics", "python"], action="append")

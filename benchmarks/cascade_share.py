@@ -19,7 +19,6 @@ bound of Wilson's interval of that share, and then the tables for them, on the c
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from benchmarks.frame import command_line
 from benchmarks.labelled_answers import read_answers
 from benchmarks.labelled_sets import EXPERTQA, POOL, labelled_sets, require_files
 from guardrail.claims import BuiltinSeverityRater
@@ -183,9 +183,7 @@ def by_severity(rows: Iterable[Judged]) -> dict[Severity, list[Judged]]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of the data files")
     parser.add_argument("--lfqa", type=Path, help="answers with rated sentences, to read too")
     parser.add_argument("--limit", type=int, default=600, help="most claims of one set (sampled)")

@@ -11,7 +11,6 @@ of the broker, and all that was read, are then kept in ``--evidence``.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import sys
@@ -24,6 +23,7 @@ from typing import Any
 
 import uvloop
 
+from benchmarks.frame import command_line
 from tests.chaos.harness import Plan, Result, machine, run
 from tests.chaos.history import Anomaly
 
@@ -104,9 +104,7 @@ def markdown(told: dict[str, Any]) -> str:
 
 def main() -> int:
     """Command line. The exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--responses", type=int, default=100_000)
     parser.add_argument("--faults", type=int, default=500)

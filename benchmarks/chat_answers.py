@@ -13,7 +13,6 @@ measures anything as long as nobody who mends the judge has seen it, so it takes
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import re
@@ -25,6 +24,7 @@ from typing import Any, Final, NamedTuple, get_args
 
 import uvloop
 
+from benchmarks.frame import command_line
 from guardrail.config import LoggingSettings, Settings, load_settings
 from guardrail.events import Decision, ResponseVerdict, Verdict
 from guardrail.guard import Guard
@@ -217,9 +217,7 @@ def told(title: str, text: str, verdict: ResponseVerdict) -> list[str]:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--part", choices=get_args(Part), default="development")
     parser.add_argument("--config", type=Path, help="settings: judge, limits and the default policy are used")
     parser.add_argument("--show", action="store_true", help="print the answers that went wrong")

@@ -26,7 +26,8 @@ from contextlib import asynccontextmanager
 import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from benchmarks.bare_kafka_loop import BATCH_BYTES, create_topic, kafka_for_benchmark
+from benchmarks.bare_loops import BATCH_BYTES
+from benchmarks.frame import command_line, create_topic, kafka_for_benchmark
 from consumers.kafka.client import quiet_client_log
 from guardrail.client import GuardClient
 
@@ -172,10 +173,7 @@ async def measure(bootstrap: str, streams: int, rounds: int) -> None:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--bootstrap-servers", help="use this Kafka instead of starting one")
+    parser = command_line(__doc__, kafka=True)
     parser.add_argument("--streams", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--release", nargs=3, help=argparse.SUPPRESS)

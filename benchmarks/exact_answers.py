@@ -13,7 +13,6 @@ measures anything as long as nobody who mends the judge has seen it, so it takes
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from typing import get_args
 import uvloop
 
 from benchmarks.chat_answers import AT_ONCE, Outcome, heading, outcome, patient, rates, share_line, told
+from benchmarks.frame import command_line
 from guardrail.config import LoggingSettings, Settings, load_settings
 from guardrail.events import ResponseVerdict
 from guardrail.guard import Guard
@@ -74,9 +74,7 @@ def failures(found: Found) -> list[str]:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--set", choices=get_args(Set), default="tables")
     parser.add_argument("--part", choices=get_args(Part), default="development")
     parser.add_argument("--config", type=Path, help="settings: judge, limits and the default policy are used")

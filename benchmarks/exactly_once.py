@@ -11,7 +11,7 @@ transaction adds is the difference of the two modes' percentiles; the verdict de
 than it can add, because it holds writing and fetching too.
 
 Throughput: the guard in exactly_once mode reads a topic full of token streams; a bare transactional loop
-(benchmarks.bare_transactional_loop) reads the same and writes as many records of the same size as the guard
+(benchmarks.bare_loops) reads the same and writes as many records of the same size as the guard
 did, one after the other in the same run. Their ratio is what the guard leaves of Kafka's own pace.
 
 Without an address it starts a Kafka of its own.
@@ -24,26 +24,42 @@ import asyncio
 import contextlib
 import json
 import multiprocessing
-import os
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import uvloop
 import yaml
 
-from benchmarks.bare_kafka_loop import create_topic, kafka_for_benchmark
-from benchmarks.exactly_once_throughput import throughput
+from benchmarks.bare_loops import bare_transactional_loop
+from benchmarks.frame import (
+    PARTITIONS,
+    command_line,
+    cpu_seconds,
+    create_topic,
+    kafka_for_benchmark,
+    new_topics,
+    percentiles,
+    write,
+)
 from benchmarks.paced_streams import Phase, Seen, Written, read_until_final, write_phases
+from benchmarks.pipeline import guarded, input_records
+from benchmarks.timed_transport import Timed
+from consumers.kafka import KafkaTransport
+from consumers.kafka.client import quiet_client_log
+from consumers.settings import KafkaSettings, Topics
+from guardrail.config import LoggingSettings
+from guardrail.logs import configure_logging
 
 MODES = ("at_least_once", "exactly_once")
-PARTITIONS = 4
+RESPONSES = 800
+THROUGHPUT_AIM = 0.5
 WARM_UP_S = 20.0
 PAUSE_S = 1.5
 STOP_TIMEOUT_S = 60
@@ -51,26 +67,21 @@ MOST_BEHIND_MS = 250
 AIMS_MS = {"p50": 15.0, "p99": 60.0}
 
 
-def topics_of(run: str, mode: str) -> dict[str, str]:
-    """The topics of one mode, named after the run."""
-    names = ("responses", "deliveries", "verdicts", "flagged", "dead_letters", "sessions")
-    return {name: f"bench-{run}-{mode}-{name}" for name in names}
-
-
 @contextlib.contextmanager
 def guard_process(
-    folder: Path, bootstrap: str, run: str, mode: str, times: str | None = None, **settings: Any
+    folder: Path, bootstrap: str, topics: Topics, mode: str
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A guard with the instant judge, stopped in order at the end. ``times``: where verdicts' times go."""
+    """A guard with the instant judge, stopped in order at the end. The times of its verdicts go to a file."""
     config = folder / f"{mode}.yaml"
     kafka = {
         "bootstrap_servers": bootstrap,
-        "group_id": f"bench-{run}-{mode}",
-        "topics": topics_of(run, mode),
+        "group_id": topics.responses,
+        "topics": topics.model_dump(),
         "delivery_guarantee": mode,
     }
-    config.write_text(yaml.safe_dump({"kafka": kafka, "logging": {"level": "warning"}, **settings}))
-    command = [sys.executable, "-m", "benchmarks.guard_process", times or "-", "run", "--config", str(config)]
+    config.write_text(yaml.safe_dump({"kafka": kafka, "logging": {"level": "warning"}}))
+    times = f"{folder}/{mode}.times"
+    command = [sys.executable, "-m", "benchmarks.guard_process", times, "run", "--config", str(config)]
     process = subprocess.Popen(command)
     try:
         yield process
@@ -82,18 +93,6 @@ def guard_process(
             process.kill()
             process.wait()
             raise
-
-
-def cpu_seconds(pid: int) -> float:
-    """CPU time a process has used, its threads included."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def percentiles(values: Sequence[float]) -> dict[str, float]:
-    """p50 and p99 in milliseconds."""
-    cuts = statistics.quantiles(values, n=100, method="inclusive")
-    return {"p50": round(cuts[49] * 1000, 1), "p99": round(cuts[98] * 1000, 1)}
 
 
 def delays(
@@ -120,20 +119,20 @@ def added(results: dict[str, dict[str, Any]]) -> dict[str, dict[str, float]]:
 def latency(bootstrap: str, arguments: argparse.Namespace) -> bool:
     """Measure and print the delays; are the aims met?"""
     run = uuid.uuid4().hex[:8]
-    for mode in MODES:
-        for topic in topics_of(run, mode).values():
-            asyncio.run(create_topic(bootstrap, topic, PARTITIONS))
+    topics = {mode: asyncio.run(new_topics(bootstrap, f"bench-{run}-{mode}")) for mode in MODES}
 
     def phase(mode: str, number: int, seconds: float) -> Phase:
-        name, topic = f"{run}-{mode}-{number}", topics_of(run, mode)["responses"]
-        return Phase(name, topic, arguments.responses, arguments.tokens_per_second, seconds, number)
+        name = f"{run}-{mode}-{number}"
+        return Phase(
+            name, topics[mode].responses, arguments.responses, arguments.tokens_per_second, seconds, number
+        )
 
     rounds = range(1, arguments.rounds + 1)
     phases = [phase(mode, number, arguments.seconds) for number in rounds for mode in MODES]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         written, seen, used = _with_guards(
-            bootstrap, run, folder, phases, [phase(m, 0, WARM_UP_S) for m in MODES]
+            bootstrap, topics, folder, phases, [phase(m, 0, WARM_UP_S) for m in MODES]
         )
         verdicts = {mode: json.loads((folder / f"{mode}.times").read_text()) for mode in MODES}
     results = {mode: delays(mode, run, written, seen, verdicts[mode]) for mode in MODES}
@@ -143,28 +142,31 @@ def latency(bootstrap: str, arguments: argparse.Namespace) -> bool:
 
 
 def _with_guards(
-    bootstrap: str, run: str, folder: Path, phases: Sequence[Phase], warm_up: Sequence[Phase]
+    bootstrap: str,
+    topics: Mapping[str, Topics],
+    folder: Path,
+    phases: Sequence[Phase],
+    warm_up: Sequence[Phase],
 ) -> tuple[Written, list[Seen], dict[str, float]]:
     """What was written and seen of ``phases``, and each guard's CPU seconds meanwhile."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(2, mp_context=context) as pool, contextlib.ExitStack() as stack:
         guards = {
-            mode: stack.enter_context(guard_process(folder, bootstrap, run, mode, f"{folder}/{mode}.times"))
-            for mode in MODES
+            mode: stack.enter_context(guard_process(folder, bootstrap, topics[mode], mode)) for mode in MODES
         }
         # Nothing is counted before both guards have answered a whole phase.
-        _through(pool, bootstrap, run, warm_up)
+        _through(pool, bootstrap, topics, warm_up)
         before = {mode: cpu_seconds(guard.pid) for mode, guard in guards.items()}
-        written, seen = _through(pool, bootstrap, run, phases)
+        written, seen = _through(pool, bootstrap, topics, phases)
         return written, seen, {mode: cpu_seconds(guard.pid) - before[mode] for mode, guard in guards.items()}
 
 
 def _through(
-    pool: ProcessPoolExecutor, bootstrap: str, run: str, phases: Sequence[Phase]
+    pool: ProcessPoolExecutor, bootstrap: str, topics: Mapping[str, Topics], phases: Sequence[Phase]
 ) -> tuple[Written, list[Seen]]:
     """Write the phases and read what the guards deliver of them."""
     responses = {response_id for phase in phases for response_id in phase.ids()}
-    deliveries = [topics_of(run, mode)["deliveries"] for mode in MODES]
+    deliveries = [topics[mode].deliveries for mode in MODES]
     reading = pool.submit(read_until_final, bootstrap, deliveries, responses)
     writing = pool.submit(write_phases, bootstrap, phases, PAUSE_S)
     return writing.result(), reading.result()
@@ -201,12 +203,75 @@ def _report(
     return met
 
 
+async def _throughput(bootstrap: str, rounds: int) -> bool:
+    quiet_client_log()
+    first = await new_topics(bootstrap)
+    records = input_records(RESPONSES, first.responses)
+    await write(bootstrap, records)
+    ours: list[float] = []
+    bare: list[float] = []
+    for _ in range(rounds):
+        topics = (await new_topics(bootstrap)).model_copy(update={"responses": first.responses})
+        out = f"{topics.deliveries}-bare"
+        await create_topic(bootstrap, out, PARTITIONS)
+        settings = KafkaSettings(bootstrap_servers=bootstrap, group_id=topics.deliveries, topics=topics)
+        transport = KafkaTransport(settings, [topics.responses])
+        timed = await guarded(
+            transport,
+            topics,
+            len(records),
+            delivery_guarantee="exactly_once",
+            max_record_bytes=settings.max_request_bytes,
+        )
+        ours.append(timed.seconds)
+        per_input, size = timed.written / len(records), timed.bytes // max(1, timed.written)
+        bare.append(
+            await bare_transactional_loop(
+                bootstrap, topics.responses, out, len(records), per_input=per_input, size=size
+            )
+        )
+    return _throughput_report(len(records), ours, bare, timed)
+
+
+def _throughput_report(n: int, ours: Sequence[float], bare: Sequence[float], timed: Timed) -> bool:
+    middle = len(ours) // 2
+    ratio = sorted(bare)[middle] / sorted(ours)[middle]
+    result: Mapping[str, object] = {
+        "records": n,
+        "guard_records_per_s": round(n / sorted(ours)[middle]),
+        "bare_records_per_s": round(n / sorted(bare)[middle]),
+        "ratio": round(ratio, 2),
+        "aim_met": ratio >= THROUGHPUT_AIM,
+        "guard_steps": timed.steps,
+        "outputs": timed.written,
+        "output_bytes": timed.bytes,
+        "state_records": timed.state_written,
+        "state_bytes": timed.state_bytes,
+    }
+    print(
+        f"{n:,} records of {RESPONSES} token streams, {PARTITIONS} partitions, medians of {len(ours)}:  "
+        f"bare transactional loop {result['bare_records_per_s']:,} records/s   "
+        f"guard, exactly once {result['guard_records_per_s']:,} records/s   ratio {ratio:.2f} "
+        f"(aim {THROUGHPUT_AIM:g})"
+    )
+    print(
+        f"the guard took {timed.steps:,} steps, wrote {timed.written:,} outputs of "
+        f"{timed.bytes / max(1, timed.written):,.0f} bytes and {timed.state_written:,} records of state, "
+        f"{timed.state_bytes:,} bytes; the bare loop wrote outputs of the same number and size"
+    )
+    print(json.dumps({"throughput": result}), flush=True)
+    return ratio >= THROUGHPUT_AIM
+
+
+def throughput(bootstrap: str, rounds: int) -> bool:
+    """Measure and print; is the aim met?"""
+    configure_logging(LoggingSettings(level="warning"))
+    return uvloop.run(_throughput(bootstrap, rounds))
+
+
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--bootstrap-servers", help="use this Kafka instead of starting one")
+    parser = command_line(__doc__, kafka=True)
     parser.add_argument("--responses", type=int, default=200, help="streams at once")
     parser.add_argument("--tokens-per-second", type=float, default=50.0, help="of each stream")
     parser.add_argument("--seconds", type=float, default=10.0, help="length of a phase")

@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING
 import uvloop
 from aiokafka import AIOKafkaConsumer
 
-from benchmarks.bare_kafka_loop import kafka_for_benchmark
+from benchmarks.frame import command_line, kafka_for_benchmark
 from consumers.kafka.client import quiet_client_log
 from consumers.settings import Topics
 from guardrail.client import AnswerBlocked, GuardClient
@@ -361,9 +361,7 @@ def report(seen: Seen, outages: list[Outage]) -> dict[str, object]:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, kafka=True)
     parser.add_argument("--guards", type=int, default=3)
     parser.add_argument("--streams", type=int, default=20)
     parser.add_argument("--kills", type=int, default=6)
@@ -371,7 +369,6 @@ def main() -> None:
     parser.add_argument("--kind", choices=(*KINDS, KAFKA, JUDGE))
     parser.add_argument("--away", type=float, default=60.0, help="seconds, of Kafka or a frozen guard")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="default: a Kafka of its own")
     args = parser.parse_args()
     if args.kind == KAFKA:
         from tests.support.kafka_broker import KafkaBroker

@@ -2,7 +2,6 @@
 
     python -m benchmarks.fuzz --events 1000000 --seed 1
     python -m benchmarks.fuzz --replay SEED
-    python -m benchmarks.fuzz --events 50000 --guided        (needs atheris; the coverage leads it)
 
 Episodes of a few responses side by side, with records lost, repeated, swapped, replayed under other ids, with
 wrong fields, versions, types, bytes and keys, go through ``parse_input`` into a live engine, whose judge is
@@ -14,15 +13,14 @@ processes. Exit status 1 when anything was found; every finding names the seed t
 
 from __future__ import annotations
 
-import argparse
 import concurrent.futures
 import multiprocessing
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 
+from benchmarks.frame import command_line
 from tests.support.fuzzing.run import Tally, run_seeds
 
 CHUNK = 100
@@ -93,18 +91,12 @@ def report(tally: Tally, seconds: float) -> None:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--events", type=int, default=1_000_000, help="mutated records")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--replay", type=int, metavar="SEED", help="one episode, by the seed of a finding")
-    parser.add_argument("--guided", action="store_true", help="let coverage lead, with atheris; one process")
     arguments = parser.parse_args()
-    if arguments.guided:
-        command = [sys.executable, "-m", "benchmarks.fuzz_guided", str(arguments.events), str(arguments.seed)]
-        sys.exit(subprocess.run(command, check=False).returncode)
     started = time.perf_counter()
     if arguments.replay is not None:
         tally = run_seeds([arguments.replay])

@@ -14,7 +14,6 @@ Exits with 1 when a transaction was torn or lost.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import random
 import shutil
@@ -30,6 +29,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError
 
+from benchmarks.frame import command_line
 from consumers.kafka.client import quiet_client_log
 from tests.support.kafka_broker import KafkaBroker
 
@@ -193,9 +193,7 @@ async def run(broker: KafkaBroker, kills: int, writers: int, seed: int) -> int:
 
 def main() -> int:
     """Command line. The exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--kills", type=int, default=15)
     parser.add_argument("--writers", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)

@@ -8,13 +8,13 @@ Without options it is the judge as shipped; ``--words`` leaves the verifier out,
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from benchmarks.frame import command_line
 from guardrail.errors import GuardrailError
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local.settings import VerifierSettings
@@ -47,9 +47,7 @@ async def _run(settings: LocalJudgeSettings) -> list[Judged]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--verifier", type=Path, help="folder of another verifier; --parameters goes with it")
     which.add_argument("--words", action="store_true", help="without a verifier")

@@ -16,7 +16,6 @@ claim, and for each row how many verdicts are those of three windows.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import itertools
 import random
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from unittest import mock
 
+from benchmarks.frame import command_line
 from benchmarks.labelled_answers import read_answers
 from guardrail.claims import Claim
 from guardrail.engine.runs import Cutters
@@ -232,9 +232,7 @@ def report(name: str, responses: Sequence[Asked], settings: LocalJudgeSettings, 
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--claims", type=int, default=400, help="claims of each set, about")
     parser.add_argument("--data", type=Path, help="folder with real answers; default: made-up claims")
     parser.add_argument("--windows", action="store_true", help="compare reading 1 to 4 windows")

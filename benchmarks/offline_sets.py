@@ -32,6 +32,7 @@ import numpy as np
 import uvloop
 
 from benchmarks.baselines import baselines
+from benchmarks.frame import command_line
 from benchmarks.labelled_sets import (
     CRITICAL,
     EXPERTQA,
@@ -349,9 +350,7 @@ async def _run(options: argparse.Namespace, sets: dict[str, list[Row]], pairs: d
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder of the labelled sets")
     parser.add_argument("--rows", type=int, default=1000, help="most claims of one set (sampled)")
     parser.add_argument("--pairs", type=int, default=150, help="most changed sentences of a kind; 0: none")

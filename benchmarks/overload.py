@@ -24,7 +24,6 @@ and beside each kind, and how many of them, which are all right, were flagged or
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import multiprocessing
@@ -44,8 +43,8 @@ import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from benchmarks.bare_kafka_loop import kafka_for_benchmark
 from benchmarks.failover import PARTITIONS, create_topics
+from benchmarks.frame import command_line, kafka_for_benchmark
 from consumers.kafka.client import quiet_client_log
 from consumers.settings import Topics
 from guardrail.events import Context, Response
@@ -335,9 +334,7 @@ def row(part: str, answers: Answers) -> str:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__, kafka=True)
     parser.add_argument("--rate", type=float, default=40.0)
     parser.add_argument("--parts", type=float, nargs="+", metavar="PART")
     parser.add_argument("--neighbours", type=int, default=0)
@@ -346,7 +343,6 @@ def main() -> None:
     )
     parser.add_argument("--copies", type=int, default=2, help="so many at once")
     parser.add_argument("--seconds", type=float, default=12.0)
-    parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="default: a Kafka of its own")
     args = parser.parse_args()
     with kafka_for_benchmark(args.bootstrap_servers) as bootstrap:
         if args.parts:

@@ -11,21 +11,22 @@ all are deltas of 4 characters) per second and the ratio.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import time
 import uuid
 from collections.abc import Sequence
+from typing import Any, Final
 
 import uvloop
 
-from benchmarks.bare_kafka_loop import bare_loop, create_topic, kafka_for_benchmark
+from benchmarks.bare_loops import bare_loop
+from benchmarks.frame import PARTITIONS, command_line, create_topic, kafka_for_benchmark, new_topics, write
 from benchmarks.instant_judge import InstantJudge
 from benchmarks.timed_transport import Timed
 from benchmarks.workload import token_streams
 from consumers.guard import GuardConsumer
-from consumers.kafka import KafkaTransport, KafkaWriter
+from consumers.kafka import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import KafkaSettings, Topics
 from consumers.transport import OutRecord, Transport
@@ -34,24 +35,16 @@ from guardrail.logs import configure_logging
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 
-PARTITIONS = 4
-BATCH = 5_000
+AT_LEAST_ONCE: Final[dict[str, Any]] = {"delivery_guarantee": "at_least_once", "commit_interval_ms": 200}
 
 
-async def guarded(transport: Transport, topics: Topics, records: int) -> tuple[float, int]:
-    """Seconds from the first record read to the last one written, and how many were written."""
+async def guarded(transport: Transport, topics: Topics, records: int, **options: Any) -> Timed:
+    """Have a guard with the instant judge take so many records; what it took."""
     stop = asyncio.Event()
     timed = Timed(transport, records, stop)
-    guard = GuardConsumer(
-        timed,
-        InstantJudge(),
-        PolicyRouter.single(Policy()),
-        topics=topics,
-        delivery_guarantee="at_least_once",
-        commit_interval_ms=200,
-    )
+    guard = GuardConsumer(timed, InstantJudge(), PolicyRouter.single(Policy()), topics=topics, **options)
     await guard.run(stop)
-    return timed.seconds, timed.written
+    return timed
 
 
 def input_records(responses: int, topic: str) -> list[OutRecord]:
@@ -73,29 +66,23 @@ def report(name: str, n: int, bare: Sequence[float], ours: Sequence[float], writ
 
 async def over_kafka(bootstrap: str, responses: int, rounds: int) -> None:
     """Bare aiokafka loop against the guard on the same broker."""
-    run = uuid.uuid4().hex[:8]
-    names = ("responses", "deliveries", "verdicts", "flagged", "dead_letters", "sessions")
-    topics = Topics(**{name: f"bench-{run}-{name}" for name in names})
-    for name in topics.names():
-        await create_topic(bootstrap, name, PARTITIONS)
-    await create_topic(bootstrap, f"bench-{run}-bare", PARTITIONS)
+    topics = await new_topics(bootstrap)
+    bare_topic, group = f"{topics.responses}-bare", uuid.uuid4().hex
+    await create_topic(bootstrap, bare_topic, PARTITIONS)
     records = input_records(responses, topics.responses)
-    writer = KafkaWriter(KafkaSettings(bootstrap_servers=bootstrap))
-    await writer.start()
-    for start in range(0, len(records), BATCH):
-        await writer.write(records[start : start + BATCH])
-    await writer.stop()
+    await write(bootstrap, records)
     bare, ours, written = [], [], 0
     for number in range(rounds):
-        bare.append(await bare_loop(bootstrap, topics.responses, f"bench-{run}-bare", len(records)))
+        bare.append(await bare_loop(bootstrap, topics.responses, bare_topic, len(records)))
         settings = KafkaSettings(
             bootstrap_servers=bootstrap,
-            group_id=f"bench-{run}-{number}",
+            group_id=f"bench-{group}-{number}",
             topics=topics,
             delivery_guarantee="at_least_once",
         )
-        seconds, written = await guarded(KafkaTransport(settings), topics, len(records))
-        ours.append(seconds)
+        timed = await guarded(KafkaTransport(settings), topics, len(records), **AT_LEAST_ONCE)
+        ours.append(timed.seconds)
+        written = timed.written
     report("Kafka", len(records), bare, ours, written)
 
 
@@ -117,17 +104,15 @@ async def in_process(responses: int, rounds: int) -> None:
                 broker.append("bare", event["response_id"].encode(), read.value)
         bare.append(time.perf_counter() - started)
         transport = MemoryTransport(broker, "guard", [topics.responses])
-        seconds, written = await guarded(transport, topics, len(records))
-        ours.append(seconds)
+        timed = await guarded(transport, topics, len(records), **AT_LEAST_ONCE)
+        ours.append(timed.seconds)
+        written = timed.written
     report("in process", len(records), bare, ours, written)
 
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--bootstrap-servers", help="use this Kafka instead of starting one")
+    parser = command_line(__doc__, kafka=True)
     parser.add_argument("--responses", type=int, default=800)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=["kafka", "memory"])

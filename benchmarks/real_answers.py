@@ -25,6 +25,7 @@ from pathlib import Path
 import uvloop
 
 from benchmarks.answer_figures import Case, figures, printed
+from benchmarks.frame import command_line
 from benchmarks.labelled_answers import LabelledAnswer, read_answers
 from benchmarks.saved_verdicts import Judged, SavedJudge, load, save
 from guardrail.config import LoggingSettings, Settings, load_settings
@@ -94,9 +95,7 @@ def _judged_now(answers: Sequence[LabelledAnswer], settings: Settings) -> dict[s
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("files", type=Path, nargs="+", help="response events with labels, one a line")
     parser.add_argument("--config", type=Path, help="configuration of judge and policies; default: none")
     parser.add_argument("--limit", type=int, help="most answers of each file (sampled)")

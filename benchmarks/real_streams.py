@@ -15,7 +15,6 @@ import json
 import re
 import statistics
 import time
-import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from typing import Any
 import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from benchmarks.bare_kafka_loop import create_topic, kafka_for_benchmark
+from benchmarks.frame import PARTITIONS, kafka_for_benchmark, new_topics
 from consumers.guard import GuardConsumer
 from consumers.kafka import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
@@ -45,7 +44,6 @@ from guardrail.judges import Verdict
 from guardrail.judges.factory import build_judge
 from guardrail.routing import PolicyRouter
 
-PARTITIONS = 4
 FEWEST = 4
 HURRIED = 0.01
 """Share of the claims that may be judged by less before there are too many streams."""
@@ -185,12 +183,8 @@ async def over_kafka(
     bootstrap: str, responses: Sequence[Response], at_once: int, rate: float, settings: Settings
 ) -> dict[str, Seen]:
     """On a real Kafka."""
-    run = uuid.uuid4().hex[:8]
-    names = ("responses", "deliveries", "verdicts", "flagged", "dead_letters", "sessions")
-    topics = Topics(**{name: f"real-{run}-{name}" for name in names})
-    for name in topics.names():
-        await create_topic(bootstrap, name, PARTITIONS)
-    kafka = KafkaSettings(bootstrap_servers=bootstrap, group_id=f"real-{run}", topics=topics)
+    topics = await new_topics(bootstrap)
+    kafka = KafkaSettings(bootstrap_servers=bootstrap, group_id=topics.responses, topics=topics)
     consumer = AIOKafkaConsumer(
         topics.deliveries, topics.verdicts, bootstrap_servers=bootstrap, auto_offset_reset="earliest"
     )

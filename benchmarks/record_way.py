@@ -15,7 +15,6 @@ and the entries into guardrail/engine/engine.py from another module. ``--calls``
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import sys
 from collections import Counter
@@ -23,6 +22,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from benchmarks.frame import command_line
 from benchmarks.instant_judge import InstantJudge
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
@@ -121,9 +121,7 @@ async def _delivered(broker: MemoryBroker, segments: int) -> None:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--calls", action="store_true", help="print every function entered")
     arguments = parser.parse_args()
     configure_logging(LoggingSettings(level="error"))

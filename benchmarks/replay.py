@@ -4,7 +4,7 @@
 
 A file of records is written first, from verdicts of the local judge on answers about a price list, and is
 read as ``guardrail replay`` reads any file. Prints seconds of processor time, and claims a second of it, for
-reading, for deciding, and for ``redecide``, which decides one response at a time, on a part of them.
+reading, and for reading and deciding.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Final
 
 from guardrail import Guard
-from guardrail.decisions import redecide_record
 from guardrail.events import Context, Response, ResponseVerdict
-from guardrail.offline.record_reading import RecordReader, read_records
-from guardrail.offline.records import decide_all
+from guardrail.offline.records import RecordReader, values_of
+from guardrail.offline.replay import Replay, Side
 from guardrail.policy import Policy
+from guardrail.routing import PolicyRouter
 
 _SOURCE: Final = (
     "The basic plan costs $49 a month. Refunds are paid within 14 days of the cancellation. The office "
@@ -38,7 +38,6 @@ _SENTENCES: Final = (
     "The office is in Berlin.",
 )
 _ANSWERS: Final = 200
-_ONE_BY_ONE: Final = 2_000
 
 
 async def _verdicts() -> list[ResponseVerdict]:
@@ -79,21 +78,21 @@ def main() -> None:
         path = Path(folder) / "verdicts.jsonl"
         claims = _write(path, verdicts, wanted)
         size = path.stat().st_size
-        began = time.process_time()
-        records = read_records(path, RecordReader())
-        read = time.process_time()
-        decide_all(policy, records)
-        decided = time.process_time()
-    some = verdicts * (_ONE_BY_ONE // len(verdicts))
-    one_by_one = time.process_time()
-    for verdict in some:
-        redecide_record(policy, verdict)
-    each = time.process_time() - one_by_one
-    print(f"{claims:,} claims of {len(records):,} responses, {size / 1e6:,.0f} MB of JSON lines")
-    print(f"reading      {read - began:6.2f} s  {claims / (read - began):12,.0f} claims/s")
-    print(f"decide_all   {decided - read:6.2f} s  {claims / (decided - read):12,.0f} claims/s")
-    print(f"together     {decided - began:6.2f} s  {claims / (decided - began):12,.0f} claims/s")
-    print(f"redecide     {len(some) / each:,.0f} responses/s, one by one")
+        replay = Replay(Side(policy.name, PolicyRouter.single(policy)))
+        read, both = _seconds(path, None), _seconds(path, replay)
+    print(f"{claims:,} claims of {replay.responses:,} responses, {size / 1e6:,.0f} MB of JSON lines")
+    print(f"reading      {read:6.2f} s  {claims / read:12,.0f} claims/s")
+    print(f"and deciding {both:6.2f} s  {claims / both:12,.0f} claims/s")
+
+
+def _seconds(path: Path, replay: Replay | None) -> float:
+    began, reader = time.process_time(), RecordReader()
+    with path.open("rb") as file:
+        for value, place in values_of(file, path.name, reader):
+            verdict = reader.read(value, place)
+            if replay is not None and verdict is not None:
+                replay.add(verdict, place)
+    return time.process_time() - began
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from benchmarks.frame import command_line
 from benchmarks.instant_judge import InstantJudge
 from guardrail.claims import ClaimCutter, Segmenter, SeverityRater
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS
@@ -166,9 +167,7 @@ async def longest_hold(chars: int) -> float:
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], metavar="CHARS")
     parser.add_argument("--deltas", type=int, nargs="+", default=[1, 4, 100, 10**9], metavar="CHARS")
     parser.add_argument(

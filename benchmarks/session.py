@@ -13,7 +13,6 @@ been given their claims; what they cost beyond the text itself, index included.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
 import os
@@ -21,6 +20,7 @@ import time
 from collections import deque
 from pathlib import Path
 
+from benchmarks.frame import command_line
 from benchmarks.segmentation import ANSWER, repeated
 from benchmarks.workload import text_of
 from guardrail.claims import BuiltinSeverityRater, ClaimCutter, SeverityRater
@@ -133,9 +133,7 @@ async def warm_up(engine: Engine) -> None:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--sessions", type=int, default=1_000)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument(

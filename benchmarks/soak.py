@@ -11,7 +11,7 @@ remembered within the warm-up. Writes soak.png, soak.json and soak.md. Exit stat
 memory after the warm-up, fitted by a line, grows by less than 5 % an hour beyond twice the fit's standard
 error; no more descriptors are open in the last third than in the first; every response got its final
 event; the guard left with status 0; the next one was ready within a minute. Needs matplotlib (the extra
-``benchmark``). Without an address it starts a Kafka of its own.
+``tune``). Without an address it starts a Kafka of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import argparse
 import asyncio
 import json
 import multiprocessing
-import os
 import signal
 import socket
 import subprocess
@@ -40,12 +39,11 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from benchmarks.bare_kafka_loop import create_topic, kafka_for_benchmark
+from benchmarks.frame import PARTITIONS, command_line, cpu_seconds, create_topic, kafka_for_benchmark
 from benchmarks.soak_load import write_load
 from benchmarks.soak_report import Sample, judge, write
 from consumers.kafka.client import quiet_client_log
 
-PARTITIONS = 4
 GRACE_S = 90.0
 STOP_TIMEOUT_S = 60
 READY_WITHIN_S = 60.0
@@ -119,10 +117,11 @@ class Watcher:
     """Samples the guard's process, the finals that readers have seen, and the lag of its group."""
 
     def __init__(self, guard: subprocess.Popen[bytes], started: Synchronized[int], group: str) -> None:
+        self._pid = guard.pid
         self._proc = Path(f"/proc/{guard.pid}")
         self._started = started
         self._group = group
-        self._cpu = (time.monotonic(), self._cpu_seconds())
+        self._cpu = (time.monotonic(), cpu_seconds(guard.pid))
         self._begun = time.monotonic()
         self.finals = 0
         self.samples: list[Sample] = []
@@ -140,7 +139,7 @@ class Watcher:
         status = dict(
             line.split(":", 1) for line in (self._proc / "status").read_text().splitlines() if ":" in line
         )
-        now, cpu = time.monotonic(), self._cpu_seconds()
+        now, cpu = time.monotonic(), cpu_seconds(self._pid)
         before, used = self._cpu
         self._cpu = (now, cpu)
         self.samples.append(
@@ -154,10 +153,6 @@ class Watcher:
                 lag=await self._lag(admin, input_reader),
             )
         )
-
-    def _cpu_seconds(self) -> float:
-        fields = (self._proc / "stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     async def _lag(self, admin: AIOKafkaAdminClient, input_reader: AIOKafkaConsumer) -> int:
         """The lag; what it was when the broker can't say just now, which is no fault of the guard."""
@@ -292,10 +287,7 @@ def _write(bootstrap: str, topic: str, at_once: int, rate: float, seconds: float
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--bootstrap-servers", help="use this Kafka instead of starting one")
+    parser = command_line(__doc__, kafka=True)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--warm-up-minutes", type=float, help="default: 5, or a third of a shorter run")
     parser.add_argument("--responses", type=int, default=50, help="streams at once")

@@ -12,10 +12,8 @@ so ``--warm-up`` seconds of steps without a gap go before; they are not counted.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,11 +23,10 @@ import uvloop
 from aiokafka import AIOKafkaConsumer
 from aiokafka.client import AIOKafkaClient
 
-from benchmarks.bare_kafka_loop import create_topic, kafka_for_benchmark
-from benchmarks.exactly_once import PARTITIONS, percentiles
+from benchmarks.frame import PARTITIONS, command_line, kafka_for_benchmark, new_topics, percentiles
 from consumers.kafka import TransactionalProducer
 from consumers.kafka.client import quiet_client_log
-from consumers.settings import KafkaSettings, Topics
+from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
 from guardrail.partitioning import partition_of
 
@@ -125,12 +122,8 @@ class _Steps:
 async def measure(bootstrap: str, warm_up_s: float, seconds: float, gap_s: float) -> None:
     """Warm up, measure and print."""
     quiet_client_log()
-    run = uuid.uuid4().hex[:8]
-    names = ("responses", "deliveries", "verdicts", "flagged", "dead_letters", "sessions")
-    topics = Topics(**{name: f"bench-{run}-{name}" for name in names})
-    for name in names:
-        await create_topic(bootstrap, getattr(topics, name), PARTITIONS)
-    settings = KafkaSettings(bootstrap_servers=bootstrap, group_id=f"bench-{run}", topics=topics)
+    topics = await new_topics(bootstrap)
+    settings = KafkaSettings(bootstrap_servers=bootstrap, group_id=topics.responses, topics=topics)
     await _Steps(settings).run(warm_up_s, 0.002)
     steps = _Steps(settings)
     with timed_requests() as trips:
@@ -150,10 +143,7 @@ async def measure(bootstrap: str, warm_up_s: float, seconds: float, gap_s: float
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--bootstrap-servers", help="use this Kafka instead of starting one")
+    parser = command_line(__doc__, kafka=True)
     parser.add_argument("--warm-up", type=float, default=40.0, help="seconds")
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--gap-ms", type=float, default=50.0)

@@ -9,12 +9,12 @@ are left out, so that the file holds numbers alone.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.frame import command_line
 from guardrail.events import Label, LabelSource, ResponseVerdict, Verdict
 from guardrail.offline.results import EvaluationResult
 
@@ -55,9 +55,7 @@ def results(path: Path, only: str | None) -> Iterator[EvaluationResult]:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("verdicts", type=Path, help="what benchmarks.real_answers --save kept")
     parser.add_argument("--out", type=Path, required=True, help="one evaluation.result a line")
     parser.add_argument("--set", dest="only", help="only answers whose id begins so")

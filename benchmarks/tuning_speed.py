@@ -7,11 +7,11 @@ Made verdicts, eight claims each on the average, and labels that follow the supp
 
 from __future__ import annotations
 
-import argparse
 import time
 
 import numpy as np
 
+from benchmarks.frame import command_line
 from guardrail.events import (
     ClaimVerdict,
     Decision,
@@ -87,9 +87,7 @@ def made(number: int, random: np.random.Generator) -> Judged:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--responses", type=int, default=10_000, help="how many are made")
     options = parser.parse_args()
     random = np.random.default_rng(1)

@@ -70,8 +70,7 @@ class BadRecords:
                 unreadable=self._bad,
                 of_the_last=len(last),
                 effect=f"of this partition one unreadable record in {BAD_RECORD_PAUSE_S:g} s is read",
-                remedy="see who writes to it, and in which format: 'guardrail dead-letters list'; "
-                "limits.bad_record_share: 1 switches this off",
+                remedy="see who writes to it, and in which format: 'guardrail dead-letters list'",
             )
         elif self.too_many and not too_many:
             log.info("guard.readable_again", partition=self._partition)

@@ -41,6 +41,7 @@ from consumers.kafka.groups import GroupWatch, OtherGroup
 from consumers.settings import KafkaSettings
 from consumers.topics import plan_topics
 from guardrail.doctor import Check, State
+from guardrail.render import counted
 
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS
@@ -384,7 +385,7 @@ def check_broker(settings: KafkaSettings, seen: ClusterSeen) -> list[Check]:
     """The brokers, and their settings that the guard depends on."""
     told = [
         f"{settings.bootstrap_servers} answers in {seen.took_ms:.0f} ms",
-        _count(seen.brokers, "broker"),
+        counted(seen.brokers, "broker"),
         "Kafka of an unknown release" if seen.release is None else f"Kafka {seen.release}",
     ]
     checks = [Check("broker", "reachable", "ok", ", ".join(told))]
@@ -505,7 +506,7 @@ def check_topics(settings: KafkaSettings, seen: ClusterSeen) -> list[Check]:
 
 
 def _as_it_is(topic: TopicSeen) -> str:
-    parts = [_count(topic.partitions, "partition"), _count(topic.replicas, "replica")]
+    parts = [counted(topic.partitions, "partition"), counted(topic.replicas, "replica")]
     if topic.configs is None:
         parts.append("its settings may not be seen by this user (DescribeConfigs)")
     elif topic.configs.get("cleanup.policy") == "compact":
@@ -513,10 +514,6 @@ def _as_it_is(topic: TopicSeen) -> str:
     elif (kept := _number(topic.configs, "retention.ms")) is not None:
         parts.append(f"kept {_span(kept)}")
     return ", ".join(parts)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'s' if number != 1 else ''}"
 
 
 def _of_partitions(
@@ -529,7 +526,7 @@ def _of_partitions(
             "topics",
             name,
             "fail",
-            f"{_count(topic.partitions, 'partition')}, and {topics.responses} has {shared.partitions}: "
+            f"{counted(topic.partitions, 'partition')}, and {topics.responses} has {shared.partitions}: "
             "a guard would not find the answers in flight",
             f"stop the guards, delete {name}, then: {settings.create_command}",
         )
@@ -538,7 +535,7 @@ def _of_partitions(
             "topics",
             name,
             "fail",
-            f"{_count(topic.leaderless, 'partition')} of {topic.partitions} without a leader",
+            f"{counted(topic.leaderless, 'partition')} of {topic.partitions} without a leader",
             "bring the brokers that hold it back",
         )
     elif topic.in_sync < topic.replicas:

@@ -111,7 +111,7 @@ class OpsServer:
                 host=host,
                 port=port,
                 error=error.strerror or str(error),
-                remedy="give ops.port (flagged.ops_port) another value, or null for none",
+                remedy="give ops.port another value, or null for none",
             )
             yield None
             return

@@ -46,7 +46,6 @@ _CLIENT_ONLY: Final = (
     "sasl_oauth_client_id",
     "sasl_oauth_client_secret",
     "sasl_oauth_scope",
-    "sasl_oauth_cafile",
 )
 _OAUTH_ONLY: Final = ("sasl_oauth_token_file", "sasl_oauth_token_url", *_CLIENT_ONLY)
 
@@ -279,7 +278,7 @@ _ELSEWHERE: Final = {
     "sasl_plain_username": "set kafka.sasl_username",
     "sasl_plain_password": "set kafka.sasl_password",
     "sasl_oauth_token_provider": "set kafka.sasl_oauth_token_file or kafka.sasl_oauth_token_url",
-    "transactional_id": "set kafka.transactional_id_prefix",
+    "transactional_id": "the guard makes one for each partition",
 }
 _OURS: Final = frozenset(
     {
@@ -374,6 +373,8 @@ class KafkaSettings(BaseModel):
     recovery_timeout_ms: ClassVar[int] = 300_000
     """How long a partition that is taken over, or whose transaction failed, waits for the broker; then the
     guard stops. Long enough for a rolling restart of the brokers."""
+    transactional_id_prefix: ClassVar[str] = "guardrail"
+    """Transactional ids are PREFIX-GROUP-TOPIC-PARTITION; the guard's user is granted the prefix."""
 
     _file: _ReadFrom = PrivateAttr(default=_ReadFrom())
 
@@ -400,7 +401,9 @@ class KafkaSettings(BaseModel):
         default="PLAINTEXT", description="Encryption and authentication."
     )
     ssl_cafile: Path | None = Field(
-        default=None, description="PEM file of the CAs to trust; if omitted, the system's."
+        default=None,
+        description="PEM file of the CAs to trust; if omitted, the system's. A token endpoint may be of "
+        "these or of the system's.",
     )
     ssl_certfile: Path | None = Field(
         default=None, description="PEM file with the client's certificate chain."
@@ -410,9 +413,6 @@ class KafkaSettings(BaseModel):
         default=None,
         description="Password of an encrypted ssl_keyfile, better as {file: PATH}; read for every "
         "connection.",
-    )
-    ssl_check_hostname: bool = Field(
-        default=True, description="Reject a broker whose certificate doesn't match its host name."
     )
     sasl_mechanism: SaslMechanism = Field(
         default="PLAIN",
@@ -445,10 +445,6 @@ class KafkaSettings(BaseModel):
         min_length=1,
         description="Scopes to request from the token endpoint, separated by spaces.",
     )
-    sasl_oauth_cafile: Path | None = Field(
-        default=None,
-        description="PEM file of the CAs to trust at the token endpoint; if omitted, the system's.",
-    )
 
     delivery_guarantee: Literal["exactly_once", "at_least_once"] = Field(
         default="exactly_once",
@@ -456,20 +452,6 @@ class KafkaSettings(BaseModel):
         "resumes answers where they were. at_least_once: no transactions; after a "
         "restart, answers in flight start over and their outputs are written twice, with "
         "the same ids.",
-    )
-    recovery_grace_ms: int = Field(
-        default=20_000,
-        ge=0,
-        le=600_000,
-        description="exactly_once: the longest time without a guard on an answer, after a crash or in a "
-        "rebalance, that is not counted against its deadline_ms. It is measured from the last step "
-        "committed on its partition. Claims without a verdict have their whole claim_timeout_ms again.",
-    )
-    transactional_id_prefix: str = Field(
-        default="guardrail",
-        min_length=1,
-        max_length=100,
-        description="Transactional ids are PREFIX-GROUP-TOPIC-PARTITION; grant the guard's user this prefix.",
     )
     group_instance_id: str | None = Field(
         default=None,
@@ -573,7 +555,8 @@ class OpsSettings(BaseModel):
     port: Annotated[int, Field(ge=0, le=65_535)] | None = Field(
         default=8080,
         description="Port of /livez, /readyz, /startupz and /metrics; null: none. If it is taken, the "
-        "guard logs that and runs without it.",
+        "guard logs that and runs without it. guardrail flagged serves them too, on another "
+        "port where both run on one machine.",
     )
     traces: bool = Field(
         default=False,
@@ -591,10 +574,6 @@ class FlaggedSettings(BaseModel):
         default=None,
         description="Where cases are kept: sqlite:///FILE, or postgresql://USER@HOST/DATABASE with the extra "
         "postgres. It may hold a password, so it can stand in a file or a variable.",
-    )
-    ops_port: Annotated[int, Field(ge=0, le=65_535)] | None = Field(
-        default=8081,
-        description="Port of its own /livez, /readyz, /startupz and /metrics, on ops.host; null: none.",
     )
     webhook_url: Secret | None = Field(
         default=None,

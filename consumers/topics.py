@@ -25,6 +25,7 @@ from aiokafka.errors import (
 from consumers.kafka.client import connect_admin, translated
 from consumers.settings import MEBIBYTE, KafkaSettings
 from guardrail.errors import ConfigError, TransportError, TransportUnavailable
+from guardrail.render import counted
 
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS
@@ -223,12 +224,8 @@ def _made(plan: TopicPlan, created: set[str]) -> TopicReport:
     return TopicReport(
         plan.name,
         "created",
-        f"{_count(plan.partitions, 'partition')}, {_count(plan.replication_factor, 'replica')}, {kind}",
+        f"{counted(plan.partitions, 'partition')}, {counted(plan.replication_factor, 'replica')}, {kind}",
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _days(configs: Mapping[str, str]) -> str:
@@ -238,10 +235,10 @@ def _days(configs: Mapping[str, str]) -> str:
 def _compare(plan: TopicPlan, existing: _Existing, configs: Mapping[str, Any]) -> TopicReport:
     differences = []
     if existing.partitions != plan.partitions:
-        differences.append(f"{_count(existing.partitions, 'partition')} instead of {plan.partitions}")
+        differences.append(f"{counted(existing.partitions, 'partition')} instead of {plan.partitions}")
     if existing.replication_factor != plan.replication_factor:
         differences.append(
-            f"{_count(existing.replication_factor, 'replica')} instead of {plan.replication_factor}"
+            f"{counted(existing.replication_factor, 'replica')} instead of {plan.replication_factor}"
         )
     differences += [
         f"{name}={configs[name]} instead of {value}"
@@ -250,4 +247,4 @@ def _compare(plan: TopicPlan, existing: _Existing, configs: Mapping[str, Any]) -
     ]
     if differences:
         return TopicReport(plan.name, "differs", ", ".join(differences))
-    return TopicReport(plan.name, "exists", f"{_count(existing.partitions, 'partition')}{_AS_ASKED}")
+    return TopicReport(plan.name, "exists", f"{counted(existing.partitions, 'partition')}{_AS_ASKED}")

@@ -45,6 +45,9 @@ class Limits(BaseModel):
     """Ids of finished responses kept for each partition, so that a late event is told from an unknown one."""
     finished_response_ttl_ms: ClassVar[int] = 900_000
     """How long such an id is kept; producers give up sending a record much sooner."""
+    bad_record_share: ClassVar[float] = 0.5
+    """If more than this share of the latest records of a partition can't be decoded, the guard reads on in it
+    slowly, an undecodable record a second."""
     bad_record_window: ClassVar[int] = 1_000
     """Of how many of the last records ``bad_record_share`` is taken."""
     bad_record_min: ClassVar[int] = 100
@@ -63,9 +66,4 @@ class Limits(BaseModel):
     )
     max_answer_chars: Positive = Field(
         default=100_000, description="Text of one response; a longer response ends as incomplete."
-    )
-    bad_record_share: Annotated[float, Field(ge=0, le=1)] = Field(
-        default=0.5,
-        description="If more than this share of the latest records of a partition can't be decoded, the "
-        "guard reads on in it slowly, an undecodable record a second; 1 switches this off.",
     )

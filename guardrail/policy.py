@@ -200,7 +200,7 @@ class Rule(BaseModel):
         """Whether every condition holds. Conditions on ``support`` fail if there is no support."""
         if self.verdict and claim.verdict not in self.verdict:
             return False
-        if self.finding and not any(finding in claim.findings for finding in self.finding):
+        if self.finding and not (claim.findings and any(each in claim.findings for each in self.finding)):
             return False
         if self.citation and claim.citation_backing not in self.citation:
             return False

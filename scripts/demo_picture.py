@@ -19,10 +19,10 @@ from rich.console import Console
 from guardrail.cli.demo import play_all
 from guardrail.config import LoggingSettings
 from guardrail.demo import Board, load_demo_settings, load_examples
-from guardrail.demo.board import BoardEvent, Card
-from guardrail.demo.views import finished_card, symbols_for
+from guardrail.demo.board import BoardEvent
 from guardrail.events import Response
 from guardrail.logs import configure_logging
+from guardrail.render import Card, finished_card, symbols_for
 
 SHOWN: Final = ("medication-wrong-dose", "pricing-wrong-price")
 PICTURE: Final = Path(__file__).parents[1] / "docs" / "demo.svg"

@@ -15,7 +15,8 @@ import json
 import re
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -69,13 +70,8 @@ def ssl_context(settings: KafkaSettings) -> ssl.SSLContext | None:
     """The TLS context for the SSL protocols, else None. Raises ConfigError for an unusable file."""
     if not settings.security_protocol.endswith("SSL"):
         return None
-    try:
+    with _usable(settings.ssl_cafile):
         context = ssl.create_default_context(cafile=settings.ssl_cafile)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(
-            f"kafka.ssl_cafile {settings.ssl_cafile} can't be used ({error}); name a PEM file of certificates"
-        ) from error
-    context.check_hostname = settings.ssl_check_hostname
     if settings.ssl_certfile is not None:
         password = _read("ssl_key_password", settings.ssl_key_password)
         try:
@@ -113,7 +109,7 @@ def refusal(settings: KafkaSettings, address: str, error: BaseException) -> Tran
             )
         case ssl.SSLCertVerificationError():
             if error.verify_code in _NAME_DIFFERS:
-                remedy = "connect by a name that stands in it, or set ssl_check_hostname to false"
+                remedy = "connect by a name that stands in it"
             else:
                 remedy = f"name the authority that issued it in ssl_cafile (now {settings.ssl_cafile})"
             return TransportUnavailable(
@@ -263,7 +259,7 @@ class ClientCredentials(AbstractTokenProvider):
             self._failed(
                 TokenUnavailable(
                     f"the token endpoint {self._shown} can't be reached ({why}); check sasl_oauth_token_url "
-                    "and sasl_oauth_cafile"
+                    "and, for its certificate, ssl_cafile"
                 )
             )
         except (TokenUnavailable, TokenRefused) as error:
@@ -363,12 +359,21 @@ def token_provider(settings: KafkaSettings) -> AbstractTokenProvider | None:
 
 
 def _trusted(settings: KafkaSettings) -> ssl.SSLContext:
-    cafile = settings.sasl_oauth_cafile
+    """The system's authorities, and those of the brokers if they have some of their own."""
+    context = ssl.create_default_context()
+    if settings.ssl_cafile is not None:
+        with _usable(settings.ssl_cafile):
+            context.load_verify_locations(settings.ssl_cafile)
+    return context
+
+
+@contextmanager
+def _usable(cafile: Path | None) -> Iterator[None]:
     try:
-        return ssl.create_default_context(cafile=cafile)
+        yield
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(
-            f"kafka.sasl_oauth_cafile {cafile} can't be used ({error}); name a PEM file of certificates"
+            f"kafka.ssl_cafile {cafile} can't be used ({error}); name a PEM file of certificates"
         ) from error
 
 

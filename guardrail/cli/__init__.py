@@ -80,12 +80,6 @@ app.command("demo", epilog=demo.EPILOG)(demo.demo_command)
 app.command("run", epilog=run.EPILOG)(run.run_command)
 app.command("doctor", epilog=doctor.EPILOG)(doctor.doctor_command)
 app.command("evaluate", epilog=evaluate.EPILOG)(evaluate.evaluate_command)
-app.command(
-    "score",
-    epilog="[bold]Now[/]: guardrail evaluate answers.jsonl",
-    hidden=True,
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-)(evaluate.moved_command)
 app.command("report", epilog=report.EPILOG)(report.report_command)
 app.command("tune", epilog=tune.EPILOG)(tune.tune_command)
 app.command("replay", epilog=replay.EPILOG)(replay.replay_command)

@@ -12,8 +12,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
-from rich.cells import cell_len, set_cell_size
-from rich.table import Table
 from rich.text import Text
 
 from guardrail.cli.options import (
@@ -130,9 +128,8 @@ def show_command(
     full: Annotated[bool, typer.Option("--full", help="Cut no text, however long.")] = False,
 ) -> None:
     """Print one case: question, answer, the claim that decided, and every other with verdict and evidence."""
-    from guardrail.demo.cases import MOST_CHARS, case_card
-    from guardrail.demo.views import symbols_for
     from guardrail.events import FlaggedCase, parse_output
+    from guardrail.render import MOST_CHARS, case_card, symbols_for
 
     settings, url = _source(config, bootstrap_servers, store)
     replace_unencodable()
@@ -297,43 +294,29 @@ def _unknown_route(route: str, routes: Collection[str]) -> str:
 
 
 def print_rows(rows: Sequence[CaseRow], total: int) -> None:
-    """The table, folded to its width on a terminal, elsewhere a line each; and how many more there are."""
-    from guardrail.demo.views import DECISION_STYLES
-    from guardrail.events import Decision
+    """The table, and how many more there are."""
+    from guardrail.render import print_table
 
     console = out()
     if not rows:
         err().print(Text("no cases", "dim"))
         return
-    cells = [_cells(row) for row in rows]
-    if console.is_terminal:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for name in _COLUMNS:
-            table.add_column(name, overflow="fold", justify="right" if name == "score" else "left")
-        for row, shown in zip(rows, cells, strict=True):
-            style = DECISION_STYLES[Decision(row.decision)]
-            table.add_row(*(Text(cell, style if cell is shown[2] else "") for cell in shown))
-        console.print(table)
-    else:
-        widths = [max(cell_len(row[column]) for row in (_COLUMNS, *cells)) for column in range(len(_COLUMNS))]
-        for shown in (_COLUMNS, *cells):
-            padded = (set_cell_size(cell, width) for cell, width in zip(shown, widths, strict=True))
-            console.print(Text("  ".join(padded).rstrip()), soft_wrap=True)
+    print_table(console, _COLUMNS, [_cells(row) for row in rows], right=("score",))
     if total > len(rows):
         err().print(Text(f"the newest {len(rows):,} of {total:,}", "dim"))
 
 
-def _cells(row: CaseRow) -> tuple[str, ...]:
-    from guardrail.demo.cases import when
-    from guardrail.demo.views import one_line, score
+def _cells(row: CaseRow) -> tuple[Text, ...]:
+    from guardrail.events import Decision
+    from guardrail.render import DECISION_STYLES, one_line, score, when
 
     return (
-        when(row.at_ms),
-        one_line(row.response_id, _CELL),
-        row.decision,
-        one_line(row.rule, _CELL),
-        one_line(row.route or "-", _CELL),
-        one_line(row.policy, _CELL),
-        score(row.score),
-        one_line(row.deciding_claim or "-", 2 * _CELL),
+        Text(when(row.at_ms)),
+        Text(one_line(row.response_id, _CELL)),
+        Text(row.decision, DECISION_STYLES[Decision(row.decision)]),
+        Text(one_line(row.rule, _CELL)),
+        Text(one_line(row.route or "-", _CELL)),
+        Text(one_line(row.policy, _CELL)),
+        Text(score(row.score)),
+        Text(one_line(row.deciding_claim or "-", 2 * _CELL)),
     )

@@ -30,6 +30,7 @@ from guardrail.cli.options import (
 from guardrail.cli.sources import since_time_ms
 from guardrail.cli.terminal import err, out
 from guardrail.printable import escape_controls, shorten
+from guardrail.render import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -203,7 +204,7 @@ def replay_command(
     if dry_run or not (plan.written or plan.unusable):
         raise typer.Exit(_status(plan))
     if not yes:
-        typer.confirm(f"Write {plan.written} record{'' if plan.written == 1 else 's'}?", abort=True, err=True)
+        typer.confirm(f"Write {counted(plan.written, 'record')}?", abort=True, err=True)
     report = asyncio.run(run_replay(settings.kafka, plan))
     print_done(report)
     raise typer.Exit(_status(report))
@@ -265,7 +266,7 @@ class Listing:
             for letter in letters:
                 self._print_json(letter)
         elif letters:
-            print_table(self._out, letters)
+            print_letters(self._out, letters)
         # JSON lines are for programs; the summary is for whoever looks on.
         console = err() if self._as_json else self._out
         total = self._by_reason.total()
@@ -317,23 +318,12 @@ def _without_value(letter: DeadLetter) -> DeadLetter:
     return replace(letter, record=letter.record._replace(value=None), omitted_bytes=letter.size)
 
 
-def print_table(console: Console, letters: list[DeadLetter]) -> None:
+def print_letters(console: Console, letters: list[DeadLetter]) -> None:
     """Folded to its width on a terminal; elsewhere a line each, for grep."""
-    rows = [_row(letter) for letter in letters]
-    if console.is_terminal:
-        from rich.table import Table
+    from guardrail.render import print_table
 
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for name in _COLUMNS:
-            table.add_column(name, overflow="fold", justify="right" if name == "bytes" else "left")
-        for row in rows:
-            table.add_row(*(Text(cell) for cell in row))
-        console.print(table)
-        return
-    widths = [max(len(row[column]) for row in (_COLUMNS, *rows)) for column in range(len(_COLUMNS))]
-    for row in (_COLUMNS, *rows):
-        line = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        console.print(Text(line.rstrip()), soft_wrap=True)
+    rows = [[Text(cell) for cell in _row(letter)] for letter in letters]
+    print_table(console, _COLUMNS, rows, right=("bytes",))
 
 
 def _row(letter: DeadLetter) -> tuple[str, ...]:
@@ -369,9 +359,7 @@ def print_counts(console: Console, counts: Counter[str], what: str) -> None:
     if len(ranked) > _MAX_REASONS:
         parts.append(f"{sum(count for _, count in ranked[_MAX_REASONS:]):,} of other reasons")
     total = counts.total()
-    line = f"{total:,} dead letter{'' if total == 1 else 's'}{what}" + (
-        f": {', '.join(parts)}" if parts else ""
-    )
+    line = f"{counted(total, 'dead letter')}{what}" + (f": {', '.join(parts)}" if parts else "")
     console.print(Text(line, "bold"), soft_wrap=True)
 
 

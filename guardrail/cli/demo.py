@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from guardrail.config import Settings
     from guardrail.demo.board import Board, BoardEvent, StreamEvent
     from guardrail.demo.summary import DemoAnswer
-    from guardrail.demo.views import Symbols, View
+    from guardrail.demo.views import View
     from guardrail.events import Response
+    from guardrail.render import Symbols
 
 EPILOG = """[bold]Examples[/]
 
@@ -97,8 +98,8 @@ async def _demo(examples: tuple[DemoAnswer, ...], speed: float | None, no_color:
     from guardrail.config import LoggingSettings
     from guardrail.demo.board import Board
     from guardrail.demo.summary import introduction, load_demo_settings, summary
-    from guardrail.demo.views import symbols_for
     from guardrail.logs import configure_logging
+    from guardrail.render import symbols_for
 
     configure_logging(LoggingSettings(level="error"))
     _cancel_on_sigterm()

@@ -28,7 +28,6 @@ from guardrail.cli.sources import range_of
 from guardrail.cli.terminal import (
     EXIT_FAILURE,
     EXIT_PIPE_CLOSED,
-    EXIT_USAGE,
     discard,
     print_error,
     replace_unencodable,
@@ -345,16 +344,6 @@ def evaluate_command(
         failed = True
     if failed:
         raise typer.Exit(EXIT_FAILURE)
-
-
-def moved_command(
-    rest: Annotated[  # noqa: ARG001 - whatever came with the former name
-        list[str] | None, typer.Argument(hidden=True, help="Not read.")
-    ] = None,
-) -> None:
-    """Replaced by guardrail evaluate."""
-    print_error("guardrail score is guardrail evaluate now; give it the same file (--out: see --verdicts)")
-    raise typer.Exit(EXIT_USAGE)
 
 
 @dataclass(frozen=True, slots=True)

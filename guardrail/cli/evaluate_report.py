@@ -20,13 +20,12 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.text import Text
 
 from guardrail.cli.terminal import discard
-from guardrail.demo.board import Card
-from guardrail.demo.views import VERDICT_STYLES, Symbols, finished_card, symbols_for
 from guardrail.events import Decision, Response, ResponseVerdict, Usage, Verdict, claim_that_decided
 from guardrail.offline.evaluation import OWN_SCORE
 from guardrail.offline.formats import unread_told
 from guardrail.offline.results import EvaluationResult, ScoreSummary, summary_lines, write_line
 from guardrail.printable import escape_controls, shorten
+from guardrail.render import VERDICT_STYLES, Card, Symbols, finished_card, symbols_for
 from guardrail.routing import PolicyRouter
 from guardrail.verdicts import total
 

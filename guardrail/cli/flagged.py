@@ -65,7 +65,7 @@ def flagged_command(
 
     Runs until SIGTERM. A case is stored once, however often it is read, and its position is committed only
     then. The webhook gets it at least once, with a key to know repeats by. Several processes share the work.
-    Health and metrics are served on flagged.ops_port.
+    Health and metrics are served on ops.port.
     """
     from guardrail.cli.run import ignore_hangup
 
@@ -117,7 +117,7 @@ async def serve(settings: GuardSettings) -> None:
             stack.push_async_callback(webhook.aclose)
         subscriber = FlaggedSubscriber(settings.kafka, store, webhook=webhook)
         health = Health(started=True, waits_for=lambda: subscriber.waits_for)
-        await stack.enter_async_context(OpsServer(health).listening(settings.ops.host, flagged.ops_port))
+        await stack.enter_async_context(OpsServer(health).listening(settings.ops.host, settings.ops.port))
         try:
             await subscriber.run(stop)
         except BaseExceptionGroup as group:

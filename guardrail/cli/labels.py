@@ -67,7 +67,7 @@ def check_command(
         print_error(f"{place}: {problem}")
     if len(problems) > _MOST_SHOWN:
         print_error(f"and {len(problems) - _MOST_SHOWN} more")
-    from guardrail.demo.views import counted
+    from guardrail.render import counted
 
     console = out()
     responses = len({label.response_id for label in labels})
@@ -160,7 +160,7 @@ async def read_labels(source: str, kafka: KafkaSettings) -> tuple[list[Label], l
     from guardrail.cli.sources import values_of
     from guardrail.errors import DecodeError
     from guardrail.offline.formats import labels_in
-    from guardrail.offline.record_reading import RecordReader
+    from guardrail.offline.records import RecordReader
 
     found: list[Label] = []
     problems: list[tuple[str, str]] = []

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from consumers.reading import Range
     from consumers.settings import KafkaSettings
     from guardrail.config import Settings
-    from guardrail.offline.record_reading import RecordReader
+    from guardrail.offline.records import RecordReader
     from guardrail.offline.replay import Replay, Side
 
 EPILOG = """[bold]Examples[/]
@@ -103,7 +103,7 @@ def replay_command(
     """
     from guardrail.cli.labels import read_labels
     from guardrail.errors import DecodeError
-    from guardrail.offline.record_reading import RecordReader
+    from guardrail.offline.records import RecordReader
     from guardrail.offline.replay import Replay
     from guardrail.offline.truths import LabelsByResponse
 
@@ -191,21 +191,16 @@ async def _replay(
     replay: Replay,
     changed: TextIO | None,
 ) -> None:
-    def count() -> None:
-        batch = reader.take()
-        replay.labels.add(reader.labels)
-        reader.labels.clear()
-        for change in replay.add(batch):
-            if changed is not None:
-                changed.write(f"{json.dumps(change.told(), ensure_ascii=True)}\n")
-
     for source in sources:
         async with aclosing(values_of(source, kafka, kafka.topics.verdicts, part, reader)) as values:
             async for value, place in values:
-                reader.read(value, place)
-                if reader.full:
-                    count()
-    count()
+                verdict = reader.read(value, place)
+                if reader.labels:
+                    replay.labels.add(reader.labels)
+                    reader.labels.clear()
+                change = None if verdict is None else replay.add(verdict, place)
+                if change is not None and changed is not None:
+                    changed.write(f"{json.dumps(change.told(), ensure_ascii=True)}\n")
 
 
 def _nothing(replay: Replay) -> str:

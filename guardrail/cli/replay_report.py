@@ -10,13 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from guardrail.cli.terminal import out
-from guardrail.demo.views import DECISION_STYLES, DECISION_WORDS
 from guardrail.events import Decision
-from guardrail.offline.record_reading import Passed
-from guardrail.offline.records import DECISIONS
+from guardrail.offline.records import Passed
 from guardrail.offline.replay import RIGHT, WRONG, ChangedResponse, DecisionTally, Replay
 from guardrail.offline.statistics import Rate, percent
 from guardrail.printable import escape_controls, shorten
+from guardrail.render import DECISION_STYLES, DECISION_WORDS
 
 _MOST_RULES: Final = 8
 _MOST_ROUTES: Final = 12
@@ -90,7 +89,7 @@ def _table(*columns: str) -> Table:
 
 def _decisions(tally: DecisionTally) -> Table:
     table = _table("decision", "before", "% [95 %]", "after", "% [95 %]")
-    for decision in DECISIONS:
+    for decision in Decision:
         row = []
         for counts in (tally.before, tally.after):
             rate = Rate(counts[decision.rank], tally.total)
@@ -100,15 +99,15 @@ def _decisions(tally: DecisionTally) -> Table:
 
 
 def _moves(replay: Replay) -> Table:
-    table = _table("from \\ to", *(DECISION_WORDS[decision] for decision in DECISIONS))
-    for was in DECISIONS:
-        row = [replay.moves[was, now] for now in DECISIONS]
+    table = _table("from \\ to", *(DECISION_WORDS[decision] for decision in Decision))
+    for was in Decision:
+        row = [replay.moves[was, now] for now in Decision]
         if any(row):
             table.add_row(
                 _words(was),
                 *(
                     Text(f"{count:,}", "" if was is now or not count else "bold")
-                    for now, count in zip(DECISIONS, row, strict=True)
+                    for now, count in zip(Decision, row, strict=True)
                 ),
             )
     return table

@@ -185,7 +185,6 @@ async def serve(
             limits=settings.limits,
             topics=topics,
             delivery_guarantee=settings.kafka.delivery_guarantee,
-            recovery_grace_ms=settings.kafka.recovery_grace_ms,
             max_poll_records=settings.kafka.client["max_poll_records"],
             max_record_bytes=settings.kafka.max_request_bytes,
             drain_timeout_ms=settings.shutdown.drain_timeout_ms,

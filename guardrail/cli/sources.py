@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from consumers.reading import Range
     from consumers.settings import KafkaSettings
     from consumers.transport import Record
-    from guardrail.offline.record_reading import RecordReader
+    from guardrail.offline.records import RecordReader
 
 KAFKA: Final = "kafka:"
 """What stands before a topic's name, where a file's could stand."""
@@ -96,7 +96,7 @@ async def values_of(
                 if record.value is not None:
                     yield record.value, place
         return
-    from guardrail.offline import record_reading
+    from guardrail.offline import records as reading
     from guardrail.offline.lines import name_of, open_unpacked
 
     name = name_of(Path(source).name)
@@ -107,5 +107,5 @@ async def values_of(
             raise typer.BadParameter(
                 f"{source}: {error.strerror}; give a file, - for stdin, or kafka:TOPIC", param_hint=argument
             ) from None
-        for line in record_reading.values_of(stream, name, reader):
+        for line in reading.values_of(stream, name, reader):
             yield line

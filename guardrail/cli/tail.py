@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from consumers.settings import KafkaSettings
     from consumers.transport import Record
-    from guardrail.demo.views import Symbols
     from guardrail.events import ResponseVerdict
+    from guardrail.render import Symbols
 
 EPILOG = """[bold]Examples[/]
 
@@ -60,7 +60,7 @@ def tail_command(
 
 async def _tail(settings: KafkaSettings, since_ms: int | None, number: int | None, *, flagged: bool) -> None:
     from consumers.reading import Range, open_topic
-    from guardrail.demo.views import symbols_for
+    from guardrail.render import symbols_for
 
     topics = settings.topics
     console = out()
@@ -82,10 +82,10 @@ async def _tail(settings: KafkaSettings, since_ms: int | None, number: int | Non
 
 def picture_of(record: Record, symbols: Symbols, width: int, *, flagged: bool) -> RenderableType | None:
     """What is shown of a record: a case's card, a verdict's line, or nothing, as of a proof of the doctor."""
-    from guardrail.demo.cases import case_card
     from guardrail.doctor import is_proof
     from guardrail.errors import DecodeError
     from guardrail.events import FlaggedCase, ResponseVerdict, parse_output
+    from guardrail.render import case_card
 
     try:
         event = parse_output(record.value or b"")
@@ -108,19 +108,21 @@ def picture_of(record: Record, symbols: Symbols, width: int, *, flagged: bool) -
 
 def verdict_line(verdict: ResponseVerdict, at_ms: int, symbols: Symbols) -> Text:
     """Time, decision, id, rule, policy, score and number of claims; no text of the answer."""
-    from guardrail.demo.cases import when
-    from guardrail.demo.views import decided, one_line, score
+    from guardrail.render import counted, decided, one_line, score, when
 
     dot = f" {symbols.dot} "
     words, style = decided(verdict.decision, verdict.mode)
-    count = len(verdict.claims)
     line = Text.assemble(
         (f"{when(at_ms)} ", "dim"),
         (f"{symbols.decisions[verdict.decision]} {words:<8} ", style),
         (one_line(verdict.response_id, 64, symbols.ellipsis), "bold"),
     )
     policy = f"{verdict.policy.name} policy, {verdict.mode}"
-    claims = f"{count} claim{'' if count == 1 else 's'}"
-    for fact in (verdict.rule, policy, f"score {score(verdict.score)}", claims):
+    for fact in (
+        verdict.rule,
+        policy,
+        f"score {score(verdict.score)}",
+        counted(len(verdict.claims), "claim"),
+    ):
         line.append(dot + one_line(fact, 80, symbols.ellipsis))
     return line

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from guardrail.printable import escape_controls
+from guardrail.render import duration, percent
 
 if TYPE_CHECKING:
     import httpx2
@@ -179,7 +180,7 @@ def _share(name: str, whole: str, **labels: str) -> Callable[[Scrape, Scrape], s
     def show(before: Scrape, now: Scrape) -> str:
         all_ = now.total(whole) - before.total(whole)
         part = now.total(name, **labels) - before.total(name, **labels)
-        return f"{part / all_:.0%}" if all_ > 0 else "–"
+        return percent(part, all_, 0)
 
     return show
 
@@ -189,9 +190,7 @@ def _seconds(share: float, name: str) -> Callable[[Scrape, Scrape], str]:
 
 
 def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "–"
-    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+    return "–" if seconds is None else duration(1000 * seconds)
 
 
 def _gauge(name: str) -> Callable[[Scrape, Scrape], str]:
@@ -220,12 +219,10 @@ _COLUMNS: Final = (
 
 def table(urls: Sequence[str], before: Sequence[Scrape], now: Sequence[Scrape]) -> RenderableType:
     """A column for each guard, so that many figures fit a narrow terminal; those of all together last."""
-    from rich.table import Table
-
     from guardrail.cli.terminal import safe
+    from guardrail.render import table as table_of
 
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    shown.add_column("")
+    shown = table_of("")
     pairs = list(zip(before, now, strict=True))
     for url in urls:
         shown.add_column(safe(url.removeprefix("http://").removeprefix("https://")), justify="right")

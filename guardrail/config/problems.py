@@ -14,7 +14,6 @@ from pydantic import BaseModel, SecretBytes, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from guardrail.config.moved import what_became_of
 from guardrail.errors import ConfigError
 from guardrail.printable import escape_controls, shorten
 from guardrail.secrets import Secret
@@ -134,9 +133,7 @@ def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[
     if details["type"] == "unknown_policy":
         return explain_unknown_policy(loc, value, context["known"].split(", "), where)
     if details["type"] == "extra_forbidden":
-        gone = what_became_of(loc)
-        wrong = "no such setting" if gone is None else "no setting any more"
-        return Problem(dotted(loc), wrong, gone or _suggest(root, loc), where=where(loc))
+        return Problem(dotted(loc), "no such setting", _suggest(root, loc), where=where(loc))
     name_is_wrong = loc[-1:] == ("[key]",)
     if name_is_wrong:
         loc = loc[:-1]

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from guardrail.config.loading import variable_of
-from guardrail.config.moved import what_became_of
 from guardrail.config.settings import Settings
 from guardrail.errors import ConfigError
 from guardrail.policy import Rule
@@ -301,9 +300,6 @@ def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
 
 def _unknown(top: Sequence[Entry], parts: Sequence[str]) -> str:
     path = escape_controls(".".join(parts)) or "(nothing)"
-    gone = what_became_of(tuple(int(part) if part.isdigit() else part for part in parts))
-    if gone is not None:
-        return f"{path}: no setting any more; {gone}"
     known = [each.dotted for one in top for each in one.all()]
     same = [each for each in known if parts and each.rpartition(".")[2] == parts[-1]]
     close = difflib.get_close_matches(path, same or known, n=3, cutoff=0.0 if same else _CLOSE)

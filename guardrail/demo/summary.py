@@ -16,18 +16,20 @@ from rich.table import Table
 from rich.text import Text
 
 from guardrail.config import Settings
-from guardrail.demo.board import Board, Card
-from guardrail.demo.views import (
+from guardrail.demo.board import Board
+from guardrail.errors import InputError
+from guardrail.events import Decision, Response, ResponseVerdict, Verdict
+from guardrail.render import (
     DECISION_STYLES,
     DECISION_WORDS,
     VERDICT_STYLES,
+    Card,
     Symbols,
-    milliseconds,
+    counted,
+    duration,
     one_line,
     score,
 )
-from guardrail.errors import InputError
-from guardrail.events import Decision, Response, ResponseVerdict, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,7 @@ def introduction(examples: Sequence[DemoAnswer], settings: Settings, symbols: Sy
         router.choose(example.response.route, example.response.tenant).name for example in examples
     )
     text = Text()
-    text.append(f"{_plural(len(examples), 'prepared answer')} ", "bold")
+    text.append(f"{counted(len(examples), 'prepared answer')} ", "bold")
     text.append(
         f"{'is' if len(examples) == 1 else 'are'} written token by token, as a language model does, each "
         f"from documents that are shown with it. {_of(wrong)} one wrong detail. The guard checks every claim "
@@ -188,7 +190,7 @@ def _cells(
         Text(one_line(verdict.rule, 60, symbols.ellipsis), "dim"),
         Text(score(verdict.score)),
         _counts([claim.verdict for claim in verdict.claims], symbols),
-        Text(milliseconds(card.delay_p50_ms)),
+        Text(duration(card.delay_p50_ms)),
     )
 
 
@@ -210,17 +212,17 @@ def _totals(board: Board, examples: Sequence[DemoAnswer], symbols: Symbols) -> T
         if count:
             words.append(f"{count} {DECISION_WORDS[decision].lower()}")
     claims = [claim for verdict in decided for claim in verdict.claims]
-    text = Text(f"{_plural(len(decided), 'answer')}: {', '.join(words)}; {_plural(len(claims), 'claim')}: ")
+    text = Text(f"{counted(len(decided), 'answer')}: {', '.join(words)}; {counted(len(claims), 'claim')}: ")
     text += _counts([claim.verdict for claim in claims], symbols)
     wrong = [(example, card) for example, card in pairs if example.bad_claim is not None]
     faithful = [(example, card) for example, card in pairs if example.bad_claim is None]
     caught = [card for example, card in wrong if as_expected(example, card)]
     released = sum(as_expected(example, card) for example, card in faithful)
     if wrong:
-        text.append(f"\ncaught: {len(caught)} of {_plural(len(wrong), 'answer')} with one wrong detail")
+        text.append(f"\ncaught: {len(caught)} of {counted(len(wrong), 'answer')} with one wrong detail")
         text.append(_how_caught(caught))
     if faithful:
-        text.append(f"\nreleased untouched: {released} of {_plural(len(faithful), 'faithful answer')}")
+        text.append(f"\nreleased untouched: {released} of {counted(len(faithful), 'faithful answer')}")
     streamed = [
         delay
         for _, card in pairs
@@ -228,7 +230,7 @@ def _totals(board: Board, examples: Sequence[DemoAnswer], symbols: Symbols) -> T
         for delay in card.delays_ms
     ]
     if streamed:
-        wait = milliseconds(statistics.median(streamed))
+        wait = duration(statistics.median(streamed))
         text.append(f"\nstream mode: text was released {wait} (median) after its last character was written")
     return text
 
@@ -245,7 +247,3 @@ def _how_caught(cards: Sequence[Card]) -> str:
     decisions = [card.verdict.decision for card in cards if card.verdict is not None]
     words = [f"{decisions.count(each)} {word}" for each, word in _CAUGHT.items() if each in decisions]
     return f": {', '.join(words)}, as their policies say" if words else ""
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from guardrail.events import ClaimVerdict, Decision, Label, ResponseVerdict, Severity, Verdict
+from guardrail.events import Decision, Label, ResponseVerdict, Severity, Verdict
 from guardrail.offline import statistics
 from guardrail.offline.curves import Line, costs_by_threshold, precision_recall
 from guardrail.offline.results import EvaluationResult
@@ -215,8 +215,8 @@ class Agreement:
         ]
 
 
-_Truth = ClaimTruth[ClaimVerdict]
-_Answer = AnswerTruth[ClaimVerdict]
+_Truth = ClaimTruth
+_Answer = AnswerTruth
 
 
 class _JudgedAnswer(NamedTuple):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
 from guardrail.events import Decision, Severity
-from guardrail.offline.records import DECISIONS, Array
-from guardrail.offline.statistics import Rate, wilson
+from guardrail.offline.statistics import Array, Rate, wilson
 from guardrail.offline.truths import AnswerTruth
 
 By = Literal["flag", "withhold", "block"]
@@ -139,7 +138,7 @@ class Counts:
 
     def strictness(self) -> int:
         """The ranks of the decisions about the faithful ones: decides between policies of equal worth."""
-        return int(self.table[FAITHFUL] @ np.arange(len(DECISIONS)))
+        return int(self.table[FAITHFUL] @ np.arange(len(Decision)))
 
     def rates(self, by: By) -> dict[str, Rate]:
         """Caught of the wrong, false alarms of the faithful, and of these the withheld and the flagged."""
@@ -151,7 +150,7 @@ class Counts:
         }
 
 
-def class_of(truth: AnswerTruth[Any], aim: Aim) -> int:
+def class_of(truth: AnswerTruth, aim: Aim) -> int:
     """0 wrong, 1 faithful, 2 with lesser errors only, -1 if the labels don't tell."""
     if truth.right is None:
         return -1

@@ -11,8 +11,7 @@ import numpy as np
 from guardrail.events import Finding, Severity, Verdict
 from guardrail.judges.cascade import DEFAULT_BANDS
 from guardrail.offline.labelled import Judged
-from guardrail.offline.records import Array
-from guardrail.offline.statistics import Rate, wilson
+from guardrail.offline.statistics import Array, Rate, wilson
 from guardrail.offline.truths import answer_truth
 
 _FOLDS: Final = 5

@@ -26,8 +26,7 @@ from guardrail.judges.calibrated import (
     Temperature,
 )
 from guardrail.offline.labelled import Judged
-from guardrail.offline.records import Array
-from guardrail.offline.statistics import ROUNDS, Bin, Estimate, calibration_error, reliability
+from guardrail.offline.statistics import ROUNDS, Array, Bin, Estimate, calibration_error, reliability
 from guardrail.offline.truths import answer_truth
 from guardrail.verdicts import HALF_CHECKED
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from guardrail.offline.aims import FAITHFUL, LEAST_RANK, WRONG, Aim, By
 from guardrail.offline.deciding import Deciding
-from guardrail.offline.records import Array, Records
+from guardrail.offline.statistics import Array
 
 if TYPE_CHECKING:
     from guardrail.events import Verdict
@@ -98,7 +98,7 @@ def tuning_curves(tuned: Tuned, responses: Sequence[Judged], mildest: Verdict) -
 
     aim = tuned.aim
     classes = classes_of(responses, aim, mildest)
-    deciding = Deciding(Records.of(each.verdict for each in responses), tuned.policy)
+    deciding = Deciding([each.verdict for each in responses], tuned.policy)
     scores = deciding.scores(tuned.policy.weights)[0]
     known = (classes == WRONG) | (classes == FAITHFUL)
     operating = {}

@@ -14,6 +14,7 @@ from guardrail.doctor import is_proof
 from guardrail.errors import DecodeError
 from guardrail.events import ClaimVerdict, Label, ResponseVerdict, decode_error, parse_label
 from guardrail.offline.lines import lines_of, name_of, open_unpacked
+from guardrail.offline.records import to_its_end
 from guardrail.offline.results import EvaluationResult
 from guardrail.offline.truths import LabelsByResponse, answer_truth
 
@@ -141,8 +142,3 @@ def _add(
         found.repeated_ids.add(verdict.response_id)
     claims = tuple(sorted(verdict.claims, key=lambda claim: (claim.segment, claim.index)))
     judged[verdict.response_id] = Judged(verdict.model_copy(update={"claims": claims}), labels)
-
-
-def to_its_end(verdict: ResponseVerdict) -> bool:
-    """Whether all of the text that arrived was judged; of a record that doesn't tell, if all arrived."""
-    return verdict.complete if verdict.judged_to_end is None else verdict.judged_to_end

@@ -6,32 +6,17 @@ verdicts. Where it doesn't, the response is *not known*, with the reason, and co
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-from pydantic import ValidationError
-
-from guardrail.decisions import claims_decided_by
-from guardrail.errors import DecodeError
-from guardrail.events import (
-    ClaimVerdict,
-    Decision,
-    Label,
-    ResponseVerdict,
-    Severity,
-    Span,
-    parse_output,
-)
-from guardrail.offline.record_reading import Batch
-from guardrail.offline.records import DECISIONS, SEVERITIES, Array, Head, Records, decide_all
-from guardrail.offline.results import EvaluationResult
+from guardrail.decisions import claims_decided_by, redecide_record
+from guardrail.events import ClaimVerdict, Decision, Label, ResponseVerdict
+from guardrail.offline.records import to_its_end
 from guardrail.offline.statistics import Rate, without_nan
-from guardrail.offline.truths import Claimed, LabelsByResponse, answer_truth
+from guardrail.offline.truths import LabelsByResponse, answer_truth
+from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 
 EXAMPLES: Final = 3
@@ -55,67 +40,15 @@ class Side:
     router: PolicyRouter
     by_head: bool = False
 
-
-class Decided(NamedTuple):
-    """What a side decides about a batch; ``unknown``: the reason why it can't be known, or ''."""
-
-    decision: Array
-    rules: list[str]
-    score: Array
-    policies: list[str]
-    unknown: list[str]
+    def policy_for(self, verdict: ResponseVerdict) -> Policy:
+        """The policy that would have been applied to this response."""
+        return self.router.choose(
+            verdict.route, verdict.tenant, verdict.generator_model, response_id=verdict.response_id
+        )
 
 
-def as_recorded(records: Records) -> Decided:
-    """What the records say that was decided."""
-    names = [name for name, _ in records.policies]
-    return Decided(records.decision, records.rules, records.score, names, [""] * len(records))
-
-
-def decided_by(side: Side, records: Records) -> Decided:
-    """What the policies of ``side`` decide."""
-    chosen = [
-        side.router.choose(*head, response_id=name)
-        for head, name in zip(records.heads, records.ids, strict=True)
-    ]
-    count = len(records)
-    decision, score = np.zeros(count, dtype=np.int8), np.full(count, np.nan)
-    rules, unknown = [""] * count, [""] * count
-    places: dict[str, list[int]] = {}
-    for place, policy in enumerate(chosen):
-        places.setdefault(policy.name, []).append(place)
-    for at in places.values():
-        policy = chosen[at[0]]
-        found = decide_all(policy, records if len(at) == count else records.take(at))
-        decision[at], score[at] = found.decision, found.score
-        asks_kinds = any(each is not Decision.RELEASE for each in policy.segment_kinds.values())
-        for number, place in enumerate(at):
-            rules[place] = found.rules[found.rule[number]]
-            if not records.tells_claims[place]:
-                unknown[place] = _OMITTED
-            elif side.by_head and not records.tells_head[place]:
-                unknown[place] = _HEAD
-            elif not found.complete[number]:
-                unknown[place] = _CUT
-            elif asks_kinds and not records.tells_kinds[place]:
-                unknown[place] = _KINDS
-    return Decided(decision, rules, score, [policy.name for policy in chosen], unknown)
-
-
-@dataclass(frozen=True, slots=True)
-class _ClaimPlace:
-    """What of a claim labels are joined by. ``text`` is not held: the record has it."""
-
-    claim_id: str
-    index: int
-    span: Span
-    severity: Severity
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SideDecision:
-    """One side of a changed response."""
+class SideDecision(NamedTuple):
+    """What a side decides about a response, or what the record says that was decided."""
 
     policy: str
     decision: Decision
@@ -124,12 +57,35 @@ class SideDecision:
 
     def told(self) -> dict[str, Any]:
         """In JSON."""
-        return {
-            "policy": self.policy,
-            "decision": self.decision.value,
-            "rule": self.rule,
-            "score": self.score,
-        }
+        return self._asdict() | {"decision": self.decision.value}
+
+
+def as_recorded(verdict: ResponseVerdict) -> tuple[SideDecision, str]:
+    """What was decided; it is always known."""
+    return SideDecision(verdict.policy.name, verdict.decision, verdict.rule, verdict.score), ""
+
+
+def decided_by(side: Side, verdict: ResponseVerdict) -> tuple[SideDecision, str]:
+    """What the policies of ``side`` decide, and the reason why that can't be known, or ''."""
+    policy = side.policy_for(verdict)
+    found = redecide_record(policy, verdict)
+    unknown = ""
+    if "claims" in verdict.omitted:
+        unknown = _OMITTED
+    elif side.by_head and verdict.judged_to_end is None:  # older records tell neither
+        unknown = _HEAD
+    elif not found.early and not to_its_end(verdict):
+        unknown = _CUT
+    elif not _tells_kinds(verdict) and any(
+        each is not Decision.RELEASE for each in policy.segment_kinds.values()
+    ):
+        unknown = _KINDS
+    return SideDecision(policy.name, found.decision, found.rule, found.score), unknown
+
+
+def _tells_kinds(verdict: ResponseVerdict) -> bool:
+    kinds = verdict.segment_kinds
+    return kinds is not None and all(claim.segment < len(kinds) for claim in verdict.claims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +114,15 @@ class ChangedResponse:
 class DecisionTally:
     """Decisions before and after, by their ranks."""
 
-    before: list[int] = field(default_factory=lambda: [0] * len(DECISIONS))
-    after: list[int] = field(default_factory=lambda: [0] * len(DECISIONS))
+    before: list[int] = field(default_factory=lambda: [0] * len(Decision))
+    after: list[int] = field(default_factory=lambda: [0] * len(Decision))
     changed: int = 0
+
+    def add(self, was: Decision, now: Decision) -> None:
+        """Count a response."""
+        self.before[was.rank] += 1
+        self.after[now.rank] += 1
+        self.changed += was is not now
 
     @property
     def total(self) -> int:
@@ -174,7 +136,7 @@ class DecisionTally:
             "responses": total,
             "changed": Rate(self.changed, total).told(),
             **{
-                name: {each.value: Rate(counts[each.rank], total).told() for each in DECISIONS}
+                name: {each.value: Rate(counts[each.rank], total).told() for each in Decision}
                 for name, counts in (("before", self.before), ("after", self.after))
             },
         }
@@ -189,7 +151,7 @@ class DecisionTally:
 
 
 class Replay:
-    """Adds up batch by batch how ``after`` differs from ``before``, or from what was recorded."""
+    """Adds up record by record how ``after`` differs from ``before``, or from what was recorded."""
 
     def __init__(
         self,
@@ -218,58 +180,36 @@ class Replay:
         self.examples: dict[tuple[Decision, Decision], list[ChangedResponse]] = {}
         self._most_examples = examples
 
-    def add(self, batch: Batch) -> list[ChangedResponse]:
-        """Count a batch, and give its changes, in its order."""
-        records = batch.records
-        self.responses += len(records)
-        self.claims += len(records.claim_ids)
-        before = as_recorded(records) if self.before is None else decided_by(self.before, records)
-        after = decided_by(self.after, records)
-        changes: list[ChangedResponse] = []
-        for place, (was, now) in enumerate(
-            zip(before.decision.tolist(), after.decision.tolist(), strict=True)
-        ):
-            labels = self.labels.of(records.ids[place])
-            if labels:
-                self._with_labels[records.ids[place]] += 1
-            reason = after.unknown[place] or before.unknown[place]
-            if reason:
-                self.unknown[reason] += 1
-                continue
-            head = records.heads[place]
-            tallies = [self.total, self.routes.setdefault(head.route, DecisionTally())]
-            truth = self._truth(batch, place, labels)
-            if truth is not None:
-                tallies.append(self.labelled[truth])
-            for tally in tallies:
-                tally.before[was] += 1
-                tally.after[now] += 1
-                tally.changed += was != now
-            move = (DECISIONS[was], DECISIONS[now])
-            self.moves[move] += 1
-            if was == now:
-                continue
-            change = ChangedResponse(
-                records.ids[place],
-                batch.places[place],
-                head.route,
-                _part(before, place),
-                _part(after, place),
-            )
-            self._note(move, change, head, batch.values[place])
-            changes.append(change)
-        return changes
+    def add(self, verdict: ResponseVerdict, place: str) -> ChangedResponse | None:
+        """Count a record, which stands at ``place``; what changes, if anything does."""
+        self.responses += 1
+        self.claims += len(verdict.claims)
+        labels = self.labels.of(verdict.response_id)
+        if labels:
+            self._with_labels[verdict.response_id] += 1
+        before, why_not = as_recorded(verdict) if self.before is None else decided_by(self.before, verdict)
+        after, unknown = decided_by(self.after, verdict)
+        if unknown or why_not:
+            self.unknown[unknown or why_not] += 1
+            return None
+        tallies = [self.total, self.routes.setdefault(verdict.route, DecisionTally())]
+        truth = self._truth(verdict, labels)
+        if truth is not None:
+            tallies.append(self.labelled[truth])
+        move = (before.decision, after.decision)
+        for tally in tallies:
+            tally.add(*move)
+        self.moves[move] += 1
+        if before.decision is after.decision:
+            return None
+        change = ChangedResponse(verdict.response_id, place, verdict.route, before, after)
+        self._note(move, change, verdict)
+        return change
 
-    def _truth(self, batch: Batch, place: int, labels: Sequence[Label]) -> str | None:
+    def _truth(self, verdict: ResponseVerdict, labels: Sequence[Label]) -> str | None:
         if not labels:
             return None
-        claims: Sequence[Claimed] = _claims_at(batch.records, place)
-        ids = {claim.claim_id for claim in claims}
-        if any(each.policy is not None and each.claim_id not in {None, *ids} for each in labels):
-            # Their ids are those of another policy, and made of the claims' texts.
-            with suppress(DecodeError, ValidationError):
-                claims = verdict_in(batch.values[place]).claims
-        truth = answer_truth(claims, labels)
+        truth = answer_truth(verdict.claims, labels)
         self.unknown_claims += truth.unknown
         return None if truth.right is None else RIGHT if truth.right else WRONG
 
@@ -284,21 +224,16 @@ class Replay:
         return sum(len(self.labels.of(name)) for name, count in self._with_labels.items() if count > 1)
 
     def _note(
-        self, move: tuple[Decision, Decision], change: ChangedResponse, head: Head, value: bytes
+        self, move: tuple[Decision, Decision], change: ChangedResponse, verdict: ResponseVerdict
     ) -> None:
-        key = (*move, change.after.rule)
-        if key in self.rules or len(self.rules) < _MOST_RULES:
-            self.rules[key] += 1
+        rule = change.after.rule
+        if (*move, rule) in self.rules or len(self.rules) < _MOST_RULES:
+            self.rules[*move, rule] += 1
         kept = self.examples.setdefault(move, [])
         if len(kept) < self._most_examples:
-            policy = self.after.router.choose(*head, response_id=change.response_id)
-            after, judged = change.after, verdict_in(value).claims
-            claims = claims_decided_by(after.decision, after.rule, judged, policy)[:_CLAIMS_TOLD]
-            kept.append(
-                ChangedResponse(
-                    change.response_id, change.place, change.route, change.before, change.after, claims
-                )
-            )
+            policy = self.after.policy_for(verdict)
+            claims = claims_decided_by(change.after.decision, rule, verdict.claims, policy)
+            kept.append(replace(change, claims=claims[:_CLAIMS_TOLD]))
 
     @property
     def compared(self) -> int:
@@ -358,40 +293,6 @@ class Replay:
         return {"before": rate(tally, tally.before).told(), "after": rate(tally, tally.after).told()}
 
 
-def _claims_at(records: Records, place: int) -> list[_ClaimPlace]:
-    """The claims of a record."""
-    first, end = records.first_claim[place : place + 2].tolist()
-    starts, ends = (column[first:end].tolist() for column in (records.span_start, records.span_end))
-    return [
-        _ClaimPlace(name, index, (start, end), SEVERITIES[code])
-        for index, (name, start, end, code) in enumerate(
-            zip(records.claim_ids[first:end], starts, ends, records.severity[first:end].tolist(), strict=True)
-        )
-    ]
-
-
 def _by_rank(move: tuple[tuple[Decision, Decision], int]) -> tuple[int, int]:
     (was, now), _ = move
     return was.rank, now.rank
-
-
-def _part(decided: Decided, place: int) -> SideDecision:
-    score = float(decided.score[place])
-    return SideDecision(
-        decided.policies[place],
-        DECISIONS[decided.decision[place]],
-        decided.rules[place],
-        None if math.isnan(score) else score,
-    )
-
-
-def verdict_in(value: bytes) -> ResponseVerdict:
-    """The whole verdict of a record that was read before. Raises DecodeError if it is a reader's alone."""
-    if b'"evaluation.result"' in value:
-        found = EvaluationResult.model_validate_json(value).verdict
-    else:
-        event = parse_output(value)
-        found = event if isinstance(event, ResponseVerdict) else None
-    if found is None:
-        raise DecodeError("no_verdict", "there is no verdict in it")
-    return found

@@ -19,10 +19,10 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from guardrail.events import Decision, Severity
+from guardrail.events import Decision, ResponseVerdict, Severity
 from guardrail.offline.aims import Aim, By, Counts
 from guardrail.offline.deciding import BOUNDS, Deciding
-from guardrail.offline.records import DECISIONS, Array, Records
+from guardrail.offline.statistics import Array
 from guardrail.policy import Policy, Rule
 
 Vary = Literal["thresholds", "weights", "bounds"]
@@ -62,7 +62,7 @@ def knobs_of(deciding: Deciding, vary: Sequence[Vary], by: By) -> list[Knob]:
     rules that flag), by ``withhold`` and ``block`` only what withholds or blocks: more flags are never bought
     by withholding more. Rules that release may always change. Weights keep the order of severities.
     """
-    policy, records = deciding.policy, deciding.records
+    policy = deciding.policy
     acting = _ACTING[by] | {Decision.RELEASE}
     found = []
     for number, rule in enumerate(policy.rules):
@@ -72,7 +72,7 @@ def knobs_of(deciding: Deciding, vary: Sequence[Vary], by: By) -> list[Knob]:
             added = name == "support_below" and "bounds" in vary and rule.action is not Decision.RELEASE
             if (own is not None and "thresholds" in vary) or (own is None and added):
                 label = f"rule {number + 1}: {column} {'>=' if reach else '<'}"
-                found.append(Knob(label, name, _grid(getattr(records, column)[met], own), number))
+                found.append(Knob(label, name, _grid(deciding.columns[column][met], own), number))
     final, lowest = deciding.scores(policy.weights)
     if "thresholds" in vary:
         values, name = (final, "flag_below") if by == "flag" else (lowest, "block_below")
@@ -105,15 +105,21 @@ class Search:
     """Policies tried on responses whose truth is known, each counted by fold."""
 
     def __init__(
-        self, records: Records, classes: Array, folds: Array, policy: Policy, vary: Sequence[Vary], by: By
+        self,
+        verdicts: Sequence[ResponseVerdict],
+        classes: Array,
+        folds: Array,
+        policy: Policy,
+        vary: Sequence[Vary],
+        by: By,
     ) -> None:
-        self.deciding = Deciding(records, policy)
+        self.deciding = Deciding(verdicts, policy)
         self.policy = policy
         self.knobs = knobs_of(self.deciding, vary, by)
         self.start: State = tuple(_own(policy, knob) for knob in self.knobs)
         self.tried = 0
         self._folds = int(folds.max()) + 1 if len(folds) else 1
-        self._place: Array = (folds * 3 + classes) * len(DECISIONS)
+        self._place: Array = (folds * 3 + classes) * len(Decision)
         self._bounds = self.deciding.bounds()
         self._counted: dict[State, Array] = {}
 
@@ -139,8 +145,8 @@ class Search:
         known = self._counted.get(state)
         if known is None:
             self.tried += 1
-            cells = np.bincount(self._place + self.ranks(state), minlength=self._folds * 3 * len(DECISIONS))
-            known = self._counted[state] = cells.reshape(self._folds, 3, len(DECISIONS))
+            cells = np.bincount(self._place + self.ranks(state), minlength=self._folds * 3 * len(Decision))
+            known = self._counted[state] = cells.reshape(self._folds, 3, len(Decision))
         total = known.sum(axis=0)
         return Counts(total if left_out is None else total - known[left_out])
 

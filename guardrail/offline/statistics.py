@@ -23,8 +23,9 @@ _FEW_LEVELS: Final = 8
 _Z: Final = 1.959964
 _SUPPORTED: Final = 0.5
 _MANY: Final = 2000
-_Array = Any
-Figure = Callable[[_Array, _Array, _Array], float]
+Array = Any
+"""An array of numpy."""
+Figure = Callable[[Array, Array, Array], float]
 """Truths, scores and weights of claims -> the figure, or nan."""
 
 
@@ -37,7 +38,7 @@ class Bin(NamedTuple):
     observed: float
 
 
-def auroc(truths: _Array, scores: _Array, weights: _Array | None = None) -> float:
+def auroc(truths: Array, scores: Array, weights: Array | None = None) -> float:
     """The probability that a true claim ranks above another, ties counting half."""
     true, weigh = _columns(truths, weights)
     rank = _ranks(scores)
@@ -47,7 +48,7 @@ def auroc(truths: _Array, scores: _Array, weights: _Array | None = None) -> floa
     return float((up * (np.cumsum(down) - down / 2)).sum() / (up.sum() * down.sum()))
 
 
-def balanced_accuracy(truths: _Array, scores: _Array, weights: _Array | None = None) -> float:
+def balanced_accuracy(truths: Array, scores: Array, weights: Array | None = None) -> float:
     """The mean of the recalls of both classes; ``scores`` above 0.5 say that the claim is true."""
     true, weigh = _columns(truths, weights)
     said = np.asarray(scores) > _SUPPORTED
@@ -57,7 +58,7 @@ def balanced_accuracy(truths: _Array, scores: _Array, weights: _Array | None = N
     return float((weigh[true & said].sum() / positives + weigh[~true & ~said].sum() / negatives) / 2)
 
 
-def average_precision(truths: _Array, scores: _Array, weights: _Array | None = None) -> float:
+def average_precision(truths: Array, scores: Array, weights: Array | None = None) -> float:
     """The area under the precision-recall curve, by steps: the mean precision at the true claims, by rank."""
     true, weigh = _columns(truths, weights)
     rank = _ranks(scores)
@@ -69,7 +70,7 @@ def average_precision(truths: _Array, scores: _Array, weights: _Array | None = N
     return float((precision * up).sum() / up.sum())
 
 
-def f1(truths: _Array, scores: _Array, weights: _Array | None = None) -> float:
+def f1(truths: Array, scores: Array, weights: Array | None = None) -> float:
     """The harmonic mean of precision and recall of the true class; ``scores`` above 0.5 say true."""
     true, weigh = _columns(truths, weights)
     said = np.asarray(scores) > _SUPPORTED
@@ -77,7 +78,7 @@ def f1(truths: _Array, scores: _Array, weights: _Array | None = None) -> float:
     return float(2 * hits / (2 * hits + errors)) if weigh[true].sum() and weigh[~true].sum() else math.nan
 
 
-def cohen_kappa(truths: _Array, scores: _Array, weights: _Array | None = None) -> float:
+def cohen_kappa(truths: Array, scores: Array, weights: Array | None = None) -> float:
     """Agreement beyond chance (Cohen 1960); ``scores`` above 0.5 say true. In -1..1."""
     true, weigh = _columns(truths, weights)
     said = np.asarray(scores) > _SUPPORTED
@@ -103,7 +104,7 @@ def mcnemar(only_first: int, only_second: int) -> float:
     return float(min(1.0, 2 * tail))
 
 
-def reliability(truths: _Array, scores: _Array, weights: _Array | None = None) -> list[Bin]:
+def reliability(truths: Array, scores: Array, weights: Array | None = None) -> list[Bin]:
     """The claims by ``BINS`` stretches of equal width of their probability; empty ones are left out."""
     true, weigh = _columns(truths, weights)
     p = np.asarray(scores, dtype=float)
@@ -118,14 +119,14 @@ def reliability(truths: _Array, scores: _Array, weights: _Array | None = None) -
     ]
 
 
-def calibration_error(truths: _Array, scores: _Array, weights: _Array | None = None) -> float:
+def calibration_error(truths: Array, scores: Array, weights: Array | None = None) -> float:
     """Expected calibration error: the mean distance of predicted and observed share over the claims."""
     found = reliability(truths, scores, weights)
     total = sum(each.weight for each in found)
     return sum(b.weight * abs(b.predicted - b.observed) for b in found) / total if total else math.nan
 
 
-def _ranks(scores: _Array) -> _Array:
+def _ranks(scores: Array) -> Array:
     """The place of each score in ascending order, equal ones alike; whole numbers from 0 are places already.
 
     Sorting is what takes long in a figure: whoever needs it of many draws sorts once, and passes the places.
@@ -137,7 +138,7 @@ def _ranks(scores: _Array) -> _Array:
     return np.unique(found, return_inverse=True)[1]
 
 
-def _columns(truths: _Array, weights: _Array | None) -> tuple[_Array, _Array]:
+def _columns(truths: Array, weights: Array | None) -> tuple[Array, Array]:
     true = np.asarray(truths, dtype=bool)
     return true, np.ones(len(true)) if weights is None else np.asarray(weights, dtype=float)
 
@@ -221,9 +222,7 @@ def wilson(count: int, total: int) -> tuple[float, float]:
     return max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)
 
 
-def _cells(
-    truths: _Array, scores: _Array, member: _Array, groups: int
-) -> tuple[_Array, _Array, _Array] | None:
+def _cells(truths: Array, scores: Array, member: Array, groups: int) -> tuple[Array, Array, Array] | None:
     """Claims of the same truth and score as one, with their number in each group; None if there are many
     scores. Verdicts have two, so that a draw is a product of small arrays.
     """

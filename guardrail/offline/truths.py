@@ -27,10 +27,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final
 
 from guardrail.event_ids import EventIds
-from guardrail.events import Label, LabelSource, PolicyRef, Severity, Span, Verdict
+from guardrail.events import ClaimVerdict, Label, LabelSource, PolicyRef, Severity, Span, Verdict
 
 ERRORS: Final[Mapping[Verdict, frozenset[Verdict]]] = {
     Verdict.PARTIALLY_SUPPORTED: frozenset(
@@ -44,53 +44,20 @@ ERRORS: Final[Mapping[Verdict, frozenset[Verdict]]] = {
 _HALF: Final = 0.5
 
 
-class Claimed(Protocol):
-    """What of a claim it takes to join labels to it: a ``ClaimVerdict``, or the columns of a record."""
-
-    @property
-    def claim_id(self) -> str:
-        """As labels name it."""
-        ...
-
-    @property
-    def index(self) -> int:
-        """Its number in the answer."""
-        ...
-
-    @property
-    def text(self) -> str:
-        """As it stands in the answer."""
-        ...
-
-    @property
-    def span(self) -> Span:
-        """Where it stands in the answer."""
-        ...
-
-    @property
-    def severity(self) -> Severity:
-        """That of the claim, which counts where no label gives one."""
-        ...
-
-
-_Claim = TypeVar("_Claim", bound=Claimed)
-_ClaimOf = TypeVar("_ClaimOf", bound=Claimed, covariant=True)
-
-
 @dataclass(frozen=True, slots=True)
-class ClaimTruth(Generic[_ClaimOf]):
+class ClaimTruth:
     """What people say of a claim. ``severity`` is a label's if one gives it, else the claim's; ``categories``
     are the kinds of error that labels name.
     """
 
-    claim: _ClaimOf
+    claim: ClaimVerdict
     right: bool
     severity: Severity
     categories: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerTruth(Generic[_ClaimOf]):
+class AnswerTruth:
     """What people say of an answer. ``right`` is None if that is not known.
 
     ``disputed`` claims have as many votes for as against. ``outside`` are marked errors that are in no claim:
@@ -100,7 +67,7 @@ class AnswerTruth(Generic[_ClaimOf]):
     wrong, the gravest that such a label gives, and None without any.
     """
 
-    claims: tuple[ClaimTruth[_ClaimOf], ...]
+    claims: tuple[ClaimTruth, ...]
     right: bool | None
     disputed: int = 0
     outside: int = 0
@@ -109,8 +76,8 @@ class AnswerTruth(Generic[_ClaimOf]):
 
 
 def answer_truth(
-    claims: Sequence[_Claim], labels: Iterable[Label], mildest: Verdict = Verdict.PARTIALLY_SUPPORTED
-) -> AnswerTruth[_Claim]:
+    claims: Sequence[ClaimVerdict], labels: Iterable[Label], mildest: Verdict = Verdict.PARTIALLY_SUPPORTED
+) -> AnswerTruth:
     """The labels of one answer, joined to its claims. ``mildest`` is the mildest verdict of a label that
     counts as an error.
     """
@@ -126,7 +93,7 @@ def answer_truth(
     rest_is_right = whole_right is True or (
         bool(marks) and not lost and any(label.source is LabelSource.DATASET for label in whole)
     )
-    truths: list[ClaimTruth[_Claim]] = []
+    truths: list[ClaimTruth] = []
     disputed = 0
     joined: set[int] = set()
     for claim in claims:
@@ -154,8 +121,8 @@ def answer_truth(
 
 
 def _truth(
-    claim: _Claim, about: Sequence[Label], *, right: bool, errors: frozenset[Verdict]
-) -> ClaimTruth[_Claim]:
+    claim: ClaimVerdict, about: Sequence[Label], *, right: bool, errors: frozenset[Verdict]
+) -> ClaimTruth:
     severity = _worst(label.severity for label in about) or claim.severity
     if right:
         return ClaimTruth(claim, right, severity)
@@ -200,7 +167,7 @@ class LabelsByResponse:
         return sum(len(each) for response_id, each in self._labels.items() if response_id not in known)
 
 
-def _named(claims: Sequence[Claimed], labels: Iterable[Label]) -> dict[int, str]:
+def _named(claims: Sequence[ClaimVerdict], labels: Iterable[Label]) -> dict[int, str]:
     """By the ``id()`` of a label, the claim that its ``claim_id`` names."""
     ids = {claim.claim_id for claim in claims}
     under: dict[tuple[str, PolicyRef], dict[str, str]] = {}
@@ -218,12 +185,12 @@ def _named(claims: Sequence[Claimed], labels: Iterable[Label]) -> dict[int, str]
     return found
 
 
-def claim_named(claims: Sequence[Claimed], label: Label) -> str | None:
+def claim_named(claims: Sequence[ClaimVerdict], label: Label) -> str | None:
     """The ``claim_id`` that the claim has here which ``label`` names by its own, None if there is none."""
     return _named(claims, [label]).get(id(label))
 
 
-def _is_about(label: Label, claim: Claimed, errors: frozenset[Verdict]) -> bool:
+def _is_about(label: Label, claim: ClaimVerdict, errors: frozenset[Verdict]) -> bool:
     if label.span is None:
         return False
     shared = min(label.span[1], claim.span[1]) - max(label.span[0], claim.span[0])

@@ -10,13 +10,12 @@ from typing import Final, Literal
 import numpy as np
 
 from guardrail.errors import InputError
-from guardrail.events import Verdict
+from guardrail.events import Decision, Verdict
 from guardrail.offline.aims import FAITHFUL, LEAST_RANK, OTHERS, WRONG, Aim, By, Counts, class_of
 from guardrail.offline.deciding import Deciding
 from guardrail.offline.labelled import Judged
-from guardrail.offline.records import DECISIONS, Array, Records
 from guardrail.offline.search import Search, Vary
-from guardrail.offline.statistics import ROUNDS, Estimate, Rate, wilson
+from guardrail.offline.statistics import ROUNDS, Array, Estimate, Rate, wilson
 from guardrail.offline.truths import answer_truth
 from guardrail.policy import Policy
 
@@ -143,8 +142,8 @@ def tune(
     fold = _folds(classes, folds, seed)
 
     def search_on(apply: Callable[[Judged], Judged] | None) -> Search:
-        records = Records.of((each if apply is None else apply(each)).verdict for each in known)
-        return Search(records, classes, fold, policy, vary, aim.by)
+        verdicts = [(each if apply is None else apply(each)).verdict for each in known]
+        return Search(verdicts, classes, fold, policy, vary, aim.by)
 
     search = search_on(None if calibrate is None else calibrate(known))
     before = search if calibrate is None else search_on(None)
@@ -217,8 +216,8 @@ def _folds(classes: Array, folds: int, seed: int) -> Array:
 
 
 def _counts(classes: Array, ranks: Array) -> Counts:
-    cells = np.bincount(classes * len(DECISIONS) + ranks, minlength=3 * len(DECISIONS))
-    return Counts(cells.reshape(3, len(DECISIONS)))
+    cells = np.bincount(classes * len(Decision) + ranks, minlength=3 * len(Decision))
+    return Counts(cells.reshape(3, len(Decision)))
 
 
 def _gains(classes: Array, ours: Array, base: Array, aim: Aim, seed: int) -> dict[str, Estimate]:
@@ -272,7 +271,7 @@ def for_share(responses: Sequence[Judged], policy: Policy, share: float, by: By)
         raise InputError(
             "no_records", "there is no response in the records; name files with results or verdicts"
         )
-    deciding = Deciding(Records.of(each.verdict for each in responses), policy)
+    deciding = Deciding([each.verdict for each in responses], policy)
     bounds, weights, least = deciding.bounds(), policy.weights, LEAST_RANK[by]
 
     def acted(flag: float, block: float) -> int:

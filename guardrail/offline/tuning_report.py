@@ -20,7 +20,6 @@ from guardrail.offline.curves import BINS, TuningCurves, binned, threshold_name,
 from guardrail.offline.deciding import Deciding
 from guardrail.offline.labelled import Judged
 from guardrail.offline.policy_file import difference, number
-from guardrail.offline.records import Records
 from guardrail.offline.report import rendered
 from guardrail.offline.statistics import Estimate, Rate
 from guardrail.offline.tuning import ForShare, Tuned
@@ -113,7 +112,7 @@ def write_suggestion_report(
     written: datetime | None = None,
 ) -> None:
     """The page of a threshold that was chosen without labels, from the scores alone. Raises OSError."""
-    deciding = Deciding(Records.of(each.verdict for each in responses), base)
+    deciding = Deciding([each.verdict for each in responses], base)
     counts = binned(deciding.scores(base.weights)[0 if by == "flag" else 1])
     now, then = threshold_of(base, by), threshold_of(suggested.policy, by)
     cuts = [

@@ -19,6 +19,7 @@ from aiokafka.errors import KafkaTimeoutError
 from consumers.kafka import TransactionalProducer
 from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
+from tests.support.kafka_settings import changed
 
 STEP_PARTS: Final = (
     "before_send",
@@ -95,8 +96,8 @@ class UnfencedProducer(DoomedProducer):
     """Bug: an id of its own for every process, so that nobody fences anybody."""
 
     def __init__(self, settings: KafkaSettings, partition: Partition, topics: Collection[str] = ()) -> None:
-        own = {"transactional_id_prefix": f"unfenced-{uuid.uuid4().hex[:8]}"}
-        super().__init__(settings.model_copy(update=own), partition, topics)
+        prefix = f"unfenced-{uuid.uuid4().hex[:8]}"
+        super().__init__(changed(settings, transactional_id_prefix=prefix), partition, topics)
 
 
 class ForgetfulProducer(DoomedProducer):

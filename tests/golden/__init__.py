@@ -15,7 +15,7 @@ with every probability of the verifier moved (``replay.moved_probabilities``), a
 the two samples ``record`` leaves out what stands too near; what is written as a case has to be written more
 clearly.
 
-A group runs in a process of its own (``still.py``): a guard as ``guardrail run`` starts it, on the broker in
+Groups run in a process of their own (``still.py``): a guard as ``guardrail run`` starts it, on the broker in
 memory, with judges built from settings. Language models and judges of one's own are played by a server over
 HTTP with fixed replies, so nothing here knows a protocol inside the guard.
 """

@@ -6,12 +6,16 @@ When that is right, ``tests/golden/__init__.py`` says. ``--compare GROUP`` recor
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import json
 import math
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Sequence
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -38,24 +42,49 @@ def replayed(group: str, seeds: Sequence[int], *options: str) -> list[list[Lines
 
 
 def results(group: str, *options: str) -> list[dict[str, Any]]:
-    """What ``replay`` printed, run in a process of its own: what came of each case before it is shortened."""
+    """What ``replay`` printed: what came of each case before it is shortened."""
+    running, log = _replay()
+    assert running.stdin is not None
+    assert running.stdout is not None
+    with contextlib.suppress(BrokenPipeError):
+        print(group, *options, file=running.stdin, flush=True)
+    lines = []
+    while (line := running.stdout.readline()) != "\n":
+        if not line:
+            _replay.cache_clear()
+            running.wait()
+            raise RuntimeError(f"{group} could not be run:\n{log.read_text('utf-8')[-_MOST_OF_A_LOG:]}")
+        lines.append(json.loads(line))
+    return lines
+
+
+@cache
+def _replay() -> tuple[subprocess.Popen[str], Path]:
+    """``replay`` in a process of its own until this one ends, and its log."""
     environment = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith("GUARDRAIL_") and not name.lower().endswith("_proxy")
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.golden.replay", group, *options],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        check=False,
-        text=True,
-        encoding="utf-8",
-    )
-    if done.returncode:
-        raise RuntimeError(f"{group} could not be run:\n{done.stderr[-_MOST_OF_A_LOG:]}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    with tempfile.NamedTemporaryFile("w", prefix="guardrail-golden-", suffix=".log", delete=False) as log:
+        running = subprocess.Popen(
+            [sys.executable, "-m", "tests.golden.replay"],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            encoding="utf-8",
+        )
+    path = Path(log.name)
+
+    def end() -> None:
+        running.communicate()
+        path.unlink()
+
+    atexit.register(end)
+    return running, path
 
 
 def expected(group: str) -> list[dict[str, Any]]:

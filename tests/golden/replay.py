@@ -2,7 +2,8 @@
 
 ``--moved SEED …`` runs all of them once more for each seed, with every probability of the verifier moved a
 little, as another processor might; ``--all`` runs the cases too that are left out of a sample for what comes
-of that.
+of that. Without a group it reads such arguments, a line each, and ends what it prints of each with an empty
+line: to load the judge takes as long as many cases.
 """
 
 from __future__ import annotations
@@ -380,6 +381,8 @@ def keep_readings() -> None:
     """Have the verifier read each pair once, and say it again whenever it is asked."""
     read = Verifier.read
     kept: dict[tuple[tuple[int, ...], tuple[int, ...]], Reading] = {}
+    if read.__name__ == "kept_or_read":
+        return
 
     def kept_or_read(self: Verifier, claim: Any, premise: Any) -> Reading:
         pair = tuple(claim.ids), tuple(premise.ids)
@@ -417,22 +420,35 @@ def moved_probabilities(seed: int | None) -> Iterator[None]:
         Verifier.read = read  # type: ignore[method-assign]
 
 
+def lines_of(group: str, seeds: Sequence[int] = (), *, whole: bool = False) -> Iterator[str]:
+    """A line for each case of the group, and once more for each with every seed."""
+    if seeds:
+        keep_readings()
+    cases = load(group, whole=whole)
+    for seed in (None, *seeds):
+        with moved_probabilities(seed):
+            for case in cases:
+                yield json.dumps(run(case))
+
+
 def main() -> None:
-    """Print a line for each case of the group; logs go to stderr."""
+    """Print a line for each case of each group; logs go to stderr."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("group")
+    parser.add_argument("group", nargs="?")
     parser.add_argument("--moved", type=int, nargs="*", default=[], metavar="SEED")
     parser.add_argument("--all", action="store_true")
     arguments = parser.parse_args()
-    if arguments.moved:
-        keep_readings()
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):
-        cases = load(arguments.group, whole=arguments.all)
-        for seed in (None, *arguments.moved):
-            with moved_probabilities(seed):
-                for case in cases:
-                    print(json.dumps(run(case)), file=out)
+        if arguments.group is not None:
+            for line in lines_of(arguments.group, arguments.moved, whole=arguments.all):
+                print(line, file=out)
+            return
+        for asked in sys.stdin:
+            arguments = parser.parse_args(asked.split())
+            for line in lines_of(arguments.group, arguments.moved, whole=arguments.all):
+                print(line, file=out)
+            print(file=out, flush=True)
 
 
 if __name__ == "__main__":

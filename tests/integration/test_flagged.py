@@ -168,7 +168,7 @@ async def test_a_process_that_is_killed_goes_on_where_it_was(side: Side, tmp_pat
         environment = clean_environment(
             GUARDRAIL_KAFKA__TOPICS__FLAGGED=side.settings.topics.flagged,
             GUARDRAIL_FLAGGED__WEBHOOK_SECRET=secret,
-            GUARDRAIL_FLAGGED__OPS_PORT=str(port),
+            GUARDRAIL_OPS__PORT=str(port),
             GUARDRAIL_KAFKA__CLIENT__SESSION_TIMEOUT_MS="6000",
             GUARDRAIL_KAFKA__CLIENT__HEARTBEAT_INTERVAL_MS="1000",
         )

@@ -195,7 +195,7 @@ async def test_a_claim_outlives_an_outage_longer_than_its_deadline(
     """A guard dies while its judge has the claim, and the next one comes after the deadline, by the clock."""
     router = PolicyRouter.single(Policy())
     async with kafka_side(kafka_bootstrap) as side:
-        settings = side.settings.model_copy(update={"recovery_grace_ms": grace_ms})
+        settings = side.settings
         started, *rest = events_of("r", "Paris is in France. ")
         slow = GatedJudge()
 
@@ -215,7 +215,7 @@ async def test_a_claim_outlives_an_outage_longer_than_its_deadline(
         while time.monotonic() < sent_at + 7.0:  # noqa: ASYNC110 - what is waited for is the time
             await asyncio.sleep(0.05)
         second = GatedJudge()
-        async with kafka_guard(settings, second, router):
+        async with kafka_guard(settings, second, router, recovery_grace_ms=grace_ms):
             await second.asked.wait()
             await side.read_raw(settings.topics.verdicts)  # time enough for a deadline that has passed
             second.gate.set()

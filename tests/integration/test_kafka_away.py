@@ -143,7 +143,7 @@ async def test_the_subscriber_to_cases_stores_on_where_a_broker_comes_back_witho
 ) -> None:
     config = configuration(f"127.0.0.1:{port}")
     url = f"sqlite:///{tmp_path}/cases.db"
-    config["flagged"] = {"store": url, "ops_port": None}
+    config["flagged"] = {"store": url}
     with broker(request, port) as kafka:
         async with chat(config):
             pass  # makes the topics

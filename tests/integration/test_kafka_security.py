@@ -194,9 +194,7 @@ class TestTls:
     async def test_another_host_name(self, wire: Wire) -> None:
         message = await refused(wire.settings("ELSEWHERE"))
         assert "not valid for '127.0.0.1'" in message
-        assert "ssl_check_hostname" in message
-        unchecked = wire.settings("ELSEWHERE", ssl_check_hostname=False)
-        await (await connect_admin(unchecked)).close()
+        assert "connect by a name that stands in it" in message
 
     async def test_no_client_certificate_where_one_is_wanted(self, wire: Wire) -> None:
         message = await refused(wire.settings("MUTUAL", connect_timeout_ms=SHORT_MS))
@@ -296,7 +294,7 @@ class TestTokenEndpoint:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(wire.server.certfile, wire.server.keyfile)
         async with TokenServer(tls=context) as server:
-            settings = self.settings(wire, server.url, sasl_oauth_cafile=wire.authority.cafile)
+            settings = self.settings(wire, server.url, ssl_cafile=wire.authority.cafile)
             await round_trip(settings)
             assert len(server.asked) == 1
             await step_of_the_transport(settings)
@@ -308,10 +306,10 @@ class TestTokenEndpoint:
         context.load_cert_chain(wire.server.certfile, wire.server.keyfile)
         async with TokenServer(tls=context) as server:
             settings = self.settings(
-                wire, server.url, sasl_oauth_cafile=wire.stranger.cafile, connect_timeout_ms=SHORT_MS
+                wire, server.url, ssl_cafile=wire.stranger.cafile, connect_timeout_ms=SHORT_MS
             )
             message = await refused(settings)
-            assert "check sasl_oauth_token_url and sasl_oauth_cafile" in message
+            assert "check sasl_oauth_token_url and, for its certificate, ssl_cafile" in message
             assert not server.asked
 
     async def test_a_wrong_secret(self, wire: Wire) -> None:

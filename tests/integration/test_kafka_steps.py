@@ -243,8 +243,8 @@ async def test_publish_and_transact_are_for_one_guarantee_each(place: Place) -> 
 
 
 def test_transactional_ids_name_group_topic_and_partition() -> None:
-    settings = KafkaSettings(transactional_id_prefix="team", group_id="g")
-    assert transactional_id(settings, Partition("rag.responses", 3)) == "team-g-rag.responses-3"
+    settings = KafkaSettings(group_id="g")
+    assert transactional_id(settings, Partition("rag.responses", 3)) == "guardrail-g-rag.responses-3"
 
 
 @pytest.mark.parametrize("committed", [False, True])

@@ -76,7 +76,7 @@ def command(*arguments: str) -> list[str]:
 def environment() -> dict[str, str]:
     """This process's, without settings of the guardrail; health and metrics on any port that is free."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GUARDRAIL_")}
-    return kept | {"COLUMNS": "80", "GUARDRAIL_OPS__PORT": "0", "GUARDRAIL_FLAGGED__OPS_PORT": "0"}
+    return kept | {"COLUMNS": "80", "GUARDRAIL_OPS__PORT": "0"}
 
 
 def call(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -39,7 +39,7 @@ class Shell:
             sys.executable,
             *[each.replace("localhost:9092", self._bootstrap) for each in arguments],
             cwd=self._folder,
-            env=os.environ | {"GUARDRAIL_OPS__PORT": "0", "GUARDRAIL_FLAGGED__OPS_PORT": "0"},
+            env=os.environ | {"GUARDRAIL_OPS__PORT": "0"},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )

@@ -6,11 +6,13 @@ That early ends are no exception is in test_session_properties, and restarts in 
 from __future__ import annotations
 
 from hypothesis import event, given, settings
+from hypothesis import strategies as st
 
+from guardrail.claims import Claim
 from guardrail.decisions import redecide_record
-from guardrail.events import Decision
+from guardrail.events import Decision, ResponseVerdict, Verdict, parse_output
 from guardrail.policy import Policy
-from tests.property.test_session_properties import policies, texts
+from tests.property.test_session_properties import drive, policies, texts
 from tests.support.sessions import Driver, verdict_by_hash
 
 
@@ -37,11 +39,41 @@ def test_a_challenger_decides_as_a_session_of_its_own_would(
     event(f"complete {found.complete}, {both.verdict.decision} {found.decision}")
 
 
-@settings(max_examples=200)
-@given(text=texts, policy=policies)
-def test_a_published_verdict_is_enough_to_decide_again(text: str, policy: Policy) -> None:
-    driver = Driver(policy, verdict_of=verdict_by_hash)
-    driver.whole(text)
-    assert driver.verdict is not None
-    found = redecide_record(policy, driver.verdict)
-    assert found[:3] == (driver.verdict.decision, driver.verdict.rule, driver.verdict.score)
+def some_unverified(claim: Claim) -> Verdict:
+    return Verdict.UNVERIFIED if "Oslo" in claim.text else verdict_by_hash(claim)
+
+
+@settings(max_examples=400)
+@given(
+    text=texts,
+    cuts=st.lists(st.integers(0, 200), max_size=12),
+    champion=policies,
+    challenger=policies,
+    steps=st.lists(st.tuples(st.sampled_from("ffffvvvwtT"), st.integers(0, 50)), min_size=5, max_size=40),
+    accident=st.sampled_from(["", "", "", "abort", "gap", "overload"]),
+)
+def test_a_record_is_enough_to_decide_as_a_session_under_another_policy_would(
+    text: str,
+    cuts: list[int],
+    champion: Policy,
+    challenger: Policy,
+    steps: list[tuple[str, int]],
+    accident: str,
+) -> None:
+    """However the response went: complete, aborted, with a gap, late verdicts, without a judge."""
+    challenger = challenger.model_copy(update={"max_segment_chars": champion.max_segment_chars})
+    watched, alone = (Driver(policy, verdict_of=some_unverified) for policy in (champion, challenger))
+    for driver in (watched, alone):
+        drive(driver, text, cuts, steps, accident)
+    assert watched.verdict is not None
+    assert alone.verdict is not None
+    record = parse_output(watched.verdict.to_json())
+    assert isinstance(record, ResponseVerdict)
+    found = redecide_record(challenger, record)
+    known = found.early or record.judged_to_end
+    if known:
+        wanted = alone.verdict
+        assert found[:3] == (wanted.decision, wanted.rule, wanted.score)
+    else:
+        assert watched.verdict.decision is Decision.BLOCK
+    event(f"known {known}, {watched.verdict.decision} {found.decision}, {accident}")

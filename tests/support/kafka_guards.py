@@ -112,7 +112,7 @@ async def kafka_side(bootstrap_servers: str, partitions: int = 4) -> AsyncIterat
 
 @asynccontextmanager
 async def kafka_guard(
-    settings: KafkaSettings, judge: Judge, router: PolicyRouter
+    settings: KafkaSettings, judge: Judge, router: PolicyRouter, *, recovery_grace_ms: int = 20_000
 ) -> AsyncIterator[GuardConsumer]:
     """A guard that runs while the block does, and leaves cleanly at its end."""
     guard = GuardConsumer(
@@ -121,7 +121,7 @@ async def kafka_guard(
         router,
         topics=settings.topics,
         delivery_guarantee=settings.delivery_guarantee,
-        recovery_grace_ms=settings.recovery_grace_ms,
+        recovery_grace_ms=recovery_grace_ms,
         poll_timeout_ms=20,
         drain_timeout_ms=5_000,
     )

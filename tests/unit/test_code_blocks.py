@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 import pytest
@@ -142,17 +143,13 @@ def test_the_tables_name_blocks_that_exist_and_tests_that_know_their_page() -> N
 # ----------------------------------------------------------------------------------------- python
 
 
-def run(code: str, folder: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.parametrize("block", of("python"))
-def test_python_runs(block: Block, tmp_path: Path) -> None:
-    run(block.text, tmp_path)  # what the pages say that it prints, the tests of the pages compare
+def test_python_runs(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the pages say that it prints, the tests of the pages compare."""
+    monkeypatch.chdir(tmp_path)
+    main = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    exec(compile(block.text, block.name, "exec"), vars(main))  # noqa: S102 - the project's own
 
 
 # ------------------------------------------------------------------------------------ data

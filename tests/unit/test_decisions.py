@@ -18,6 +18,7 @@ from guardrail.events import (
     parse_output,
 )
 from guardrail.policy import FailPolicy, Policy, Rule
+from guardrail.scoring import Formula
 from tests.support.records import claim, recorded
 from tests.support.sessions import Driver
 
@@ -101,6 +102,15 @@ def test_a_released_answer_has_none_and_an_unverified_claim_decides_by_on_unveri
 
 
 # ------------------------------------------------------------------------------------ in the events
+
+
+def test_the_running_score_is_rounded_before_it_is_compared() -> None:
+    """Of two thirds, 0.666667 is left: that is not below 0.666667."""
+    found = [claim(), claim(segment=1), claim(U, segment=2), claim(segment=3)]
+    policy = Policy(
+        rules=(), score=Formula.CREDITS, score_after_claims=3, block_below=0.666667, flag_below=0.666667
+    )
+    assert redecide_record(policy, recorded("r", found)).decision is Decision.RELEASE
 
 
 def test_the_verdict_and_the_case_of_a_session_name_it() -> None:

@@ -156,14 +156,11 @@ def test_the_site_shows_what_a_forge_shows(site: Path) -> None:
             assert shown == meant, f"{name}: {shown} times <{tag}>, on a forge {meant}"
 
 
-@pytest.mark.parametrize(
-    ("spoil", "told"),
-    [("[x](nowhere.md)", "page does not exist"), ("[x](quickstart.md#nowhere)", "anchor does not exist")],
-)
-def test_a_broken_link_fails_the_build(tmp_path: Path, spoil: str, told: str) -> None:
-    done = build(tmp_path, f"\n{spoil}\n")
+def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
+    done = build(tmp_path, "\n[x](nowhere.md) [x](quickstart.md#nowhere)\n")
     assert done.returncode != 0
-    assert told in done.stdout + done.stderr
+    for told in ("page does not exist", "anchor does not exist"):
+        assert told in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

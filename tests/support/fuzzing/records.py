@@ -1,7 +1,7 @@
 """Makes episodes: a few responses side by side, as Kafka records, with things wrong with many of them.
 
 All choices come from one ``random.Random``: a seeded one repeats an episode, and ``BytesRandom`` makes
-episodes out of the bytes that a coverage-guided fuzzer or Hypothesis invents and shrinks.
+episodes out of the bytes that Hypothesis invents and shrinks.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from consumers.dead_letters import REASONS, REPLAYED, dead_letter
 from consumers.settings import KafkaSettings
 from consumers.transport import Headers, Partition, Record
 from guardrail.cli import app
-from guardrail.cli.dead_letters import print_table
+from guardrail.cli.dead_letters import print_letters
 from guardrail.cli.sources import since_time_ms
 from guardrail.engine.engine import WRONG_LANE
 from guardrail.errors import DecodeError, TransportUnavailable
@@ -186,7 +186,7 @@ def test_hostile_bytes_reach_no_terminal(runner: CliRunner, letters: list[DeadLe
 @pytest.mark.parametrize("width", [80, 140])
 def test_on_a_terminal_the_table_folds_and_shows_nothing_hostile(width: int) -> None:
     console = Console(file=io.StringIO(), force_terminal=True, color_system=None, width=width)
-    print_table(console, [letter(0), letter(12_345, HOSTILE, key=HOSTILE.encode())])
+    print_letters(console, [letter(0), letter(12_345, HOSTILE, key=HOSTILE.encode())])
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()
     assert max(len(line) for line in shown.splitlines()) <= width

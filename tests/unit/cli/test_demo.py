@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 from guardrail.cli import app
 from guardrail.cli.demo import play_all
 from guardrail.demo import Board, DemoAnswer, load_demo_settings, load_examples
-from guardrail.demo.board import BoardEvent, Card
+from guardrail.demo.board import BoardEvent
 from guardrail.demo.summary import as_expected
-from guardrail.demo.views import PlainView, symbols_for
+from guardrail.demo.views import PlainView
 from guardrail.events import Context, Decision, DeliveryBlocked, Response
+from guardrail.render import Card, symbols_for
 from tests.unit.cli.conftest import Program
 
 EXAMPLES = load_examples()

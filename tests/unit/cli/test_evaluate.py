@@ -547,12 +547,6 @@ def test_an_undefined_mean_is_not_above_any_bound(called: Program) -> None:
     assert "severity_weighted is undefined" in done.stderr
 
 
-def test_the_command_that_it_replaces_says_its_name(called: Program) -> None:
-    done = called("score", "in.jsonl", "--out", "x", "--frobnicate")
-    assert done.returncode == 2
-    assert "guardrail score is guardrail evaluate now" in done.stderr
-
-
 def test_scores_reasons_and_steps_are_in_the_results_if_asked_for(called: Program, tmp_path: Path) -> None:
     done = called(
         *("evaluate", "-", "--out", "out.jsonl", "--score", "strict,mastra", "--score", "ragas"),

@@ -432,7 +432,7 @@ async def test_a_step_is_bounded_and_records_that_find_its_lane_full_wait(
     broker = new_broker(1)
     for n in range(30):
         broker.append(TOPICS.responses, None, f"rubbish {n}".encode())
-    async with faulty_guard(broker, limits=Limits(bad_record_share=1)) as transport:
+    async with faulty_guard(broker, limits=made(Limits, bad_record_share=1)) as transport:
         await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
     assert [len(records) for _, records, _, _ in transport.steps] == [3] * 10
     expected = [f"rubbish {n}".encode() for n in range(30)]

@@ -60,12 +60,10 @@ def test_certificates_that_can_not_be_used_are_named(tmp_path: Path) -> None:
         ssl_context(KafkaSettings(security_protocol="SSL", ssl_cafile=tmp_path / "absent"))
 
 
-def test_host_names_are_checked_unless_told_otherwise() -> None:
-    checked = ssl_context(KafkaSettings(security_protocol="SSL"))
-    unchecked = ssl_context(KafkaSettings(security_protocol="SSL", ssl_check_hostname=False))
-    assert checked is not None
-    assert unchecked is not None
-    assert (checked.check_hostname, unchecked.check_hostname) == (True, False)
+def test_host_names_are_checked() -> None:
+    context = ssl_context(KafkaSettings(security_protocol="SSL"))
+    assert context is not None
+    assert context.check_hostname
 
 
 @pytest.mark.parametrize(

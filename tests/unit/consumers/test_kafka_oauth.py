@@ -182,8 +182,8 @@ class TestClientCredentials:
             assert expiry(await provider.token()) is not None
 
     async def test_authorities_that_can_not_be_used(self, tmp_path: Path) -> None:
-        asked = settings("https://idp.test/token", sasl_oauth_cafile=tmp_path / "gone")
-        with pytest.raises(ConfigError, match=r"sasl_oauth_cafile .*gone"):
+        asked = settings("https://idp.test/token", security_protocol="SASL_SSL", ssl_cafile=tmp_path / "gone")
+        with pytest.raises(ConfigError, match=r"ssl_cafile .*gone"):
             client_options(asked)
 
     async def test_the_clients_of_a_process_share_their_tokens(self) -> None:

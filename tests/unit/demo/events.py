@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from guardrail.demo import Board
-from guardrail.demo.board import Card
 from guardrail.events import (
     ClaimVerdict,
     Decision,
@@ -19,6 +18,7 @@ from guardrail.events import (
     Timings,
 )
 from guardrail.judges import Evidence, Verdict
+from guardrail.render import Card
 from guardrail.scoring import count_verdicts
 
 POLICY = PolicyRef(name="careful", version="1")

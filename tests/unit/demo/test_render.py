@@ -9,9 +9,10 @@ from rich.console import Console, RenderableType
 
 from guardrail.demo import Board
 from guardrail.demo.board import BoardEvent
-from guardrail.demo.views import answer_text, finished_card, running_card, symbols_for
+from guardrail.demo.views import running_card
 from guardrail.events import Context, Decision, ResponseDelta, ResponseStarted
 from guardrail.judges import Verdict
+from guardrail.render import answer_text, finished_card, symbols_for
 from tests.unit.demo.events import blocked, card_of, claim, completed, segment, verdict
 
 UNICODE = symbols_for("utf-8")

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from rich.console import Console
 
 from guardrail.demo import Board, DemoAnswer, load_demo_settings, load_examples
-from guardrail.demo.board import BoardEvent, Card
+from guardrail.demo.board import BoardEvent
 from guardrail.demo.summary import as_expected, introduction, summary
-from guardrail.demo.views import LiveView, PlainView, View, symbols_for
+from guardrail.demo.views import LiveView, PlainView, View
 from guardrail.events import Decision, Response, ResponseDelta, ResponseStarted
 from guardrail.judges import Verdict
+from guardrail.render import Card, symbols_for
 from tests.unit.demo.events import blocked, case, claim, completed, segment, verdict
 
 TEXT = "Take one. Take nine."

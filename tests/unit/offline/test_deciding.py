@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrail.decisions import by_segment, redecide
-from guardrail.events import ClaimVerdict, Finding, Severity, Verdict
+from guardrail.events import CitationBacking, ClaimVerdict, Finding, ResponseVerdict, Severity, Verdict
 from guardrail.offline.deciding import BOUNDS, Deciding
-from guardrail.offline.records import Records
 from guardrail.policy import DEFAULT_RULES, FailPolicy, Policy, Rule
 from tests.unit.offline.tuning_cases import claim, judged
 
@@ -34,6 +33,8 @@ def claims_of_a_response(draw: st.DrawFn) -> list[ClaimVerdict]:
                 severity=draw(st.sampled_from(Severity)),
                 contradiction=draw(st.none() | PROBABILITIES),
                 confidence=draw(PROBABILITIES),
+                severity_reasons=draw(st.sampled_from(((), ("price",), ("dosage", "price")))),
+                citation_backing=draw(st.none() | st.sampled_from(CitationBacking)),
                 findings=tuple(draw(st.sets(st.sampled_from(Finding), max_size=2))),
             )
         )
@@ -53,6 +54,7 @@ def policies(draw: st.DrawFn) -> Policy:
                     "support < 0.3 and support >= 0.1: redact",
                     "verdict UNSUPPORTED and confidence >= 0.9: block",
                     "verdict SUPPORTED and contradiction < 0.5: release",
+                    "reason price and citation none: block",
                 )
             ),
             max_size=2,
@@ -70,14 +72,14 @@ def policies(draw: st.DrawFn) -> Policy:
     )
 
 
-def records(responses: list[list[ClaimVerdict]]) -> Records:
-    return Records.of(judged("r", claims).verdict for claims in responses)
+def verdicts(responses: list[list[ClaimVerdict]]) -> list[ResponseVerdict]:
+    return [judged("r", claims).verdict for claims in responses]
 
 
 @settings(max_examples=300)
 @given(responses=st.lists(claims_of_a_response(), min_size=1, max_size=5), policy=policies())
 def test_records_decide_as_redecide_does(responses: list[list[ClaimVerdict]], policy: Policy) -> None:
-    deciding = Deciding(records(responses), policy)
+    deciding = Deciding(verdicts(responses), policy)
     found = deciding.ranks(deciding.bounds(), policy.flag_below, policy.block_below, policy.weights)
     alone = [redecide(policy, by_segment(claims)).decision.rank for claims in responses]
     assert found.tolist() == alone
@@ -98,7 +100,7 @@ def test_other_bounds_decide_as_the_policy_with_them(
         rule.model_copy(update={name: bound}) if i == number else rule for i, rule in enumerate(policy.rules)
     ]
     other = policy.model_copy(update={"rules": tuple(changed)})
-    deciding = Deciding(records(responses), policy)
+    deciding = Deciding(verdicts(responses), policy)
     bounds = list(deciding.bounds())
     bounds[number] = tuple(getattr(changed[number], each) for each in BOUNDS)
     found = deciding.ranks(bounds, policy.flag_below, policy.block_below, policy.weights)
@@ -106,6 +108,6 @@ def test_other_bounds_decide_as_the_policy_with_them(
 
 
 def test_a_response_without_claims_has_no_score_and_is_released() -> None:
-    deciding = Deciding(records([[]]), Policy(rules=(Rule.model_validate("always: block"),)))
+    deciding = Deciding(verdicts([[]]), Policy(rules=(Rule.model_validate("always: block"),)))
     assert np.isnan(deciding.scores(Policy().weights)[0]).all()
     assert deciding.ranks(deciding.bounds(), 1.0, 1.0, Policy().weights).tolist() == [0]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import Any
 
 import pytest
 
 from guardrail.events import Decision, Label, ResponseVerdict, SegmentKind, Verdict
-from guardrail.offline.record_reading import Batch, RecordReader, record_batches
-from guardrail.offline.replay import RIGHT, WRONG, Replay, Side
+from guardrail.offline.replay import RIGHT, WRONG, ChangedResponse, Replay, Side
 from guardrail.offline.truths import LabelsByResponse, answer_truth
 from guardrail.policy import Policy, Rule
 from guardrail.routing import PolicyRouter, Route
@@ -36,10 +34,9 @@ def bad(name: str, **fields: Any) -> ResponseVerdict:
     return recorded(name, claims, [SENTENCE], **{"judged_to_end": True} | FLAGGED | fields)
 
 
-def batch(*verdicts: ResponseVerdict) -> Batch:
-    lines = io.BytesIO(b"\n".join(verdict.to_json() for verdict in verdicts))
-    (found,) = record_batches(lines, RecordReader(), "f")
-    return found
+def add(replay: Replay, *verdicts: ResponseVerdict) -> list[ChangedResponse]:
+    changes = (replay.add(verdict, f"f line {at}") for at, verdict in enumerate(verdicts, start=1))
+    return [change for change in changes if change is not None]
 
 
 def side(policy: Policy) -> Side:
@@ -48,7 +45,7 @@ def side(policy: Policy) -> Side:
 
 def test_a_policy_is_set_against_what_was_decided() -> None:
     replay = Replay(side(STRICT))
-    changes = replay.add(batch(good("r1"), bad("r2", route="sales"), bad("r3", route="sales")))
+    changes = add(replay, good("r1"), bad("r2", route="sales"), bad("r3", route="sales"))
     assert [change.response_id for change in changes] == ["r2", "r3"]
     (change, _) = changes
     assert (change.before.decision, change.after.decision) == (Decision.FLAG, Decision.BLOCK)
@@ -66,7 +63,7 @@ def test_a_policy_is_set_against_what_was_decided() -> None:
 
 def test_two_policies_are_set_against_each_other() -> None:
     replay = Replay(side(LENIENT), side(STRICT))
-    replay.add(batch(good("r1"), bad("r2")))
+    add(replay, good("r1"), bad("r2"))
     assert replay.moves[Decision.BLOCK, Decision.RELEASE] == 1
     assert replay.milder == 1
     told = replay.told()
@@ -78,7 +75,7 @@ def test_policies_are_chosen_by_route_as_the_guard_chooses() -> None:
         {"strict": STRICT, "lenient": LENIENT}, [Route(route="sales", policy="strict")], "lenient"
     )
     replay = Replay(Side("routes", router, by_head=True))
-    changes = replay.add(batch(bad("r1", route="sales"), bad("r2"), bad("r3", route="sales")))
+    changes = add(replay, bad("r1", route="sales"), bad("r2"), bad("r3", route="sales"))
     assert [(change.response_id, change.after.policy, change.after.decision) for change in changes] == [
         ("r1", "strict", Decision.BLOCK),
         ("r2", "lenient", Decision.RELEASE),
@@ -88,7 +85,7 @@ def test_policies_are_chosen_by_route_as_the_guard_chooses() -> None:
 
 def test_examples_name_the_claims_that_decided_and_are_bounded() -> None:
     replay = Replay(side(STRICT), examples=2)
-    replay.add(batch(*(bad(f"r{number}") for number in range(5))))
+    add(replay, *(bad(f"r{number}") for number in range(5)))
     (kept,) = replay.examples.values()
     assert [example.response_id for example in kept] == ["r0", "r1"]
     assert [each.text for each in kept[0].claims] == ["A phone is free."]
@@ -112,7 +109,7 @@ def test_what_a_record_does_not_tell_is_counted_apart(
     verdict: ResponseVerdict, policy: Policy, by_head: bool, reason: str
 ) -> None:
     replay = Replay(Side("new", PolicyRouter.single(policy), by_head))
-    assert replay.add(batch(verdict, good("known"))) == []
+    assert add(replay, verdict, good("known")) == []
     assert replay.compared == 1
     ((said, count),) = replay.unknown.items()
     assert reason in said
@@ -122,7 +119,7 @@ def test_what_a_record_does_not_tell_is_counted_apart(
 def test_a_block_that_the_other_policy_makes_too_is_known_though_the_judging_ended() -> None:
     blocked = {"decision": Decision.BLOCK, "judged_to_end": False, "complete": False}
     replay = Replay(side(STRICT))
-    assert replay.add(batch(bad("r", **blocked))) == []
+    assert add(replay, bad("r", **blocked)) == []
     assert replay.moves[Decision.BLOCK, Decision.BLOCK] == 1
 
 
@@ -148,7 +145,7 @@ def label(response_id: str, verdict: Verdict, **fields: Any) -> Label:
 def test_labels_are_joined_to_records_as_to_any_verdict(labels: list[Label], truth: str | None) -> None:
     verdict = bad("r")
     replay = Replay(side(STRICT), labels=LabelsByResponse(labels))
-    replay.add(batch(verdict))
+    add(replay, verdict)
     found = [name for name, tally in replay.labelled.items() if tally.total]
     assert found == ([] if truth is None else [truth])
     right = answer_truth(verdict.claims, [each for each in labels if each.response_id == "r"]).right
@@ -158,10 +155,10 @@ def test_labels_are_joined_to_records_as_to_any_verdict(labels: list[Label], tru
 def test_labels_that_fit_nothing_or_several_answers_are_counted() -> None:
     said = [label("r", Verdict.UNSUPPORTED, claim_id="lost"), label("gone", Verdict.SUPPORTED)]
     replay = Replay(side(STRICT), labels=LabelsByResponse(said))
-    replay.add(batch(bad("r")))
+    add(replay, bad("r"))
     assert (replay.stray, replay.unknown_claims, replay.ambiguous) == (1, 1, 0)
     assert replay.told()["labels_left_out"] == {"of_no_answer": 1, "of_unknown_claims": 1}
-    replay.add(batch(bad("r")))
+    add(replay, bad("r"))
     assert replay.ambiguous == 1
 
 
@@ -171,7 +168,7 @@ def test_wrongful_blocks_and_misses_are_told_before_and_after() -> None:
     )
     replay = Replay(side(STRICT), labels=labels)
     released = {"decision": Decision.RELEASE, "rule": "score and rules passed"}
-    replay.add(batch(good("r1"), bad("r2", **released), bad("r3"), bad("unlabelled")))
+    add(replay, good("r1"), bad("r2", **released), bad("r3"), bad("unlabelled"))
     told = replay.told()
     assert [told["wrongful_blocks"][when]["count"] for when in ("before", "after")] == [0, 1]
     assert [told["misses"][when]["count"] for when in ("before", "after")] == [1, 0]
@@ -181,15 +178,6 @@ def test_wrongful_blocks_and_misses_are_told_before_and_after() -> None:
 def test_figures_of_nothing_are_null_and_no_text_is_told() -> None:
     replay = Replay(side(STRICT))
     assert replay.told()["total"]["changed"]["value"] is None
-    replay.add(batch(bad("r1")))
+    add(replay, bad("r1"))
     told = json.dumps(replay.told(), allow_nan=False)
     assert "A phone is free." not in told
-
-
-def test_batches_add_up_to_what_one_batch_gives() -> None:
-    verdicts = [good("r1"), bad("r2", route="sales"), bad("r3"), good("r4", judged_to_end=False)]
-    at_once, in_turn = Replay(side(STRICT)), Replay(side(STRICT))
-    at_once.add(batch(*verdicts))
-    for verdict in verdicts:
-        in_turn.add(batch(verdict))
-    assert {**in_turn.told(), "examples": ()} == {**at_once.told(), "examples": ()}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from guardrail.cli.evaluate_report import Tally, Totals, header, row, why
-from guardrail.demo.views import symbols_for
 from guardrail.events import Decision
 from guardrail.judges import Usage, Verdict
+from guardrail.render import symbols_for
 from tests.unit.demo.events import claim, verdict
 
 CLAIMS = (

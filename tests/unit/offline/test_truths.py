@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from guardrail.event_ids import EventIds
-from guardrail.events import ClaimVerdict, Label, LabelSource, PolicyRef, Severity, Verdict
+from guardrail.events import Label, LabelSource, PolicyRef, Severity, Verdict
 from guardrail.offline.truths import AnswerTruth, LabelsByResponse, answer_truth
 from tests.unit.offline.verdicts import WIDTH, of
 
@@ -27,7 +27,7 @@ def dataset(verdict: Verdict, **changes: Any) -> Label:
     return label(verdict, source=LabelSource.DATASET, **changes)
 
 
-def rights(truth: AnswerTruth[ClaimVerdict]) -> dict[int, bool]:
+def rights(truth: AnswerTruth) -> dict[int, bool]:
     return {each.claim.index: each.right for each in truth.claims}
 
 

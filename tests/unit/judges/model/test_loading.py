@@ -11,7 +11,6 @@ import pytest
 import structlog
 from pydantic import ValidationError
 
-from guardrail.config import SettingsError, load_settings
 from guardrail.errors import ConfigError
 from guardrail.judges.cascade import CascadeSettings
 from guardrail.judges.factory import build_judge
@@ -224,31 +223,6 @@ def test_hhem_is_a_classifier_with_that_preset(values: dict[str, Any]) -> None:
 def test_hhem_is_no_second_classifier(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         JudgeSettings.model_validate(values)
-
-
-@pytest.mark.parametrize(
-    ("judge", "path", "remedy"),
-    [
-        ("hhem: {revision: main}", "judge.hhem", "write what stands there under judge.classifier"),
-        (
-            "classifier: {tokenizer: a/b}",
-            "judge.classifier.tokenizer",
-            "tokenizer.json into the model's folder",
-        ),
-        ("classifier: {unpinned: refuse}", "judge.classifier.unpinned", "so set revision"),
-        ("classifier: {batch_size: 4}", "judge.classifier.batch_size", "take it out"),
-        ("classifier: {max_length: 4}", "judge.classifier.max_length", "pairs have 512 tokens"),
-    ],
-)
-def test_settings_that_went_are_told_of(tmp_path: Path, judge: str, path: str, remedy: str) -> None:
-    file = tmp_path / "guardrail.yaml"
-    file.write_text(f"judge: {{{judge}}}\n", encoding="utf-8")
-    with pytest.raises(SettingsError) as caught:
-        load_settings(file)
-    (problem,) = caught.value.problems
-    assert problem.path == path
-    assert "no setting any more" in problem.wrong
-    assert remedy in problem.remedy
 
 
 def test_that_torch_is_missing_is_told_ahead_of_any_download(

@@ -1,29 +1,65 @@
-"""How fast a bare transactional loop is here: the yardstick of the guard's exactly-once pipeline.
-
-    python -m benchmarks.bare_transactional_loop --records 200000 [--bootstrap-servers HOST:PORT]
-
-What anybody would write for exactly once with aiokafka: one member reads four partitions; for each of them
-one producer with a transactional id of its own; what a poll brings of a partition is parsed, answered and
-committed, with its position, in one transaction; partitions side by side. Without an address it starts a
-Kafka of its own.
-"""
+"""What anybody would write with aiokafka in place of the guard: the yardsticks of its pipeline."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
-import math
 import time
 import uuid
 from collections.abc import Sequence
 from typing import Any
 
-import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from benchmarks.bare_kafka_loop import BATCH, BATCH_BYTES, create_topic, fill, kafka_for_benchmark
-from consumers.kafka.client import quiet_client_log
+from benchmarks.frame import BATCH, PARTITIONS
+
+BATCH_BYTES = 128 * 1024
+
+
+async def bare_loop(bootstrap: str, in_topic: str, out_topic: str, n: int) -> float:
+    """Seconds to consume ``n`` records, ``json.loads`` each, send each on with its key, and commit.
+
+    Straightforward aiokafka: ``getmany``, one ``send`` per record, all acknowledgements awaited before
+    the positions are committed, acks from all replicas, idempotent. Counted from the first record on.
+    """
+    consumer = AIOKafkaConsumer(
+        in_topic,
+        bootstrap_servers=bootstrap,
+        group_id=f"bare-{uuid.uuid4().hex}",
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+    )
+    producer = AIOKafkaProducer(
+        bootstrap_servers=bootstrap, acks="all", enable_idempotence=True, max_batch_size=BATCH_BYTES
+    )
+    await consumer.start()
+    await producer.start()
+    try:
+        started, done = 0.0, 0
+        while done < n:
+            batches = await consumer.getmany(timeout_ms=200, max_records=BATCH)
+            if batches and not started:
+                started = time.perf_counter()
+            sent = []
+            positions = {}
+            for tp, records in batches.items():
+                for record in records:
+                    event = json.loads(record.value or b"")
+                    sent.append(
+                        await producer.send(out_topic, record.value, key=event["response_id"].encode())
+                    )
+                done += len(records)
+                positions[TopicPartition(tp.topic, tp.partition)] = records[-1].offset + 1
+            if sent:
+                await asyncio.wait(sent)
+                for future in sent:
+                    future.result()
+                await consumer.commit(positions)
+        return time.perf_counter() - started
+    finally:
+        await consumer.stop()
+        await producer.stop()
 
 
 class _Lane:
@@ -63,9 +99,14 @@ class _Lane:
 
 
 async def bare_transactional_loop(
-    bootstrap: str, in_topic: str, out_topic: str, n: int, partitions: int, *, per_input: float, size: int
+    bootstrap: str, in_topic: str, out_topic: str, n: int, *, per_input: float, size: int
 ) -> float:
-    """Seconds to take ``n`` records, ``per_input`` outputs of ``size`` bytes each, counted from the first."""
+    """Seconds to take ``n`` records, ``per_input`` outputs of ``size`` bytes each, counted from the first.
+
+    One member reads all partitions; for each of them one producer with a transactional id of its own. What a
+    poll brings of a partition is parsed, answered and committed, with its position, in one transaction;
+    partitions side by side.
+    """
     group = f"bare-{uuid.uuid4().hex}"
     consumer = AIOKafkaConsumer(
         in_topic,
@@ -75,7 +116,7 @@ async def bare_transactional_loop(
         auto_offset_reset="earliest",
         isolation_level="read_committed",
     )
-    lanes = [_Lane(bootstrap, group, out_topic, per_input, size) for _ in range(partitions)]
+    lanes = [_Lane(bootstrap, group, out_topic, per_input, size) for _ in range(PARTITIONS)]
     await consumer.start()
     for lane in lanes:
         await lane.producer.start()
@@ -94,40 +135,3 @@ async def bare_transactional_loop(
         await consumer.stop()
         for lane in lanes:
             await lane.producer.stop()
-
-
-async def measure(bootstrap: str, n: int, partitions: int, rounds: int) -> None:
-    """Print the rate, best of ``rounds``, with one output for every input and for every twentieth."""
-    quiet_client_log()
-    in_topic, out_topic = f"bench-in-{uuid.uuid4().hex}", f"bench-out-{uuid.uuid4().hex}"
-    await create_topic(bootstrap, in_topic, partitions)
-    await create_topic(bootstrap, out_topic, partitions)
-    await fill(bootstrap, in_topic, n)
-    for per_input, size in ((1.0, 60), (0.05, 600)):
-        best = math.inf
-        for _ in range(rounds):
-            best = min(
-                best,
-                await bare_transactional_loop(
-                    bootstrap, in_topic, out_topic, n, partitions, per_input=per_input, size=size
-                ),
-            )
-        print(f"{per_input:>5.2f} outputs of {size} bytes an input   {n / best:>10,.0f} records/s")
-
-
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--bootstrap-servers", help="use this Kafka instead of starting one")
-    parser.add_argument("--records", type=int, default=200_000)
-    parser.add_argument("--partitions", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=3)
-    arguments = parser.parse_args()
-    with kafka_for_benchmark(arguments.bootstrap_servers) as bootstrap:
-        uvloop.run(measure(bootstrap, arguments.records, arguments.partitions, arguments.rounds))
-
-
-if __name__ == "__main__":
-    main()

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from guardrail.demo.cases import case_card
-from guardrail.demo.views import symbols_for
 from guardrail.events import Context, Decision, Verdict
+from guardrail.render import case_card, symbols_for
 from tests.support.cases import ANSWER, flagged_case
 
 UNICODE = symbols_for("utf-8")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail.demo.views import milliseconds, one_line, score, symbols_for, visible
+from guardrail.render import duration, one_line, score, symbols_for, visible
 
 
 @given(st.text(st.characters(codec=None)))
@@ -57,10 +57,11 @@ def test_an_encoding_without_the_marks_gets_ascii_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(None, "-"), (0.25, "0.2 ms"), (42.4, "42 ms"), (1234.0, "1.2 s")]
+    ("value", "shown"),
+    [(None, "-"), (0.25, "0.25 ms"), (42.4, "42 ms"), (1234.0, "1.23 s"), (90_000.0, "1.5 min")],
 )
 def test_durations(value: float | None, shown: str) -> None:
-    assert milliseconds(value) == shown
+    assert duration(value) == shown
 
 
 @pytest.mark.parametrize(("value", "shown"), [(None, "-"), (1.0, "1.00"), (0.999, "0.99"), (0.5, "0.50")])

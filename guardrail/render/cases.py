@@ -1,40 +1,21 @@
-"""A flagged case as a reviewer reads it: in the demo's card, from the event alone."""
+"""A flagged case as a reviewer reads it, from the event alone."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from rich import box
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
-from guardrail.demo.board import Card
-from guardrail.demo.views import (
-    DECISION_STYLES,
-    Symbols,
-    answer_text,
-    claim_rows,
-    counted,
-    decided,
-    one_line,
-    score,
-    told_first,
-    visible,
-)
 from guardrail.events import ClaimVerdict, Decision, FlaggedCase, ResponseHead, Verdict
+from guardrail.render.cards import Card, answer_text, claim_rows, told_first
+from guardrail.render.styles import DECISION_STYLES, Symbols, decided
+from guardrail.render.words import counted, one_line, score, visible, when
 
 MOST_CHARS = 4_000
 """Of each text that is shown: else a long one scrolls what is wrong out of sight."""
-
-
-def when(at_ms: int) -> str:
-    """Milliseconds since 1970 as a time in UTC; a time that no calendar has as its number."""
-    try:
-        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-    except (ValueError, OverflowError, OSError):
-        return f"{at_ms} ms"
 
 
 def case_card(
