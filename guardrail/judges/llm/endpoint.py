@@ -24,7 +24,7 @@ from guardrail.judges.llm.exchange import (
     Exchange,
     NotAnApi,
     ReplyProgress,
-    Silence,
+    StallBounds,
     Stalled,
     describe,
     httpx,
@@ -305,46 +305,46 @@ class ModelEndpoint:
 
     async def ask(self, question: Question, until: float) -> Outcome:
         """One call, and others if it fails. ``until`` is in the event loop's time."""
-        asking = _Asking(self, question)
-        return await self.caller.run(asking, until, question.response_id, retries=self.settings.max_retries)
+        call = _QuestionCall(self, question)
+        return await self.caller.run(call, until, question.response_id, retries=self.settings.max_retries)
 
-    async def send(self, asking: _Asking, arguments: dict[str, Any]) -> Outcome | None:
+    async def send(self, call: _QuestionCall, arguments: dict[str, Any]) -> Outcome | None:
         """One HTTP call; None if the server refused an argument, which is omitted from now on."""
         given = self._client
         with given.client() if isinstance(given, OwnClients) else nullcontext(given) as client:
-            silence = Silence(
-                max(self.settings.stall_s, asking.left_s * self.settings.first_token_share),
+            silence = StallBounds(
+                max(self.settings.stall_s, call.left_s * self.settings.first_token_share),
                 self.settings.stall_s,
             )
-            exchange = Exchange(client, asking.progress, asking.read, silence)
+            exchange = Exchange(client, call.progress, call.read, silence)
             try:
                 await exchange.run(
                     {
                         "model": self.settings.model,
-                        "messages": self.dialect.messages(asking.question.messages),
+                        "messages": self.dialect.messages(call.question.messages),
                         "extra_headers": self._headers,
                         "extra_body": self.settings.extra_body or None,
                     }
                     | arguments
                 )
-                answers = asking.finish()
+                answers = call.finish()
             except openai.APIStatusError as error:
-                return None if self.dialect.adapt(error, arguments) else asking.broke_off(describe(error))
+                return None if self.dialect.adapt(error, arguments) else call.broke_off(describe(error))
             except openai.APIError as error:
-                return asking.broke_off(describe(error, server_of(str(client.base_url))))
+                return call.broke_off(describe(error, server_of(str(client.base_url))))
             except NotAnApi as error:
-                return asking.broke_off(Failure(error, retry=True, fault=True))
+                return call.broke_off(Failure(error, retry=True, fault=True))
             except JudgeReplyError as error:
-                return asking.broke_off(Failure(error, retry=not isinstance(error, JudgeRefused)))
+                return call.broke_off(Failure(error, retry=not isinstance(error, JudgeRefused)))
             except JudgeUnavailable as error:
-                asking.stalled = isinstance(error, Stalled)
-                return asking.broke_off(Failure(error, retry=True, fault=True, overload=asking.stalled))
-        if arguments.get("stream") and not asking.progress.streamed:
+                call.stalled = isinstance(error, Stalled)
+                return call.broke_off(Failure(error, retry=True, fault=True, overload=call.stalled))
+        if arguments.get("stream") and not call.progress.streamed:
             self.dialect.take_whole_replies()
         return answers
 
 
-class _Asking(Call[list[Answer]]):
+class _QuestionCall(Call[list[Answer]]):
     """A question to one model, and the reply to the call under way as far as it has arrived."""
 
     def __init__(self, endpoint: ModelEndpoint, question: Question) -> None:

@@ -58,7 +58,7 @@ class NotAnApi(JudgeReplyError):
     """What answered is not a chat-completions API."""
 
 
-class Silence(NamedTuple):
+class StallBounds(NamedTuple):
     """The longest silence of a stream in seconds: before its first token, which may take long where a small
     machine reads a long prompt, and between tokens.
     """
@@ -93,7 +93,7 @@ class Exchange:
         client: openai.AsyncOpenAI,
         progress: ReplyProgress,
         on_text: Callable[[str], None],
-        silence: Silence,
+        silence: StallBounds,
     ) -> None:
         self._client = client
         self._server = server_of(str(client.base_url))

@@ -104,7 +104,9 @@ class ServerCalls:
         they have to wait. Raises JudgeError.
         """
         until = self.loop.time() + deadline - time.monotonic()
-        outcome = await self._caller.run(_Asking(self, path, body), until, response_id, retries=MOST_RETRIES)
+        outcome = await self._caller.run(
+            _JsonCall(self, path, body), until, response_id, retries=MOST_RETRIES
+        )
         if isinstance(outcome, Failure):
             raise outcome.error
         return outcome[0]
@@ -196,7 +198,7 @@ class ServerCalls:
         )
 
 
-class _Asking(Call[tuple[Any]]):
+class _JsonCall(Call[tuple[Any]]):
     """The JSON of one answer, in a tuple: None is an empty one."""
 
     timed = False  # the time of a call depends on its pairs

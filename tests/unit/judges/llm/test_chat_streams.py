@@ -210,15 +210,6 @@ async def test_a_stream_without_a_token_is_ended_and_tried_again(trouble: Behavi
     assert server.calls[0].outcome is Outcome.LEFT
 
 
-async def test_a_stall_is_named_with_its_setting_s_value() -> None:
-    async with (
-        LlmServer(Hang(0)) as server,
-        chatting(server, stall_s=0.2, max_retries=0) as chat,
-    ):
-        with pytest.raises(JudgeUnavailable, match="the reply stalled for 200 ms"):
-            await Asker(chat).ask()
-
-
 async def test_a_slow_stream_is_no_stalled_one() -> None:
     """All of it takes longer than the bound, each token less."""
     labels = [f"c{number}" for number in range(40)]
@@ -235,20 +226,6 @@ async def test_at_the_deadline_what_was_complete_is_returned() -> None:
         asker = Asker(chat)
         assert await asker.ask(seconds=1.0) == ["c1"]
         await server.given_up.wait()
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "message"),
-    [
-        (Reply(None, refusal="I would rather not"), "refused to judge"),
-        (Reply(None, finish_reason="content_filter"), "content filter"),
-    ],
-)
-async def test_a_refusal_is_not_asked_about_again(behaviour: Behaviour, message: str) -> None:
-    async with LlmServer(behaviour) as server, chatting(server) as chat:
-        with pytest.raises(JudgeReplyError, match=message):
-            await Asker(chat).ask()
-    assert len(server.calls) == 1
 
 
 async def test_a_filter_that_strikes_late_leaves_what_was_complete() -> None:

@@ -199,7 +199,7 @@ async def test_a_standstill_counts_for_nothing(tmp_path: Path, monkeypatch: pyte
     asked = asyncio.create_task(reply_of(judge, request))
     await asyncio.sleep(0)
     later = time.monotonic() + 400
-    monkeypatch.setattr("guardrail.judges.base.time", SimpleNamespace(monotonic=lambda: later))
+    monkeypatch.setattr("guardrail.awake.time", SimpleNamespace(monotonic=lambda: later))
     free.set()
     (judgement,) = (await asked).judgements
     assert (judgement.degraded_from, judgement.hurried) == ((), False)
