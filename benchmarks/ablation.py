@@ -76,14 +76,12 @@ def _told(**instead: float) -> Callable[..., dict[str, float]]:
 
 RULES: Final[Mapping[str, Sequence[Patch]]] = {
     "figures: all": ((check, "check_figures", lambda *_: ()),),
-    "figures: conflicts": ((figures_check, "_rival", _nothing),),
+    "figures: conflicts": ((figures_check, "conflicting_figure", _nothing),),
     "figures: exchanged": ((figures_check, "exchanged", lambda *_: {}),),
-    "figures: opening hours": ((figures_check, "opening_hours", lambda *_: ()),),
     "figures: written equations": ((source, "written", lambda *_: Written()),),
-    "figures: opposite limits": ((figures_check, "_limits_otherwise", _no),),
+    "figures: opposite limits": ((figures_check, "_is_limit_otherwise", _no),),
     "figures: absent": ((check, "check_figures", _without(State.ABSENT)),),
-    "figures: reckoning": ((figures_check, "_reckoned", _nothing),),
-    "figures: ages and none": ((figures_check, "_of_an_age", _nothing), (figures_check, "_none", _nothing)),
+    "figures: reckoning": ((figures_check, "derived", _nothing),),
     "figures: counts that say little": ((figures_check, "_says_little", _no),),
     "figures: calendar": (
         *((calendar, name, _nothing) for name in dir(calendar) if name.startswith("read_")),
@@ -92,7 +90,7 @@ RULES: Final[Mapping[str, Sequence[Patch]]] = {
     "combiner: share of words": ((check, "word_features", _told(share=_SHARE)),),
     "combiner: figures": ((check, "word_features", _told(figures_absent=0.0, figures_conflicting=0.0)),),
     "silence": ((check, "silence_of", _nothing),),
-    "citations: cited first": ((check, "_cited", lambda *_: frozenset()),),
+    "citations: cited first": ((check, "cited_contexts", lambda *_: frozenset()),),
     "reading: question of a short answer": ((reader, "_asking", lambda *_: ""),),
     "reading: lead-in": ((reader, "_leading", lambda *_: ""),),
     "reading: figures in the source's notation": ((reader, "_told_otherwise", _nothing),),

@@ -39,7 +39,7 @@ from guardrail.messages import Message, checked_message, message_in
 from guardrail.scoring import DEFAULT_CREDITS, DEFAULT_WEIGHTS, Formula
 
 Mode = Literal["hold", "stream", "observe"]
-JudgeKind = Literal["local", "llm", "hhem", "classifier", "command", "cascade"]
+JudgeKind = Literal["local", "llm", "hhem", "classifier", "custom", "http", "cascade"]
 """The judges that can be set up under ``judge``."""
 
 
@@ -387,7 +387,7 @@ class Policy(BaseModel):
     )
     budget: ResponseBudget | None = Field(
         default=None,
-        description="What the LLM judge may consume for a response; null: judge.budgets.per_response.",
+        description="What the LLM judge may consume for a response; null: no bound.",
     )
     max_wait_ms: Annotated[int, Field(ge=0, le=600_000)] | None = Field(
         default=None,

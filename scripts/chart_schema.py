@@ -64,6 +64,9 @@ def _part(schema: Any) -> Any:
             case "additionalProperties" if isinstance(value, dict) and value.get("writeOnly"):
                 part[name] = {"type": "string"}
                 part["patternProperties"] = {_CONFIDENTIAL: {"type": "null"}}
+            case "additionalProperties" if isinstance(value, dict) and _is_secret(value):
+                part[name] = _part(value)
+                part["patternProperties"] = {_CONFIDENTIAL: _SECRET}
             case "$ref":
                 part[name] = value.replace("#/$defs/", "#/definitions/settings.")
             case _ if name not in _LEFT_OUT:
@@ -72,10 +75,11 @@ def _part(schema: Any) -> Any:
 
 
 def _named(name: str, schema: dict[str, Any]) -> Any:
-    kinds = schema.get("anyOf", [])
-    if name not in _ADDRESSES and any(kind.get("writeOnly") for kind in kinds):
-        return _SECRET
-    return _part(schema)
+    return _SECRET if name not in _ADDRESSES and _is_secret(schema) else _part(schema)
+
+
+def _is_secret(schema: dict[str, Any]) -> bool:
+    return any(kind.get("writeOnly") for kind in schema.get("anyOf", []))
 
 
 if __name__ == "__main__":

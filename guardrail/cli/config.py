@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from guardrail.secrets import Secret
 
 
-# The one is made when it is needed, the other told of with the program that runs in it.
-_FOLDERS: Final = frozenset({"cache_dir", "cwd"})
+_FOLDERS: Final = frozenset({"cache_dir"})  # made when it is needed
 
 
 def unreadable_files(settings: GuardSettings) -> list[tuple[str, str]]:
@@ -54,12 +53,7 @@ def _named_files(settings: GuardSettings) -> Iterator[tuple[str, Path]]:
     used = frozenset().union(*(each.kinds() for each in every))
     yield from _below(settings.kafka, "kafka")
     for kind in sorted(used | {"local"} if any(map(uses_local, every)) else used):
-        yield from _below(getattr(judge, kind), f"judge.{kind}")
-    if "llm" in used and (alternative := judge.alternative_llm()) is not None:
-        here = set(_below(judge.llm, ""))  # what it takes over from judge.llm has been named there
-        for setting, path in _below(alternative, ""):
-            if (setting, path) not in here:
-                yield f"judge.self_judging.alternative{setting}", path
+        yield from _below(getattr(judge, kind, None), f"judge.{kind}")
     yield from _below(judge.calibration, "judge.calibration")
     if judge.cache.enabled and used != {"local"}:
         yield from _below(judge.cache, "judge.cache")
@@ -79,6 +73,9 @@ def _below(value: Any, name: str) -> Iterator[tuple[str, Path]]:
         for field in type(value).model_fields:
             if field not in _FOLDERS:
                 yield from _below(getattr(value, field), f"{name}.{field}")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _below(item, f"{name}.{key}")
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):
             yield from _below(item, f"{name}.{number}")
@@ -97,18 +94,15 @@ def start_notes(judge: JudgeSettings) -> list[str]:
     if uses_local(judge):
         notes += _of_verifier(judge.local.verifier)
     if "llm" in kinds:
-        notes += _of_llm(judge.llm, "judge.llm")
-        alternative = judge.alternative_llm()
-        if alternative is not None:
-            notes += _of_llm(alternative, "judge.self_judging.alternative")
+        notes += _of_llm(judge.llm)
     if "classifier" in kinds:
         from guardrail.judges.model import start_notes as of_classifier
 
         notes += of_classifier(judge.classifier)
-    if "command" in kinds and judge.command.argv:
-        from guardrail.judges.command.processes import Processes
+    if "custom" in kinds and judge.factory is not None:
+        from guardrail.judges.custom import load_factory
 
-        notes += _refused(partial(Processes, judge.command, "judge.command"))  # which starts none yet
+        notes += _refused(partial(load_factory, judge.factory))
     if judge.cache.enabled and judge.cache.redis_url is not None and kinds != {"local"}:
         notes += _of_redis(judge.cache)
     return list(dict.fromkeys(notes))
@@ -175,10 +169,10 @@ def _refused(attempt: Callable[[], object]) -> list[str]:
     return []
 
 
-def _of_llm(llm: LlmJudgeSettings, section: str) -> Iterator[str]:
+def _of_llm(llm: LlmJudgeSettings) -> Iterator[str]:
     models = llm.models()
     for number, each in enumerate(models):
-        place = f"{section}.fallbacks.{number - 1}" if number else section
+        place = f"judge.llm.fallbacks.{number - 1}" if number else "judge.llm"
         if _opens(each.api_key):
             yield from _refused(partial(each.resolve_api_key, place))
         same = next((other for other in models[:number] if _one_server_model(other, each)), None)

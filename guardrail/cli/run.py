@@ -53,7 +53,7 @@ def run_command(
         str | None, group_option("Consumer group. Guards with the same one share the partitions.")
     ] = None,
     judge: Annotated[
-        Literal["local", "llm", "hhem", "classifier", "command", "cascade"] | None,
+        Literal["local", "llm", "hhem", "classifier", "custom", "http", "cascade"] | None,
         typer.Option(show_default="judge.kind, local", help="What gives the verdicts."),
     ] = None,
     shutdown_budget_ms: Annotated[

@@ -34,10 +34,7 @@ from guardrail.config.problems import (
 )
 from guardrail.config.settings import BUILT_IN_POLICY, ENV_DELIMITER, ENV_PREFIX, SECTIONS_OF_OTHERS, Settings
 from guardrail.errors import ConfigError
-from guardrail.judges.command.settings import CommandJudgeSettings
-from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.model import ClassifierSettings
-from guardrail.judges.self_judging import SelfJudgingSettings
 from guardrail.printable import escape_controls
 from guardrail.secrets import Secret
 
@@ -300,12 +297,9 @@ def _restore_names(values: dict[str, Any], file_values: Mapping[str, Any]) -> di
     return values | {"policies": restored}
 
 
-# A text is a path only if it looks like one: "acme/model" is an id on the hub, "check" is in PATH.
+# A text is a path only if it looks like one: "acme/model" is an id on the hub.
 _NAME_OR_PATH: Final = (ClassifierSettings, "model")
-_PROGRAM: Final = (CommandJudgeSettings, "argv")
 _PATH_BEGINS: Final = ("./", "../")
-# Pydantic sees a mapping of any values, because omitted settings are those of judge.llm.
-_ALTERNATIVE: Final = (SelfJudgingSettings, "alternative", LlmJudgeSettings)
 
 
 def anchored(values: Any, annotation: Any, folder: Path) -> Any:
@@ -340,11 +334,6 @@ def _of_field(model: type[BaseModel], name: Any, value: Any, folder: Path) -> An
         return value
     if issubclass(model, _NAME_OR_PATH[0]) and name == _NAME_OR_PATH[1]:
         return _named(value, folder)
-    if issubclass(model, _PROGRAM[0]) and name == _PROGRAM[1] and isinstance(value, list):
-        return [*(_named(program, folder) for program in value[:1]), *value[1:]]
-    holder, alternative, stands_for = _ALTERNATIVE
-    if issubclass(model, holder) and name == alternative:
-        return anchored(value, stands_for, folder)
     return anchored(
         value, Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation, folder
     )

@@ -8,8 +8,9 @@ from guardrail.lazy import face
 
 if TYPE_CHECKING:
     from guardrail.figures.agreement import agrees
-    from guardrail.figures.check import FigureCheck, State, check_figures
+    from guardrail.figures.check import check_figures
     from guardrail.figures.model import Bound, Day, Figure, Kind
+    from guardrail.figures.outcome import FigureCheck, State
     from guardrail.figures.reading import find_figures
     from guardrail.figures.source import FigureSource, SourceText
 
@@ -32,8 +33,9 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
         __name__,
         {
             "guardrail.figures.agreement": ("agrees",),
-            "guardrail.figures.check": ("FigureCheck", "State", "check_figures"),
+            "guardrail.figures.check": ("check_figures",),
             "guardrail.figures.model": ("Bound", "Day", "Figure", "Kind"),
+            "guardrail.figures.outcome": ("FigureCheck", "State"),
             "guardrail.figures.reading": ("find_figures",),
             "guardrail.figures.source": ("FigureSource", "SourceText"),
         },

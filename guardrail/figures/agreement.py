@@ -26,7 +26,6 @@ _LOCAL: Final = 7  # digits of a telephone number without its area
 _FREEZING: Final = 273.15
 _MONTHLY: Final = frozenset({"month", "year", "decade", "century"})
 _WEEK: Final = 7
-ALL_WEEK: Final = frozenset(range(_WEEK))
 _YEAR: Final = 12  # months
 _DAY: Final = 24 * 60
 _NOON: Final = 12

@@ -32,7 +32,6 @@ from guardrail.figures.tables import (
     EXTRA,
     FILLERS,
     NEGATIONS,
-    NONE,
     ONES,
     OPEN,
     PRONOUNS,
@@ -117,7 +116,6 @@ _BESIDE: Final = (-1, 1, -2, 2, -3, 3, -4, 4)
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
 _NEGATIONS: Final = frozenset(map(term_of, NEGATIONS))
 _DENIALS: Final = _NEGATIONS - {term_of("except")}  # "except" leaves days out
-_NONE: Final = frozenset(map(term_of, NONE))
 _MONTHS: Final = 12  # of a year
 _SPARED: Final = re.compile(r"\s(?:are\s|is\s|for\s)?free\b", re.IGNORECASE)
 _FROM: Final = re.compile(r"\bfrom\s\W{0,3}\Z", re.IGNORECASE)
@@ -226,22 +224,9 @@ class Sentence:
     @cached_property
     def unspared(self) -> tuple[Figure, ...]:
         """What is left of a year of which so many months are free."""
-        return tuple(replace(f, values=(_MONTHS - f.values[0],)) for f, _ in self._spared)
-
-    @property
-    def spared(self) -> Figure | None:
-        """The "free" of so many months that are free."""
-        for _, end in self._spared:
-            start = end - len("free")
-            return Figure(Kind.MONEY, self.text[start:end], start, end, values=(0.0,), unit="", step=0.0)
-        return None
-
-    @cached_property
-    def _spared(self) -> list[tuple[Figure, int]]:
-        """The months of a year that are free, and where that is said."""
         months = (f for f in self.figures[:MANY] if f.unit == "month" and f.upper is None)
-        said = ((f, _SPARED.match(self.text, f.end)) for f in months if f.values[0] < _MONTHS)
-        return [(figure, match.end()) for figure, match in said if match is not None]
+        spared = (f for f in months if f.values[0] < _MONTHS and _SPARED.match(self.text, f.end))
+        return tuple(replace(f, values=(_MONTHS - f.values[0],)) for f in spared)
 
     @cached_property
     def written(self) -> Written:
@@ -333,15 +318,6 @@ class Sentence:
         """Whether a figure says how long before something."""
         after = _WORD_AFTER.search(self.text, figure.end)
         return after is not None and after.group().casefold() in AHEAD
-
-    @cached_property
-    def nones(self) -> dict[int, Figure]:
-        """The words that say that there is none of a thing ("no downtime"), by the term of the thing."""
-        found: dict[int, Figure] = {}
-        for (start, none), (_, thing) in pairwise(self.tokens):
-            if none in _NONE and (word := _WORD_AFTER.match(self.text, start)):
-                found[thing] = Figure(Kind.NUMBER, word.group(), start, word.end(), values=(0.0,))
-        return found
 
     def of_age(self, figure: Figure) -> bool:
         """Whether a figure is of years of age."""

@@ -83,7 +83,6 @@ ZONES: Final[dict[str, int]] = _TABLES["zones"]
 YEAR_AFTER: Final = _words(_TABLES["year_after"])
 CLOSED: Final = _words(_TABLES["closed"])
 OPEN: Final = _words(_TABLES["open"])
-OPENING: Final = _words(_TABLES["opening"])
 HOUR_AFTER: Final = _words(_TABLES["hour_after"])
 MONTH_AFTER: Final = _words(_TABLES["month_after"])
 
@@ -142,7 +141,6 @@ COMPARING: Final = MORE | LESS | CHANGING | _words(_TABLES["comparing"])
 UPWARD: Final = MORE | _RISING | _words(_TABLES["upward"])
 DOWNWARD: Final = LESS | _FALLING | _words(_TABLES["downward"])
 WHOLE: Final = _words(_TABLES["whole"])
-NONE: Final = _words(_TABLES["none"])
 LASTING: Final = _words(_TABLES["lasting"])
 REMAINDER: Final = _words(_TABLES["remainder"])
 OPERATORS: Final = {

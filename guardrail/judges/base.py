@@ -106,7 +106,7 @@ class JudgeRequest:
     ``turn_within_s`` is set if another judge can give a better answer. A judge with a queue then serves
     requests without it first, and after that many seconds returns what it can tell at once (and says so in
     ``degraded_from``); with 0 it does so even if it is free. ``budget`` is the policy's budget for judging
-    the response, which replaces the judge's own; None: the judge's own applies.
+    the response; None: no bound.
 
     ``since``, a reading of the same clock, is when the time of the first of the claims began: they may have
     waited for a turn since then. None: it begins now.

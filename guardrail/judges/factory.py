@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel
 
 from guardrail.errors import ConfigError
 from guardrail.judges.base import Judge
 from guardrail.judges.gathering import GatheringAround
+from guardrail.judges.prices import PriceTable
 from guardrail.judges.settings import JudgeSettings
-from guardrail.judges.spending import UsageLedger
+from guardrail.judges.spending import Budget, BudgetFallback, MeteredJudge, UsageLedger
 
 if TYPE_CHECKING:
-    from guardrail.judges.spending import Budget, PriceTable
     from guardrail.policy import JudgeKind, Policy
 
 
@@ -129,17 +130,23 @@ class JudgeSet:
         )
 
 
+# The parts of the settings that a judge of each kind uses, by its section or setting.
+_PARTS: Final[Mapping[str, frozenset[str]]] = {
+    "local": frozenset({"local"}),
+    "llm": frozenset({"llm", "prices", "budgets", "cache", "self_judging", "max_wait_ms"}),
+    "classifier": frozenset({"classifier", "cache"}),
+    "hhem": frozenset({"classifier", "cache"}),
+    "custom": frozenset({"factory", "cache"}),
+    "http": frozenset({"http", "cache"}),
+}
+
+
 def _parts(kind: str, settings: JudgeSettings) -> frozenset[str]:
-    """The parts of the settings that a judge of this kind uses."""
     if kind == "cascade":
-        both = (settings.cascade.first, settings.cascade.second)
-        return frozenset({"cascade", "max_wait_ms"}).union(*(_parts(each, settings) for each in both))
-    if kind == "local":
-        return frozenset({"local"})
-    if kind == "llm":
-        paid = {"llm", "prices", "budgets", "cache", "self_judging", "max_wait_ms"}
-        return frozenset(paid | {"local"} if settings.budgets.on_budget == "local" else paid)
-    return frozenset({kind, "cache"})
+        first, second = (_PARTS[each] for each in (settings.cascade.first, settings.cascade.second))
+        return first | second | {"cascade", "max_wait_ms"}
+    answers_too = kind == "llm" and settings.budgets.on_budget == "local"
+    return _PARTS[kind] | ({"local"} if answers_too else set())
 
 
 def have_budgets(policies: Iterable[Policy]) -> bool:
@@ -177,22 +184,24 @@ def all_kinds(settings: JudgeSettings, policies: Iterable[Policy]) -> list[Judge
 
 def _check_one(settings: JudgeSettings, in_usd: bool) -> None:
     kinds = settings.kinds()
-    if "command" in kinds and not settings.command.argv and settings.command.url is None:
+    if "custom" in kinds and settings.factory is None:
         raise ConfigError(
-            "judge.command: neither argv nor url is set; name the program to run or the endpoint to ask"
+            "judge.factory is not set; write package.module:make, the function that makes your judge"
         )
+    if "http" in kinds and settings.http.url is None:
+        raise ConfigError("judge.http.url is not set; give the address of the endpoint that judges")
     if "classifier" in kinds and settings.classifier.model is None:
         raise ConfigError(
             "judge.classifier.model is not set; give an id on the Hugging Face hub or a folder, or a preset"
         )
     if "llm" in kinds and (in_usd or settings.budgets.needs_prices):
-        from guardrail.judges.spending import PriceTable
-
         prices = PriceTable(settings.prices)
-        for llm in (settings.llm, settings.alternative_llm()):
-            for each in () if llm is None else llm.models():
-                if prices.price(each.model) is None:
-                    raise _unpriced(each.model)
+        for each in settings.llm.models():
+            if prices.price(each.model) is None:
+                raise ConfigError(
+                    f"judge.budgets: a budget in usd needs the price of {each.model!r}; add it to "
+                    "judge.prices, or bound tokens instead"
+                )
 
 
 def check_files(settings: JudgeSettings, policies: Iterable[Policy] = ()) -> None:
@@ -212,11 +221,8 @@ def check_files(settings: JudgeSettings, policies: Iterable[Policy] = ()) -> Non
 
 def uses_local(settings: JudgeSettings) -> bool:
     """Whether the local judge is built: on its own, or to answer when a budget is used up."""
-    return "local" in settings.kinds() or (settings.kind == "llm" and _falls_back(settings))
-
-
-def _falls_back(settings: JudgeSettings) -> bool:
-    return settings.budgets.bounded and settings.budgets.on_budget == "local"
+    falls_back = settings.budgets.bounded and settings.budgets.on_budget == "local"
+    return "local" in settings.kinds() or (settings.kind == "llm" and falls_back)
 
 
 def check_time(settings: JudgeSettings, policies: Mapping[str, Policy]) -> list[str]:
@@ -241,13 +247,6 @@ def check_time(settings: JudgeSettings, policies: Mapping[str, Policy]) -> list[
     return lines
 
 
-def _unpriced(model: str) -> ConfigError:
-    return ConfigError(
-        f"judge.budgets: a budget in usd needs the price of {model!r}; add it to judge.prices, or bound "
-        "tokens instead"
-    )
-
-
 class _Builder:
     """What the judges of one process share: prices, budget, ledger and the caches' server."""
 
@@ -256,18 +255,22 @@ class _Builder:
     ) -> None:
         """``has_budget``: responses have budgets, whatever the settings say."""
         self.settings = settings
-        self._ledger = ledger
         self.has_budget = has_budget
-        self._prices: PriceTable | None = None
-        self._budget: Budget | None = None
-        self._alone_without_fallback = False
-
-    @property
-    def lacks_fallback(self) -> bool:
+        self.lacks_fallback = False
         """Whether there is an LLM judge without another judge to answer when a budget is used up."""
-        return self._alone_without_fallback
+        self._ledger = ledger or UsageLedger()
+
+    # Of the settings by the time of the first LLM judge, which may be one that a policy names later.
+    @cached_property
+    def _prices(self) -> PriceTable:
+        return PriceTable(self.settings.prices)
+
+    @cached_property
+    def _budget(self) -> Budget:
+        return Budget(self.settings.budgets)
 
     def build(self, kind: str) -> Judge:
+        _check_one(of_kind(self.settings, kind), in_usd=False)
         path = self.settings.calibration
         if path is None:
             return self._uncalibrated(kind)
@@ -290,74 +293,57 @@ class _Builder:
         )
 
     def _one(self, kind: str, *, alone: bool) -> Judge:
+        """``alone``: not in a cascade, where the first judge's verdict already exists."""
         settings = self.settings
-        if kind == "llm":
-            return self._llm(alone=alone)
-        if kind in ("hhem", "classifier"):
-            from guardrail.judges.model import ClassifierJudge
+        match kind:
+            case "llm":
+                return self._llm(alone=alone)
+            case "hhem" | "classifier":
+                from guardrail.judges.model import ClassifierJudge
 
-            return self._cached("classifier", ClassifierJudge(settings.classifier), settings.classifier)
-        if kind == "command":
-            from guardrail.judges.command.judge import CommandJudge
+                return self._cached("classifier", ClassifierJudge(settings.classifier), settings.classifier)
+            case "http":
+                from guardrail.judges.http_judge import HttpJudge
 
-            return self._cached(kind, CommandJudge(settings.command), settings.command)
+                return self._cached("http", HttpJudge(settings.http), settings.http)
+            case "custom":
+                from guardrail.judges.custom import make_judge
+
+                factory = settings.factory or ""
+                return self._cached("custom", make_judge(factory), factory)
+            case _:
+                return self._local()
+
+    def _local(self) -> Judge:
         from guardrail.judges.local.judge import LocalJudge
 
-        return LocalJudge(settings.local)
+        return LocalJudge(self.settings.local)
 
     def _llm(self, *, alone: bool) -> Judge:
-        """The LLM judge with its budgets, its cache and the self-judging policy.
-
-        ``alone``: not in a cascade, where the first judge's verdict already exists.
-        """
+        """The LLM judge with its budgets, its cache and the self-judging policy."""
         from guardrail.judges.llm.judge import LlmJudge
-        from guardrail.judges.llm.settings import LlmJudgeSettings
         from guardrail.judges.self_judging import SelfJudgingGuard
-        from guardrail.judges.spending import Budget, MeteredJudge, PriceTable
 
-        settings = self.settings
-        prices = self._prices = self._prices or PriceTable(settings.prices)
-        budget = self._budget = self._budget or Budget(settings.budgets)
-        if self._ledger is None:
-            self._ledger = UsageLedger()
-        ledger = self._ledger
-        bounded = self.has_budget or settings.budgets.bounded
-        wanted = alone and settings.budgets.on_budget == "local"
-        local_answers = wanted and bounded
-        self._alone_without_fallback |= wanted and not bounded
-
-        def paid(llm: LlmJudgeSettings) -> tuple[Judge, str]:
-            unpriced = [each.model for each in llm.models() if prices.price(each.model) is None]
-            if settings.budgets.needs_prices and unpriced:
-                raise _unpriced(unpriced[0])
-            judge: Judge = MeteredJudge(
-                LlmJudge(llm, prices=prices),
-                llm.model,
-                budget=budget,
-                ledger=ledger,
-                prices=prices,
-                max_context_chars=llm.max_context_chars,
-            )
-            if local_answers:
-                from guardrail.judges.local.judge import LocalJudge
-                from guardrail.judges.spending import BudgetFallback
-
-                judge = BudgetFallback(judge, LocalJudge(settings.local))
-            # In a cascade the claims have gathered when they come.
-            wait_ms = llm.max_wait_ms if settings.max_wait_ms is None else settings.max_wait_ms
-            max_wait_s = wait_ms / 1000 if alone else 0.0
-            return self._cached("llm", judge, llm, max_wait_s), llm.model
-
-        judge, model = paid(settings.llm)
-        alternative = settings.alternative_llm()
-        return SelfJudgingGuard(
-            judge,
-            model,
-            settings.self_judging,
-            alternative=None if alternative is None else paid(alternative),
+        llm = self.settings.llm
+        judge: Judge = MeteredJudge(
+            LlmJudge(llm, prices=self._prices),
+            llm.model,
+            budget=self._budget,
+            ledger=self._ledger,
+            prices=self._prices,
+            max_context_chars=llm.max_context_chars,
         )
+        if alone and self.settings.budgets.on_budget == "local":
+            if self.has_budget or self.settings.budgets.bounded:
+                judge = BudgetFallback(judge, self._local())
+            else:
+                self.lacks_fallback = True
+        # In a cascade the claims have gathered when they come.
+        wait_ms = llm.max_wait_ms if self.settings.max_wait_ms is None else self.settings.max_wait_ms
+        cached = self._cached("llm", judge, llm, wait_ms / 1000 if alone else 0.0)
+        return SelfJudgingGuard(cached, llm.model, self.settings.self_judging)
 
-    def _cached(self, kind: str, judge: Judge, settings: BaseModel, max_wait_s: float = 0.0) -> Judge:
+    def _cached(self, kind: str, judge: Judge, settings: BaseModel | str, max_wait_s: float = 0.0) -> Judge:
         cache = self.settings.cache
         if not cache.enabled:
             return GatheringAround(judge, max_wait_s) if max_wait_s else judge

@@ -6,10 +6,10 @@ Files and folders, which may have gigabytes, are identified by name, size and ti
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import os
 import re
-import shutil
 import stat
 from collections.abc import Iterator
 from importlib.resources import files
@@ -19,7 +19,6 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from guardrail import __version__
-from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.model import ClassifierSettings
 from guardrail.secrets import WHOLE
 
@@ -30,8 +29,7 @@ _MOST_FILES: Final = 2_000
 def stamps(path: Path) -> list[str]:
     """One line for each file at or below ``path``: its relative name, size and modification time.
 
-    Empty if nothing can be inspected: whoever needs the file reports that. ``path`` may be any text, such as
-    a long argument of a program.
+    Empty if nothing can be inspected: whoever needs the file reports that. ``path`` may be any text.
     """
     try:
         is_folder = stat.S_ISDIR(path.stat().st_mode)
@@ -61,24 +59,26 @@ def _stamp(path: Path, name: str) -> str:
 
 
 # Files and folders that don't affect how a claim is judged, some of them secret.
-_NOT_READ: Final = re.compile(r"key|token|secret|password|ca_?file|cert|cwd|cache_dir|^model$")
+_NOT_READ: Final = re.compile(r"key|token|secret|password|ca_?file|cert|cache_dir|^model$")
 _PROMPTS: Final = "prompts"
 _PACKAGED: Final = ("parameters.json", "rarity.json", "verifier_model/manifest.json")
 """What the local judge reads of the package; the manifest has the checksums of its model."""
 
 
-def fingerprint(kind: str, settings: BaseModel) -> str:
+def fingerprint(kind: str, settings: BaseModel | str) -> str:
     """64 hexadecimal digits; equal for equal settings, files named in them, prompts and releases.
 
-    Models in folders, a command's program and the files among its arguments count by their current size and
-    modification time: a replacement while the judge runs takes effect at its next start.
+    ``settings`` of a judge of kind custom are its factory. Models in folders, and the module or package of a
+    factory, count by their current size and modification time: a replacement while the judge runs takes
+    effect at its next start.
 
-    Secrets go in masked; arguments and bodies, which only may contain one, go in whole. The fingerprint
+    Secrets go in masked; bodies, which only may contain one, go in whole. The fingerprint
     includes more than necessary (time limits, say): asking again for a verdict does no harm, but mistaking
     one for another does.
     """
     digest = hashlib.sha256()
-    told = json.dumps(settings.model_dump(mode="json", context=WHOLE), sort_keys=True, ensure_ascii=True)
+    values = settings if isinstance(settings, str) else settings.model_dump(mode="json", context=WHOLE)
+    told = json.dumps(values, sort_keys=True, ensure_ascii=True)
     for part in (kind, __version__, told, *_contents(settings), *_programs(settings)):
         digest.update(hashlib.sha256(part.encode("utf-8", "surrogatepass")).digest())
     if kind == "llm":
@@ -93,19 +93,16 @@ def fingerprint(kind: str, settings: BaseModel) -> str:
     return digest.hexdigest()
 
 
-def _programs(settings: BaseModel) -> list[str]:
-    """The state of the models and programs on this machine that a judge runs."""
+def _programs(settings: BaseModel | str) -> list[str]:
+    """The state of the models and modules on this machine that a judge runs."""
     if isinstance(settings, ClassifierSettings):
         return stamps(Path(settings.model)) if settings.model is not None else []
-    if not isinstance(settings, CommandJudgeSettings) or not settings.argv:
-        return []
-    path = settings.env.get("PATH")
-    program = shutil.which(settings.argv[0], path=None if path is None else path.get_secret_value())
-    # Files are given as they are or as --flag=FILE, relative to the folder that the program runs in.
-    named = [argument.rpartition("=")[2] for argument in settings.argv[1:]]
-    found = [Path(program)] if program else []
-    found += [Path(settings.cwd or ".", name) for name in named if name and "\0" not in name]
-    return [line for each in found for line in stamps(each)]
+    if isinstance(settings, str):
+        spec = importlib.util.find_spec(settings.partition(":")[0].partition(".")[0])
+        if spec is not None and spec.origin is not None:
+            path = Path(spec.origin)
+            return stamps(path.parent if spec.submodule_search_locations else path)
+    return []
 
 
 def _contents(value: Any, name: str = "") -> list[str]:

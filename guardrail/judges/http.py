@@ -1,18 +1,16 @@
-"""What judges behind HTTP have in common: URLs, headers, certificates, and replies of bounded length."""
+"""What judges behind HTTP have in common: URLs, headers, and replies of bounded length."""
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr
+from pydantic import AfterValidator, SecretStr
 
 from guardrail.errors import ConfigError, JudgeReplyError
-from guardrail.secrets import read_secret
+from guardrail.secrets import Secret, check_headers
 
 _PIECES: Final = 1_000
 _SMALL: Final = 16  # what makes more work than this many bytes or characters counts as several pieces
@@ -28,31 +26,32 @@ def check_url(url: str) -> str:
     if not usable:
         raise ValueError("must be a URL with http:// or https:// and a host")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("must hold no user or password; use headers or token_file")
+        raise ValueError("must hold no user or password; use headers")
     return url
 
 
-def request_headers(
-    headers: Mapping[str, SecretStr], token_file: Path | None, section: str
-) -> dict[str, str]:
-    """The headers of every request, as text. Raises ConfigError for a token that can't be read."""
-    sent = {name: value.get_secret_value() for name, value in headers.items()}
-    if token_file is not None:
-        token = read_secret(token_file, f"{section}.token_file", "token", for_header=True)
-        sent["Authorization"] = f"Bearer {token}"
-    return sent | {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+def _can_be_sent(headers: dict[str, Secret]) -> dict[str, Secret]:
+    check_headers({name: each.text or SecretStr("") for name, each in headers.items()})
+    return headers
 
 
-def tls(cafile: Path | None, section: str) -> ssl.SSLContext | bool:
-    """What a client verifies servers with. Raises ConfigError for a file that holds no certificates."""
-    if cafile is None:
-        return True
+HttpUrl = Annotated[str, AfterValidator(check_url)]
+"""The type of settings for a server's address."""
+HttpHeaders = Annotated[dict[str, Secret], AfterValidator(_can_be_sent)]
+"""The type of settings for headers of every request."""
+
+
+def request_headers(headers: Mapping[str, Secret], section: str) -> dict[str, str]:
+    """The headers of every request, as text. Raises ConfigError for one that can't be read or sent."""
+    sent = {
+        name: each.read(f"{section}.headers.{name}", "header's value", for_header=True)
+        for name, each in headers.items()
+    }
     try:
-        return ssl.create_default_context(cafile=str(cafile))
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(
-            f"{section}.cafile: {cafile} can't be used ({type(error).__name__}); give a PEM file"
-        ) from None
+        check_headers({name: SecretStr(value) for name, value in sent.items()})
+    except ValueError as error:
+        raise ConfigError(f"{section}.headers: {error}") from None
+    return sent | {"Content-Type": "application/json", "Accept-Encoding": "identity"}
 
 
 class Turns:

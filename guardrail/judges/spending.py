@@ -1,4 +1,4 @@
-"""What judging costs: prices, usage, budgets, and which judge answers when a budget is used up.
+"""What judging consumes: usage, budgets, and which judge answers when a budget is used up.
 
 A call is admitted by its expected usage and booked by its actual usage. If the actual usage is never reported
 (the call was cancelled, or failed without reporting it), the expected usage stays booked, because providers
@@ -9,9 +9,10 @@ The ledger records tokens and cost by tenant, model and UTC day.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Final, Literal
@@ -22,7 +23,7 @@ from guardrail import telemetry
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage
 from guardrail.judges.base import Judge, JudgeRequest, Meter
-from guardrail.judges.self_judging import canonical, plain
+from guardrail.judges.prices import PriceTable
 from guardrail.judges.streams import closing
 from guardrail.limits import ResponseBudget
 from guardrail.log_events import EventLog
@@ -30,85 +31,6 @@ from guardrail.printable import escape_controls, shorten
 from guardrail.verdicts import Judgement, total
 
 _log = EventLog(__name__)
-_PER: Final = 1_000_000
-_MOST_WARNINGS: Final = 100
-
-UsdPerMillion = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-
-
-class ModelPrice(BaseModel):
-    """Prices of one model, in US dollars per million tokens."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    input: UsdPerMillion = Field(description="USD per million input tokens.")
-    cached_input: UsdPerMillion | None = Field(
-        default=None,
-        description="USD per million input tokens from the provider's cache; null: same as input.",
-    )
-    output: UsdPerMillion = Field(description="USD per million output tokens.")
-
-    def usd(self, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float:
-        """The cost in US dollars; ``input_tokens`` include the cached ones."""
-        cached = min(max(0, cached_input_tokens), max(0, input_tokens))
-        cached_price = self.input if self.cached_input is None else self.cached_input
-        fresh = max(0, input_tokens) - cached
-        total = fresh * self.input + cached * cached_price + max(0, output_tokens) * self.output
-        return total / _PER
-
-
-class PriceTable:
-    """Prices by model. A name is looked up as it is, then without its provider, then without its date.
-
-    If a model only has prices under dated names and none has the date asked for, the highest of them applies:
-    it is safer for a budget to end early than late.
-    """
-
-    def __init__(self, prices: Mapping[str, ModelPrice] | None = None) -> None:
-        self._exact = dict(prices or {})
-        self._plain: dict[str, ModelPrice] = {}
-        self._canonical: dict[str, ModelPrice] = {}
-        for name, price in self._exact.items():
-            self._plain[plain(name)] = _dearer(price, self._plain.get(plain(name)))
-        undated = {canonical(name): name for name in self._exact if _bare(plain(name)) == canonical(name)}
-        for name, price in self._exact.items():
-            key = canonical(name)
-            if undated.get(key, name) == name:
-                self._canonical[key] = _dearer(price, self._canonical.get(key))
-        self._warned: set[str] = set()
-
-    def price(self, model: str) -> ModelPrice | None:
-        """The price of a model; None if unknown."""
-        return (
-            self._exact.get(model) or self._plain.get(plain(model)) or self._canonical.get(canonical(model))
-        )
-
-    def cost_usd(self, model: str, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float:
-        """What the tokens cost in US dollars; ``input_tokens`` include ``cached_input_tokens``.
-
-        0.0 for a model without a price, with a warning the first time.
-        """
-        price = self.price(model)
-        if price is not None:
-            return price.usd(input_tokens, cached_input_tokens, output_tokens)
-        if model not in self._warned and len(self._warned) < _MOST_WARNINGS:
-            self._warned.add(model)
-            _log.warning(
-                "judge.price_unknown",
-                model=model,
-                effect="its calls count as free of cost",
-                remedy="add judge.prices",
-            )
-        return 0.0
-
-
-def _bare(name: str) -> str:
-    return "".join(char for char in name if char.isalnum())
-
-
-def _dearer(price: ModelPrice, other: ModelPrice | None) -> ModelPrice:
-    return price if other is None or price.input + price.output >= other.input + other.output else other
-
 
 OTHERS: Final = "(others)"
 """The tenant under which usage is counted once there are more rows than the ledger keeps."""
@@ -209,10 +131,9 @@ def _listed(name: str) -> str:
     return shorten(escape_controls(name), _NAME_CHARS)
 
 
-_WINDOW_S: Final = 60
-_MOST_TENANTS: Final = 10_000
-_MOST_RESPONSES: Final = 20_000
-_RESPONSE_KEPT_S: Final = 300
+_MINUTE_S: Final = 60
+_MOST_TALLIES: Final = 20_000
+_TALLY_KEPT_S: Final = 300
 
 
 class BudgetExhausted(JudgeUnavailable):
@@ -228,13 +149,12 @@ class MinuteBudget(ResponseBudget):
 
 
 class BudgetSettings(BaseModel):
-    """Limits on what the LLM judge consumes, per process; null means no limit."""
+    """Limits on what the LLM judge consumes, per process; null means no limit. A policy's ``budget`` limits
+    each response.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    per_response: ResponseBudget = Field(
-        default_factory=ResponseBudget, description="Bounds for each response."
-    )
     per_minute: MinuteBudget = Field(
         default_factory=MinuteBudget, description="Bounds for all responses together."
     )
@@ -252,37 +172,33 @@ class BudgetSettings(BaseModel):
         """Whether there is any limit."""
         return any(
             value is not None
-            for part in (self.per_response, self.per_minute, self.per_tenant_minute)
+            for part in (self.per_minute, self.per_tenant_minute)
             for value in part.model_dump().values()
         )
 
     @property
     def needs_prices(self) -> bool:
         """Whether any limit is in US dollars."""
-        return any(
-            part.usd is not None for part in (self.per_response, self.per_minute, self.per_tenant_minute)
-        )
+        return any(part.usd is not None for part in (self.per_minute, self.per_tenant_minute))
 
 
 @dataclass(frozen=True, slots=True)
 class _Amounts:
-    calls: int
-    tokens: int
-    usd: float
+    """What limits are in. Negative ones take back what was booked."""
+
+    calls: int = 0
+    tokens: int = 0
+    usd: float = 0.0
 
     @staticmethod
     def of(usage: Usage) -> _Amounts:
+        tokens = max(0, usage.input_tokens) + max(0, usage.output_tokens)
+        return _Amounts(max(0, usage.judge_calls), tokens, max(0.0, usage.cost_usd))
+
+    def plus(self, other: _Amounts, sign: int = 1) -> _Amounts:
         return _Amounts(
-            max(0, usage.judge_calls),
-            max(0, usage.input_tokens) + max(0, usage.output_tokens),
-            max(0.0, usage.cost_usd),
+            self.calls + sign * other.calls, self.tokens + sign * other.tokens, self.usd + sign * other.usd
         )
-
-    def plus(self, other: _Amounts) -> _Amounts:
-        return _Amounts(self.calls + other.calls, self.tokens + other.tokens, self.usd + other.usd)
-
-    def minus(self, other: _Amounts) -> _Amounts:
-        return _Amounts(self.calls - other.calls, self.tokens - other.tokens, self.usd - other.usd)
 
     def most(self, other: _Amounts) -> _Amounts:
         return _Amounts(
@@ -290,25 +206,45 @@ class _Amounts:
         )
 
 
-_NOTHING: Final = _Amounts(0, 0, 0.0)
+class _Tally:
+    """What was booked for a response since its begin, or for all or a tenant in the last minute."""
+
+    __slots__ = ("_seconds", "_sum", "_window_s", "used_at")
+
+    def __init__(self, second: int, window_s: float, booked: _Amounts | None = None) -> None:
+        """``booked``: before this process first saw it."""
+        self.used_at = second
+        self._window_s = window_s
+        self._seconds = {second: booked or _Amounts()}  # ascending; at most 61 within a minute
+        self._sum = booked or _Amounts()
+
+    def total(self, now: int) -> _Amounts:
+        while self._seconds and (oldest := next(iter(self._seconds))) <= now - self._window_s:
+            self._sum = self._sum.plus(self._seconds.pop(oldest), -1)
+        if not self._seconds:
+            self._sum = _Amounts()  # sums of floats don't return to zero by themselves
+        return self._sum
+
+    def add(self, second: int, amount: _Amounts) -> None:
+        """Add to the latest second or one that is still in the window; ignore one that has left it."""
+        latest = next(reversed(self._seconds), -1)
+        if second in self._seconds or second > latest:
+            self._seconds[second] = self._seconds.get(second, _Amounts()).plus(amount)
+            self._sum = self._sum.plus(amount)
 
 
-@dataclass(slots=True)
-class _ResponseSpending:
-    """What one response had spent when this process first saw it, and everything booked for it since."""
-
-    booked: _Amounts
-    second: int
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Reservation:
     """A call's share of the budgets, from before it is made until its usage is known."""
 
-    response: _ResponseSpending
-    tenant: str | None
+    tallies: tuple[_Tally, ...]
     expected: _Amounts
     second: int
+
+    def settle(self, usage: Usage) -> None:
+        """Book the call's actual usage in place of the expected one."""
+        for tally in self.tallies:
+            tally.add(self.second, _Amounts.of(usage).plus(self.expected, -1))
 
 
 class Budget:
@@ -318,85 +254,44 @@ class Budget:
         """``clock`` gives seconds and never goes back."""
         self._settings = settings
         self._clock = clock
-        self._all = _LastMinute()
-        self._tenants: OrderedDict[str | None, _LastMinute] = OrderedDict()
+        self._all = _Tally(int(clock()), _MINUTE_S)
+        self._tenants: OrderedDict[str | None, _Tally] = OrderedDict()
         # ``JudgeRequest.spent`` lacks calls in flight, usage that nobody reported, and later reports.
-        self._responses: OrderedDict[str, _ResponseSpending] = OrderedDict()
+        self._responses: OrderedDict[str | None, _Tally] = OrderedDict()
 
     def reserve(self, request: JudgeRequest, expected: Usage) -> Reservation:
         """Reserve room for one call for ``request``. Raises BudgetExhausted if a limit leaves none."""
-        amount = _Amounts.of(expected)
+        amount, spent = _Amounts.of(expected), _Amounts.of(request.spent)
         second = int(self._clock())
-        spent = _Amounts.of(request.spent)
-        response = self._response(request.response_id, spent, second)
-        per_response = request.budget or self._settings.per_response
-        _check(per_response, response.booked.most(spent), amount, "per response")
-        _check(self._settings.per_minute, self._all.sum(second), amount, "per minute")
-        tenant = self._tenant(request.tenant)
-        _check(self._settings.per_tenant_minute, tenant.sum(second), amount, "of the tenant per minute")
-        self._all.add(second, amount)
-        tenant.add(second, amount)
-        response.booked = response.booked.plus(amount)
-        return Reservation(response, request.tenant, amount, second)
-
-    def settle(self, reservation: Reservation, usage: Usage) -> None:
-        """Book the call's actual usage in place of the expected one."""
-        difference = _Amounts.of(usage).minus(reservation.expected)
-        self._all.add(reservation.second, difference)
-        self._tenant(reservation.tenant).add(reservation.second, difference)
-        reservation.response.booked = reservation.response.booked.plus(difference)
-
-    def _response(self, response_id: str, spent: _Amounts, second: int) -> _ResponseSpending:
-        """The tally of a response; tallies unused for a while are dropped."""
-        while self._responses:
-            oldest = next(iter(self._responses.values()))
-            if oldest.second > second - _RESPONSE_KEPT_S and len(self._responses) <= _MOST_RESPONSES:
-                break
-            self._responses.popitem(last=False)
-        response = self._responses.get(response_id)
-        if response is None:
-            response = self._responses[response_id] = _ResponseSpending(spent, second)
-        response.second = second
-        self._responses.move_to_end(response_id)
-        return response
-
-    def _tenant(self, tenant: str | None) -> _LastMinute:
-        window = self._tenants.get(tenant)
-        if window is None:
-            window = self._tenants[tenant] = _LastMinute()
-            if len(self._tenants) > _MOST_TENANTS:
-                self._tenants.popitem(last=False)
-        self._tenants.move_to_end(tenant)
-        return window
+        response = _used(self._responses, request.response_id, second) or _Tally(second, math.inf, spent)
+        tenant = _used(self._tenants, request.tenant, second) or _Tally(second, _MINUTE_S)
+        limits = (
+            (request.budget or ResponseBudget(), response.total(second).most(spent), "per response"),
+            (self._settings.per_minute, self._all.total(second), "per minute"),
+            (self._settings.per_tenant_minute, tenant.total(second), "of the tenant per minute"),
+        )
+        for bounds, used, whose in limits:
+            _check(bounds, used, amount, whose)
+        self._responses[request.response_id] = response
+        self._tenants[request.tenant] = tenant
+        tallies = (response, self._all, tenant)
+        for tally in tallies:
+            tally.add(second, amount)
+        return Reservation(tallies, amount, second)
 
 
-class _LastMinute:
-    """Amounts of the last 60 seconds, kept per second: at most 61 entries."""
-
-    __slots__ = ("_seconds", "_sum")
-
-    def __init__(self) -> None:
-        self._seconds: deque[tuple[int, _Amounts]] = deque()
-        self._sum = _NOTHING
-
-    def sum(self, now: int) -> _Amounts:
-        while self._seconds and self._seconds[0][0] <= now - _WINDOW_S:
-            self._sum = self._sum.minus(self._seconds.popleft()[1])
-        if not self._seconds:
-            self._sum = _NOTHING  # floating-point sums don't return to zero by themselves
-        return self._sum
-
-    def add(self, second: int, amount: _Amounts) -> None:
-        """Add to a second that is the latest or still in the window; ignore one that has left it."""
-        if not self._seconds or self._seconds[-1][0] < second:
-            self._seconds.append((second, amount))
-            self._sum = self._sum.plus(amount)
-            return
-        for place in range(len(self._seconds) - 1, -1, -1):
-            if self._seconds[place][0] == second:
-                self._seconds[place] = (second, self._seconds[place][1].plus(amount))
-                self._sum = self._sum.plus(amount)
-                return
+def _used(tallies: OrderedDict[str | None, _Tally], name: str | None, second: int) -> _Tally | None:
+    """The tally of that name, if there is one, as the latest used; those unused for long are dropped."""
+    while tallies:
+        oldest = next(iter(tallies.values()))
+        if oldest.used_at > second - _TALLY_KEPT_S and len(tallies) < _MOST_TALLIES:
+            break
+        tallies.popitem(last=False)
+    tally = tallies.get(name)
+    if tally is not None:
+        tally.used_at = second
+        tallies.move_to_end(name)
+    return tally
 
 
 def _check(bounds: ResponseBudget, spent: _Amounts, expected: _Amounts, whose: str) -> None:
@@ -572,8 +467,8 @@ class _Calls(Meter):
         """Book what all calls took, as of the last one, so that none expires before the request ends."""
         *others, last = self._reserved
         for reservation in others:
-            self._budget.settle(reservation, Usage())
-        self._budget.settle(last, _assumed(self.usage, self._expected))
+            reservation.settle(Usage())
+        last.settle(_assumed(self.usage, self._expected))
 
     def _reserve(self) -> None:
         try:

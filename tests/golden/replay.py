@@ -30,6 +30,7 @@ from consumers.settings import GuardSettings
 from guardrail import Guard, build_judge
 from guardrail.judges.model import Reading, Verifier
 from tests.golden.cases import STREAMED_CHARS, Case, Step, load
+from tests.golden.judges import SERVER
 from tests.support.llm_server import (
     Behaviour,
     Cut,
@@ -67,6 +68,7 @@ def run(case: Case) -> dict[str, Any]:
 
 async def _run(case: Case) -> dict[str, Any]:
     async with LlmServer(*map(_behaviour, case.server)) as server:
+        SERVER.set(server.url)
         values = json.loads(json.dumps(dict(case.settings)).replace("SERVER", server.url))
         settings = made(GuardSettings, **values)
         async with _judge(settings) as judge:
@@ -354,8 +356,7 @@ def _judging(told: Mapping[str, Any]) -> Behaviour:
     def behave(call: Recorded) -> Status:
         verdicts = [verdict(claim) for claim in call.body["claims"]]
         left_out = [each for each in verdicts if each["verdict"] != "left out"]
-        reply = {"protocol": 1, "request_id": call.body["request_id"], "verdicts": left_out}
-        return Status(200, raw=json.dumps(reply))
+        return Status(200, raw=json.dumps({"verdicts": left_out}))
 
     return behave
 

@@ -64,7 +64,7 @@ class AnswerReader(Protocol):
 
 
 class Prices(Protocol):
-    """What tokens cost in US dollars; ``guardrail.judges.spending.PriceTable`` is one."""
+    """What tokens cost in US dollars; ``guardrail.judges.prices.PriceTable`` is one."""
 
     def cost_usd(
         self, model: str, input_tokens: int, cached_input_tokens: int, output_tokens: int

@@ -1,4 +1,26 @@
-"""Claims against the contexts of their response: search, reading, figures, combiner, verdict."""
+"""Claims against the contexts of their response, one after the other.
+
+    claim ── says that the documents are silent? ──► what it misses is searched for
+      │   └─ a "No", or "Myth: …"? ────────────────► what that denies is judged, and turned round
+      ▼
+    search.py    the sentences that have most of its words, without those that a document takes back
+      ├── figures/    its figures beside those sentences      ┐
+      ├── cells.py    what it says beside the cells of tables ├ compared exactly, not read
+      ├── doubts.py   other values in other contexts          ┘
+      ├── stands there word for word? ─────────────► SUPPORTED, and nothing is read
+      ▼
+    reader.py    windows around the sentences, read until one settles it; then its facts one by one
+      ▼
+    combiner.py  what all of that makes likely ──► verdict.py: the verdict, and the reason in words
+
+Invariants:
+- a claim that the verifier should have read, and did not, is never SUPPORTED, and says so (``left_out``);
+- a claim with a figure that is in conflict, or in no source, is never SUPPORTED;
+- a judgement depends on the claim, its question and the contexts only, not on the request's other claims,
+  unless time is short (``Pressed``): then less is read, exact comparisons are made all the same;
+- ``stopped`` is asked before each claim, each window and each sentence whose figures are read: of a claim
+  that isn't wholly judged by then nothing is said.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +28,19 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
-from typing import Final, overload
+from typing import Final
 
 from guardrail.claims.assent import answers, stated_by
 from guardrail.claims.detector import DENYING_LABEL, fold
 from guardrail.claims.model import Claim
-from guardrail.claims.phrases import pattern
 from guardrail.claims.prose import read_prose
 from guardrail.claims.silence import Silence, silence_of
 from guardrail.errors import ConfigError
 from guardrail.events import Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.evidence.tokens import words as words_of
-from guardrail.figures import FigureCheck, FigureSource, SourceText, State, check_figures
-from guardrail.judges.local.cells import CellCheck, Tables, check_cells, with_cells
+from guardrail.figures import FigureSource, State, check_figures
+from guardrail.judges.local.cells import check_cells, with_cells
 from guardrail.judges.local.combiner import (
     Fit,
     Parameters,
@@ -32,12 +51,20 @@ from guardrail.judges.local.combiner import (
     read_features,
     word_features,
 )
-from guardrail.judges.local.doubts import Revoked, Rival, backed_elsewhere, revoked, rivals_of, taken_back
+from guardrail.judges.local.doubts import Rival, backed_elsewhere, revoked, rivals_of, taken_back
+from guardrail.judges.local.examination import (
+    Examination,
+    cited_contexts,
+    facts_of,
+    figures_of,
+    is_denied_elsewhere,
+)
 from guardrail.judges.local.languages import Languages
 from guardrail.judges.local.reader import Reworded, WindowReader, reworded
+from guardrail.judges.local.records import Tables
 from guardrail.judges.local.search import (
-    Candidates,
     ClaimView,
+    WindowText,
     find_candidates,
     load_rarity,
     mentioned,
@@ -48,7 +75,6 @@ from guardrail.judges.local.search import (
 )
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.verdict import (
-    Examined,
     answered_no,
     compared_exactly,
     deciding_texts,
@@ -65,11 +91,6 @@ from guardrail.judges.model import Verifier, load_verifier, read_folder, served_
 from guardrail.verdicts import Judgement, checked_in_part
 
 NAME: Final = "local"
-_FINITE: Final = pattern("finite")
-_JOINING: Final = re.compile(r"(?:[,;]\s+|\s+)(?:and|but|while|whereas|whilst)\s+|;\s+", re.IGNORECASE)
-_SEVERAL: Final = 2
-_MOST_FACTS: Final = 4
-_FACT_SPACES: Final = 2
 _LESS_LIKELY: Final = 0.1  # by which each window that settled nothing raises the line of what is hopeless
 _DOUBTED: Final = 0.3  # support of a fact below which the claim is no better supported
 _FACTS_SURE: Final = 0.85  # support of a claim from which on none of its facts is doubted
@@ -78,11 +99,8 @@ _NEAR: Final = 5  # sentences whose figures are compared
 _NOT_SAID: Final = frozenset({Verdict.PARTIALLY_SUPPORTED, Verdict.UNSUPPORTED})
 _HARDLY_SAID: Final = 0.2  # support of what is asked, and of its denial, for a bare "no" to be SUPPORTED
 _DENIED: Final = 0.9
-_SAME_MATTER: Final = 0.5  # of what a question or data says around a figure, that its sentence says too
 _FEWER: Final = "verifier: too little time was left to read more than one window"
 _WHOLE: Final = "verifier: too little time was left to read each fact by itself"
-_ALL_BUT: Final = 0.8  # of a claim, in a sentence that says or denies it
-_FEW_MORE: Final = 2  # words
 _YES_OR_NO: Final = re.compile(  # "False: it takes an hour" answers it
     r"\W*(?:is|are|was|were|do|does|did|can|could|may|must|should|will|would|has|have|had|true)\b",
     re.IGNORECASE,
@@ -99,23 +117,18 @@ _READS_NOTHING: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Examination:
-    """Everything found out about one claim. ``features`` are those of words and figures and, where the
-    verifier has read, of what it ``read``. ``left_out`` says what there was no time to read, ``cells`` what
-    the cells of a table say otherwise, ``standing`` where the claim stands word for word, ``(context, start,
-    end)``: then nothing is read; ``rival`` that another context has another value, and ``revoked`` that the
-    document takes back what backs the claim."""
+class _Asked:
+    """What the claims of a request have in common. ``reader`` is None where there is no verifier."""
 
-    view: ClaimView
-    found: Candidates
-    figures: Sequence[FigureCheck]
-    features: dict[str, float]
-    read: Sequence[Read]
-    left_out: str | None = None
-    cells: Sequence[CellCheck] = ()
-    standing: tuple[int, int, int] | None = None
-    rival: Rival | None = None
-    revoked: Revoked | None = None
+    question: str
+    evidence: EvidenceIndex
+    source: FigureSource
+    reader: WindowReader | None
+    stopped: Callable[[], bool]
+
+    def reads(self, claim: Reworded, windows: Iterator[WindowText]) -> Iterator[Read]:
+        """What the verifier says of a claim beside windows, until ``stopped()``; nothing without one."""
+        return iter(()) if self.reader is None else self.reader.reads(claim, windows, self.stopped)
 
 
 class ClaimChecker:
@@ -141,7 +154,7 @@ class ClaimChecker:
             self._verifier.close()
 
     def check(self, claim_id: str, claim: Claim, question: str, evidence: EvidenceIndex) -> Judgement:
-        """The judgement of one claim, in peace. Raises JudgeError when the verifier fails."""
+        """Judge one claim without a deadline. Raises JudgeError when the verifier fails."""
         return next(self.check_all({claim_id: claim}, question, evidence, lambda: False))
 
     def check_all(
@@ -161,12 +174,11 @@ class ClaimChecker:
         SUPPORTED. ``examined_of`` gets what was found out about each claim that was compared. Raises
         JudgeError when the verifier fails.
         """
-        reader = None if self._verifier is None else WindowReader(self._verifier)
-        source = _figures_of(evidence)
+        about = self._asked(question, evidence, stopped)
         for claim_id, claim in claims.items():
             if stopped():
                 return
-            pressure = 0 if reader is None else pressed()
+            pressure = 0 if about.reader is None else pressed()
             asked, answer = claim, answers(claim.lead_in, _text(claim) or claim.text)
             if answer is not None:
                 claim = _with_text(claim, stated_by(claim.lead_in))
@@ -174,61 +186,51 @@ class ClaimChecker:
             spoken_of = None
             if silence is not None:
                 spoken_of = mentioned(silence, evidence, self._rarity)
-                if spoken_of is None and reader is not None and pressure < _READS_NOTHING:
-                    spoken_of = self._spoken_of(silence, evidence, reader, stopped)
+                if spoken_of is None and pressure < _READS_NOTHING:
+                    spoken_of = self._spoken_of(silence, about)
                 if stopped():
                     return
             if silence is not None and silence.rest is None:
-                unread = (_NONE,) if reader is not None and pressure >= _READS_NOTHING else ()
-                judgement = judgement_of_silence(claim_id, NAME, spoken_of, evidence, unread)
-                yield _as_far_as_read(judgement, *unread)
+                left_out = (_NONE,) if pressure >= _READS_NOTHING else ()
+                judgement = judgement_of_silence(claim_id, NAME, spoken_of, evidence, left_out)
+                yield _as_far_as_read(judgement, *left_out)
                 continue
             part = (0, len(_text(claim))) if silence is None or silence.rest is None else silence.rest
             label = None if _YES_OR_NO.match(question) else DENYING_LABEL.match(fold(_text(claim)))
             if label is not None and part[0] == 0:
                 part = label.end(), part[1]
-            examined = self._examine(claim, part, question, evidence, source, reader, pressure, stopped)
+            examined = self._examine(claim, part, about, pressure)
             if stopped():
                 return
-            judgement = self._judgement(claim_id, claim, examined, part[0], evidence, examined_of)
+            judgement = self._judgement(claim_id, claim, examined, examined_of)
             if label is not None:
                 judgement = said_to_be_false(judgement)
             if answer is False:
-                judgement = self._of_no(asked, judgement, question, evidence, stopped, pressed)
+                judgement = self._of_no(asked, judgement, about, pressed)
             if answer is not None:  # its words are the question's
                 judgement = replace(judgement, unsupported_spans=())
             if silence is not None:
                 judgement = with_silence(judgement, spoken_of, evidence)
-            left_out = examined.left_out if examined is not None else None
-            yield _as_far_as_read(judgement, left_out)
+            yield _as_far_as_read(judgement, examined.left_out if examined is not None else None)
 
-    def _of_no(
-        self,
-        asked: Claim,
-        judgement: Judgement,
-        question: str,
-        evidence: EvidenceIndex,
-        stopped: Callable[[], bool],
-        pressed: Pressed,
-    ) -> Judgement:
+    def _of_no(self, asked: Claim, judgement: Judgement, about: _Asked, pressed: Pressed) -> Judgement:
         """The judgement of a "No", where that of what was asked is given: its denial may stand there."""
         text = stated_by(asked.lead_in, denied=True)
         if text and judgement.verdict in _NOT_SAID and (judgement.support or 0.0) <= _HARDLY_SAID:
             no = {judgement.claim_id: _with_text(asked, text)}
-            denied = next(self.check_all(no, question, evidence, stopped, pressed), None)
+            again = self.check_all(no, about.question, about.evidence, about.stopped, pressed)
+            denied = next(again, None)
             if denied is not None and (denied.support or 0.0) >= _DENIED:
                 return denied
         return answered_no(judgement)
 
-    def _spoken_of(
-        self, silence: Silence, evidence: EvidenceIndex, reader: WindowReader, stopped: Callable[[], bool]
-    ) -> int | None:
+    def _spoken_of(self, silence: Silence, about: _Asked) -> int | None:
         """A sentence that speaks of one of the topics in other words, as the verifier reads it."""
         for topic in silence.topics[:_MOST_TOPICS]:
             view = view_of(topic, "", "", self._rarity)
-            found = find_candidates(evidence.layout, view, _SENTENCES, cited=frozenset())
-            asked = Reworded(f"the text says something about {topic}.", ())
-            for read in reader.reads(asked, windows_of(view, evidence, found.sentences), stopped):
+            found = find_candidates(about.evidence.layout, view, _SENTENCES, cited=frozenset())
+            said = Reworded(f"the text says something about {topic}.", ())
+            for read in about.reads(said, windows_of(view, about.evidence, found.sentences)):
                 if read.reading.support >= _SPOKEN_OF:
                     return read.window.best
         return None
@@ -238,8 +240,6 @@ class ClaimChecker:
         claim_id: str,
         claim: Claim,
         examined: Examination | None,
-        start: int,
-        evidence: EvidenceIndex,
         examined_of: Callable[[str, Examination], None] | None,
     ) -> Judgement:
         if examined is None:
@@ -248,33 +248,21 @@ class ClaimChecker:
             examined_of(claim_id, examined)
         fit = self._read if examined.read else self._words
         if examined.standing is not None:
-            said = evidence.quote(*examined.standing)
+            said = examined.evidence.quote(*examined.standing)
             return judgement_word_for_word(claim_id, NAME, said, fit.lines.supported)
-        whole = Examined(
-            examined.view,
-            examined.found,
-            examined.figures,
-            examined.read,
-            fit.combiner.probabilities(examined.features),
-            fit.lines,
-            evidence,
-            start,
-            examined.cells,
-            examined.rival,
-            examined.revoked,
-        )
+        told = fit.combiner.probabilities(examined.features)
         degraded = () if examined.left_out is None else (examined.left_out,)
-        judgement = judgement_of(claim_id, NAME, whole, degraded)
+        judgement = judgement_of(claim_id, NAME, examined, told, fit.lines, degraded)
         if claim.mentions:
-            judgement = mentioned_only(judgement, rightly=_mentioned_rightly(examined))
-        if judgement.verdict is Verdict.UNVERIFIED or compared_exactly(judgement, whole):
+            judgement = mentioned_only(judgement, rightly=examined.has_right_figures)
+        if judgement.verdict is Verdict.UNVERIFIED or compared_exactly(judgement, examined):
             return judgement
         if self._languages.other(examined.view.text):
-            return unread(judgement, whole, claim=True)
-        other = self._languages.other(*deciding_texts(whole, judgement.verdict))
+            return unread(judgement, examined, claim=True)
+        other = self._languages.other(*deciding_texts(examined, judgement.verdict))
         if judgement.verdict in _NOT_SAID and not examined.found.shared:  # what isn't read may say it
-            other = self._languages.other_contexts(evidence)
-        return unread(judgement, whole, claim=False) if other else judgement
+            other = self._languages.other_contexts(examined.evidence)
+        return unread(judgement, examined, claim=False) if other else judgement
 
     def examine(
         self, claim: Claim, question: str, evidence: EvidenceIndex, *, wholly: bool = True
@@ -282,31 +270,25 @@ class ClaimChecker:
         """What is found out about a claim; None if there is nothing to compare it with. ``wholly``: all
         windows are read, also where one settles it; for fitting. Raises JudgeError when the verifier
         fails."""
+        about = self._asked(question, evidence, lambda: False)
+        return self._examine(claim, (0, len(_text(claim))), about, -1 if wholly else 0)
+
+    def _asked(self, question: str, evidence: EvidenceIndex, stopped: Callable[[], bool]) -> _Asked:
         reader = None if self._verifier is None else WindowReader(self._verifier)
-        source = _figures_of(evidence)
-        whole = (0, len(_text(claim)))
-        pressure = -1 if wholly else 0
-        return self._examine(claim, whole, question, evidence, source, reader, pressure, lambda: False)
+        return _Asked(question, evidence, figures_of(evidence), reader, stopped)
 
     def _examine(
-        self,
-        claim: Claim,
-        part: tuple[int, int],
-        question: str,
-        evidence: EvidenceIndex,
-        source: FigureSource,
-        reader: WindowReader | None,
-        pressure: int,
-        stopped: Callable[[], bool],
+        self, claim: Claim, part: tuple[int, int], about: _Asked, pressure: int
     ) -> Examination | None:
+        evidence, source, question = about.evidence, about.source, about.question
         view = view_of(_text(claim)[slice(*part)], question, claim.lead_in, self._rarity)
-        found = find_candidates(evidence.layout, view, _SENTENCES, cited=_cited(claim, evidence))
+        found = find_candidates(evidence.layout, view, _SENTENCES, cited=cited_contexts(claim, evidence))
         if not found.sentences:
             return None
         gone = taken_back(view, found, evidence)
         matches = tuple(m for m in found.sentences if m.number not in gone) or found.sentences
         near = [match.number for match in matches[:_NEAR]]
-        figures = check_figures(view.text, source, near, question, claim.lead_in, stopped)
+        figures = check_figures(view.text, source, near, question, claim.lead_in, about.stopped)
         tables = evidence.kept(Tables, lambda: Tables(evidence))
         cells = check_cells(view.text, tables, claim.lead_in, question)
         open_ = (State.DERIVED, State.UNCHECKED, State.FOUND)
@@ -314,30 +296,34 @@ class ClaimChecker:
         otherwise = [c for c in cells.otherwise if c.owner or not c.figure or c.start not in reckoned]
         figures = with_cells(figures, cells)
         rival = None
-        if reader is not None and pressure == 0:
+        if about.reader is not None and pressure == 0:
             elsewhere = backed_elsewhere(view, figures, source, evidence, gone)
-            rival = next((r for r in elsewhere if self._backs(view.text, r, evidence, reader, stopped)), None)
+            rival = next((r for r in elsewhere if self._backs(view.text, r, about)), None)
         if rival is not None:
             figures = tuple(rival.check if c.figure == rival.check.figure else c for c in figures)
         features = word_features(view, found, figures)
         lost = revoked(view, figures, found, source, evidence)
-        examination = Examination(view, found, figures, features, (), cells=otherwise, revoked=lost)
+        examination = Examination(
+            view, found, evidence, figures, features, part[0], cells=otherwise, revoked=lost
+        )
         known = replace(found, sentences=matches)
         doubted = otherwise or lost or rival or any(check.owned for check in figures)
-        if pressure >= 0 and not (doubted or claim.prose.deceptive or _denied_elsewhere(view, found, source)):
+        if pressure >= 0 and not (
+            doubted or claim.prose.deceptive or is_denied_elsewhere(view, found, source)
+        ):
             standing = word_for_word(view, claim.lead_in, found, figures, evidence, self._rarity)
             if standing is not None and not any(rivals_of(view, figures, known, source, evidence)):
                 return replace(examination, standing=standing)
-        if reader is None:
+        if about.reader is None:
             return examination
         words = reworded(view.text, figures, claim.lead_in, question, row="|" in claim.text)
         words = replace(words, known=f"{words.known} {cells.told}" if cells.told else words.known)
         windows = windows_of(view, evidence, matches, gone)
         if pressure >= _READS_NOTHING:
-            return replace(examination, left_out=_NONE if reader.readable(words, windows) else None)
+            return replace(examination, left_out=_NONE if about.reader.readable(words, windows) else None)
         read: list[Read] = []
         settled = False
-        for each in reader.reads(words, windows, stopped):
+        for each in about.reads(words, windows):
             read.append(each)
             settled = pressure >= 0 and self._settled(features, read)
             if settled or pressure == _READS_ONE:
@@ -345,44 +331,29 @@ class ClaimChecker:
         if not read:
             return examination
         features |= read_features(read)
-        left_out = (
-            _FEWER if pressure == _READS_ONE and not settled and reader.readable(words, windows) else None
-        )
+        more = pressure == _READS_ONE and not settled and about.reader.readable(words, windows)
+        left_out = _FEWER if more else None
         facts = self._open_facts(view, words.known, features) if pressure >= 0 and left_out is None else []
         if pressure == _READS_ONE and facts:
             left_out = _WHOLE
         elif facts:
-            features |= self._least_of(facts, features, read, reader, stopped)
+            features |= self._least_of(facts, features, read, about)
         if rival is None and pressure == 0:
             rivals = rivals_of(view, figures, known, source, evidence)
             said = ((each, each.said_of(view.text)) for each in rivals)
-            held = (r for r, text in said if self._holds(text, r.sentence, evidence, reader, stopped))
+            held = (r for r, text in said if self._holds(text, r.sentence, about))
             rival = next(held, None)
         return replace(examination, features=features, read=read, left_out=left_out, rival=rival)
 
-    def _backs(
-        self,
-        text: str,
-        rival: Rival,
-        evidence: EvidenceIndex,
-        reader: WindowReader,
-        stopped: Callable[[], bool],
-    ) -> bool:
+    def _backs(self, text: str, rival: Rival, about: _Asked) -> bool:
         """Whether the sentence that has the claim's value supports the claim."""
         number = rival.check.sentence
-        return number is not None and self._holds(text, number, evidence, reader, stopped)
+        return number is not None and self._holds(text, number, about)
 
-    def _holds(
-        self,
-        text: str,
-        number: int,
-        evidence: EvidenceIndex,
-        reader: WindowReader,
-        stopped: Callable[[], bool],
-    ) -> bool:
+    def _holds(self, text: str, number: int, about: _Asked) -> bool:
         """Whether the verifier finds a text supported by a sentence and its neighbours."""
-        window = iter([window_around(evidence, number)])
-        return any(r.reading.support >= _HOLDS for r in reader.reads(Reworded(text, ()), window, stopped))
+        window = iter([window_around(about.evidence, number)])
+        return any(read.reading.support >= _HOLDS for read in about.reads(Reworded(text, ()), window))
 
     def _open_facts(self, view: ClaimView, known: str, features: Mapping[str, float]) -> list[Reworded]:
         """The facts of a claim of several that is supported, unless it surely is: those are worth a reading
@@ -401,15 +372,14 @@ class ClaimChecker:
         facts: Sequence[Reworded],
         features: dict[str, float],
         read: Sequence[Read],
-        reader: WindowReader,
-        stopped: Callable[[], bool],
+        about: _Asked,
     ) -> dict[str, float]:
         """The features of the fact that is supported least; nothing where all of them are."""
         least: dict[str, float] = {}
         lowest = _DOUBTED
         for fact in facts:
             window = iter([best_of(read).window])
-            found = read_features(list(reader.reads(fact, window, stopped)) or read)
+            found = read_features(list(about.reads(fact, window)) or read)
             support = self._read.combiner.probabilities(features | found).supported
             if support < lowest:
                 least, lowest = found, support
@@ -423,32 +393,6 @@ class ClaimChecker:
         return told.supported >= lines.sure or told.supported <= hopeless
 
 
-def _denied_elsewhere(view: ClaimView, found: Candidates, source: FigureSource) -> bool:
-    """Whether one sentence has nearly all words of a claim, and few others, and denies it, and another has
-    it: two documents that disagree in words."""
-    told = [source.sentence(m.number) for m in found.sentences if m.coverage >= _ALL_BUT]
-    own = frozenset(term for _, term, _ in words_of(view.text))
-    return len({sentence.denials % 2 for sentence in told if len(sentence.terms - own) <= _FEW_MORE}) > 1
-
-
-def _cited(claim: Claim, evidence: EvidenceIndex) -> frozenset[int]:
-    """The numbers of the contexts that the claim cites."""
-    if not claim.citations:
-        return frozenset()
-    ids = {context_id for citation in claim.citations for context_id in citation.context_ids}
-    return frozenset(number for number, context in enumerate(evidence.contexts) if context.id in ids)
-
-
-def _mentioned_rightly(examined: Examination) -> bool:
-    """Whether all figures of a claim stand in the sources, of the same matter as far as words tell."""
-    if examined.cells or examined.rival or examined.revoked:
-        return False
-    return bool(examined.figures) and all(
-        check.state is State.FOUND and check.frame >= _SAME_MATTER and not check.owned and not check.disputed
-        for check in examined.figures
-    )
-
-
 def _with_text(claim: Claim, text: str) -> Claim:
     """What a bare "Yes" or "No" behind a question says."""
     return replace(claim, text=text, lead_in="", prose=read_prose(text), citations=())
@@ -456,46 +400,6 @@ def _with_text(claim: Claim, text: str) -> Claim:
 
 def _text(claim: Claim) -> str:
     return claim.prose.text
-
-
-def facts_of(text: str) -> list[tuple[int, int]]:
-    """The stretches of a claim that state something each, where it has several; else none. Linear."""
-    borders = [(0, 0), *(match.span() for match in _JOINING.finditer(text)), (len(text), len(text))]
-    stretches = [(end, begin) for (_, end), (begin, _) in pairwise(borders)]
-    if len(stretches) < _SEVERAL or len(stretches) > _MOST_FACTS:
-        return []
-    parts = [text[start:end].lower() for start, end in stretches]
-    stating = all(part.count(" ") >= _FACT_SPACES and _FINITE.search(part) for part in parts)
-    return stretches if stating else []
-
-
-def _figures_of(evidence: EvidenceIndex) -> FigureSource:
-    return evidence.kept(FigureSource, lambda: FigureSource(_Sentences(evidence)))
-
-
-class _Sentences(Sequence[SourceText]):
-    """The sentences of the contexts, as the figures check takes them; made when they are asked for."""
-
-    def __init__(self, evidence: EvidenceIndex) -> None:
-        self._evidence = evidence
-        self._all = evidence.layout.sentences
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    @overload
-    def __getitem__(self, number: int) -> SourceText: ...
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[SourceText]: ...
-    def __getitem__(self, number: int | slice) -> SourceText | Sequence[SourceText]:
-        if isinstance(number, slice):
-            return [self[each] for each in range(*number.indices(len(self)))]
-        context = self._all.context[number]
-        start, end = self._all.start[number], self._all.end[number]
-        text = self._evidence.shown(context)
-        first = number == 0 or self._all.context[number - 1] != context
-        before = "\n\n" if first else text[self._all.end[number - 1] : start]
-        return SourceText(self._evidence.contexts[context].id, start, end, text[start:end], before)
 
 
 def _as_far_as_read(judgement: Judgement, left_out: str | None = None) -> Judgement:

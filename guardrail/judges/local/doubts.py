@@ -93,8 +93,6 @@ def backed_elsewhere(
     contexts = evidence.layout.sentences.context
     names = _names(view.text)
     for check in checks[:_MOST_FIGURES] if _is_told(view.text) else ():
-        if check.disputed is not None:
-            yield Rival(replace(check, state=State.FOUND), *check.disputed)
         if check.state is not State.CONFLICT or check.sentence is None or check.source is None:
             continue
         inside = {term for at, term, _ in words(view.text) if check.figure.start <= at < check.figure.end}

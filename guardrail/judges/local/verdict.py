@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from guardrail.claims.detector import fold
@@ -22,11 +22,12 @@ from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, State
 from guardrail.figures.agreement import is_plain
 from guardrail.figures.equations import shown
-from guardrail.judges.local.cells import Cell, CellCheck
 from guardrail.judges.local.combiner import Lines, Probabilities, Read, best_of
-from guardrail.judges.local.doubts import Revoked, Rival
+from guardrail.judges.local.doubts import Rival
+from guardrail.judges.local.examination import Examination, quoted_sentence
 from guardrail.judges.local.reader import unsupported_spans
-from guardrail.judges.local.search import DENIALS, Candidates, ClaimView
+from guardrail.judges.local.records import Cell, CellCheck
+from guardrail.judges.local.search import DENIALS, ClaimView
 from guardrail.verdicts import HALF_CHECKED, Judgement, spans_within
 
 _NOTHING_SHARED: Final = 0.01
@@ -49,28 +50,6 @@ _NAMES_A_SOURCE: Final = pattern("source_named")
 _TELLING: Final = 0.8  # rarity; that the sources lack a word such as "comes" tells nobody anything
 
 
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """What a verdict is made of."""
-
-    view: ClaimView
-    found: Candidates
-    figures: Sequence[FigureCheck]
-    read: Sequence[Read]
-    told: Probabilities
-    lines: Lines
-    evidence: EvidenceIndex
-    start: int = 0
-    """Of what is examined, in the claim's text."""
-    cells: Sequence[CellCheck] = ()
-    rival: Rival | None = None
-    revoked: Revoked | None = None
-
-    def quote(self, number: int) -> Evidence:
-        """A sentence of the contexts."""
-        return _quote(self.evidence, number)
-
-
 def _in_its_row(evidence: EvidenceIndex, cell: Cell) -> Evidence:
     """A cell with what stands before it in its record, from the label on; alone where the text has other
     records between."""
@@ -80,11 +59,6 @@ def _in_its_row(evidence: EvidenceIndex, cell: Cell) -> Evidence:
     return (
         row if len(row.quote) <= _MOST_OF_A_ROW * (end - begin) else evidence.quote(cell.context, start, end)
     )
-
-
-def _quote(evidence: EvidenceIndex, number: int) -> Evidence:
-    sentences = evidence.layout.sentences
-    return evidence.quote(sentences.context[number], sentences.start[number], sentences.end[number])
 
 
 def nothing_to_compare(claim_id: str, judge: str) -> Judgement:
@@ -122,7 +96,7 @@ def with_silence(judgement: Judgement, spoken_of: int | None, evidence: Evidence
     where a sentence of theirs speaks of it."""
     if spoken_of is None or judgement.verdict is not Verdict.SUPPORTED:
         return judgement
-    quote = _quote(evidence, spoken_of)
+    quote = quoted_sentence(evidence, spoken_of)
     return replace(
         judgement,
         verdict=Verdict.UNSUPPORTED,
@@ -225,9 +199,15 @@ def mentioned_only(judgement: Judgement, *, rightly: bool) -> Judgement:
     return judgement
 
 
-def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[str, ...]) -> Judgement:
-    """The judgement of a claim that was examined."""
-    told, lines = examined.told, examined.lines
+def judgement_of(
+    claim_id: str,
+    judge: str,
+    examined: Examination,
+    told: Probabilities,
+    lines: Lines,
+    degraded: tuple[str, ...] = (),
+) -> Judgement:
+    """The judgement of a claim that was examined: what the combiner makes of it (``told``), by ``lines``."""
     conflict = max(
         (check for check in examined.figures if check.state is State.CONFLICT and not check.figure.name),
         key=lambda check: check.frame,
@@ -262,7 +242,7 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         absent += [c for c in examined.figures if c.state is State.ECHOED and not c.figure.name]
     spans = _unsupported(examined, verdict)
     if cell is not None and not left_open and verdict is not Verdict.SUPPORTED:
-        return _of_cell(claim_id, judge, examined, degraded, verdict, support, cell)
+        return _of_cell(claim_id, judge, examined, degraded, verdict, support, told.contradicted, cell)
     return Judgement(
         claim_id,
         verdict,
@@ -273,7 +253,7 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
         _disagreeing(examined, rival),
         reasoning=_left_open(unchecked[0])
         if left_open
-        else _reason(examined, verdict, conflict, absent, unsure, spans),
+        else _reason(examined, verdict, told, conflict, absent, unsure, spans),
         degraded_from=degraded,
         unsupported_spans=tuple((start + examined.start, end + examined.start) for start, end in spans),
         contradiction=None if left_open else told.contradicted,
@@ -295,15 +275,15 @@ def judgement_of(claim_id: str, judge: str, examined: Examined, degraded: tuple[
 def _of_cell(
     claim_id: str,
     judge: str,
-    examined: Examined,
+    examined: Examination,
     degraded: tuple[str, ...],
     verdict: Verdict,
     support: float,
+    contradicted: float,
     cell: CellCheck,
 ) -> Judgement:
     """The judgement of a claim that is at odds with the cell of a table."""
     said = examined.view.text[cell.start : cell.end]
-    told = examined.told
     place = (
         f"{cell.row}, {cell.cell.header}: {cell.cell.text}"
         if cell.cell.header
@@ -317,32 +297,32 @@ def _of_cell(
     return Judgement(
         claim_id,
         verdict,
-        max(told.contradicted, 1.0 - support) if verdict is Verdict.CONTRADICTED else 1.0 - support,
+        max(contradicted, 1.0 - support) if verdict is Verdict.CONTRADICTED else 1.0 - support,
         support,
         judge,
         (_in_its_row(examined.evidence, cell.cell),),
         reasoning=reason,
         degraded_from=degraded,
         unsupported_spans=((cell.start + examined.start, cell.end + examined.start),),
-        contradiction=told.contradicted,
+        contradiction=contradicted,
         findings=(Finding.FIGURE_CONFLICT,) if cell.figure and cell.sure else (),
     )
 
 
-def _disagreeing(examined: Examined, rival: Rival | None) -> tuple[str, ...]:
+def _disagreeing(examined: Examination, rival: Rival | None) -> tuple[str, ...]:
     """The ids of the contexts that disagree: first that of the claim's value."""
     if rival is None or rival.check.sentence is None:
         return ()
     return tuple(examined.quote(number).context_id for number in (rival.check.sentence, rival.sentence))
 
 
-def compared_exactly(judgement: Judgement, examined: Examined) -> bool:
+def compared_exactly(judgement: Judgement, examined: Examination) -> bool:
     """Whether figures or the cells of a table contradict the claim, for which nothing needs to be read."""
     exact = Finding.FIGURE_CONFLICT in judgement.findings or any(cell.sure for cell in examined.cells)
     return judgement.verdict is Verdict.CONTRADICTED and exact
 
 
-def deciding_texts(examined: Examined, verdict: Verdict) -> Iterator[str]:
+def deciding_texts(examined: Examination, verdict: Verdict) -> Iterator[str]:
     """The sentence that decides and, where one was read, the window."""
     yield examined.quote(_best_sentence(examined, verdict)).quote
     if examined.read:
@@ -351,7 +331,7 @@ def deciding_texts(examined: Examined, verdict: Verdict) -> Iterator[str]:
         yield read.window.text
 
 
-def unread(judgement: Judgement, examined: Examined, *, claim: bool) -> Judgement:
+def unread(judgement: Judgement, examined: Examination, *, claim: bool) -> Judgement:
     """The judgement where the ``claim``, or else what would decide it, is in a language that the judge does
     not read. Only that a figure stands in no source still counts, against the claim."""
     findings = (*judgement.findings, Finding.LANGUAGE_UNCOVERED)
@@ -400,7 +380,7 @@ def _confidence(verdict: Verdict, told: Probabilities, support: float, conflict:
     return told.contradicted if conflict is None else max(told.contradicted, conflict.frame)
 
 
-def _unsupported(examined: Examined, verdict: Verdict) -> tuple[Span, ...]:
+def _unsupported(examined: Examination, verdict: Verdict) -> tuple[Span, ...]:
     """The words of a claim that figures or the verifier find no support for; none where it is supported."""
     if verdict is Verdict.SUPPORTED:
         return ()
@@ -415,7 +395,7 @@ def _unsupported(examined: Examined, verdict: Verdict) -> tuple[Span, ...]:
     return spans_within(text, spans)
 
 
-def _proof(examined: Examined, verdict: Verdict, conflict: FigureCheck | None) -> tuple[Evidence, ...]:
+def _proof(examined: Examination, verdict: Verdict, conflict: FigureCheck | None) -> tuple[Evidence, ...]:
     """The sentence that decides, and those that have figures of the claim which it lacks."""
     if not examined.found.shared and verdict is not Verdict.SUPPORTED:
         return ()
@@ -423,7 +403,7 @@ def _proof(examined: Examined, verdict: Verdict, conflict: FigureCheck | None) -
     return tuple(examined.quote(number) for number in numbers[:_MOST_PROOF])
 
 
-def _deciding(examined: Examined, verdict: Verdict, conflict: FigureCheck | None) -> Iterator[int]:
+def _deciding(examined: Examination, verdict: Verdict, conflict: FigureCheck | None) -> Iterator[int]:
     if conflict is not None and conflict.sentence is not None:
         yield conflict.sentence
     elif examined.rival is not None and examined.rival.check.sentence is not None:
@@ -435,7 +415,7 @@ def _deciding(examined: Examined, verdict: Verdict, conflict: FigureCheck | None
             yield check.sentence
 
 
-def _best_sentence(examined: Examined, verdict: Verdict) -> int:
+def _best_sentence(examined: Examination, verdict: Verdict) -> int:
     """The best sentence of the window that decides.
 
     Of one that contradicts the claim that is the sentence with most of what the verifier does not mark: of
@@ -471,7 +451,7 @@ def _marked_terms(view: ClaimView, read: Read) -> frozenset[int]:
     )
 
 
-def _says_otherwise(examined: Examined) -> bool:
+def _says_otherwise(examined: Examination) -> bool:
     """Whether it is a window that contradicts the claim: beside it the verifier finds that likeliest. Without
     the verifier all there is are the words of the best sentence."""
     if not examined.read:
@@ -481,8 +461,9 @@ def _says_otherwise(examined: Examined) -> bool:
 
 
 def _reason(
-    examined: Examined,
+    examined: Examination,
     verdict: Verdict,
+    told: Probabilities,
     conflict: FigureCheck | None,
     absent: Sequence[FigureCheck],
     unsure: Sequence[FigureCheck],
@@ -506,7 +487,7 @@ def _reason(
         return _support_reason(examined)
     if not examined.found.shared:
         return "No passage was found that has any of its main words."
-    likely = _may_say_otherwise(examined)
+    likely = _may_say_otherwise(examined, told)
     if not likely and (lacking := _not_there(examined, _unsaid(examined, spans))):
         return lacking
     number = _best_sentence(examined, Verdict.CONTRADICTED if likely else verdict)
@@ -521,12 +502,12 @@ def _reason(
     return f"This passage does not {lacks}: '{quote}'"
 
 
-def _coverage(examined: Examined, number: int) -> float:
+def _coverage(examined: Examination, number: int) -> float:
     """How much of the claim a sentence has, by rarity."""
     return next((m.coverage for m in examined.found.sentences if m.number == number), 0.0)
 
 
-def _not_there(examined: Examined, texts: Iterable[str]) -> str:
+def _not_there(examined: Examination, texts: Iterable[str]) -> str:
     """What is said of the texts that stand nowhere in the documents, letter for letter; empty if all do."""
     plain = examined.evidence.kept(_Words, lambda: _Words(examined.evidence))
     lacking = list(dict.fromkeys(" ".join(text.split()) for text in texts if text not in plain))
@@ -564,7 +545,7 @@ def _of_conflict(conflict: FigureCheck, source: Figure) -> str:
     return f"The claim says {claimed}, the document says {given}."
 
 
-def _doubted(examined: Examined) -> str:
+def _doubted(examined: Examination) -> str:
     """Why what a sentence says doesn't count, or not alone; empty where it does."""
     rival, lost = examined.rival, examined.revoked
     if rival is not None and rival.check.source is not None:
@@ -582,13 +563,12 @@ def _left_open(check: FigureCheck) -> str:
     return f"{_quoted(check.figure)} may have been calculated; whether it is right was not checked."
 
 
-def _may_say_otherwise(examined: Examined) -> bool:
+def _may_say_otherwise(examined: Examination, told: Probabilities) -> bool:
     """Whether a contradiction is likelier than all else, though not sure enough for the verdict."""
-    told = examined.told
     return bool(examined.read) and told.contradicted == max(told) and _says_otherwise(examined)
 
 
-def _support_reason(examined: Examined) -> str:
+def _support_reason(examined: Examination) -> str:
     derived = (c for c in examined.figures if c.state is State.DERIVED and c.operands)
     reckoned = next((c for c in derived if _quoted(c.figure) not in map(_quoted, c.operands)), None)
     if reckoned is not None:
@@ -600,7 +580,7 @@ def _support_reason(examined: Examined) -> str:
     return f"It was read as supported by this passage: '{_shortened(deciding.quote)}'"
 
 
-def _same_words(examined: Examined) -> bool:
+def _same_words(examined: Examination) -> bool:
     """Whether a sentence has nearly all words of the claim, in its order, few others, and denies no more."""
     view = examined.view
     best = max(examined.found.sentences, key=lambda match: match.coverage)
@@ -626,7 +606,7 @@ def _shortened(text: str) -> str:
     return text[: end if end > 0 else _MOST_OF_A_SOURCE] + " …"
 
 
-def _unsaid(examined: Examined, spans: Sequence[Span]) -> list[str]:
+def _unsaid(examined: Examination, spans: Sequence[Span]) -> list[str]:
     """What of the claim may not appear in the contexts: what the verifier finds no support for and has a word
     that they lack; else the rarest words that they lack.
 
@@ -661,7 +641,7 @@ def _unsaid(examined: Examined, spans: Sequence[Span]) -> list[str]:
     return longest or _short(view.text, sorted(rare, key=lambda span: -lacking[span]))
 
 
-def _stems(examined: Examined) -> frozenset[str]:
+def _stems(examined: Examination) -> frozenset[str]:
     """How the longer words of the sentences that were found begin: "cancelled" says "cancel", too."""
     texts = (examined.quote(match.number).quote for match in examined.found.sentences)
     return frozenset(

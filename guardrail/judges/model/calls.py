@@ -18,7 +18,7 @@ import httpx2
 
 from guardrail.calls import Call, Caller, Failure, cut_off, retry_after, server_of
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.http import read_body, request_headers, tls
+from guardrail.judges.http import read_body, request_headers
 from guardrail.judges.model.settings import ServerSettings
 
 _T = TypeVar("_T")
@@ -59,14 +59,12 @@ class ServerCalls:
         self._server = server_of(settings.url)
         self._timeout_s = settings.timeout_ms / 1000
         self._caller = Caller(name, settings.model or name, settings.max_concurrency)
-        headers = request_headers(settings.headers, settings.token_file, section)
-        verify = tls(settings.cafile, section)
+        headers = request_headers(settings.headers, section)
         connections = httpx2.Limits(
             max_connections=settings.max_concurrency, max_keepalive_connections=settings.max_concurrency
         )
         self._client = httpx2.AsyncClient(
             headers=headers,
-            verify=verify,
             timeout=httpx2.Timeout(None, connect=_CONNECT_TIMEOUT_S),
             limits=connections,
         )
@@ -147,7 +145,7 @@ class ServerCalls:
         except TimeoutError:
             if not scope.expired():
                 raise
-            slow = f"{self._server} gave no answer within {self.section}.timeout_ms"
+            slow = f"{self._server} gave no answer within {self._timeout_s:g} s"
             return Failure(JudgeUnavailable(slow), retry=True, fault=True, overload=True)
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             told = cut_off(self._server, error, f"{self.section}.url")
@@ -180,8 +178,8 @@ class ServerCalls:
                 JudgeUnavailable(answered), retry=True, retry_after=asked, fault=True, overload=overload
             )
         remedy = {
-            401: "check headers or token_file",
-            403: "check headers or token_file",
+            401: "check headers",
+            403: "check headers",
             404: "check kind, url and model",
             424: "its model failed, or is no classifier: see the server's log",
         }.get(status, "see what it expects in its log")

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from guardrail.judges.http import check_url
-from guardrail.secrets import check_headers
+from guardrail.judges.http import HttpHeaders, HttpUrl
 
 SECTION: Final = "judge.classifier"
 """Where the settings stand, for errors."""
@@ -95,45 +94,28 @@ class ServerSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    timeout_ms: ClassVar[int] = 2_000
+    """Longest wait for one reply; calls are repeated while the claim's deadline allows."""
+    max_concurrency: ClassVar[int] = 64
+    """Most calls at once; fewer if the server turns out to take fewer."""
+
     kind: Literal["oip", "tei", "vllm"] = Field(
         description="oip: the Open Inference Protocol, version 2 (Triton, KServe, MLServer, OpenVINO). tei: "
         "text-embeddings-inference. vllm: vLLM's /score for models with one label, /classify for others."
     )
-    url: str = Field(description="Root of the server, without /v2, /predict or /v1.")
+    url: HttpUrl = Field(description="Root of the server, without /v2, /predict or /v1.")
     model: Annotated[str, Field(pattern=r"^[^\s?#]+$")] | None = Field(
         default=None, description="The model's name on the server. Not for tei, which serves one."
     )
-    headers: dict[str, SecretStr] = Field(default_factory=dict, description="HTTP headers to add.")
-    token_file: Path | None = Field(
-        default=None, description="File with a token (a mounted secret), sent as Authorization: Bearer."
-    )
-    cafile: Path | None = Field(
-        default=None, description="PEM file of the CAs to trust for https; unset: the system's."
-    )
-    timeout_ms: int = Field(
-        default=2_000,
-        ge=10,
-        le=60_000,
-        description="Longest wait for one reply; calls are repeated while the claim's deadline allows.",
-    )
-    max_concurrency: int = Field(
-        default=64,
-        ge=1,
-        le=4096,
-        description="Most calls at once; fewer if the server turns out to take fewer. Further calls wait "
-        "their turn, within their deadline.",
+    headers: HttpHeaders = Field(
+        default_factory=dict,
+        description="HTTP headers to add; a value is text, {file: PATH} or {env: VARIABLE}.",
     )
 
     @field_validator("url")
     @classmethod
-    def _is_http(cls, url: str) -> str:
-        return check_url(url).rstrip("/")
-
-    @field_validator("headers")
-    @classmethod
-    def _can_be_sent(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        check_headers(headers)
-        return headers
+    def _is_a_root(cls, url: str) -> str:
+        return url.rstrip("/")
 
     @model_validator(mode="after")
     def _named(self) -> Self:

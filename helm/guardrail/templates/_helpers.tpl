@@ -105,7 +105,7 @@ app.kubernetes.io/component: guard
 {{- range $settings.policies -}}
 {{- $kinds = append $kinds (default "" (default dict .).judge) -}}
 {{- end -}}
-{{- $reached := dict "judge.llm.base_url" $llm.base_url "judge.command.url" (default dict $judge.command).url "judge.cache.redis_url" (default dict $judge.cache).redis_url "kafka.sasl_oauth_token_url" (default dict $settings.kafka).sasl_oauth_token_url -}}
+{{- $reached := dict "judge.llm.base_url" $llm.base_url "judge.http.url" (default dict $judge.http).url "judge.cache.redis_url" (default dict $judge.cache).redis_url "kafka.sasl_oauth_token_url" (default dict $settings.kafka).sasl_oauth_token_url -}}
 {{- if and (not $llm.base_url) (or (has "llm" $kinds) (has "cascade" $kinds)) -}}
 {{- $_ := set $reached "judge.llm.base_url" "https://api.openai.com/v1" -}}
 {{- end -}}

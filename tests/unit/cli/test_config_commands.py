@@ -129,22 +129,10 @@ NEAR = {"base_url": "http://near/v1"}
             ["judge.llm.fallbacks.1: the same model on the same server"],
         ),
         (
-            {
-                "kind": "llm",
-                "llm": NEAR,
-                "self_judging": {"alternative": {"model": "e", "api_key": {"env": "NOT_SET"}}},
-            },
-            ["judge.self_judging.alternative.api_key: " + NOT_SET.format("NOT_SET")],
+            {"kind": "custom", "factory": "not_there.judges:make"},
+            ["judge.factory: not_there.judges:make can't be imported (ModuleNotFoundError"],
         ),
-        (
-            {"kind": "command", "command": {"argv": ["/nope/x"]}},
-            ["judge.command.argv: /nope/x is no program"],
-        ),
-        (
-            {"kind": "command", "command": {"argv": ["sh"], "cwd": "/nope"}},
-            ["judge.command.cwd: /nope is no folder"],
-        ),
-        ({"kind": "command", "command": {"argv": ["sh"]}}, []),
+        ({"kind": "custom", "factory": "tests.support.judges:WordJudge"}, []),
         (
             {"kind": "classifier", "classifier": {"model": "/nope"}},
             ["judge.classifier.model: the folder /nope does not exist"],
@@ -161,7 +149,7 @@ NEAR = {"base_url": "http://near/v1"}
             {"kind": "llm", "llm": NEAR, "cache": {"redis_url": "redis://c", "signing_key": "short"}},
             ["judge.cache.signing_key: 5 characters are too few"],
         ),
-        ({"kind": "local", "command": {"argv": ["/nope/x"]}, "classifier": {"model": "/nope"}}, []),
+        ({"kind": "local", "factory": "nope:x", "classifier": {"model": "/nope"}}, []),
     ],
 )
 def test_check_notes_what_a_start_here_would_miss(
@@ -192,7 +180,7 @@ def test_check_notes_what_a_start_here_would_miss(
         ({"kind": "local"}, "onnxruntime", "enabled to false"),
         ({"kind": "local"}, "numpy", "numpy is not installed"),
         (
-            {"kind": "command", "command": {"url": "http://x/"}, "cache": {"redis_url": "redis://c"}},
+            {"kind": "http", "http": {"url": "http://x/"}, "cache": {"redis_url": "redis://c"}},
             "redis",
             "[redis]",
         ),
@@ -233,16 +221,13 @@ def test_check_notes_packages_that_are_missing_here(
 
 
 def test_check_notes_the_files_of_all_parts_in_use(runner: CliRunner, tmp_path: Path) -> None:
-    """A cascade's tiers, fallbacks, the alternative judge and the cache's server; and of no other part."""
+    """A cascade's tiers, fallbacks and the cache's server; and of no other part."""
     llm = {"api_key": {"file": "/no/a"}, "fallbacks": [{"model": "b", "api_key": {"file": "/no/b"}}]}
     judge = {
         "kind": "cascade",
         "llm": llm,
-        "command": {"url": "http://own/judge", "token_file": "/no/x"},
+        "http": {"url": "http://own/judge", "headers": {"Authorization": {"file": "/no/x"}}},
         "cache": {"redis_url": {"file": "/no/c"}, "signing_key": {"file": "/no/d"}},
-        "self_judging": {
-            "alternative": {"model": "e", "base_url": "http://e/v1", "api_key": {"file": "/no/e"}}
-        },
     }
     file = tmp_path / "guardrail.yaml"
 
@@ -256,10 +241,9 @@ def test_check_notes_the_files_of_all_parts_in_use(runner: CliRunner, tmp_path: 
     assert noted() == cache | {
         "judge.llm.api_key.file",
         "judge.llm.fallbacks.0.api_key.file",
-        "judge.self_judging.alternative.api_key.file",
     }
-    judge["cascade"] = {"second": "command"}
-    assert noted() == cache | {"judge.command.token_file"}
+    judge["cascade"] = {"second": "http"}
+    assert noted() == cache | {"judge.http.headers.Authorization.file"}
     judge["kind"] = "local"
     assert noted() == set()
 
@@ -267,8 +251,8 @@ def test_check_notes_the_files_of_all_parts_in_use(runner: CliRunner, tmp_path: 
 @pytest.mark.parametrize(
     ("judge", "place", "told"),
     [
-        ("{kind: command}", "{file}:2", "judge.command: neither argv nor url is set"),
-        ("{kind: command,\n  command: {max_concurrency: 2}}", "{file}:3", "judge.command: neither argv"),
+        ("{kind: custom}", "{file}:2", "judge.factory is not set"),
+        ("{kind: http,\n  http: {max_concurrency: 2}}", "{file}:3", "judge.http.url is not set"),
         ("{kind: classifier}", "{file}:2", "judge.classifier.model is not set"),
         (
             "\n  kind: llm\n  budgets:\n    per_minute: {usd: 1}",
@@ -295,13 +279,13 @@ def test_what_shows_only_in_use_is_placed_too(
 
 
 def test_what_a_variable_gave_is_placed_there(runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = "judge.command: neither argv nor url is set"
-    monkeypatch.setenv("GUARDRAIL_JUDGE__KIND", "command")
+    told = "judge.http.url is not set"
+    monkeypatch.setenv("GUARDRAIL_JUDGE__KIND", "http")
     result = runner.invoke(app, ["config", "check"])
     assert f"error: environment variable GUARDRAIL_JUDGE__KIND: {told}" in result.stderr
-    monkeypatch.setenv("GUARDRAIL_JUDGE__COMMAND__MAX_CONCURRENCY", "2")
+    monkeypatch.setenv("GUARDRAIL_JUDGE__HTTP__MAX_CONCURRENCY", "2")
     result = runner.invoke(app, ["run"])
-    assert f"error: environment variable GUARDRAIL_JUDGE__COMMAND__MAX_CONCURRENCY: {told}" in result.stderr
+    assert f"error: environment variable GUARDRAIL_JUDGE__HTTP__MAX_CONCURRENCY: {told}" in result.stderr
 
 
 def test_check_tells_of_policies_that_leave_the_second_judge_no_time(
@@ -330,8 +314,8 @@ def test_check_tells_of_policies_that_leave_the_second_judge_no_time(
 @pytest.mark.parametrize(
     ("judge", "told"),
     [
-        ({"kind": "command"}, "judge.command: neither argv nor url is set"),
-        ({"kind": "cascade", "cascade": {"second": "command"}}, "judge.command: neither argv nor url is set"),
+        ({"kind": "custom"}, "judge.factory is not set"),
+        ({"kind": "cascade", "cascade": {"second": "http"}}, "judge.http.url is not set"),
         ({"kind": "classifier"}, "judge.classifier.model is not set"),
         (
             {"kind": "llm", "llm": {"model": "own-1b"}, "budgets": {"per_minute": {"usd": 1}}},
@@ -391,13 +375,12 @@ def test_show_masks_secrets_and_escapes(runner: CliRunner, monkeypatch: pytest.M
         assert "\x1b" not in result.stdout
 
 
-def test_arguments_and_bodies_are_shown_by_name_only(runner: CliRunner, tmp_path: Path) -> None:
+def test_bodies_are_shown_by_name_only(runner: CliRunner, tmp_path: Path) -> None:
     """Any text in them may be a key."""
     body = {"top_k": 4, "logprobs": False, "route": "hidden-one", "keys": ["hidden-two", {"own": "hidden-3"}]}
-    argv = ["/opt/judge", "--fast", "--token", "hidden-4", "--key=hidden-5", "-p", "-phidden-6", "hidden-7"]
     llm = {"extra_body": body, "fallbacks": [{"model": "b", "extra_body": body}]}
-    alternative = {"model": "c", "extra_body": body, "fallbacks": [{"model": "d", "extra_body": body}]}
-    judge = {"llm": llm, "command": {"argv": argv}, "self_judging": {"alternative": alternative}}
+    http = {"headers": {"x-key": "hidden-4"}}
+    judge = {"llm": llm, "http": http}
     file = tmp_path / "guardrail.yaml"
     file.write_text(json.dumps({"judge": judge}), encoding="utf-8")
     result = runner.invoke(app, ["config", "show", "-c", str(file), "-f", "json"])
@@ -405,9 +388,7 @@ def test_arguments_and_bodies_are_shown_by_name_only(runner: CliRunner, tmp_path
     assert "hidden-" not in result.stdout
     mask = "**********"
     shown = json.loads(result.stdout)["judge"]
-    assert shown["command"]["argv"] == [
-        *("/opt/judge", "--fast", "--token", mask, f"--key={mask}", "-p", mask, mask),
-    ]
+    assert shown["http"]["headers"] == {"x-key": mask}
     assert shown["llm"]["extra_body"] == {
         "top_k": 4,
         "logprobs": False,
@@ -415,10 +396,10 @@ def test_arguments_and_bodies_are_shown_by_name_only(runner: CliRunner, tmp_path
         "keys": [mask, {"own": mask}],
     }
     assert "hidden-" not in repr(load_settings(file))
-    file.write_text(json.dumps({"judge": {"command": {"argv": "judge --token=hidden-8"}}}), encoding="utf-8")
+    file.write_text(json.dumps({"judge": {"http": {"headers": {"a b": "hidden-8"}}}}), encoding="utf-8")
     result = runner.invoke(app, ["config", "check", str(file)])
     assert result.exit_code == 2
-    assert "judge.command.argv = (hidden)" in result.stderr
+    assert "judge.http.headers: 'a b' is no name of a header" in result.stderr
     assert "hidden-8" not in result.stderr
 
 

@@ -55,7 +55,7 @@ policies:
         ("text", "path", "told"),
         [
             ("judge: {llm: {fallbacks: {model: x}}}", "judge.llm.fallbacks", "settings by name stand here"),
-            ("judge: {command: {argv: 'x'}}", "judge.command.argv", "here stands a single value"),
+            ("judge: {local: {languages: 'en'}}", "judge.local.languages", "here stands a single value"),
         ],
     )
     def test_where_a_list_is_meant_that_is_said(
@@ -76,11 +76,11 @@ policies:
     def test_counts_of_tokens_are_no_secrets(self, tmp_path: Path) -> None:
         path = write(
             tmp_path,
-            "judge: {llm: {max_output_tokens: 10}, command: {token_file: [x]}}",
+            "judge: {llm: {max_output_tokens: 10}, http: {headers: {a: [x]}}}",
         )
         found = problems_of(path)
         assert "judge.llm.max_output_tokens = 10:" in found["judge.llm.max_output_tokens"]
-        assert "(hidden)" in found["judge.command.token_file"]
+        assert "(hidden)" in found["judge.http.headers.a"]
 
     def test_a_setting_in_the_wrong_section_is_sent_to_its_own(self, tmp_path: Path) -> None:
         message = problems_of(write(tmp_path, "group_id: a"))["group_id"]
@@ -326,11 +326,11 @@ policies:
             "judge: {cache: {redis_url: ':sk-hidden@host:6379/0'}}",
             "judge: {llm: {base_url: 'https://me:sk-hidden/a b@host/v1'}}",
             "judge: {llm: {extra_headers: {x: 'sk-hidden ü'}}}",
-            "judge: {command: {headers: {x: 'sk-hidden ü'}}}",
-            "judge: {command: {url: 'me:sk-hidden@host/judge'}}",
+            "judge: {http: {headers: {x: 'sk-hidden ü'}}}",
+            "judge: {http: {url: 'me:sk-hidden@host/judge'}}",
             "judge: {cache: {redis_url: 'redis://:sk-hidden@host:abc/0'}}",
             "judge: {cache: {redis_url: 'http://host/0?a=b&password=sk-hidden'}}",
-            "judge: {self_judging: {alternative: {model: a, base_url: 'me:sk-hidden@host/v1'}}}",
+            "judge: {http: {headers: {x: [sk-hidden]}}}",
             "kafka: {bootstrap_servers: 'me:sk-hidden@host'}",
         ],
     )

@@ -68,7 +68,7 @@ def test_every_setting_has_a_meaning_a_type_and_a_default() -> None:
         ("judge.llm.fallbacks", "a list", "[]", None),
         ("judge.cascade.bands.NAME.reject_support", "number (0 to 1)", None, None),
         ("judge.budgets.per_minute.usd", None, "null", "US dollars"),
-        ("judge.command.argv", "a list of text", "[]", None),
+        ("judge.local.languages", "a list of text or null", "[en]", None),
         ("logging.log_texts", "`true` or `false`", "false", None),
     ],
 )

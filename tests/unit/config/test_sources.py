@@ -135,9 +135,8 @@ judge:
     prompts: {user: user.md, examples: examples.yaml}
     fallbacks: [{model: b, api_key: {file: other-key}}]
   classifier: {model: ../models/nli, cache_dir: cache}
-  command: {argv: [./check, ./a], cwd: work}
+  http: {headers: {Authorization: {file: header}}}
   cache: {redis_url: {file: redis-url}, signing_key: {env: file}}
-  self_judging: {alternative: {model: c, base_url: 'https://c/v1', api_key: {file: c-key}}}
 """,
         )
         monkeypatch.chdir("/")
@@ -155,13 +154,9 @@ judge:
         assert judge.llm.fallbacks[0].api_key == Secret(file=folder / "other-key")
         assert judge.classifier.model == str(folder / "../models/nli")
         assert judge.classifier.cache_dir == folder / "cache"
-        assert judge.command.argv == (str(folder / "check"), "./a")
-        assert judge.command.cwd == folder / "work"
+        assert judge.http.headers["Authorization"] == Secret(file=folder / "header")
         assert judge.cache.redis_url == Secret(file=folder / "redis-url")
         assert judge.cache.signing_key == Secret(env="file")
-        alternative = judge.alternative_llm()
-        assert alternative is not None
-        assert alternative.api_key == Secret(file=folder / "c-key")
 
     def test_of_a_file_named_from_the_current_folder_and_of_a_link(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

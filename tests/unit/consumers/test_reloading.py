@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -217,11 +215,10 @@ class TestReloading:
 
     async def test_a_judge_that_a_policy_names_for_the_first_time_is_built(self, path: Path) -> None:
         async with guarded(path) as guard:
-            command: dict[str, Any] = {"argv": [sys.executable, "-c", "pass"], "name": "mine"}
-            policies = "policies: {default: {version: second, judge: command}}\n"
-            write(path, f"judge: {{command: {command}}}\n{policies}")
+            policies = "policies: {default: {version: second, judge: http}}\n"
+            write(path, f"judge: {{http: {{url: 'http://mine/'}}}}\n{policies}")
             assert await guard.reloader.reload() == "reloaded: policies"
-            assert guard.known["command"].name == "command:mine"
+            assert guard.known["http"].name == "http:mine"
 
     async def test_what_needs_a_restart_is_named_and_stays(self, path: Path) -> None:
         async with guarded(path) as guard:

@@ -52,8 +52,8 @@ async def test_both_judges_of_a_cascade_are_asked_and_an_endpoint_that_is_away_i
 
 
 async def test_settings_that_do_not_suffice_are_told_with_their_remedy() -> None:
-    [check] = await found(kind="command")
-    assert (check.state, check.remedy) == ("fail", "name the program to run or the endpoint to ask")
+    [check] = await found(kind="http")
+    assert (check.state, check.remedy) == ("fail", "give the address of the endpoint that judges")
 
 
 SETTINGS = JudgeSettings()

@@ -5,21 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges import Judgement, JudgeRequest, Usage, Verdict
+from guardrail.judges.prices import ModelPrice, PriceTable
 from guardrail.judges.spending import (
     Budget,
     BudgetExhausted,
     BudgetSettings,
     MeteredJudge,
-    ModelPrice,
-    PriceTable,
     UsageLedger,
 )
+from guardrail.limits import ResponseBudget
 from tests.support.judges import reply_of
 from tests.unit.judges.doubles import ScriptedJudge, request
 
@@ -39,8 +40,13 @@ def budget(clock: Clock | None = None, **settings: Any) -> Budget:
     return Budget(BudgetSettings.model_validate(settings), clock=clock or Clock())
 
 
+def asked(tokens: int | None = None, **of: Any) -> JudgeRequest:
+    """A request whose response may take so many tokens."""
+    return replace(request("a", **of), budget=ResponseBudget(tokens=tokens))
+
+
 def call(budget: Budget, used: Usage = CALL, expected: Usage = CALL, **of: Any) -> None:
-    budget.settle(budget.reserve(request("a", **of), expected), used)
+    budget.reserve(asked(**of), expected).settle(used)
 
 
 @pytest.mark.parametrize("unit", [{"calls": 3}, {"tokens": 300}, {"usd": 0.0301}])
@@ -82,58 +88,53 @@ def test_tenants_have_budgets_of_their_own() -> None:
 
 
 def test_a_response_has_a_budget_over_all_its_calls() -> None:
-    bounded = budget(per_response={"tokens": 250})
-    call(bounded)
-    call(bounded, spent=CALL)
+    bounded = budget()
+    call(bounded, tokens=250)
+    call(bounded, tokens=250, spent=CALL)
     with pytest.raises(BudgetExhausted, match=r"budget per response used up: 200 of 250 tokens, about 100"):
-        call(bounded, spent=Usage(judge_calls=2, input_tokens=160, output_tokens=40))
-    call(bounded, response_id="r2")
+        call(bounded, tokens=250, spent=Usage(judge_calls=2, input_tokens=160, output_tokens=40))
+    call(bounded, tokens=250, response_id="r2")
 
 
 def test_calls_in_flight_count_by_what_they_are_expected_to_take() -> None:
-    bounded = budget(per_minute={"tokens": 250}, per_response={"tokens": 150})
-    first = bounded.reserve(request("a"), CALL)
+    bounded = budget(per_minute={"tokens": 250})
+    first = bounded.reserve(asked(150), CALL)
     with pytest.raises(BudgetExhausted, match="per response"):
-        bounded.reserve(request("a"), CALL)
-    bounded.reserve(request("a", response_id="r2"), CALL)
+        bounded.reserve(asked(150), CALL)
+    bounded.reserve(asked(150, response_id="r2"), CALL)
     with pytest.raises(BudgetExhausted, match="per minute"):
-        bounded.reserve(request("a", response_id="r3"), CALL)
-    bounded.settle(first, Usage(judge_calls=1, input_tokens=10))
-    bounded.reserve(request("a", response_id="r3"), CALL)
+        bounded.reserve(asked(150, response_id="r3"), CALL)
+    first.settle(Usage(judge_calls=1, input_tokens=10))
+    bounded.reserve(asked(150, response_id="r3"), CALL)
 
 
 def test_what_a_failed_call_took_is_not_in_spent_and_counts_for_the_response_all_the_same() -> None:
-    bounded = budget(per_response={"tokens": 250})
+    bounded = budget()
     for _ in range(2):
-        bounded.settle(bounded.reserve(request("a"), CALL), CALL)
+        call(bounded, tokens=250)
     with pytest.raises(BudgetExhausted, match="200 of 250"):
-        bounded.reserve(request("a"), CALL)
+        call(bounded, tokens=250)
 
 
-def test_a_request_from_before_another_calls_usage_was_known_is_held_to_the_bound_all_the_same() -> None:
-    bounded = budget(per_response={"tokens": 150})
-    late = request("b")  # its ``spent`` is read now, and it comes to the judge only after the other call
-    call(bounded)
-    with pytest.raises(BudgetExhausted, match="100 of 150"):
-        bounded.reserve(late, CALL)
-
-
-def test_what_a_response_had_spent_elsewhere_counts_along_with_its_calls_here() -> None:
-    bounded = budget(per_response={"tokens": 250})
-    bounded.reserve(request("a", spent=CALL), CALL)
+@pytest.mark.parametrize("later", [CALL, Usage(judge_calls=9, input_tokens=100)])
+def test_what_a_response_had_spent_elsewhere_counts_along_with_its_calls_here(later: Usage) -> None:
+    bounded = budget()
+    bounded.reserve(asked(250, spent=CALL), CALL)
     with pytest.raises(BudgetExhausted, match="200 of 250"):
-        bounded.reserve(request("a", spent=CALL), CALL)
+        bounded.reserve(asked(250, spent=later), CALL)
+    with pytest.raises(BudgetExhausted, match="240 of 250"):
+        bounded.reserve(asked(250, spent=replace_tokens(CALL, 220)), CALL)
 
 
 def test_a_responses_tally_is_forgotten_in_time_and_what_the_response_tells_goes_on_counting() -> None:
     clock = Clock()
-    bounded = budget(clock, per_response={"tokens": 150})
-    call(bounded)
+    bounded = budget(clock)
+    call(bounded, tokens=150)
     clock.now += 600
     with pytest.raises(BudgetExhausted, match="100 of 150"):
-        call(bounded, spent=CALL)
+        call(bounded, tokens=150, spent=CALL)
     clock.now += 600
-    call(bounded)
+    call(bounded, tokens=150)
 
 
 def test_a_refused_call_takes_no_room() -> None:
@@ -148,10 +149,10 @@ def test_a_refused_call_takes_no_room() -> None:
 def test_a_settlement_after_its_minute_changes_nothing() -> None:
     clock = Clock()
     bounded = budget(clock, per_minute={"tokens": 150})
-    late = bounded.reserve(request("a", response_id="r2"), CALL)
+    late = bounded.reserve(asked(response_id="r2"), CALL)
     clock.now += 120
     call(bounded)
-    bounded.settle(late, replace_tokens(CALL, 10_000))
+    late.settle(replace_tokens(CALL, 10_000))
     with pytest.raises(BudgetExhausted, match="100 of 150"):
         call(bounded)
 
@@ -246,11 +247,11 @@ async def test_a_server_that_tells_no_tokens_uses_up_the_budget_as_expected(boun
 
 async def test_failed_calls_that_were_sent_use_up_the_budget_as_expected() -> None:
     taken = Usage(judge_calls=2)
-    judge = metered(ScriptedJudge(error=JudgeUnavailable("cut"), usage=taken), per_response={"tokens": 1_000})
+    judge = metered(ScriptedJudge(error=JudgeUnavailable("cut"), usage=taken))
     with pytest.raises(JudgeUnavailable, match="cut"):
-        await reply_of(judge, request("a"))
+        await reply_of(judge, asked(1_000))
     with pytest.raises(BudgetExhausted, match="per response"):
-        await reply_of(judge, request("a", spent=taken))
+        await reply_of(judge, asked(1_000, spent=taken))
 
 
 async def test_a_reply_for_which_nobody_was_asked_takes_no_room() -> None:
@@ -282,10 +283,10 @@ async def test_a_cancelled_call_stays_booked_as_expected() -> None:
 
 
 async def test_long_contexts_need_more_of_the_budget_than_short_ones() -> None:
-    judge = metered(ScriptedJudge({"a": S}), per_response={"tokens": 3_000})
-    await reply_of(judge, request("a"))
+    judge = metered(ScriptedJudge({"a": S}))
+    await reply_of(judge, asked(3_000))
     with pytest.raises(BudgetExhausted, match="per response"):
-        await reply_of(judge, request("a", contexts=("word " * 4_000,), response_id="r2"))
+        await reply_of(judge, asked(3_000, contexts=("word " * 4_000,), response_id="r2"))
 
 
 async def test_every_model_that_was_called_has_its_own_rows() -> None:

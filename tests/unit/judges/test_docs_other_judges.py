@@ -1,23 +1,24 @@
-"""What docs/other-judges.md says holds: its settings load, its program judges, its schemas are current."""
+"""What docs/other-judges.md says holds: its settings load, its judges judge."""
 
 from __future__ import annotations
 
 import json
 import re
-import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from guardrail.judges import Verdict
-from guardrail.judges.command.judge import CommandJudge
-from guardrail.judges.command.protocol import CommandReply, CommandRequest
-from guardrail.judges.command.settings import CommandJudgeSettings
+from guardrail.judges.custom import HttpJudgeSettings
+from guardrail.judges.factory import build_judge
+from guardrail.judges.http_judge import HttpJudge
 from guardrail.judges.model import PRESETS, ClassifierSettings, ServerSettings
 from guardrail.judges.settings import JudgeSettings
 from tests.support.judges import reply_of
-from tests.unit.judges.model.asking import request
+from tests.unit.judges.endpoint_server import http, serving
+from tests.unit.judges.model.asking import claim, request
 
 ROOT = Path(__file__).parents[3]
 TEXT = (ROOT / "docs" / "other-judges.md").read_text("utf-8")
@@ -27,39 +28,51 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
 
 
+def settings_of(block: str) -> JudgeSettings:
+    return JudgeSettings.model_validate(yaml.safe_load(block)["judge"])
+
+
 @pytest.mark.parametrize("block", blocks("yaml"))
 def test_a_configuration_loads(block: str) -> None:
-    settings = JudgeSettings.model_validate(yaml.safe_load(block)["judge"])
-    assert settings.kind in {"hhem", "classifier", "command"}
+    assert settings_of(block).kind in {"hhem", "classifier", "custom", "http"}
 
 
-def test_the_schemas_are_those_of_the_protocol() -> None:
-    """To renew one: print(json.dumps(CommandRequest.model_json_schema(), indent=2))."""
-    sent, answered = map(json.loads, blocks("json"))
-    assert sent == CommandRequest.model_json_schema()
-    assert answered == CommandReply.model_json_schema()
-
-
-async def test_the_program_is_a_whole_judge() -> None:
-    (program,) = blocks("python")
-    judge = CommandJudge(CommandJudgeSettings(argv=(sys.executable, "-c", program)))
-    try:
-        reply = await reply_of(
-            judge, request(["The sky is blue.", "It is red."], ["The sky is blue. So it is."])
-        )
-    finally:
-        await judge.aclose()
+async def test_the_python_judge_runs_as_a_factory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (module,) = blocks("python")
+    (tmp_path / "checker").mkdir()
+    (tmp_path / "checker" / "judge.py").write_text(module, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    (settings,) = (each for each in map(settings_of, blocks("yaml")) if each.kind == "custom")
+    judge = build_judge(settings)
+    reply = await reply_of(judge, request(["The sky is blue.", "It is red."], ["The sky is blue. So it is."]))
+    await judge.aclose()
     assert [j.verdict for j in reply.judgements] == [Verdict.SUPPORTED, Verdict.UNSUPPORTED]
     assert [e.quote for e in reply.judgements[0].evidence] == ["The sky is blue."]
 
 
+async def test_the_endpoint_is_asked_and_may_answer_as_the_page_shows() -> None:
+    shown, answered = blocks("json")
+    async with serving(lambda _: http(answered.encode())) as server:
+        judge = HttpJudge(HttpJudgeSettings(url=server.url))
+        asked = request([], ["The basic plan costs $49 a month."])
+        asked = replace(asked, claims={"c1": claim("It costs $49.")})
+        (judgement,) = (await reply_of(judge, asked)).judgements
+        await judge.aclose()
+    (sent,) = server.requests
+    assert sent.keys() == json.loads(shown).keys()
+    for name in ("contexts", "claims"):
+        assert sent[name][0].keys() == json.loads(shown)[name][0].keys()
+    assert (judgement.verdict, judgement.support) == (Verdict.SUPPORTED, 0.95)
+    assert [e.quote for e in judgement.evidence] == ["costs $49 a month"]
+
+
 def test_every_name_in_backticks_that_looks_like_a_setting_is_one() -> None:
-    named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", TEXT)) - {"dropped_quotes", "unsupported_spans"}
+    named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", TEXT)) - {"unsupported_spans", "lead_in", "deadline_ms"}
     named -= {"model_max_length", "max_position_embeddings"}  # of a model's files
     named -= {"input_ids", "attention_mask", "token_type_ids", "raw_scores"}  # of a server's protocol
-    models = (ClassifierSettings, ServerSettings, CommandJudgeSettings)
+    models = (ClassifierSettings, ServerSettings, HttpJudgeSettings)
     assert named <= {name for model in models for name in model.model_fields}
-    assert len(named) > 5
+    assert len(named) > 3
 
 
 def test_every_preset_is_named() -> None:

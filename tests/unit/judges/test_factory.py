@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import json
 import os
 import sys
 from dataclasses import replace
@@ -12,14 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 import guardrail
-from guardrail.config import load_settings
 from guardrail.errors import ConfigError, JudgeUnavailable
 from guardrail.events import Severity
 from guardrail.judges import Judge, JudgeRequest, Verdict
-from guardrail.judges.command.settings import CommandJudgeSettings
 from guardrail.judges.factory import build_judge
 from guardrail.judges.fingerprint import fingerprint
 from guardrail.judges.llm import LlmJudgeSettings
@@ -148,7 +144,7 @@ async def test_with_kind_llm_it_can_be_unverified_instead() -> None:
 
 async def test_a_budget_in_dollars_needs_the_price_of_every_model() -> None:
     async with LlmServer() as server:
-        budgets = {"per_response": {"usd": 0.01}}
+        budgets = {"per_minute": {"usd": 0.01}}
         with pytest.raises(ConfigError, match=r"judge-1b.*judge\.prices"):
             build_judge(settings(server, "llm", budgets=budgets))
         llm = {"fallbacks": [{"model": "spare-3b"}]}
@@ -166,7 +162,7 @@ async def test_a_budget_in_dollars_needs_the_price_of_every_model() -> None:
 async def test_refused_self_judging_asks_nobody(kind: str, asked: int) -> None:
     async with LlmServer() as server:
         judge = build_judge(settings(server, kind, self_judging={"policy": "refuse"}))
-        sent = replace(request(OPEN), generator_model="openrouter/some/judge-1b-2026-01-01")
+        sent = replace(request(OPEN), generator_model="openrouter/some/judge-1b")
         if kind == "cascade":
             (left,) = (await reply_of(judge, sent)).judgements
             assert (left.judge, left.attempts) == ("local", 1)
@@ -176,82 +172,6 @@ async def test_refused_self_judging_asks_nobody(kind: str, asked: int) -> None:
                 await reply_of(judge, sent)
         await judge.aclose()
     assert len(server.calls) == asked
-
-
-async def test_the_alternative_judges_what_the_judges_model_wrote() -> None:
-    self_judging = {"policy": "alternative", "alternative": {"model": "other-2b"}}
-    async with LlmServer() as server:
-        judge = build_judge(settings(server, "llm", self_judging=self_judging))
-        own = await once(judge, replace(request(TRUE), generator_model="judge-1b"))
-        others = await once(judge, replace(request(TRUE), generator_model="gpt-4o"))
-        await judge.aclose()
-    assert [own[0][1], others[0][1]] == ["llm:other-2b", "llm:judge-1b"]
-    assert [call.body["model"] for call in server.calls] == ["other-2b", "judge-1b"]
-
-
-def test_an_alternative_elsewhere_does_not_get_the_judges_key() -> None:
-    llm = {
-        "model": "a-1b",
-        "api_key": "hunter2",
-        "extra_headers": {"x-route": "secret"},
-        "max_output_tokens": 500,
-    }
-    there = {"model": "b-1b", "base_url": "https://elsewhere.example/v1"}
-    found = JudgeSettings.model_validate(
-        {"llm": llm, "self_judging": {"policy": "alternative", "alternative": there}}
-    ).alternative_llm()
-    assert found is not None
-    assert (found.api_key, found.extra_headers, found.max_output_tokens) == (None, {}, 500)
-    here = JudgeSettings.model_validate(
-        {"llm": llm, "self_judging": {"policy": "alternative", "alternative": {"model": "b-1b"}}}
-    ).alternative_llm()
-    assert here is not None
-    assert here.api_key is not None
-
-
-def test_keys_and_headers_of_the_alternative_are_shown_nowhere_and_used() -> None:
-    own = {"api_key": "hunter2", "extra_headers": {"x-route": "hunter2"}}
-    there = {
-        "model": "b",
-        "base_url": "https://elsewhere.example/v1",
-        "fallbacks": [{"model": "c"} | own],
-    } | own
-    made = JudgeSettings.model_validate({"self_judging": {"policy": "alternative", "alternative": there}})
-    assert "hunter2" not in repr(made)
-    assert "hunter2" not in made.model_dump_json()
-    found = made.alternative_llm()
-    assert found is not None
-    for each in found.models():
-        assert each.resolve_api_key() == "hunter2"
-        assert each.extra_headers["x-route"].get_secret_value() == "hunter2"
-
-
-def test_a_setting_of_the_alternative_that_does_not_exist_is_told_with_the_settings() -> None:
-    with pytest.raises(ValidationError, match="temprature"):
-        JudgeSettings.model_validate({"self_judging": {"alternative": {"model": "b", "temprature": 1}}})
-
-
-@pytest.mark.parametrize(
-    ("alternative", "path"),
-    [
-        ({"model": "openai/judge-1b-2026-01-01"}, "model"),
-        ({"model": "ours"}, "model"),
-        ({"model": "other", "fallbacks": [{"model": "spare"}, {"model": "judge-1b"}]}, "fallbacks.1.model"),
-        ({"model": "other", "max_output_tokens": 9}, "max_output_tokens"),
-        ({"model": "other", "fallbacks": [{"model": "spare", "kei": "hunter2"}]}, "fallbacks.0.kei"),
-    ],
-)
-def test_an_alternative_that_is_the_judge_itself_or_wrong_is_told_at_its_place(
-    tmp_path: Path, alternative: dict[str, Any], path: str
-) -> None:
-    judging = {"policy": "alternative", "alternative": alternative, "aliases": {"ours": "judge-1b"}}
-    file = tmp_path / "guardrail.yaml"
-    file.write_text(json.dumps({"judge": {"llm": {"model": "judge-1b"}, "self_judging": judging}}))
-    with pytest.raises(ConfigError) as wrong:
-        load_settings(file)
-    assert f"judge.self_judging.alternative.{path}" in str(wrong.value).split()[1].rstrip(":")
-    assert "hunter2" not in str(wrong.value)
-    assert "\n  remedy: " in str(wrong.value)
 
 
 async def test_the_cache_can_be_switched_off() -> None:
@@ -308,53 +228,33 @@ class TestFingerprint:
         prompt.write_text(shipped + "Be strict.", encoding="utf-8")
         assert of(prompts=prompts) != with_file
 
-    def test_arguments_and_bodies_count_though_they_are_shown_masked(self) -> None:
-        one, two = (CommandJudgeSettings(argv=("judge", f"--strict={value}")) for value in ("yes", "no"))
-        assert one.model_dump(mode="json") == two.model_dump(mode="json")
-        assert fingerprint("command", one) != fingerprint("command", two)
+    def test_bodies_count_though_they_are_shown_masked(self) -> None:
         low, high = (
             LlmJudgeSettings.model_validate({"fallbacks": [{"model": "b", "extra_body": {"effort": effort}}]})
             for effort in ("low", "high")
         )
         assert fingerprint("llm", low) != fingerprint("llm", high)
 
-    def test_a_model_s_folder_and_a_command_s_files_count_as_they_are_at_start(self, tmp_path: Path) -> None:
-        weights, script = tmp_path / "model" / "onnx" / "model.onnx", tmp_path / "judge.py"
+    def test_a_model_s_folder_counts_as_it_is_at_start(self, tmp_path: Path) -> None:
+        weights = tmp_path / "model" / "onnx" / "model.onnx"
         weights.parent.mkdir(parents=True)
-        (tmp_path / "judge").symlink_to(sys.executable)
 
-        def of() -> list[str]:
-            classifier = ClassifierSettings(model=str(tmp_path / "model"))
-            command = {"argv": [str(tmp_path / "judge"), "judge.py"], "cwd": tmp_path}
-            flagged = {"argv": [sys.executable, f"--model={tmp_path / 'model'}"]}
-            return [
-                fingerprint("classifier", classifier),
-                *(
-                    fingerprint("command", CommandJudgeSettings.model_validate(values))
-                    for values in (command, flagged)
-                ),
-            ]
+        def of() -> str:
+            return fingerprint("classifier", ClassifierSettings(model=str(tmp_path / "model")))
 
         weights.write_bytes(b"old")
-        script.write_text("old")
         before = of()
         assert of() == before
         weights.write_bytes(b"newer")
         after = of()
-        assert [new != old for new, old in zip(after, before, strict=True)] == [True, False, True]
-        os.utime(script, ns=(1, 1))  # of the same size
-        assert [new != old for new, old in zip(of(), after, strict=True)] == [False, True, False]
-        (tmp_path / "judge").unlink()
-        (tmp_path / "judge").symlink_to("/bin/sh")
-        assert of()[1] not in (before[1], after[1])
+        assert after != before
+        os.utime(weights, ns=(1, 1))  # of the same size
+        assert of() != after
 
-    @pytest.mark.parametrize("text", ["print(1)\n" * 50, "a/" * 5_000, "--out=x\ty"])
-    def test_an_argument_may_be_any_text(self, text: str) -> None:
-        """Most are no name of a file, and a program that is given whole may be too long for one."""
-        with_it = CommandJudgeSettings(argv=("python", "-c", text))
-        assert fingerprint("command", with_it) != fingerprint(
-            "command", CommandJudgeSettings(argv=("python",))
-        )
+    @pytest.mark.parametrize("text", ["a/" * 5_000, "a\0b"])
+    def test_a_model_may_be_any_text(self, text: str) -> None:
+        """Most are no name of a folder, and some can be none."""
+        assert fingerprint("classifier", ClassifierSettings(model=text))
 
     def test_two_secrets_make_no_two_fingerprints(self) -> None:
         one, two = (LlmJudgeSettings.model_validate({"api_key": key}) for key in ("one", "two"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -48,33 +47,31 @@ async def test_what_policies_name_is_built_and_nothing_else() -> None:
 
 async def test_a_judge_that_is_missing_is_told_and_built_of_what_its_settings_are_by_then() -> None:
     before = settings()
-    command = {"argv": [sys.executable, "-c", "pass"], "name": "mine"}
-    after = settings(command=command, cache={"enabled": False}, local={"workers": 7})
+    http = {"url": "http://mine/"}
+    after = settings(http=http, cache={"enabled": False}, local={"workers": 7})
     async with judges(before) as found:
-        with pytest.raises(ConfigError, match=r"policies\.default\.judge: command: judge\.command: neither"):
-            found.missing([policy(judge="command")])
-        missing = found.missing([policy(judge="command")], after)
-        assert [each.kind for each in missing] == ["command"]
+        with pytest.raises(ConfigError, match=r"policies\.default\.judge: http: judge\.http\.url is not set"):
+            found.missing([policy(judge="http")])
+        missing = found.missing([policy(judge="http")], after)
+        assert [each.kind for each in missing] == ["http"]
         assert found.by_kind.keys() == {"local"}
         await asyncio.to_thread(found.add, missing)
-        assert found.by_kind["command"].name == "command:mine"
+        assert found.by_kind["http"].name == "http:mine"
         # The local judge was there before: its settings are as they were.
         assert found.settings.local == before.local
         assert found.fixed(after, []) == ["judge.local"]
-        renamed = after.model_copy(update={"command": after.command.model_copy(update={"name": "other"})})
-        assert found.fixed(renamed, []) == ["judge.command", "judge.local"]
+        other = after.model_copy(update={"http": after.http.model_copy(update={"max_concurrency": 2})})
+        assert found.fixed(other, []) == ["judge.http", "judge.local"]
 
 
 async def test_settings_of_judges_that_nobody_uses_take_no_restart() -> None:
     async with judges(settings()) as found:
-        assert (
-            found.fixed(settings(command={"argv": ["x"]}, prices={"m": {"input": 1, "output": 1}}), []) == []
-        )
+        assert found.fixed(settings(factory="x:y", prices={"m": {"input": 1, "output": 1}}), []) == []
         assert found.fixed(settings(kind="llm"), []) == ["judge.kind"]
 
 
-async def test_a_policy_has_its_own_bound_in_place_of_the_judges() -> None:
-    given = settings(kind="llm", budgets={"per_response": {"tokens": 1_000_000}, "on_budget": "unverified"})
+async def test_a_policy_bounds_its_responses() -> None:
+    given = settings(kind="llm", budgets={"on_budget": "unverified"})
     async with judges(given) as found:
         asked = replace(request("Oslo is in Norway."), budget=policy(budget={"tokens": 1}).budget)
         with pytest.raises(BudgetExhausted, match="budget per response used up: 0 of 1 tokens"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,6 @@ from guardrail.events import Context, Response, ResponseVerdict
 from guardrail.guard import Guard
 from guardrail.judges import Judge
 from guardrail.judges.cascade import CascadeJudge
-from guardrail.judges.command import CommandJudge, CommandJudgeSettings
 from guardrail.judges.llm import LlmJudge
 from guardrail.judges.local import LocalJudge
 from guardrail.judges.recorder import recorder, recording
@@ -102,23 +100,6 @@ async def test_a_cascade_shows_both_judges() -> None:
         llm = LlmJudge(settings(server))
         _, steps = await trace_of(CascadeJudge(LocalJudge(), llm))
     assert {step.judge for step in steps} == {None, "local", "llm:test"}
-
-
-async def test_a_program_is_shown_with_its_request_and_reply(tmp_path: Any) -> None:
-    program = tmp_path / "judge.py"
-    program.write_text(
-        "import json, sys\n"
-        "for line in sys.stdin:\n"
-        "    asked = json.loads(line)\n"
-        "    said = [{'id': c['id'], 'verdict': 'SUPPORTED', 'confidence': 1} for c in asked['claims']]\n"
-        "    reply = {'protocol': 1, 'request_id': asked['request_id'], 'verdicts': said}\n"
-        "    print(json.dumps(reply), flush=True)\n"
-    )
-    judge = CommandJudge(CommandJudgeSettings(argv=["python3", str(program)], require_quotes=False))
-    _, steps = await trace_of(judge)
-    (call,) = [step for step in steps if step.step == "call"]
-    assert json.loads(call.prompt or "")["claims"][0]["text"] == "The basic plan costs $79 a month."
-    assert json.loads(call.reply or "")["verdicts"][0]["verdict"] == "SUPPORTED"
 
 
 async def test_answers_that_are_judged_at_once_have_traces_of_their_own() -> None:

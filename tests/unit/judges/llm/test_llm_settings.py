@@ -11,7 +11,6 @@ from pydantic import BaseModel, ValidationError
 from guardrail.errors import ConfigError
 from guardrail.judges.llm import LlmJudgeSettings
 from guardrail.judges.llm import settings as settings_module
-from guardrail.judges.settings import JudgeSettings
 
 LOCAL = "http://localhost:8000/v1"
 PARTS = [
@@ -210,6 +209,3 @@ def test_a_body_that_would_override_what_the_judge_sends_is_refused(name: str, r
         with_fallbacks(extra_body={"top_k": 1, name: "other"})
     with pytest.raises(ValidationError, match=told):
         with_fallbacks({"model": "second", "extra_body": {name: "other"}})
-    alternative = {"model": "second", "extra_body": {name: "other"}}
-    with pytest.raises(ValidationError, match=told):
-        JudgeSettings.model_validate({"self_judging": {"alternative": alternative}})

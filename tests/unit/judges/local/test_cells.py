@@ -6,7 +6,8 @@ import pytest
 
 from guardrail.events import Context
 from guardrail.evidence import EvidenceIndex
-from guardrail.judges.local.cells import CellFindings, Tables, check_cells
+from guardrail.judges.local.cells import CellFindings, check_cells
+from guardrail.judges.local.records import Tables
 
 BOATS = """Our boats for hire:
 

@@ -19,6 +19,7 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.local import check
 from guardrail.judges.local.check import ClaimChecker, build_checker
 from guardrail.judges.local.combiner import FEATURES, WORDS, Parameters
+from guardrail.judges.local.examination import facts_of
 from guardrail.judges.local.settings import LocalJudgeSettings, VerifierSettings
 from guardrail.judges.model import Reading, Verifier, load_verifier
 from guardrail.verdicts import HALF_CHECKED, checked_in_part
@@ -290,7 +291,7 @@ def test_importing_the_judge_loads_no_runtime() -> None:
     ],
 )  # fmt: skip
 def test_a_claim_of_several_facts_is_told_from_one_of_several_things(text: str, facts: list[str]) -> None:
-    assert [text[start:end] for start, end in check.facts_of(text)] == facts
+    assert [text[start:end] for start, end in facts_of(text)] == facts
 
 
 def test_a_claim_is_no_better_supported_than_its_worst_fact() -> None:

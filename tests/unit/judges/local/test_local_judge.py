@@ -20,8 +20,9 @@ from guardrail.events import Finding, Verdict
 from guardrail.judges.base import Judge, JudgeRequest
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local import judge as judge_module
-from guardrail.judges.local.check import ClaimChecker, Examination
+from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import load_parameters
+from guardrail.judges.local.examination import Examination
 from guardrail.judges.local.judge import TurnQueue
 from guardrail.judges.local.settings import VerifierSettings
 from tests.support.guards import until
@@ -309,7 +310,7 @@ class Asking(ClaimChecker):
         assert self.go.wait(30)
         for _ in range(3):
             self.asked.append(claim.text)
-            if more[-1]():
+            if more[1].stopped():
                 return None
         return super()._examine(claim, *more)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import Combiner, Fit, Lines, Probabilities, Read, load_parameters
 from guardrail.judges.local.search import WindowText
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.local.verdict import Examined, judgement_of
+from guardrail.judges.local.verdict import judgement_of
 from guardrail.judges.model import Reading
 from guardrail.verdicts import Judgement
 from tests.unit.judges.local.contexts import PRICING, claim_of, index_of
@@ -221,10 +222,7 @@ def read_as(
     everything = tuple(range(len(index.layout.sentences)))
     read = Read(WindowText(FERRY, everything, 0), Reading(support, contradiction, tokens))
     lines = Lines(supported=0.6, partially=0.3, contradicted=0.5, sure=1.0, hopeless=0.0)
-    found = Examined(
-        examined.view, examined.found, examined.figures, [read], Probabilities(*told), lines, index
-    )
-    return judgement_of("c", "local", found, ())
+    return judgement_of("c", "local", replace(examined, read=[read]), Probabilities(*told), lines)
 
 
 def test_what_contradicts_a_claim_is_the_sentence_on_its_matter() -> None:

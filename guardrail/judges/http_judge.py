@@ -1,0 +1,147 @@
+"""The HTTP judge: an endpoint of the operator's own. Its replies are not trusted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Annotated, Final
+
+import httpx2
+from pydantic import BaseModel, Field, ValidationError
+
+from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
+from guardrail.events import Usage, Verdict
+from guardrail.judges.base import JudgeRequest, Meter
+from guardrail.judges.custom import HttpJudgeSettings
+from guardrail.judges.http import read_body, request_headers
+from guardrail.judges.llm.verdicts import support_of, without_contexts
+from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified
+
+_MAX_REPLY_BYTES: Final = 1_048_576  # verdicts on a request are some kilobytes
+
+_Probability = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class _Quote(BaseModel):
+    quote: Annotated[str, Field(max_length=10_000)]
+    context_id: str | None = None
+
+
+class _Offer(BaseModel):
+    """A verdict as the endpoint gives it; docs/other-judges.md explains the members."""
+
+    id: str
+    verdict: Verdict
+    confidence: _Probability
+    support: _Probability | None = None
+    contradiction: _Probability | None = None
+    evidence: Annotated[list[_Quote], Field(max_length=10)] = []
+    reasoning: str = ""
+    unsupported_spans: Annotated[list[tuple[int, int]], Field(max_length=1_000)] = []
+
+
+class _HttpReply(BaseModel):
+    verdicts: list[_Offer]
+
+
+class HttpJudge:
+    """A Judge. Without contexts nothing is asked. Redirects are not followed."""
+
+    def __init__(self, settings: HttpJudgeSettings) -> None:
+        """``settings.url`` is set. Raises ConfigError for a header whose file or variable can't be read."""
+        self._url = settings.url or ""
+        self.name = f"http:{httpx2.URL(self._url).host}"
+        self._slots = asyncio.Semaphore(settings.max_concurrency)
+        headers = request_headers(settings.headers, "judge.http")
+        limits = httpx2.Limits(max_connections=settings.max_concurrency)
+        self._client = httpx2.AsyncClient(headers=headers, timeout=None, limits=limits)
+
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        """One request for all claims. Raises JudgeError."""
+        meter = Meter(request.meter)
+        meter.add(Usage())  # no call is recorded as zero, not as unknown
+        if not any(context.text.strip() for context in request.evidence.contexts):
+            for claim_id in request.claims:
+                yield without_contexts(claim_id, self.name)
+        elif request.claims:
+            body = await self._ask(request, meter)
+            found, dropped = await asyncio.to_thread(self._settle, body, request)
+            meter.add(Usage(dropped_quotes=dropped))
+            for judgement in found:
+                yield replace(judgement, attempts=meter.attempts)
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    async def _ask(self, request: JudgeRequest, meter: Meter) -> bytes:
+        left = request.deadline - time.monotonic()
+        try:
+            async with asyncio.timeout(left):
+                body = await asyncio.to_thread(_body, request, int(left * 1000))
+                async with self._slots:
+                    meter.add(Usage(judge_calls=1))
+                    async with self._client.stream("POST", self._url, content=body) as response:
+                        if (status := response.status_code) == 429 or status >= 500:
+                            raise JudgeUnavailable(f"the endpoint answered {status}")
+                        if status != 200:
+                            raise JudgeError(f"the endpoint answered {status}; check judge.http")
+                        return await read_body(response, _MAX_REPLY_BYTES)
+        except TimeoutError:
+            raise JudgeUnavailable("the endpoint gave no verdict within the deadline") from None
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            raise JudgeUnavailable(f"the endpoint can't be reached ({type(error).__name__})") from None
+
+    def _settle(self, body: bytes, request: JudgeRequest) -> tuple[list[Judgement], int]:
+        """A judgement for each claim that the reply names, and how many quotes are in no context."""
+        try:
+            reply = _HttpReply.model_validate_json(body, strict=True)
+        except ValidationError as error:
+            wrong = error.errors(include_input=False)[0]  # of the reply itself nothing is repeated
+            place = ".".join(map(str, wrong["loc"]))
+            raise JudgeReplyError(f"the reply is unusable: {place} {wrong['msg']}") from None
+        found: dict[str, Judgement] = {}
+        dropped = 0
+        for offer in reply.verdicts:
+            if offer.id not in request.claims:
+                continue
+            located = [request.evidence.locate(each.quote, each.context_id) for each in offer.evidence]
+            dropped += located.count(None)
+            evidence = tuple(dict.fromkeys(each for each in located if each is not None))
+            reasoning = offer.reasoning.strip()[:2_000]
+            support = support_of(offer.verdict, offer.confidence) if offer.support is None else offer.support
+            judgement = Judgement(
+                offer.id,
+                offer.verdict,
+                offer.confidence,
+                support,
+                self.name,
+                evidence,
+                reasoning=reasoning,
+                contradiction=offer.contradiction,
+                unsupported_spans=tuple(offer.unsupported_spans),
+            )
+            if offer.verdict is Verdict.UNVERIFIED:
+                judgement = unverified(offer.id, self.name, reasoning or "the judge could not say")
+            elif offer.verdict is Verdict.SUPPORTED and located and not evidence:
+                judgement = unverified(offer.id, self.name, "none of its quotes is in the contexts")
+            if offer.id in found and found[offer.id].verdict is not judgement.verdict:
+                judgement = unverified(offer.id, self.name, TWO_VERDICTS)
+            found[offer.id] = judgement
+        return list(found.values()), dropped
+
+
+def _body(request: JudgeRequest, deadline_ms: int) -> bytes:
+    message = {
+        "response_id": request.response_id,
+        "question": request.question,
+        "contexts": [{"id": each.id, "text": each.text} for each in request.evidence.contexts],
+        "claims": [
+            {"id": claim_id, "text": claim.prose.text, "lead_in": claim.lead_in, "severity": claim.severity}
+            for claim_id, claim in request.claims.items()
+        ],
+        "deadline_ms": deadline_ms,
+    }
+    return json.dumps(message, separators=(",", ":")).encode("ascii")  # lone surrogates have a form in it

@@ -1,0 +1,129 @@
+"""What is found out about a claim before anything is decided, and those parts of it that need no verifier."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, overload
+
+from guardrail.claims.model import Claim
+from guardrail.claims.phrases import pattern
+from guardrail.events import Evidence
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.evidence.tokens import words as words_of
+from guardrail.figures import FigureCheck, FigureSource, SourceText, State
+from guardrail.judges.local.combiner import Read
+from guardrail.judges.local.doubts import Revoked, Rival
+from guardrail.judges.local.records import CellCheck
+from guardrail.judges.local.search import Candidates, ClaimView
+
+_FINITE: Final = pattern("finite")
+_JOINING: Final = re.compile(r"(?:[,;]\s+|\s+)(?:and|but|while|whereas|whilst)\s+|;\s+", re.IGNORECASE)
+_SEVERAL: Final = 2
+_MOST_FACTS: Final = 4
+_FACT_SPACES: Final = 2
+_SAME_MATTER: Final = 0.5  # of what a question or data says around a figure, that its sentence says too
+_ALL_BUT: Final = 0.8  # of a claim, in a sentence that says or denies it
+_FEW_MORE: Final = 2  # words
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """Everything found out about one claim. ``start``: where what is examined begins in its text.
+    ``features`` are those of words and figures and, where the verifier has read, of what it ``read``.
+    ``left_out`` says what there was no time to read, ``cells`` what the cells of a table say otherwise,
+    ``standing`` where the claim stands word for word, ``(context, start, end)``: then nothing is read;
+    ``rival`` that another context has another value, and ``revoked`` that the document takes back what backs
+    the claim."""
+
+    view: ClaimView
+    found: Candidates
+    evidence: EvidenceIndex
+    figures: Sequence[FigureCheck]
+    features: dict[str, float]
+    start: int = 0
+    read: Sequence[Read] = ()
+    left_out: str | None = None
+    cells: Sequence[CellCheck] = ()
+    standing: tuple[int, int, int] | None = None
+    rival: Rival | None = None
+    revoked: Revoked | None = None
+
+    def quote(self, number: int) -> Evidence:
+        """A sentence of the contexts."""
+        return quoted_sentence(self.evidence, number)
+
+    @property
+    def has_right_figures(self) -> bool:
+        """Whether all figures of the claim stand in the sources, of the same matter as far as words tell."""
+        if self.cells or self.rival or self.revoked:
+            return False
+        return bool(self.figures) and all(
+            check.state is State.FOUND and check.frame >= _SAME_MATTER and not check.owned
+            for check in self.figures
+        )
+
+
+def quoted_sentence(evidence: EvidenceIndex, number: int) -> Evidence:
+    """A sentence of the contexts, by its number."""
+    sentences = evidence.layout.sentences
+    return evidence.quote(sentences.context[number], sentences.start[number], sentences.end[number])
+
+
+def figures_of(evidence: EvidenceIndex) -> FigureSource:
+    """The figures of the contexts, read once for all claims of a response."""
+    return evidence.kept(FigureSource, lambda: FigureSource(_Sentences(evidence)))
+
+
+class _Sentences(Sequence[SourceText]):
+    """The sentences of the contexts, as the figures check takes them; made when they are asked for."""
+
+    def __init__(self, evidence: EvidenceIndex) -> None:
+        self._evidence = evidence
+        self._all = evidence.layout.sentences
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @overload
+    def __getitem__(self, number: int) -> SourceText: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[SourceText]: ...
+    def __getitem__(self, number: int | slice) -> SourceText | Sequence[SourceText]:
+        if isinstance(number, slice):
+            return [self[each] for each in range(*number.indices(len(self)))]
+        context = self._all.context[number]
+        start, end = self._all.start[number], self._all.end[number]
+        text = self._evidence.shown(context)
+        first = number == 0 or self._all.context[number - 1] != context
+        before = "\n\n" if first else text[self._all.end[number - 1] : start]
+        return SourceText(self._evidence.contexts[context].id, start, end, text[start:end], before)
+
+
+def cited_contexts(claim: Claim, evidence: EvidenceIndex) -> frozenset[int]:
+    """The numbers of the contexts that the claim cites."""
+    if not claim.citations:
+        return frozenset()
+    ids = {context_id for citation in claim.citations for context_id in citation.context_ids}
+    return frozenset(number for number, context in enumerate(evidence.contexts) if context.id in ids)
+
+
+def is_denied_elsewhere(view: ClaimView, found: Candidates, source: FigureSource) -> bool:
+    """Whether one sentence has nearly all words of a claim, and few others, and denies it, and another has
+    it: two documents that disagree in words."""
+    told = [source.sentence(m.number) for m in found.sentences if m.coverage >= _ALL_BUT]
+    own = frozenset(term for _, term, _ in words_of(view.text))
+    return len({sentence.denials % 2 for sentence in told if len(sentence.terms - own) <= _FEW_MORE}) > 1
+
+
+def facts_of(text: str) -> list[tuple[int, int]]:
+    """The stretches of a claim that state something each, where it has several; else none. Linear."""
+    borders = [(0, 0), *(match.span() for match in _JOINING.finditer(text)), (len(text), len(text))]
+    stretches = [(end, begin) for (_, end), (begin, _) in pairwise(borders)]
+    if len(stretches) < _SEVERAL or len(stretches) > _MOST_FACTS:
+        return []
+    parts = [text[start:end].lower() for start, end in stretches]
+    stating = all(part.count(" ") >= _FACT_SPACES and _FINITE.search(part) for part in parts)
+    return stretches if stating else []

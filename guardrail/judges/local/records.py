@@ -1,0 +1,346 @@
+"""The tables of a response's contexts as records, and the words of a claim that is compared with them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Final, NamedTuple
+
+from guardrail.events import Span
+from guardrail.evidence.index import EvidenceIndex
+from guardrail.evidence.shown import ShownTable
+from guardrail.evidence.tokens import STOP_TERMS, term_of, words
+from guardrail.figures import Bound, Figure, Kind
+from guardrail.figures.agreement import agrees, base, dimension
+from guardrail.figures.source import Sentence
+from guardrail.figures.tables import CLOSED
+from guardrail.structure.tables import says_nothing, yes_or_no
+
+_MOST_CELLS: Final = 2_000  # of all tables that claims are compared with
+_MOST_TABLES: Final = 50
+_MOST_WORDS: Final = 12  # of a value that a claim may say
+_BRACKETED: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
+_IN_OTHER_WORDS: Final = {
+    term_of(header): frozenset(map(term_of, said.split()))
+    for headers, said in {
+        "weight mass": "weigh heavy heavier heaviest light lighter lightest",
+        "height": "tall taller tallest high",
+        "length": "long longer longest short shorter shortest",
+        "depth": "deep deeper deepest shallow shallower shallowest",
+        "width": "wide wider widest broad narrow narrower narrowest",
+        "thickness": "thick thicker thickest thin thinner thinnest",
+        "size area": "large larger largest big bigger biggest small smaller smallest",
+        "spacing distance": "apart wide wider widest",
+        "price cost fee rate fare charge premium": "cost price pay charge cheap cheaper cheapest dearest",
+        "duration": "last take long longer longest short shorter shortest",
+        "departs departure departures dep": "leave depart",
+        "arrives arrival arrivals arr": "arrive reach",
+        "capacity seats places": "seat place hold fit large largest big biggest small smallest",
+        "speed": "fast faster fastest slow slower slowest",
+        "upper maximum max": "above exceed over most",
+        "lower minimum min": "below under least",
+        "founded built opened joined": "old older oldest new newer newest recent",
+    }.items()
+    for header in headers.split()
+}
+CODE: Final = re.compile(r"\b(?=[^\W\d_]*\d)(?=\d*[^\W\d_])\w+\b")
+_AFTER: Final = re.compile(r"(?:after|within|in)\b", re.IGNORECASE)
+_AMOUNTS: Final = (Kind.MONEY, Kind.QUANTITY, Kind.PERCENT, Kind.NUMBER)
+NO_VALUE: Final = frozenset("none no nil free".split())  # noqa: SIM905
+
+
+class Cell:
+    """A field of a record, read when it is first compared."""
+
+    def __init__(self, header: str, text: str, context: int, span: Span) -> None:
+        self.header = header
+        self.text = text
+        self.context = context
+        self.span = span
+        self.flag = yes_or_no(text)
+
+    @cached_property
+    def terms(self) -> frozenset[int]:
+        """The terms of the header."""
+        return _telling_terms(self.header)
+
+    @cached_property
+    def told(self) -> tuple[int, ...]:
+        """The terms of the value, in order."""
+        return tuple(term for _, term, _ in words(self.text))
+
+    @cached_property
+    def figures(self) -> tuple[Figure, ...]:
+        """The figures of the value."""
+        return Sentence(self.text).figures
+
+    @cached_property
+    def open(self) -> bool | None:
+        """Whether something is open, where the value says no more than that: hours, or "closed"."""
+        if self.text.strip().casefold() in CLOSED or says_nothing(self.text):
+            return False
+        return True if self.figures and all(f.kind is Kind.TIME for f in self.figures) else None
+
+    @cached_property
+    def wordy(self) -> bool:
+        """Whether the value has words beside its figures, and is no bare yes or no."""
+        told = (term for _, term in Sentence(self.text).words)
+        return self.flag is None and any(term not in STOP_TERMS for term in told)
+
+    def holds(self, figure: Figure) -> bool:
+        """Whether it has a claim's figure, to the last digit; a bare number may be of any unit."""
+        return any(agrees(_exactly(figure), _exactly(own)) or _same_bare(figure, own) for own in self.figures)
+
+    def meets(self, figure: Figure) -> bool:
+        """Whether its amount is what a claim says of many: the same, or within its limit."""
+        if not figure.bound.direction or figure.upper is not None:
+            return self.holds(figure)
+        inclusive = figure.bound in (Bound.AT_LEAST, Bound.AT_MOST)
+        bound = replace(figure, bound=Bound.OVER if figure.bound.direction > 0 else Bound.UNDER)
+        return any(keeps_limit(bound, own) for own in self.figures) or (inclusive and self.holds(figure))
+
+    def has_unit_of(self, figure: Figure) -> bool:
+        """Whether it has a figure of the same unit, not just a number that may be of any."""
+        return any(_measure_the_same(figure, own) and not is_bare(own) for own in self.figures)
+
+    def has_another(self, figure: Figure, like: Cell | None = None) -> bool:
+        """Whether it has another figure than the claim's where it could have that, as ``like`` has."""
+        if self.holds(figure):
+            return False
+        if self.text.strip().casefold() in NO_VALUE:
+            return True
+        if any(
+            dimension(figure) == dimension(own) or (is_bare(own) and figure.kind in _AMOUNTS)
+            for own in self.figures
+        ):
+            return True
+        return like is not None and bool(self.figures)
+
+
+@lru_cache(maxsize=8192)
+def _exactly(figure: Figure) -> Figure:
+    return replace(figure, bound=Bound.EXACT)
+
+
+def _same_bare(figure: Figure, own: Figure) -> bool:
+    """Whether a cell's number has the value of a claim's figure, and no unit that could differ."""
+    return (
+        is_bare(own) and figure.kind in _AMOUNTS and own.values[:1] == figure.values[:1] and not figure.upper
+    )
+
+
+def is_bare(own: Figure) -> bool:
+    """Whether a figure is a number without a unit or a noun."""
+    return own.kind is Kind.NUMBER and own.upper is None and own.noun is None
+
+
+def _measure_the_same(figure: Figure, own: Figure) -> bool:
+    """Whether two figures measure the same: times of day are no lengths of time."""
+    clock = Kind.TIME in (figure.kind, own.kind)
+    return dimension(figure) == dimension(own) and (not clock or figure.kind is own.kind)
+
+
+def keeps_limit(figure: Figure, own: Figure) -> bool:
+    """Whether a cell's amount keeps the limit that a claim says: $1,180 is "more than $1,000"."""
+    way = figure.bound.direction
+    limit = figure.bound in (Bound.OVER, Bound.UNDER) and not _AFTER.match(figure.text)
+    if not limit or figure.upper is not None or own.upper is not None:
+        return False
+    if not own.values or not figure.values or not (dimension(figure) == dimension(own) or is_bare(own)):
+        return False
+    mine, theirs = (
+        (figure.values[0], own.values[0]) if is_bare(own) else (base(figure)[0][0], base(own)[0][0])
+    )
+    return way * (theirs - mine) > 0
+
+
+@lru_cache(maxsize=4096)
+def _telling_terms(header: str) -> frozenset[int]:
+    return frozenset(term for _, term, _ in words(header)) - STOP_TERMS
+
+
+@lru_cache(maxsize=1024)
+def figures_of_header(header: str) -> tuple[Figure, ...]:
+    return Sentence(header).figures
+
+
+class TableRow(NamedTuple):
+    """A record, read."""
+
+    label: str
+    terms: tuple[int, ...]
+    numbers: frozenset[int]  # those of the terms that are numbers
+    codes: frozenset[str]  # "k4", in lower case
+    cells: tuple[Cell, ...]
+
+
+class TableText:
+    """One table, read once for all claims of a response."""
+
+    def __init__(self, table: ShownTable, context: int, text: str) -> None:
+        self.rows = tuple(
+            TableRow(
+                record.label,
+                *_label_terms(record.label),
+                tuple(
+                    Cell(field.header, text[slice(*field.value)], context, field.value)
+                    for field in record.fields
+                ),
+            )
+            for record in table.records
+        )
+        self.kind = frozenset(term for _, term, _ in words(table.kind))
+
+    @cached_property
+    def label_terms(self) -> Counter[int]:
+        """In how many labels each term stands."""
+        return Counter(term for row in self.rows for term in set(row.terms))
+
+    @cached_property
+    def value_terms(self) -> frozenset[int]:
+        """The terms of values that are words."""
+        return frozenset(t for row in self.rows for cell in row.cells if cell.wordy for t in cell.told)
+
+    @cached_property
+    def alike(self) -> tuple[TableRow, ...]:
+        """The records that have a header in common with another one."""
+        shared = {header for header, cells in self.columns.items() if len(cells) > 1}
+        return tuple(row for row in self.rows if any(cell.header in shared for cell in row.cells))
+
+    @cached_property
+    def numbered(self) -> frozenset[TableRow]:
+        """The records that only numbers tell from another one: "Tarka 3" and "Tarka 5"."""
+        words_of = {row: frozenset(row.terms) - row.numbers for row in self.rows}
+        times = Counter(words_of.values())
+        return frozenset(row for row in self.rows if not words_of[row] or times[words_of[row]] > 1)
+
+    @cached_property
+    def columns(self) -> dict[str, list[tuple[TableRow, Cell]]]:
+        """The cells below each header."""
+        found: dict[str, list[tuple[TableRow, Cell]]] = {}
+        for row in self.rows:
+            for cell in row.cells:
+                found.setdefault(cell.header, []).append((row, cell))
+        return found
+
+    @cached_property
+    def header_terms(self) -> Counter[int]:
+        """In how many headers each term stands."""
+        return Counter(term for cells in self.columns.values() for term in cells[0][1].terms)
+
+
+def _label_terms(label: str) -> tuple[tuple[int, ...], frozenset[int], frozenset[str]]:
+    """The terms that name a record, the numbers among them, and codes; brackets name nothing."""
+    bare = _BRACKETED.sub(" ", label)
+    told = words(bare) or words(label)
+    numbers = frozenset(term for _, term, word in told if word[0].isdigit())
+    return tuple(term for _, term, _ in told), numbers, frozenset(CODE.findall(bare.casefold()))
+
+
+class Tables:
+    """The tables of a response's contexts, kept beside its evidence."""
+
+    def __init__(self, evidence: EvidenceIndex) -> None:
+        self.tables: list[TableText] = []
+        cells = 0
+        for context, table in evidence.tables():
+            cells += sum(len(record.fields) for record in table.records)
+            if cells > _MOST_CELLS or len(self.tables) == _MOST_TABLES:
+                break
+            self.tables.append(TableText(table, context, evidence.shown(context)))
+
+
+class NamedRow(NamedTuple):
+    """A record that a text names, with where."""
+
+    row: TableRow
+    at: int
+    places: frozenset[int]  # the tokens that name it
+
+
+@dataclass(frozen=True, slots=True)
+class CellCheck:
+    """What a claim says otherwise than the cell that it names.
+
+    ``start`` and ``end`` are of what it says, code points of the claim; ``row`` and ``cell`` are the ones
+    named; ``owner`` is the label of the record, or the header of the column, whose value the claim gives, if
+    it is one's. ``sure`` is False where the claim may mean another cell.
+    """
+
+    start: int
+    end: int
+    row: str
+    cell: Cell
+    owner: str
+    sure: bool
+    figure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTerms:
+    """A claim in tokens, beside one table."""
+
+    text: str
+    tokens: tuple[tuple[int, int], ...]
+    terms: frozenset[int]
+    asked: frozenset[int]
+    figures: tuple[Figure, ...]
+    denies: bool
+
+    def share_of_header(self, table: TableText, cell: Cell) -> float:
+        """How much of what tells a header from the others it names, 0..1; what is asked counts half."""
+        weight = {term: 1.0 / table.header_terms[term] for term in cell.terms}
+        whole = sum(weight.values())
+        if not whole:
+            return 0.0
+        held = sum(w for t, w in weight.items() if _speaks_of(t, self.terms))
+        asked = sum(w for t, w in weight.items() if t in self.asked and not _speaks_of(t, self.terms))
+        return (held + 0.5 * asked) / whole
+
+    def says(self, cell: Cell) -> bool:
+        """Whether it says the cell's value."""
+        if cell.figures:
+            return any(cell.meets(figure) for figure in self.figures if is_value(figure))
+        return (
+            bool(cell.told)
+            and self.terms.issuperset(cell.told)
+            and not STOP_TERMS.issuperset(cell.told)
+            and place_of(self.tokens, cell.told) is not None
+        )
+
+    @property
+    def says_values(self) -> bool:
+        """Whether any of its figures is a value."""
+        return any(map(is_value, self.figures))
+
+    def stretch(self, place: Span) -> Span:
+        """Where the tokens of these numbers, half-open, stand in its text."""
+        return self.tokens[place[0]][0], end_of_word(self.text, self.tokens[place[1] - 1][0])
+
+
+def _speaks_of(header: int, terms: frozenset[int]) -> bool:
+    """Whether a text has the word of a header, or one that is said in its place: "weighs" of "Weight"."""
+    return header in terms or not terms.isdisjoint(_IN_OTHER_WORDS.get(header, frozenset()))
+
+
+def is_value(figure: Figure) -> bool:
+    """Whether a figure is a value rather than a count of records."""
+    return figure.kind is not Kind.NUMBER or figure.bound is not Bound.EXACT
+
+
+def place_of(tokens: Sequence[tuple[int, int]], phrase: Sequence[int]) -> Span | None:
+    """The numbers of the tokens, half-open, where a phrase stands."""
+    if not 0 < len(phrase) <= min(_MOST_WORDS, len(tokens)):
+        return None
+    for first in range(len(tokens) - len(phrase) + 1):
+        if all(tokens[first + at][1] == term for at, term in enumerate(phrase)):
+            return first, first + len(phrase)
+    return None
+
+
+def end_of_word(text: str, start: int) -> int:
+    """Where the word that begins at ``start`` ends."""
+    return next((at for at in range(start, len(text)) if not text[at].isalnum()), len(text))

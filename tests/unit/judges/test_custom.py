@@ -1,0 +1,95 @@
+"""Judges that a function of the operator's own makes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from guardrail.errors import ConfigError
+from guardrail.judges import Verdict
+from guardrail.judges.factory import build_judge
+from guardrail.judges.fingerprint import fingerprint
+from guardrail.judges.settings import JudgeSettings
+from tests.support.judges import reply_of
+from tests.unit.judges.doubles import request
+
+MODULE = """
+from tests.support.judges import WordJudge as Words
+made = []
+
+def make():
+    made.append(Words())
+    return made[-1]
+
+def nothing():
+    return None
+
+def coroutine():
+    return make
+
+def breaks():
+    raise OSError("no such model")
+"""
+
+
+def built(factory: str) -> object:
+    return build_judge(JudgeSettings.model_validate({"kind": "custom", "factory": factory}))
+
+
+@pytest.fixture(autouse=True)
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("own_judges", "own_judges.words", "own_judges.broken"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    folder = tmp_path / "own_judges"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "words.py").write_text(MODULE)
+    (folder / "broken.py").write_text("1 / 0")
+    return folder
+
+
+@pytest.mark.parametrize("factory", ["own_judges.words:make", "own_judges.words:Words"])
+async def test_the_judge_that_a_function_or_class_makes_is_asked(factory: str) -> None:
+    judge = build_judge(JudgeSettings.model_validate({"kind": "custom", "factory": factory}))
+    reply = await reply_of(judge, request("Anything."))
+    assert (judge.name, reply.judgements[0].verdict) == ("words", Verdict.SUPPORTED)
+    await judge.aclose()
+
+
+@pytest.mark.parametrize(
+    ("factory", "told"),
+    [
+        (
+            "own_nothing:make",
+            "can't be imported (ModuleNotFoundError: No module named 'own_nothing'); install",
+        ),
+        ("own_judges.words:other", "can't be imported (AttributeError: module 'own_judges.words' has no"),
+        ("own_judges.broken:make", "can't be imported (ZeroDivisionError: division by zero)"),
+        ("own_judges.words:breaks", "own_judges.words:breaks failed (OSError: no such model)"),
+        ("own_judges.words:made", "own_judges.words:made failed (TypeError: 'list' object is not callable)"),
+        ("own_judges.words:nothing", "made a NoneType, which has no name, judge and aclose; return a"),
+        ("own_judges.words:coroutine", "made a function, which has no name"),
+    ],
+)
+def test_what_makes_no_judge_is_told_at_start(factory: str, told: str) -> None:
+    with pytest.raises(ConfigError) as wrong:
+        built(factory)
+    assert str(wrong.value).startswith(f"judge.factory: {factory}")
+    assert told in str(wrong.value)
+
+
+@pytest.mark.parametrize("factory", ["module", "a:b:c", "a-b:c", ""])
+def test_a_factory_names_a_module_and_a_function(factory: str) -> None:
+    with pytest.raises(ValueError, match="factory"):
+        JudgeSettings.model_validate({"factory": factory})
+
+
+def test_cached_verdicts_are_of_the_files_of_the_factorys_package(module: Path) -> None:
+    before = fingerprint("custom", "own_judges.words:make")
+    assert fingerprint("custom", "own_judges.words:make") == before
+    assert fingerprint("custom", "own_judges.words:Words") != before
+    (module / "broken.py").write_text("changed")
+    assert fingerprint("custom", "own_judges.words:make") != before
