@@ -606,7 +606,7 @@ class Policy(BaseModel):
 
     def decide_claim(self, claim: ClaimVerdict) -> tuple[Decision, str]:
         """What happens to this claim's segment, and the rule that decided it."""
-        if claim.unanswered:
+        if claim.verdict is Verdict.UNVERIFIED and claim.unanswered:
             return self.decides_unanswered, self.unverified_rule
         left_open = claim.verdict is Verdict.UNVERIFIED
         for rule in self.rules:

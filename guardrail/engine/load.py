@@ -102,19 +102,19 @@ class Backlog:
 
     __slots__ = (
         "_at",
-        "_at_once",
-        "_busy",
         "_busy_s",
         "_clock",
         "_known",
-        "_past_s",
         "_resume_at",
         "_since",
         "_verdict_at",
         "_verdicts",
+        "at_once",
         "behind",
+        "busy",
         "calls",
         "caught_up",
+        "past_s",
         "timeout_s",
         "wait_s",
     )
@@ -132,12 +132,15 @@ class Backlog:
         self.behind = False
         self.caught_up = asyncio.Event()
         self.caught_up.set()
-        self._at_once = at_once
+        self.at_once = at_once
+        """Requests that the judge takes at a time."""
         self._resume_at = resume_at
         self._clock = clock
         self._since = 0.0
-        self._past_s = 0.0  # times behind that are over
-        self._busy = False
+        self.past_s = 0.0
+        """The times behind that are over, in seconds."""
+        self.busy = False
+        """There were more requests than that. Where there are not, nor were, nothing is to be measured."""
         self._known = 0  # verdicts in busy times
         self._at = self._verdict_at = clock()
         self._busy_s = self._verdicts = 0.0  # both fading
@@ -147,17 +150,17 @@ class Backlog:
         ``told_s`` seconds. Returns whether the judge falls behind just now.
         """
         now = self._clock()
-        if self._busy:
+        if self.busy:
             gone = now - self._at
             kept = math.exp(-gone / _REMEMBERED_S)
             self._busy_s = self._busy_s * kept + gone
             self._verdicts = self._verdicts * kept + verdicts
             self._known += verdicts
-        if verdicts or not self._busy:
+        if verdicts or not self.busy:
             self._verdict_at = now
-        self._at, self._busy = now, self.calls > self._at_once
+        self._at, self.busy = now, self.calls > self.at_once
         limit = BEHIND_FROM * self.timeout_s
-        self.wait_s = max(told_s, claims * self._pace_s(limit) if self._busy else 0.0)
+        self.wait_s = max(told_s, claims * self._pace_s(limit) if self.busy else 0.0)
         broken = now - self._verdict_at >= self.timeout_s
         was = self.behind
         self.behind = not broken and self.wait_s >= limit * (self._resume_at if was else 1.0)
@@ -166,18 +169,18 @@ class Backlog:
             self.caught_up.clear()
             return True
         if was and not self.behind:
-            self._past_s += now - self._since
+            self.past_s += now - self._since
             self.caught_up.set()
         return False
 
     @property
     def behind_s(self) -> float:
         """Seconds in which the judge was behind, all together."""
-        return self._past_s + self._clock() - self._since if self.behind else self._past_s
+        return self.past_s + self._clock() - self._since if self.behind else self.past_s
 
     def _pace_s(self, limit: float) -> float:
-        if self._known < self._at_once:
-            return min(limit, _AT_FIRST_S) / (_AT_FIRST * self._at_once)
+        if self._known < self.at_once:
+            return min(limit, _AT_FIRST_S) / (_AT_FIRST * self.at_once)
         return self._busy_s / max(self._verdicts, 1e-9)
 
 
