@@ -330,9 +330,7 @@ class Run:
     def __post_init__(self) -> None:
         self.question = question_to_judge(self.session.head.question)
         # Once: whether a judge fits a protocol takes longer to say than a delta to handle.
-        own = self.judge.max_wait_s if isinstance(self.judge, GatheringJudge) else 0.0
-        wanted = self.session.policy.max_wait_ms
-        self.max_wait_s = own if wanted is None or not own else wanted / 1000
+        self.max_wait_s = self.judge.max_wait_s if isinstance(self.judge, GatheringJudge) else 0.0
 
     def newly_waiting(self, most: int) -> int:
         """How many more claims wait for a call than at the last count, of those that one call takes: the

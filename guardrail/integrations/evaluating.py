@@ -31,6 +31,7 @@ from guardrail.inputs import ContextLike, as_json, event_of, named_contexts
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet
 from guardrail.judges.llm.settings import PromptName
+from guardrail.leaves import leaves
 from guardrail.offline.evaluation import Check, checker, judging_everything
 from guardrail.offline.scores import SCORES
 from guardrail.routing import PolicyRouter
@@ -284,13 +285,10 @@ def _judge_values(judge: Mapping[str, Any]) -> dict[str, Any]:
     return dict(judge)
 
 
-def _masked(shown: Any, path: str = "") -> str | None:
+def _masked(shown: Mapping[str, Any]) -> str | None:
     """The path of a value that settings don't show, or only in part; None if there is none."""
-    if isinstance(shown, str) and MASK in shown:
-        return path
-    inner = shown.items() if isinstance(shown, dict) else enumerate(shown) if isinstance(shown, list) else ()
-    found = (_masked(value, f"{path}.{name}" if path else str(name)) for name, value in inner)
-    return next((each for each in found if each is not None), None)
+    hidden = (leaf.dotted for leaf in leaves(shown) if isinstance(leaf.value, str) and MASK in leaf.value)
+    return next(hidden, None)
 
 
 # ------------------------------------------------------------------------------------- in the thread

@@ -191,8 +191,8 @@ def read_prompt(name: PromptName, path: Path) -> Template:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(
-            f"{path} can't be read ({_why(error)}); guardrail prompts show --template prints one to "
-            "begin from"
+            f"{path} can't be read ({_why(error)}); guardrail config show --prompt system --template prints "
+            "one to begin from"
         ) from None
     template = Template(text.strip())
     if not template.is_valid():
