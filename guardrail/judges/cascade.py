@@ -63,8 +63,6 @@ class CascadeSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    max_wait_ms: ClassVar[int] = 1_500
-    """How long an unsettled claim may wait for others, where ``judge.max_wait_ms`` doesn't say."""
     reserve_ms: ClassVar[int] = 100
     """Time before the claims' deadline at which the second judge is given up, so that the first one's
     verdicts are still in time."""
@@ -82,6 +80,10 @@ class CascadeSettings(BaseModel):
         description="By severity: the probability of support from which SUPPORTED stands "
         "(accept_support). Omitted severities keep their defaults.",
     )
+    max_wait_ms: ClassVar[int] = 1_500
+    """How long an unsettled claim waits for others where ``judge.max_wait_ms`` says nothing: longer than for
+    an LLM alone, since few claims are unsettled."""
+
     on_unavailable: dict[Severity, Fallback] = Field(
         default_factory=dict,
         description="What a claim gets if the second judge should have judged it and didn't (late, "
@@ -199,21 +201,27 @@ class CascadeJudge:
         second: Judge,
         settings: CascadeSettings | None = None,
         *,
-        max_wait_s: float | None = None,
+        max_wait_ms: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """The cascade owns both judges: ``aclose`` closes them. ``clock`` is that of deadlines."""
+        """The cascade owns both judges: ``aclose`` closes them. ``max_wait_ms`` is ``judge.max_wait_ms``;
+        ``clock`` is that of deadlines.
+        """
         self._first = first
         self._second = second
         self._settings = settings or CascadeSettings()
+        self._max_wait_ms = self._settings.max_wait_ms if max_wait_ms is None else max_wait_ms
         self._clock = clock
-        self.max_wait_s = self._settings.max_wait_ms / 1000 if max_wait_s is None else max_wait_s
-        """How long unsettled claims wait for others before the second judge is asked; 0: not at all."""
 
     @property
     def name(self) -> str:
         """``cascade``; judgements bear the names of the tiers."""
         return _NAME
+
+    @property
+    def max_wait_s(self) -> float:
+        """How long unsettled claims wait for others before the second judge is asked; 0: not at all."""
+        return self._max_wait_ms / 1000
 
     def wait_s(self, more: int = 0) -> float:
         """That of the first judge; 0 if it doesn't know its pace."""

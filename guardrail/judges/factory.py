@@ -138,12 +138,6 @@ class JudgeSet:
     def _budget(self) -> Budget:
         return Budget(self.settings.budgets)
 
-    @property
-    def _max_wait_s(self) -> float | None:
-        """How long claims may wait for others; None: as long as the judge's own settings say."""
-        wait_ms = self.settings.max_wait_ms
-        return None if wait_ms is None else wait_ms / 1000
-
     def _build(self, kind: str) -> Judge:
         path = self.settings.calibration
         if path is None:
@@ -162,7 +156,7 @@ class JudgeSet:
 
                 tiers = (settings.cascade.first, settings.cascade.second)
                 first, second = (self._one(each, alone=False) for each in tiers)
-                return CascadeJudge(first, second, settings.cascade, max_wait_s=self._max_wait_s)
+                return CascadeJudge(first, second, settings.cascade, max_wait_ms=settings.max_wait_ms)
             case "llm":
                 return self._llm(alone=alone)
             case "hhem" | "classifier":
@@ -205,9 +199,9 @@ class JudgeSet:
                 judge = BudgetFallback(judge, self._local())
             else:
                 self._lacks_fallback = True
-        max_wait_s = llm.max_wait_ms / 1000 if self._max_wait_s is None else self._max_wait_s
         # In a cascade the claims have gathered when they come.
-        cached = self._cached("llm", judge, llm, max_wait_s if alone else 0.0)
+        wait_ms = llm.max_wait_ms if self.settings.max_wait_ms is None else self.settings.max_wait_ms
+        cached = self._cached("llm", judge, llm, wait_ms / 1000 if alone else 0.0)
         return SelfJudgingGuard(cached, llm.model, self.settings.self_judging)
 
     def _cached(self, kind: str, judge: Judge, settings: BaseModel | str, max_wait_s: float = 0.0) -> Judge:

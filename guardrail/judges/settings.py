@@ -49,15 +49,6 @@ class JudgeSettings(BaseModel):
     http: HttpJudgeSettings = Field(
         default_factory=HttpJudgeSettings, description="Settings of the judge of kind http."
     )
-    max_wait_ms: Annotated[int, Field(ge=0, le=600_000)] | None = Field(
-        default=None,
-        description="How long, while the answer is being written, a claim may wait for others, so that they "
-        "share a call of the LLM judge, or of the cascade's second judge. Four of the LLM judge's don't wait "
-        "for more; in a cascade claims that look wrong don't wait; none waits once the answer has ended. It "
-        "bounds what this adds to the delay of text while it streams: at most a quarter of "
-        "claim_timeout_ms, and in a guard that is short of processor time so many times as long as "
-        "everything takes there. 0: none. null: 1000, and 1500 in a cascade.",
-    )
     prices: dict[str, ModelPrice] = Field(
         default_factory=dict,
         description="What models cost, by name: {MODEL: {input, cached_input, output}}, in USD per "
@@ -66,6 +57,15 @@ class JudgeSettings(BaseModel):
     cascade: CascadeSettings = Field(
         default_factory=CascadeSettings,
         description="Which judge is first, which is second, and which claims go on.",
+    )
+    max_wait_ms: Annotated[int, Field(ge=0, le=600_000)] | None = Field(
+        default=None,
+        description="How long, while the answer is being written, a claim may wait for others, so that they "
+        "share a call to the LLM judge, or to a cascade's second judge. It bounds what this adds to the "
+        "delay of text while it streams: at most a quarter of claim_timeout_ms, and in a guard that is short "
+        "of processor time so many times as long as everything takes there. Four claims, and those that look "
+        "wrong, wait for no more, and none waits once the answer has ended. 0: none. null: 1,000, or 1,500 "
+        "in a cascade.",
     )
     budgets: BudgetSettings = Field(
         default_factory=BudgetSettings, description="Limits on what the LLM judge consumes, per process."

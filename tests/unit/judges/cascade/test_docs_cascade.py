@@ -30,7 +30,7 @@ def test_the_table_has_the_default_bands() -> None:
 
 
 def test_the_defaults_that_it_names_are_the_defaults() -> None:
-    assert f"has waited for `max_wait_ms` ({CascadeSettings.max_wait_ms:,})" in TEXT
+    assert f"has waited for `judge.max_wait_ms` ({CascadeSettings.max_wait_ms:,})" in TEXT
     assert f"longer than {TIMEOUT_MS} ms" in TEXT
     assert f"last verdict waits {LAST_HELD_S * 1000:.0f} ms" in TEXT
     assert JudgeSettings().self_judging.policy == "warn"
