@@ -60,7 +60,7 @@ def test_every_setting_has_a_meaning_a_type_and_a_default() -> None:
         ("limits.max_bytes", "whole number (more than 0)", "268435456", "characters"),
         ("policies.NAME.flag_below", "number (0 to 1)", "0.55", None),
         ("policies.NAME.claim_timeout_ms", "whole number (more than 0)", "10000", "milliseconds"),
-        ("policies.NAME.rules_before", "a list of text", "", None),
+        ("policies.NAME.rules_before", "a list of text", "[]", None),
         ("judge.llm.stall_timeout_ms", "whole number (more than 0) or null", "10000", "milliseconds"),
         ("judge.llm.fallbacks", "a list", "[]", None),
         ("judge.cascade.bands.NAME.reject_support", "number (0 to 1)", None, None),
