@@ -93,7 +93,7 @@ def rate(given: Rate, *, counts: bool = True) -> str:
     """A share in percent with its interval, and its counts."""
     if not given.total:
         return "none to count"
-    return f"{percent(given.told())} %" + (f" ({given.count} of {given.total})" if counts else "")
+    return f"{percent(given)} %" + (f" ({given.count} of {given.total})" if counts else "")
 
 
 def difference(given: Estimate, name: str) -> str:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
-import sys
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -33,6 +31,7 @@ from guardrail.events import (
     parse_output,
 )
 from tests.support.llm_server import Hang, LlmServer, Reply, obliging
+from tests.support.programs import call, command, environment
 
 pytestmark = pytest.mark.kafka
 
@@ -67,20 +66,6 @@ def add_to(config: Path, **sections: Any) -> None:
 
 def topics_of(config: Path) -> Topics:
     return Topics.model_validate(yaml.safe_load(config.read_text(encoding="utf-8"))["kafka"]["topics"])
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-c", "from guardrail.cli import main; main()", *arguments]
-
-
-def environment() -> dict[str, str]:
-    """This process's, without settings of the guardrail; health and metrics on any port that is free."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GUARDRAIL_")}
-    return kept | {"COLUMNS": "80", "GUARDRAIL_OPS__PORT": "0"}
-
-
-def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*arguments), capture_output=True, text=True, env=environment(), check=False)
 
 
 @pytest.fixture
