@@ -75,7 +75,7 @@ class AtLeastOnce:
     def attach(
         self,
         engine: Engine,
-        take: Callable[[Holding, Iterable[Record]], None],  # noqa: ARG002 - no record waits here
+        take: Callable[[Holding, Iterable[Record]], object],  # noqa: ARG002 - no record waits here
     ) -> None:
         """Part of Guarantee."""
         self._engine = engine

@@ -274,7 +274,7 @@ class ExactlyOnce:
         self._group = asyncio.TaskGroup()
         self._ended = False
 
-    def attach(self, engine: Engine, take: Callable[[Holding, Iterable[Record]], None]) -> None:
+    def attach(self, engine: Engine, take: Callable[[Holding, Iterable[Record]], object]) -> None:
         """Part of Guarantee."""
         self._engine, self._take = engine, take
 

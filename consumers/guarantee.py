@@ -58,7 +58,7 @@ class Guarantee(Protocol):
     An error in one of these tasks ends the block.
     """
 
-    def attach(self, engine: Engine, take: Callable[[Holding, Iterable[Record]], None]) -> None:
+    def attach(self, engine: Engine, take: Callable[[Holding, Iterable[Record]], object]) -> None:
         """Call it once, before entering. ``take`` makes the guard take records that had to wait, some of
         them.
         """

@@ -125,9 +125,9 @@ class Intake:
         for partition in partitions:
             self._bad_records.pop(partition, None)
 
-    def take(self, holding: Holding, records: Iterable[Record]) -> None:
-        """Handle some of these records of one partition completely, in order, whatever they contain: about a
-        millisecond of work, a few records or many small deltas.
+    def take(self, holding: Holding, records: Iterable[Record]) -> int:
+        """Handle some of these records of one partition completely, in order, whatever they contain: a few
+        records, or many small deltas. Returns how much work they were, in characters of text.
 
         Deltas of one response are joined, whatever stands between them: responses don't wait for each other.
         """
@@ -147,6 +147,10 @@ class Intake:
                 good = 0
                 self._hand_over(holding, joined)  # its key may name a response, whose text comes first
                 holding.taken(offset, self._unusable(holding, record, error))
+                work += WORK_OF_RECORD
+            except Exception as error:  # noqa: BLE001 - see _failed
+                self._hand_over(holding, joined)
+                self._failed(holding, record, error)
                 work += WORK_OF_RECORD
             else:
                 good += 1
@@ -173,6 +177,7 @@ class Intake:
         self._hand_over(holding, joined)
         if offset is not None:
             holding.taken(offset, None)
+        return work
 
     def _hand_over(self, holding: Holding, joined: dict[str, list[tuple[Record, ResponseDelta]]]) -> None:
         """Have the deltas handled, those of one response together if they fit it."""
@@ -193,21 +198,19 @@ class Intake:
             if isinstance(event, ResponseStarted | Response):
                 self._begin(event, record, holding.reading(record.offset))
             else:
-                late_s = time.time() - record.timestamp_ms / 1000 if record.timestamp_ms > 0 else 0.0
-                self._engine.handle(
-                    event,
-                    lane=record.partition,
-                    born=record.offset,
-                    late_s=max(0.0, late_s),
-                    pieces=pieces,
-                )
+                lane, born = record.partition, record.offset
+                self._engine.handle(event, lane=lane, born=born, late_s=_age_s(record), pieces=pieces)
         except InputError as error:
             self._dead_letter(holding, record, error, holding.reading(record.offset))
-        except Exception as error:  # noqa: BLE001 - one record that we fail on must not stop all others for ever
-            # No traceback: it may quote the record.
-            log.error("guard.internal_error", error=type(error).__name__, offset=record.offset)  # noqa: TRY400
-            internal = InputError("internal_error", f"{type(error).__name__} while taking this record")
-            holding.taken(record.offset, self._unusable(holding, record, internal))
+        except Exception as error:  # noqa: BLE001 - see _failed
+            self._failed(holding, record, error)
+
+    def _failed(self, holding: Holding, record: Record, error: Exception) -> None:
+        """One record that we fail on must not stop all others for ever."""
+        # No traceback: it may quote the record.
+        log.error("guard.internal_error", error=type(error).__name__, offset=record.offset)
+        internal = InputError("internal_error", f"{type(error).__name__} while taking this record")
+        holding.taken(record.offset, self._unusable(holding, record, internal))
 
     def _begin(self, event: ResponseStarted | Response, record: Record, reading: StartStatus) -> None:
         """A response begins, now or before a restart."""
@@ -271,8 +274,10 @@ def _trace(headers: transport.Headers) -> Headers:
 
 
 SLICE: Final = 1_000
-"""Work before other tasks have their turn, in characters of text: about a millisecond. A transaction takes
-many turns."""
+"""Work before other tasks have their turn, in characters of text: a few milliseconds, as so many deltas are
+worth joining."""
+TURN: Final = 125
+"""For so much of it they have one."""
 WORK_OF_RECORD: Final = 125
 """What a record is in this, but a delta: a claim has so many characters."""
 WORK_OF_DELTA: Final = 4
@@ -558,22 +563,25 @@ class GuardConsumer:
                     self._untaken.setdefault(record.partition, deque()).append((holding, record))
             while not self._to_wait() and (ready := self._to_take()):
                 for partition in ready:
-                    self._take_some(partition)
-                    # Verdicts and timers need the event loop too.
-                    await asyncio.sleep(0)
+                    # Verdicts and timers need the event loop too, and a transaction many turns of it.
+                    for _ in range(1 + self._take_some(partition) // TURN):
+                        await asyncio.sleep(0)
             self._regulate()
 
     def _to_take(self) -> list[Partition]:
         """Partitions with records to take now."""
         return [partition for partition in self._untaken if not self._intake.pauses(partition)]
 
-    def _take_some(self, partition: Partition) -> None:
+    def _take_some(self, partition: Partition) -> int:
+        """Take records of the partition for once; returns how much work that was."""
         records = self._untaken.get(partition)  # it may have been revoked
+        work = 0
         if records and not self._to_wait():
             holding = records[0][0]
-            self._intake.take(holding, _admitted(holding, records))
+            work = self._intake.take(holding, _admitted(holding, records))
         if not records:
             self._untaken.pop(partition, None)
+        return work
 
     def _to_wait(self) -> bool:
         """Whether text must wait for the judge to catch up: the time of its claims would run out."""

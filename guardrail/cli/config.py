@@ -398,7 +398,7 @@ def _prompts(settings: LlmJudgeSettings, *, template: bool) -> dict[str, str]:
 
     if template:
         return {name: prompt.template(name, settings.prompts).template for name in _PROMPTS}
-    prompts = prompt.Prompts(settings.model_copy(update={"system_role": "system"}))
+    prompts = prompt.Prompts(settings)
     request, fence = prompt.sample()
     system, user = prompts.build(request, fence).messages
     return {"system": system["content"], "user": user["content"]}

@@ -61,7 +61,7 @@ def test_every_setting_has_a_meaning_a_type_and_a_default() -> None:
         ("policies.NAME.flag_below", "number (0 to 1)", "0.55", None),
         ("policies.NAME.claim_timeout_ms", "whole number (more than 0)", "10000", "milliseconds"),
         ("policies.NAME.rules_before", "a list of text", "[]", None),
-        ("judge.llm.stall_timeout_ms", "whole number (more than 0) or null", "10000", "milliseconds"),
+        ("judge.max_wait_ms", "whole number (0 to 600000) or null", "null", "milliseconds"),
         ("judge.llm.fallbacks", "a list", "[]", None),
         ("judge.cascade.bands.NAME.reject_support", "number (0 to 1)", None, None),
         ("judge.budgets.per_minute.usd", None, "null", "US dollars"),

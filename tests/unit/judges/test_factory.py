@@ -57,7 +57,7 @@ def refuting(call: Recorded) -> str:
 
 
 def settings(server: LlmServer, kind: str, **changes: Any) -> JudgeSettings:
-    llm = {"model": "judge-1b", "base_url": server.url, "max_retries": 0} | changes.pop("llm", {})
+    llm = {"model": "judge-1b", "base_url": server.url} | changes.pop("llm", {})
     by_words = {"verifier": {"enabled": False}}
     return JudgeSettings.model_validate(
         {"kind": kind, "llm": llm, "local": by_words, "cascade": {"bands": BANDS}, **changes}
