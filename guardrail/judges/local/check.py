@@ -291,8 +291,8 @@ class ClaimChecker:
         tables = evidence.kept(Tables, lambda: Tables(evidence))
         cells = check_cells(view.text, tables, claim.lead_in, question)
         open_ = (State.DERIVED, State.UNCHECKED, State.FOUND)
-        reckoned = {check.figure.start for check in figures if check.state in open_}
-        otherwise = [c for c in cells.otherwise if c.owner or not c.figure or c.start not in reckoned]
+        accounted = {check.figure.start for check in figures if check.state in open_}
+        otherwise = [c for c in cells.otherwise if c.owner or not c.figure or c.start not in accounted]
         figures = with_cells(figures, cells)
         rival = None
         if about.reader is not None and pressure == 0:

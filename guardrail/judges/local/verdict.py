@@ -565,10 +565,10 @@ def _may_say_otherwise(examined: Examination, told: Probabilities) -> bool:
 
 def _support_reason(examined: Examination) -> str:
     derived = (c for c in examined.figures if c.state is State.DERIVED and c.operands)
-    reckoned = next((c for c in derived if _quoted(c.figure) not in map(_quoted, c.operands)), None)
-    if reckoned is not None:
-        of = " and ".join(_quoted(operand) for operand in reckoned.operands[:3])
-        return f"The documents say so; {_quoted(reckoned.figure)} follows from {of}."
+    calculated = next((c for c in derived if _quoted(c.figure) not in map(_quoted, c.operands)), None)
+    if calculated is not None:
+        of = " and ".join(_quoted(operand) for operand in calculated.operands[:3])
+        return f"The documents say so; {_quoted(calculated.figure)} follows from {of}."
     if _same_words(examined):
         return "A document says so in nearly the same words."
     deciding = examined.quote(_best_sentence(examined, Verdict.SUPPORTED))
