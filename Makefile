@@ -10,7 +10,7 @@ PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
 PHASE = scripts/phase.sh $@
 # What takes long and rarely breaks: real tools, frameworks, servers and pages, long runs, processes on a Kafka that fails
 # or changes under them, and the tests of the tools in benchmarks/ and training/. Files with pages have other tests beside.
-SLOW := $(addprefix tests/,benchmarks chat_answers examples training chaos/test_chaos.py unit/docker unit/helm unit/ops \
+SLOW := $(addprefix tests/,benchmarks chat_answers chaos examples training unit/docker unit/helm unit/ops \
 	$(addprefix unit/test_,machines_that_lack_something.py make.py site.py) \
 	$(addprefix unit/integrations/test_,langchain.py langchain_agents.py openai_agents.py) \
 	$(addprefix integration/test_,doctor.py kafka_away.py kafka_in_foreground.py kafka_needed.py one_client_beside_others.py \

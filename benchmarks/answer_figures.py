@@ -14,6 +14,7 @@ from benchmarks.saved_verdicts import Judged
 from guardrail.events import ClaimVerdict, Decision, ResponseVerdict
 from guardrail.judges import Verdict
 from guardrail.offline.statistics import (
+    Estimate,
     Figure,
     Rate,
     auroc,
@@ -176,11 +177,11 @@ def printed(name: str, found: Mapping[str, Any]) -> str:
         lines += [f"    {outcome:10} {_percent_of(made[outcome])}" for outcome in OUTCOMES]
         lines += [f"      {count:3} × {rule}" for rule, count in list(made["rules"].items())[:5]]
     lines.append("  whole answers, all supported against less than half, AUROC")
-    lines += [f"    {name:15} {percent(value)}" for name, value in found["whole_answers"].items()]
+    lines += [f"    {name:15} {_percent(value)}" for name, value in found["whole_answers"].items()]
     lines += [
         f"  claims on rated sentences: {claims['rated']}, {claims['labelled_supported']} labelled supported",
-        f"    AUROC of support            {percent(claims['auroc'])}",
-        f"    balanced accuracy           {percent(claims['balanced_accuracy'])}",
+        f"    AUROC of support            {_percent(claims['auroc'])}",
+        f"    balanced accuracy           {_percent(claims['balanced_accuracy'])}",
         f"    supported, CONTRADICTED     {_percent_of(claims['supported_called_contradicted'])}",
         f"    contradictions of supported {_percent_of(claims['contradictions_of_supported'])}",
     ]
@@ -197,4 +198,8 @@ def printed(name: str, found: Mapping[str, Any]) -> str:
 
 
 def _percent_of(rate: Mapping[str, float]) -> str:
-    return f"{rate['count']:4} of {rate['of']:4}  {percent(rate)}"
+    return f"{rate['count']:4} of {rate['of']:4}  {_percent(rate)}"
+
+
+def _percent(told: Mapping[str, float]) -> str:
+    return percent(Estimate(told["value"], told["low"], told["high"]))

@@ -62,7 +62,7 @@ from guardrail.offline.statistics import (
     mean,
     percent,
     reliability,
-    without_nan,
+    told,
 )
 from training.rows import Row
 
@@ -379,7 +379,7 @@ def main() -> None:
         parser.error(f"{type(error).__name__}: {error}")
     print(printed(found))
     if options.json is not None:
-        options.json.write_text(json.dumps(without_nan(found)) + "\n", encoding="utf-8")
+        options.json.write_text(json.dumps(told(found)) + "\n", encoding="utf-8")
     if options.report is not None:
         _report(options, found)
 

@@ -6,58 +6,34 @@ They can't be installed beside the guard: it builds on openai 3, which none of t
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
+from tests.support import environments
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 REQUIREMENTS: Final = Path(__file__).with_name("peers-requirements.txt")
 CACHE: Final = ROOT / ".cache"
-_DONE: Final = ".installed"
 
 
-def peers_python(cache: Path = CACHE, requirements: Path = REQUIREMENTS) -> Path:
-    """The Python of the environment for these requirements, which takes minutes and 900 MB when it is new.
+def peers_python() -> Path:
+    """The Python of the environment, which takes minutes and 900 MB when it is new.
 
-    Raises subprocess.CalledProcessError when a package can't be had; what was made till then is removed.
+    Raises EnvironmentMissing when a package can't be had.
     """
-    if (ready := installed(cache, requirements)) is not None:
-        return ready
-    folder = _folder(cache, requirements)
-    python = _python(folder)
-    print(f"installing the peers into {folder}", file=sys.stderr, flush=True)
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-        # --no-deps: the file pins everything, and a resolver would trip over bounds tighter than needed.
-        install = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--requirement", requirements]
-        subprocess.run([*_gently(), *map(str, install)], check=True)
-    except (subprocess.CalledProcessError, OSError):
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    (folder / _DONE).touch()
-    return python
+    if not environments.is_installed(_folder()):
+        print(f"installing the peers into {_folder()}", file=sys.stderr, flush=True)
+    # --no-deps: the file pins everything, and a resolver would trip over bounds tighter than needed.
+    environments.installed(_folder(), ["--no-deps", "--requirement", str(REQUIREMENTS)], "the peers")
+    return _folder() / "bin" / "python"
 
 
-def installed(cache: Path = CACHE, requirements: Path = REQUIREMENTS) -> Path | None:
+def installed() -> Path | None:
     """The Python of the environment if it has been made before."""
-    folder = _folder(cache, requirements)
-    return _python(folder) if (folder / _DONE).exists() else None
+    return peers_python() if environments.is_installed(_folder()) else None
 
 
-def _folder(cache: Path, requirements: Path) -> Path:
-    name = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:12]
-    return cache / f"peers-{name}"
-
-
-def _python(folder: Path) -> Path:
-    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-
-
-def _gently() -> list[str]:
-    """In front of a command: other work goes first."""
-    nice = shutil.which("nice")
-    return [nice, "-n", "10"] if nice else []
+def _folder() -> Path:
+    name = hashlib.sha256(REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    return CACHE / f"peers-{name}"

@@ -34,8 +34,8 @@ from guardrail.judges import Judge
 from guardrail.judges.factory import build_judge
 from guardrail.limits import Limits
 from guardrail.logs import configure_logging
+from guardrail.offline import statistics
 from guardrail.offline.evaluation import checker, judging_everything
-from guardrail.offline.statistics import without_nan
 from guardrail.routing import PolicyRouter
 
 
@@ -151,7 +151,7 @@ def main() -> None:
         told[name] = figures(asyncio.run(decided(answers, known, options.settings)))
         print(printed(name, told[name]))
     if options.json is not None:
-        options.json.write_text(json.dumps(without_nan(told), indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(json.dumps(statistics.told(told), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -44,8 +44,8 @@ class _HeldPartition:
     def reading(self, offset: int) -> StartStatus:
         return self._owner.tracker.reading(self.partition, offset)
 
-    def put(self, record: OutRecord) -> None:
-        self._owner.append(record)
+    def put(self, records: Sequence[OutRecord]) -> None:
+        self._owner.append(records)
 
     def taken(self, offset: int, response_id: str | None) -> None:
         self._owner.taken(self.partition, offset, response_id)
@@ -54,10 +54,9 @@ class _HeldPartition:
 class AtLeastOnce:
     """``consumers.guarantee.Guarantee``: one outbox, one writer."""
 
-    def __init__(self, transport: Transport, engine: Engine, *, commit_interval_ms: int) -> None:
+    def __init__(self, transport: Transport, *, commit_interval_ms: int) -> None:
         self.tracker = OffsetTracker()
         self._transport = transport
-        self._engine = engine
         self._commit_interval_s = commit_interval_ms / 1000
         self._held: dict[Partition, Holding] = {}
         self._outbox: list[OutRecord] = []
@@ -72,6 +71,14 @@ class AtLeastOnce:
         self._ended = False
         # Records were taken from the outbox and not acknowledged: from then on no position is safe.
         self._unwritten = False
+
+    def attach(
+        self,
+        engine: Engine,
+        take: Callable[[Holding, Iterable[Record]], object],  # noqa: ARG002 - no record waits here
+    ) -> None:
+        """Part of Guarantee."""
+        self._engine = engine
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -111,14 +118,14 @@ class AtLeastOnce:
     def unwritten_since(self) -> float | None:
         return self._put_since if self._writing_since is None else self._writing_since
 
-    def put(self, partition: Partition, record: OutRecord) -> None:  # noqa: ARG002
-        self.append(record)
+    def put(self, partition: Partition, records: Sequence[OutRecord]) -> None:  # noqa: ARG002
+        self.append(records)
 
-    def append(self, record: OutRecord) -> None:
-        """Queue this record for writing."""
+    def append(self, records: Sequence[OutRecord]) -> None:
+        """Queue these records for writing."""
         if not self._outbox:
             self._put_since = time.monotonic()
-        self._outbox.append(record)
+        self._outbox += records
         self._has_output.set()
 
     def taken(self, partition: Partition, offset: int, response_id: str | None) -> None:

@@ -3,187 +3,29 @@
 Each partition of the dead-letter topic has one transactional producer. Its transactions contain the records
 written back together with the progress in a separate consumer group. If a replay is killed at any moment, the
 next one continues from there; of two concurrent replays, the later one fences the other.
-
-Progress is a position and the ranges done beyond it. A replay with filters skips records, so one offset can't
-describe the progress. The offset is committed with a note of the ranges that are done after it, which is
-short as long as the skipped records are not scattered.
 """
 
 from __future__ import annotations
 
-import asyncio
-import base64
-import binascii
-import re
-import zlib
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Final, NamedTuple
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
+from consumers.dead_letter_progress import ReplayProgress, resume, rewound
 from consumers.dead_letters import PREFIX, REPLAYED
-from consumers.kafka.client import (
-    close_consumer,
-    connect_admin,
-    groupless_options,
-    require_topics,
-    translated,
-)
+from consumers.kafka.client import connect_admin, require_topics, translated
 from consumers.kafka.producing import TransactionalProducer
 from consumers.kafka.recovery import committed_positions
+from consumers.reading import Range, Span, TopicReader, open_topic
 from consumers.settings import KafkaSettings
-from consumers.transport import MAX_METADATA_BYTES, Commit, Headers, OutRecord, Partition, Record
-from guardrail.errors import ConfigError, StepFailed, TransportError
+from consumers.transport import Commit, Headers, OutRecord, Partition, Record
+from guardrail.errors import ConfigError, StepFailed
 
-_PLAIN: Final = "1:"
-_PACKED: Final = "1z:"
-_MAX_UNPACKED: Final = 4_000_000
-"""More than what was packed into ``MAX_METADATA_BYTES`` can hold."""
-_NOTE: Final = re.compile(r"(?:\d{1,18}\+\d{1,18}(?:,|\Z))*")
-
-Ranges = Sequence[tuple[int, int]]
-"""Offsets from (included) and to (excluded), ascending, apart from each other."""
-
-
-class ReplayProgress:
-    """Progress of one partition while it is read once, in order, from ``begin`` on.
-
-    Every record read is reported as ``done`` or ``left``; offsets without a record are treated like their
-    neighbours. Ranges done beyond the current position stay done.
-    """
-
-    def __init__(self, begin: int, done: Ranges = ()) -> None:
-        """Raises ValueError for ranges that are not ascending."""
-        self.begin = begin
-        self._before = deque((start, end) for start, end in done if end > begin)
-        if any(start >= end for start, end in done) or any(
-            earlier[1] > later[0] for earlier, later in pairwise(done)
-        ):
-            raise ValueError(f"ranges {list(done)} are not ascending")
-        self._reached = begin
-        # The first range is what the position covers, and may be empty.
-        self._done: list[tuple[int, int]] = [(begin, begin)]
-        self._gap = False
-
-    def was_done(self, offset: int) -> bool:
-        """Whether it was replayed before. Call in ascending order, like ``done`` and ``left``."""
-        while self._before and self._before[0][1] <= offset:
-            self._before.popleft()
-        return bool(self._before) and self._before[0][0] <= offset
-
-    def done(self, offset: int) -> None:
-        """The record at this offset is replayed, now or before."""
-        if self._gap:
-            self._done.append((offset, offset + 1))
-            self._gap = False
-        else:
-            self._done[-1] = (self._done[-1][0], offset + 1)
-        self._reached = offset + 1
-
-    def left(self, offset: int) -> None:
-        """The record at this offset is left for another replay."""
-        self._gap = True
-        self._reached = offset + 1
-
-    def commit(self) -> Commit:
-        """What to commit with the records written so far. Raises TransportError if it is too scattered."""
-        ahead = [(max(start, self._reached), end) for start, end in self._before if end > self._reached]
-        (_, position), *ranges = _joined([*self._done, *ahead])
-        note = _encode(position, ranges)
-        if len(note) > MAX_METADATA_BYTES:
-            raise TransportError(
-                f"what was replayed lies in {len(ranges)} separate ranges after offset {position}, which is "
-                "more than fits beside the position; nothing more was written. Replay the rest without a "
-                "filter, or with one that leaves fewer records in between"
-            )
-        return Commit(position, note)
-
-
-def _joined(ranges: Ranges) -> list[tuple[int, int]]:
-    """The same offsets, with adjacent ranges merged."""
-    joined = [ranges[0]]
-    for start, end in ranges[1:]:
-        if start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], end)
-        else:
-            joined.append((start, end))
-    return joined
-
-
-def resume(commit: Commit | None, oldest: int, *, forget: bool = False) -> ReplayProgress:
-    """The committed progress of a partition; its ``oldest`` remaining record may be newer than that.
-
-    With ``forget`` it begins at the oldest record, as if nothing were committed. Raises TransportError for an
-    unreadable note.
-    """
-    if commit is None or forget:
-        return ReplayProgress(oldest)
-    try:
-        ranges = _decode(commit.offset, commit.metadata)
-        return ReplayProgress(max(commit.offset, oldest), ranges)
-    except (ValueError, binascii.Error, zlib.error) as error:
-        raise TransportError(
-            f"the note beside position {commit.offset} can't be read ({error}); was it written by a newer "
-            "version? Replay with --from-beginning to start over"
-        ) from error
-
-
-def rewound(commit: Commit | None, oldest: int) -> ReplayProgress:
-    """Like ``resume``, but reads from the oldest record again; what was done stays done."""
-    if commit is None or commit.offset <= oldest:
-        return resume(commit, oldest)
-    known = resume(commit, oldest)
-    return ReplayProgress(oldest, [(oldest, known.begin), *known._before])
-
-
-def _encode(position: int, ranges: Ranges) -> str:
-    """Gaps and lengths, alternating; compressed if necessary."""
-    parts: list[str] = []
-    last = position
-    for start, end in ranges:
-        parts.append(f"{start - last}+{end - start}")
-        last = end
-    if not parts:
-        return ""
-    text = ",".join(parts)
-    if len(_PLAIN) + len(text) <= MAX_METADATA_BYTES:
-        return _PLAIN + text
-    return _PACKED + base64.b64encode(zlib.compress(text.encode(), 9)).decode()
-
-
-def _decode(position: int, note: str) -> list[tuple[int, int]]:
-    """Raises ValueError, binascii.Error, zlib.error."""
-    if not note:
-        return []
-    if note.startswith(_PACKED):
-        packed = base64.b64decode(note.removeprefix(_PACKED), validate=True)
-        unpacking = zlib.decompressobj()
-        text = unpacking.decompress(packed, _MAX_UNPACKED).decode("ascii")
-        if not unpacking.eof:
-            raise ValueError("it is longer than any that is written here")
-    elif note.startswith(_PLAIN):
-        text = note.removeprefix(_PLAIN)
-    else:
-        raise ValueError(f"unknown form {note[:8]!r}")
-    if not _NOTE.fullmatch(text):
-        raise ValueError("no list of ranges")
-    ranges: list[tuple[int, int]] = []
-    last = position
-    for part in text.split(","):
-        gap, length = (int(number) for number in part.split("+"))
-        ranges.append((last + gap, last + gap + length))
-        last += gap + length
-    return ranges
-
-
-_POLL_MS: Final = 100
-_CLOSE_S: Final = 2.0
 _MAX_DIGITS: Final = 18
 """More of them are no number that Kafka has, and Python refuses thousands."""
 
@@ -245,15 +87,6 @@ class DeadLetterFilter:
         )
 
 
-class Span(NamedTuple):
-    """Offsets of a partition: the oldest record, and the end of committed records at the time of the
-    request.
-    """
-
-    begin: int
-    end: int
-
-
 def read_letter(record: Record) -> DeadLetter:
     """What the headers of a dead letter say. Never fails: the record may come from anywhere.
 
@@ -301,54 +134,23 @@ def _number(text: str | None) -> int | None:
 class DeadLetterReader:
     """Reads the dead-letter topic without a consumer group. Made by ``open_reader``."""
 
-    def __init__(
-        self,
-        settings: KafkaSettings,
-        admin: AIOKafkaAdminClient,
-        consumer: AIOKafkaConsumer,
-        spans: Mapping[Partition, Span],
-        topics: frozenset[str],
-    ) -> None:
+    def __init__(self, reader: TopicReader, admin: AIOKafkaAdminClient, topics: frozenset[str]) -> None:
+        self._reader = reader
         self.admin = admin
         self.topics = topics
         """All topics of the cluster that this user may see."""
-        self.spans = spans
+        self.spans = reader.spans
         """Of every partition, what there was to read when the reader was opened."""
-        self._consumer = consumer
-        self._patience_s = settings.request_timeout_ms / 1000
 
     async def read(self, partition: Partition, begin: int, end: int) -> AsyncGenerator[DeadLetter, None]:
         """Dead letters from offset ``begin`` to before ``end``, in order; one read at a time.
 
         Raises TransportError if the brokers return nothing for ``request_timeout_ms``.
         """
-        tp = TopicPartition(*partition)
-        consumer = self._consumer
-        loop = asyncio.get_running_loop()
-        consumer.assign([tp])
-        consumer.seek(tp, begin)
-        position, moved = begin, loop.time()
-        while position < end:
-            try:
-                batch = (await consumer.getmany(tp, timeout_ms=_POLL_MS)).get(tp, [])
-            except (KafkaError, OSError) as error:
-                raise translated(error, f"reading {partition.topic}[{partition.index}]") from error
-            for found in batch:
-                if found.offset >= end:
-                    return
-                headers = tuple(found.headers)
-                yield read_letter(
-                    Record(partition, found.offset, found.key, found.value, headers, found.timestamp)
-                )
-            # Markers and aborted records advance it too, without a record.
-            reached = await consumer.position(tp)
-            if reached != position or batch:
-                position, moved = reached, loop.time()
-            elif loop.time() - moved > self._patience_s:
-                raise TransportError(
-                    f"reading {partition.topic}[{partition.index}]: nothing came from Kafka for "
-                    f"{self._patience_s:g} s, at offset {position} of {end}; do the brokers answer?"
-                )
+        await self._reader.take(Range(partitions={partition.index: (begin, end)}))
+        async with aclosing(self._reader.until_end()) as records:
+            async for record in records:
+                yield read_letter(record)
 
 
 @asynccontextmanager
@@ -357,29 +159,14 @@ async def open_reader(settings: KafkaSettings) -> AsyncIterator[DeadLetterReader
     topic = settings.topics.dead_letters
     admin = await connect_admin(settings)
     try:
-        await require_topics(admin, settings, [topic])
-        consumer = AIOKafkaConsumer(**groupless_options(settings))
-        try:
+        async with open_topic(settings, topic) as reader:
             try:
-                async with asyncio.timeout(settings.request_timeout_ms / 1000):
-                    await consumer.start()
-                    spans = await _spans(admin, consumer, topic)
-                    topics = frozenset(await admin.list_topics())
+                topics = frozenset(await admin.list_topics())
             except (KafkaError, OSError, TimeoutError) as error:
                 raise translated(error, f"reading topic {topic}") from error
-            yield DeadLetterReader(settings, admin, consumer, spans, topics)
-        finally:
-            await close_consumer(consumer, _CLOSE_S)
+            yield DeadLetterReader(reader, admin, topics)
     finally:
         await admin.close()
-
-
-async def _spans(admin: AIOKafkaAdminClient, consumer: AIOKafkaConsumer, topic: str) -> dict[Partition, Span]:
-    (described,) = await admin.describe_topics([topic])
-    tps = sorted(TopicPartition(topic, one["partition"]) for one in described["partitions"])
-    begins = await consumer.beginning_offsets(tps)
-    ends = await consumer.end_offsets(tps)  # under read_committed, the last stable offset
-    return {Partition(*tp): Span(begins[tp], ends[tp]) for tp in tps}
 
 
 MAX_STEP_RECORDS: Final = 500
@@ -483,20 +270,11 @@ async def plan_replay(settings: KafkaSettings, request: ReplayRequest) -> Replay
 
     Raises ConfigError for a destination that only the guard writes to, TransportUnavailable, TransportError.
     """
-    own = replay_settings(settings, request.to)
-    internal = _internal(settings)
-    if request.to is not None and is_internal(request.to, internal):
+    if request.to is not None and is_internal(request.to, _internal(settings)):
         raise ConfigError(
             f"--to {request.to}: only the guard and Kafka itself write there; name another topic"
         )
-    async with open_reader(settings) as reader:
-        if request.to is not None:
-            await require_topics(reader.admin, settings, [request.to])
-        report = ReplayReport(request, own.group_id, reader.spans)
-        where = Destinations(request.to, internal, reader.topics)
-        for partition in reader.spans:
-            await _replay_partition(reader, own, partition, report, where, None)
-    return report
+    return await _replay(settings, request, None)
 
 
 async def run_replay(settings: KafkaSettings, plan: ReplayReport) -> ReplayReport:
@@ -505,31 +283,42 @@ async def run_replay(settings: KafkaSettings, plan: ReplayReport) -> ReplayRepor
     Returns what was written once everything is committed. If it raises TransportError, everything committed
     so far stays, and the next replay continues from there.
     """
-    own = replay_settings(settings, plan.request.to)
+    return await _replay(settings, plan.request, plan)
+
+
+async def _replay(settings: KafkaSettings, request: ReplayRequest, plan: ReplayReport | None) -> ReplayReport:
+    """The one pass of both: it writes what was planned; without a plan nothing."""
+    own = replay_settings(settings, request.to)
     async with open_reader(settings) as reader:
-        report = ReplayReport(plan.request, own.group_id, plan.spans)
-        where = Destinations(plan.request.to, _internal(settings), reader.topics)
-        for partition, span in plan.spans.items():
-            if span.begin >= span.end:
-                continue
-            producer = TransactionalProducer(own, partition, tuple(plan.by_topic))
-            try:
-                await _started(producer, partition)
-                await _replay_partition(reader, own, partition, report, where, producer)
-            except StepFailed as error:
-                raise StepFailed(
-                    f"{error}. What was committed stays; run the replay again to go on"
-                ) from error
-            finally:
-                await producer.stop()
+        if request.to is not None:
+            await require_topics(reader.admin, settings, [request.to])
+        report = ReplayReport(request, own.group_id, reader.spans if plan is None else plan.spans)
+        where = Destinations(request.to, _internal(settings), reader.topics)
+        for partition, span in report.spans.items():
+            if plan is None:
+                await _replay_partition(reader, own, partition, report, where, None)
+            elif span.begin < span.end:
+                async with _producer(own, partition, tuple(plan.by_topic)) as producer:
+                    await _replay_partition(reader, own, partition, report, where, producer)
     return report
 
 
-async def _started(producer: TransactionalProducer, partition: Partition) -> None:
+@asynccontextmanager
+async def _producer(
+    own: KafkaSettings, partition: Partition, topics: Sequence[str]
+) -> AsyncIterator[TransactionalProducer]:
+    producer = TransactionalProducer(own, partition, topics)
     try:
-        await producer.start()
-    except (KafkaError, OSError, TimeoutError) as error:
-        raise translated(error, f"taking over the replay of {partition.topic}[{partition.index}]") from error
+        try:
+            await producer.start()
+        except (KafkaError, OSError, TimeoutError) as error:
+            doing = f"taking over the replay of {partition.topic}[{partition.index}]"
+            raise translated(error, doing) from error
+        yield producer
+    except StepFailed as error:
+        raise StepFailed(f"{error}. What was committed stays; run the replay again to go on") from error
+    finally:
+        await producer.stop()
 
 
 async def _replay_partition(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from itertools import repeat
 from typing import Final
 
 import structlog
@@ -43,12 +44,13 @@ class BadRecords:
         """Whether the next record has to wait."""
         return self.too_many and time.monotonic() < self._pause_until
 
-    def good(self) -> None:
-        """A record was decoded, whatever happened to it afterwards."""
+    def good(self, records: int) -> None:
+        """So many records were decoded, whatever happened to them afterwards."""
         if self._bad:
-            self._note(bad=False)
+            for _ in range(records):
+                self._note(bad=False)
         else:
-            self._last.append(False)
+            self._last.extend(repeat(False, records))
 
     def bad(self) -> None:
         """A record could not be decoded."""

@@ -1,5 +1,11 @@
 """Exactly once: one lane for each input partition, with one transaction per step.
 
+The life of a lane::
+
+    assigned ──restore──> ready: records ──> engine ──outputs, changes──> lane ──step──> transaction
+                            ^                                                                │
+                            └────────── restore from the broker's state <──thrown away── failed
+
 If a step fails or its outcome is unknown, the lane and its sessions are thrown away, and a new lane is built
 from the broker's state. Nothing here ever compensates, repeats or guesses.
 
@@ -7,6 +13,13 @@ A lane collects the output of one input partition's records since its last step.
 instant: all outputs, all new state of the sessions touched, the closed sessions, and the position. It can't
 be split or reduced, or the stored sessions would disagree with the outputs. What is let into the lane
 therefore bounds a step: past the bounds records wait until a step is taken.
+
+Invariants (tests/contract/test_exactly_once_contract.py, tests/property/test_guard_exactly_once.py):
+- outputs, state and position of a step are on the broker together, or none of them is;
+- a position is committed when all records before it are in the state or the outputs of that step or earlier
+  ones; the next owner reads on from there and takes nothing twice;
+- steps of one partition follow each other; lanes never wait for each other;
+- after a failure nothing of the old lane is written, as code that still refers to it can't add to the new.
 """
 
 from __future__ import annotations
@@ -14,7 +27,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
@@ -75,6 +88,8 @@ class Lane:
         """When the oldest output was put that no step has taken."""
         self._outputs: list[OutRecord] = []
         self._bytes = 0
+        self.full = False
+        """There is enough for a step: further records wait until it is taken."""
         self._changes: list[Change] = []
         self._closed: list[ClosedResponse] = []
         self._dirty_since: float | None = None
@@ -82,11 +97,6 @@ class Lane:
         self._wake = asyncio.Event()
 
     # ------------------------------------------------------------------------------------ filling
-
-    @property
-    def full(self) -> bool:
-        """Whether there is enough for a step: further records wait until it is taken."""
-        return len(self._outputs) >= MAX_OUTPUTS or self._bytes >= MAX_BYTES
 
     @property
     def congested(self) -> bool:
@@ -103,7 +113,7 @@ class Lane:
         if not self.admitting:
             return False
         if self.ready and not self.waiting and not self.full:
-            self._count(record)
+            self._grow(len(record.value or b"") + len(record.key or b""))
             return True
         self.waiting.append(record)
         return False
@@ -113,46 +123,48 @@ class Lane:
         if not self.waiting or self.full or not self.admitting:
             return None
         record = self.waiting.popleft()
-        self._count(record)
+        self._grow(len(record.value or b"") + len(record.key or b""))
         return record
 
     def reading(self, offset: int) -> StartStatus:
         """Part of Holding."""
         return self._second_reading.reading(offset)
 
-    def put(self, record: OutRecord) -> None:
+    def put(self, records: Sequence[OutRecord]) -> None:
         """Part of Holding."""
         if not self._outputs:
             self.put_since = time.monotonic()
             self._wake.set()
-        self._outputs.append(record)
-        self._count(record)
+        self._outputs += records
+        self._grow(sum([len(record.value or b"") + len(record.key or b"") for record in records]))
 
     def taken(self, offset: int, response_id: str | None) -> None:  # noqa: ARG002 - part of Holding
         """Part of Holding."""
         self._next = offset + 1
-        self._soil()
+        if self._dirty_since is None:
+            self._mark_dirty()
 
     def changed(self, change: Change) -> None:
         """A session of this lane has new state to store."""
         self._changes.append(change)
-        self._soil()
+        if self._dirty_since is None:
+            self._mark_dirty()
 
     def close(self, response: ClosedResponse) -> None:
         """A session of this lane is over."""
         self._closed.append(response)
-        self._soil()
-
-    def _count(self, record: Record | OutRecord) -> None:
-        was_full = self.full
-        self._bytes += len(record.value or b"") + len(record.key or b"")
-        if self.full and not was_full:
-            self._wake.set()
-
-    def _soil(self) -> None:
         if self._dirty_since is None:
-            self._dirty_since = time.monotonic()
+            self._mark_dirty()
+
+    def _grow(self, size: int) -> None:
+        self._bytes += size
+        if not self.full and (self._bytes >= MAX_BYTES or len(self._outputs) >= MAX_OUTPUTS):
+            self.full = True
             self._wake.set()
+
+    def _mark_dirty(self) -> None:
+        self._dirty_since = time.monotonic()
+        self._wake.set()
 
     def end(self) -> None:
         """Take no more records; the step that is due now is the last one."""
@@ -161,7 +173,7 @@ class Lane:
         self.waiting.clear()
         self._wake.set()
 
-    def throw_away(self) -> None:
+    def discard(self) -> None:
         """Another lane or another guard reads its records again; code that still refers to this lane can't
         add to it any more.
         """
@@ -199,11 +211,13 @@ class Lane:
         outputs, self._outputs, self._bytes, self.put_since = self._outputs, [], 0, None
         changes, self._changes = self._changes, []
         closed, self._closed = self._closed, []
-        self._dirty_since = None
+        self._dirty_since, self.full = None, False
         if self._next is None:
             return None  # nothing was ever read, so there can be no output
         captures = [
-            (change.response_id, captured) for change in changes if (captured := change.take()) is not None
+            (change.run.session.head.response_id, captured)
+            for change in changes
+            if (captured := change.take()) is not None
         ]
         state = self.store.changes(captures, closed)
         commit = Commit(self._next, self._second_reading.note(self._next))
@@ -218,7 +232,6 @@ class Lane:
         self._last_step = time.monotonic()
 
 
-SLICE: Final = 250
 MOST_FAILURES: Final = 20
 """Steps of a partition that fail one after the other before the guard gives up and says so."""
 LONGEST_PAUSE_S: Final = 5.0
@@ -236,8 +249,6 @@ class ExactlyOnce:
     def __init__(
         self,
         transport: Transport,
-        engine: Engine,
-        take: Callable[[Holding, Record], None],
         *,
         limits: Limits,
         max_value_bytes: int,
@@ -246,12 +257,10 @@ class ExactlyOnce:
         revoke_timeout_ms: int,
         recovery_grace_ms: int,
     ) -> None:
-        """``take`` makes the guard take a record that had to wait in its lane. ``recovery_grace_ms`` is the
-        longest time without a holder that is not counted against the deadlines of restored sessions.
+        """``recovery_grace_ms`` is the longest time without a holder that is not counted against the
+        deadlines of restored sessions.
         """
         self._transport = transport
-        self._engine = engine
-        self._take = take
         self._limits = limits
         self._max_value_bytes = max_value_bytes
         self._gap_s = commit_gap_ms / 1000
@@ -264,6 +273,10 @@ class ExactlyOnce:
         """Since when what a step holds waits that is under way, or has failed."""
         self._group = asyncio.TaskGroup()
         self._ended = False
+
+    def attach(self, engine: Engine, take: Callable[[Holding, Iterable[Record]], object]) -> None:
+        """Part of Guarantee."""
+        self._engine, self._take = engine, take
 
     async def __aenter__(self) -> Self:
         await self._group.__aenter__()
@@ -298,13 +311,13 @@ class ExactlyOnce:
         put = (since for lane in self._lanes.values() if (since := lane.put_since) is not None)
         return min((*put, *self._stepping_since.values()), default=None)
 
-    def put(self, partition: Partition, record: OutRecord) -> None:
+    def put(self, partition: Partition, records: Sequence[OutRecord]) -> None:
         lane = self._lanes.get(partition)
         if lane is not None:
-            lane.put(record)
+            lane.put(records)
 
     def changed(self, change: Change) -> None:
-        lane = self._lanes.get(change.lane)  # type: ignore[call-overload]
+        lane = self._lanes.get(change.run.lane.key)  # type: ignore[call-overload]
         if lane is not None:
             lane.changed(change)
 
@@ -323,12 +336,12 @@ class ExactlyOnce:
                 await self._commit_steps(lane)
             except PartitionLost as error:
                 log.warning("guard.partition_lost", error=str(error))
-                self._throw_away(partition)
+                self._discard(partition)
                 return
             except StepFailed as error:
                 failures = 1 if lane.steps else failures + 1
                 closing = lane.closing
-                self._throw_away(partition)
+                self._discard(partition)
                 telemetry.FAILED_STEPS.inc()
                 log.warning(
                     "guard.step_failed",
@@ -366,12 +379,8 @@ class ExactlyOnce:
 
     async def _take_waiting(self, lane: Lane) -> None:
         """Take the records that found the lane full, until it is full again."""
-        while True:
-            for _ in range(SLICE):
-                record = lane.next_waiting()
-                if record is None:
-                    return
-                self._take(lane, record)
+        while lane.waiting and not lane.full and lane.admitting:
+            self._take(lane, iter(lane.next_waiting, None))
             await asyncio.sleep(0)
 
     # --------------------------------------------------------------------------------- assignment
@@ -380,7 +389,7 @@ class ExactlyOnce:
         """Restore the sessions. Raises StateError if a newer version stored them."""
         for partition, found in restored.items():
             await self._cancelled({task} if (task := self._tasks.pop(partition, None)) else set())
-            self._throw_away(partition)
+            self._discard(partition)
             await self._restore(partition, found)
             if self._ended:
                 return
@@ -425,7 +434,7 @@ class ExactlyOnce:
         for partition in partitions:
             self._tasks.pop(partition, None)
             self._stepping_since.pop(partition, None)
-            self._throw_away(partition)
+            self._discard(partition)
 
     async def _cancelled(self, tasks: set[asyncio.Task[None]]) -> None:
         for task in tasks:
@@ -433,10 +442,10 @@ class ExactlyOnce:
         if tasks:
             await asyncio.wait(tasks, timeout=CANCEL_S)
 
-    def _throw_away(self, partition: Partition) -> None:
+    def _discard(self, partition: Partition) -> None:
         lane = self._lanes.pop(partition, None)
         if lane is not None:
-            lane.throw_away()
+            lane.discard()
         self._engine.drop_lane(partition)
 
     async def _recover(self, partition: Partition, failures: int) -> None:

@@ -7,13 +7,13 @@ outputs collect, when and how they are written, and what happens to sessions whe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
 from consumers.offsets import StartStatus
 from consumers.transport import OutRecord, Partition, Record, Restored
-from guardrail.engine.engine import Change, ClosedResponse
+from guardrail.engine.engine import Change, ClosedResponse, Engine
 
 
 class Holding(Protocol):
@@ -39,8 +39,8 @@ class Holding(Protocol):
         """What it means that the record at ``offset`` begins a response."""
         ...
 
-    def put(self, record: OutRecord) -> None:
-        """Queue this output for writing."""
+    def put(self, records: Sequence[OutRecord]) -> None:
+        """Queue these outputs for writing."""
         ...
 
     def taken(self, offset: int, response_id: str | None) -> None:
@@ -57,6 +57,12 @@ class Guarantee(Protocol):
 
     An error in one of these tasks ends the block.
     """
+
+    def attach(self, engine: Engine, take: Callable[[Holding, Iterable[Record]], object]) -> None:
+        """Call it once, before entering. ``take`` makes the guard take records that had to wait, some of
+        them.
+        """
+        ...
 
     async def __aenter__(self) -> Self: ...
 
@@ -89,8 +95,8 @@ class Guarantee(Protocol):
         does."""
         ...
 
-    def put(self, partition: Partition, record: OutRecord) -> None:
-        """An output of a response of this partition."""
+    def put(self, partition: Partition, records: Sequence[OutRecord]) -> None:
+        """Outputs of a response of this partition, in order."""
         ...
 
     def changed(self, change: Change) -> None:

@@ -28,7 +28,7 @@ from consumers.ops import ResponseLog
 from consumers.settings import Topics
 from consumers.transport import OutRecord, Partition, Record, Restored, Transport
 from guardrail import telemetry
-from guardrail.engine.engine import Engine, Headers, Output
+from guardrail.engine.engine import Engine, Headers, InputEventType, Output
 from guardrail.errors import DecodeError, GuardrailError, InputError
 from guardrail.events import (
     GROUP_HEADER,
@@ -36,6 +36,7 @@ from guardrail.events import (
     FlaggedCase,
     OutputEvent,
     Response,
+    ResponseDelta,
     ResponseStarted,
     ResponseVerdict,
     parse_input,
@@ -124,32 +125,92 @@ class Intake:
         for partition in partitions:
             self._bad_records.pop(partition, None)
 
-    def take(self, holding: Holding, record: Record) -> None:
-        """Handle one record completely, whatever it contains."""
-        bad_records = self._bad_records.get(record.partition)
+    def take(self, holding: Holding, records: Iterable[Record]) -> int:
+        """Handle some of these records of one partition completely, in order, whatever they contain: a few
+        records, or many small deltas. Returns how much work they were, in characters of text.
+
+        Deltas of one response are joined, whatever stands between them: responses don't wait for each other.
+        """
+        joined: dict[str, list[tuple[Record, ResponseDelta]]] = {}
+        bad_records = self._bad_records.get(holding.partition)
         if bad_records is None:
-            bad_records = self._bad_records[record.partition] = BadRecords(self._limits, record.partition)
-        reading = holding.reading(record.offset)
-        response_id: str | None = None
-        try:
-            event = parse_input(record.value or b"")
-            bad_records.good()
-            response_id = event.response_id
-            if isinstance(event, ResponseStarted | Response):
-                self._begin(event, record, reading)
+            bad_records = self._bad_records[holding.partition] = BadRecords(self._limits, holding.partition)
+        good = work = 0
+        offset: int | None = None
+        for record in records:
+            offset = record.offset
+            try:
+                event = parse_input(record.value or b"")
+            except DecodeError as error:
+                bad_records.good(good)
+                bad_records.bad()
+                good = 0
+                self._hand_over(holding, joined)  # its key may name a response, whose text comes first
+                holding.taken(offset, self._unusable(holding, record, error))
+                work += WORK_OF_RECORD
+            except Exception as error:  # noqa: BLE001 - see _failed
+                self._hand_over(holding, joined)
+                self._failed(holding, record, error)
+                work += WORK_OF_RECORD
             else:
-                self._engine.handle(event, lane=record.partition, born=record.offset, late_s=_age_s(record))
-        except DecodeError as error:
-            bad_records.bad()
-            response_id = self._unusable(holding, record, error, reading)
+                good += 1
+                response_id = event.response_id
+                before = joined.get(response_id)
+                if isinstance(event, ResponseDelta):
+                    if before is not None and event.seq == before[-1][1].seq + 1:
+                        before.append((record, event))
+                    else:
+                        if before is not None:
+                            self._hand_over(holding, {response_id: before})
+                        joined[response_id] = [(record, event)]
+                    work += WORK_OF_DELTA + len(event.text)
+                else:
+                    if before is not None:
+                        self._hand_over(holding, {response_id: joined.pop(response_id)})
+                    self._handle(holding, record, event)
+                    holding.taken(offset, response_id)
+                    work += WORK_OF_RECORD
+            if work >= SLICE or bad_records.too_many:
+                break
+        if good:
+            bad_records.good(good)
+        self._hand_over(holding, joined)
+        if offset is not None:
+            holding.taken(offset, None)
+        return work
+
+    def _hand_over(self, holding: Holding, joined: dict[str, list[tuple[Record, ResponseDelta]]]) -> None:
+        """Have the deltas handled, those of one response together if they fit it."""
+        for response_id, deltas in joined.items():
+            if len(deltas) > 1:
+                record, first = deltas[0]
+                text = "".join([delta.text for _, delta in deltas])
+                if self._engine.joins(response_id, first.seq, len(text), record.partition):
+                    whole = first.model_copy(update={"text": text})
+                    self._handle(holding, deltas[-1][0], whole, len(deltas))
+                    continue
+            for record, delta in deltas:
+                self._handle(holding, record, delta)
+        joined.clear()
+
+    def _handle(self, holding: Holding, record: Record, event: InputEventType, pieces: int = 1) -> None:
+        try:
+            if isinstance(event, ResponseStarted | Response):
+                self._begin(event, record, holding.reading(record.offset))
+            else:
+                lane, born = record.partition, record.offset
+                self._engine.handle(event, lane=lane, born=born, late_s=_age_s(record), pieces=pieces)
         except InputError as error:
-            self._dead_letter(holding, record, error, reading)
-        except Exception as error:  # noqa: BLE001 - one record that we fail on must not stop all others for ever
-            # No traceback: it may quote the record.
-            log.error("guard.internal_error", error=type(error).__name__, offset=record.offset)  # noqa: TRY400
-            internal = InputError("internal_error", f"{type(error).__name__} while taking this record")
-            response_id = self._unusable(holding, record, internal, reading)
-        holding.taken(record.offset, response_id)
+            self._dead_letter(holding, record, error, holding.reading(record.offset))
+        except Exception as error:  # noqa: BLE001 - see _failed
+            self._failed(holding, record, error)
+
+    def _failed(self, holding: Holding, record: Record, error: Exception) -> None:
+        """One record that we fail on must not stop all others for ever."""
+        # No traceback: it may quote the record.
+        log.error("guard.internal_error", error=type(error).__name__, offset=record.offset)
+        internal = InputError("internal_error", f"{type(error).__name__} while taking this record")
+        holding.taken(record.offset, self._unusable(holding, record, internal))
 
     def _begin(self, event: ResponseStarted | Response, record: Record, reading: StartStatus) -> None:
         """A response begins, now or before a restart."""
@@ -161,12 +222,11 @@ class Intake:
             # effect as the first time.
             self._engine.handle(event, headers, lane=lane, born=born, late_s=_age_s(record))
 
-    def _unusable(
-        self, holding: Holding, record: Record, error: InputError, reading: StartStatus
-    ) -> str | None:
+    def _unusable(self, holding: Holding, record: Record, error: InputError) -> str | None:
         """Dead-letter the record, and end the response that its key names, so that nobody waits for it in
-        vain.
+        vain. Returns that response's id.
         """
+        reading = holding.reading(record.offset)
         self._dead_letter(holding, record, error, reading)
         try:
             response_id = (record.key or b"").decode()
@@ -196,7 +256,7 @@ class Intake:
             partition=record.partition.index,
             offset=record.offset,
         )
-        holding.put(dead_letter(self._dead_letters, record, error, self._max_record_bytes))
+        holding.put([dead_letter(self._dead_letters, record, error, self._max_record_bytes)])
 
 
 def _age_s(record: Record) -> float:
@@ -213,8 +273,15 @@ def _trace(headers: transport.Headers) -> Headers:
     return tuple(found.values())
 
 
-SLICE: Final = 8
-"""Records taken before other tasks have their turn: about a millisecond. A transaction takes many turns."""
+SLICE: Final = 1_000
+"""Work before other tasks have their turn, in characters of text: a few milliseconds, as so many deltas are
+worth joining."""
+TURN: Final = 125
+"""For so much of it they have one."""
+WORK_OF_RECORD: Final = 125
+"""What a record is in this, but a delta: a claim has so many characters."""
+WORK_OF_DELTA: Final = 4
+"""And a delta beside its text."""
 ROOM_FOR_HEADERS: Final = 4_096
 CLOSING_SHARE: Final = 0.6
 """Of the time to leave in: put by for leaving the group and closing, when the last step takes too long."""
@@ -248,6 +315,14 @@ class Waiting:
             self._told = True
             hint = {"hint": self._hint} if self._hint and waits_for == transport.NOT_ASSIGNED else {}
             log.info("guard.waiting", waits_for=waits_for, **hint)
+
+
+def _admitted(holding: Holding, records: deque[tuple[Holding, Record]]) -> Iterator[Record]:
+    """The first records, taken from ``records``, of those that were read for this holding."""
+    while records and records[0][0] is holding:
+        _, record = records.popleft()
+        if holding.admits(record):
+            yield record
 
 
 class GuardConsumer:
@@ -297,12 +372,25 @@ class GuardConsumer:
         self._not_stopped_at = 0.0
         """When ``stop`` was last seen not to be set: the time to leave in counts from there."""
         exactly_once = delivery_guarantee == "exactly_once"
+        self._guarantee: Guarantee
+        if exactly_once:
+            self._guarantee = ExactlyOnce(
+                transport,
+                limits=self._limits,
+                max_value_bytes=self._max_value_bytes,
+                commit_gap_ms=commit_gap_ms,
+                commit_interval_ms=commit_interval_ms,
+                revoke_timeout_ms=revoke_timeout_ms,
+                recovery_grace_ms=recovery_grace_ms,
+            )
+        else:
+            self._guarantee = AtLeastOnce(transport, commit_interval_ms=commit_interval_ms)
         self._engine = Engine(
             judge,
             router,
             emit=self._emit,
-            on_closed=lambda response: self._guarantee.closed(response),
-            on_change=(lambda change: self._guarantee.changed(change)) if exactly_once else None,
+            on_closed=self._guarantee.closed,
+            on_change=self._guarantee.changed if exactly_once else None,
             limits=self._limits,
             judges=judges,
         )
@@ -312,21 +400,7 @@ class GuardConsumer:
             self._limits,
             max_record_bytes=max_record_bytes,
         )
-        self._guarantee: Guarantee
-        if exactly_once:
-            self._guarantee = ExactlyOnce(
-                transport,
-                self._engine,
-                self._intake.take,
-                limits=self._limits,
-                max_value_bytes=self._max_value_bytes,
-                commit_gap_ms=commit_gap_ms,
-                commit_interval_ms=commit_interval_ms,
-                revoke_timeout_ms=revoke_timeout_ms,
-                recovery_grace_ms=recovery_grace_ms,
-            )
-        else:
-            self._guarantee = AtLeastOnce(transport, self._engine, commit_interval_ms=commit_interval_ms)
+        self._guarantee.attach(self._engine, self._intake.take)
         self._paused: frozenset[Partition] = frozenset()
         self._full_since: float | None = None
         self._untaken: dict[Partition, deque[tuple[Holding, Record]]] = {}
@@ -489,25 +563,25 @@ class GuardConsumer:
                     self._untaken.setdefault(record.partition, deque()).append((holding, record))
             while not self._to_wait() and (ready := self._to_take()):
                 for partition in ready:
-                    self._take_some(partition)
-                    # Verdicts and timers need the event loop too.
-                    await asyncio.sleep(0)
+                    # Verdicts and timers need the event loop too, and a transaction many turns of it.
+                    for _ in range(1 + self._take_some(partition) // TURN):
+                        await asyncio.sleep(0)
             self._regulate()
 
     def _to_take(self) -> list[Partition]:
         """Partitions with records to take now."""
         return [partition for partition in self._untaken if not self._intake.pauses(partition)]
 
-    def _take_some(self, partition: Partition) -> None:
+    def _take_some(self, partition: Partition) -> int:
+        """Take records of the partition for once; returns how much work that was."""
         records = self._untaken.get(partition)  # it may have been revoked
-        for _ in range(SLICE):
-            if not records or self._to_wait() or self._intake.pauses(partition):
-                break
-            holding, record = records.popleft()
-            if holding.admits(record):
-                self._intake.take(holding, record)
+        work = 0
+        if records and not self._to_wait():
+            holding = records[0][0]
+            work = self._intake.take(holding, _admitted(holding, records))
         if not records:
             self._untaken.pop(partition, None)
+        return work
 
     def _to_wait(self) -> bool:
         """Whether text must wait for the judge to catch up: the time of its claims would run out."""
@@ -546,20 +620,33 @@ class GuardConsumer:
 
     # ---------------------------------------------------------------------------------- writing
 
-    def _emit(self, output: Output) -> None:
-        event = output.event
+    def _emit(self, outputs: Sequence[Output]) -> None:
+        """Hand what one step of a response says to its lane; every event is written out once."""
+        records: list[OutRecord] = []
+        for output in outputs:
+            event = output.event
+            value = event.to_json()
+            if len(value) > self._max_value_bytes:
+                value = self._made_to_fit(event, value)
+            headers = (*output.headers, self._group_header)
+            key = event.response_id.encode()
+            records.append(OutRecord(self._topic_of[output.channel], key, value, headers))
+        for output in outputs:
+            telemetry.count_output(output.event, output.waited_s, output.late_s)
+            if isinstance(output.event, ResponseVerdict):
+                self._responses.told(output.event, output.headers)
+            if self._traces is not None:
+                self._traces.told(output.event, output.headers)
+        lane = outputs[0].lane
+        assert isinstance(lane, Partition)  # noqa: S101 - every event is handled with its partition
+        self._guarantee.put(lane, records)
+
+    def _made_to_fit(self, event: OutputEvent, value: bytes) -> bytes:
         value, omitted = value_within(event, self._max_value_bytes)
-        telemetry.count_output(event, output.waited_s, output.late_s)
-        self._responses.told(event, output.headers)
-        if self._traces is not None:
-            self._traces.told(event, output.headers)
         if omitted:
             telemetry.OVERSIZED.inc()
             log.warning("guard.event_too_large", response_id=event.response_id, omitted=omitted)
-        headers = (*output.headers, self._group_header)
-        record = OutRecord(self._topic_of[output.channel], event.response_id.encode(), value, headers)
-        assert isinstance(output.lane, Partition)  # noqa: S101 - every event is handled with its partition
-        self._guarantee.put(output.lane, record)
+        return value
 
     async def _drain(self) -> None:
         """Take no more records; wait for verdicts under way, within the budget."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
@@ -35,16 +35,27 @@ class Range:
     """A part of a topic. Times are of the records, in milliseconds since 1970; ends are not included.
 
     ``partitions``: those to read, with their first offset and the one to end before, None for no bound; all
-    partitions if there is none.
+    partitions if there is none. ``last``: no more than so many offsets of each partition, its newest.
     """
 
     since_ms: int | None = None
     until_ms: int | None = None
     partitions: Mapping[int, tuple[int | None, int | None]] = field(default_factory=dict)
+    last: int | None = None
+
+
+class Span(NamedTuple):
+    """Offsets of a partition: the oldest record, and the end of committed records."""
+
+    begin: int
+    end: int
 
 
 class TopicReader:
     """Reads one topic. Made by ``open_topic``."""
+
+    spans: Mapping[Partition, Span]
+    """Of every partition, what was there when the reader was opened."""
 
     def __init__(self, settings: KafkaSettings, topic: str, consumer: AIOKafkaConsumer) -> None:
         self._topic = topic
@@ -52,29 +63,38 @@ class TopicReader:
         self._patience_s = settings.request_timeout_ms / 1000
         self._ends: dict[TopicPartition, int] = {}
 
-    async def begin(self, partitions: int, part: Range, *, at_end: bool) -> None:
-        """Take the part of the topic that is there now; ``at_end``: what has no first time begins at the end.
+    async def begin(self, partitions: int) -> None:
+        """Look at what is there now."""
+        tps = [TopicPartition(self._topic, index) for index in range(partitions)]
+        begins = await self._consumer.beginning_offsets(tps)
+        ends = await self._consumer.end_offsets(tps)  # under read_committed, the last stable offset
+        self.spans = {Partition(*tp): Span(begins[tp], ends[tp]) for tp in tps}
+
+    async def take(self, part: Range, *, at_end: bool = False) -> None:
+        """From now on read this part of what was there; ``at_end``: what has no first time begins at the end.
 
         Raises ConfigError for a partition that isn't there.
         """
         for index in part.partitions:
-            if index >= partitions:
+            if index >= len(self.spans):
                 raise ConfigError(
-                    f"topic {self._topic} has no partition {index}; it has 0 to {partitions - 1}"
+                    f"topic {self._topic} has no partition {index}; it has 0 to {len(self.spans) - 1}"
                 )
-        wanted = part.partitions or dict.fromkeys(range(partitions), (None, None))
-        bounds = {TopicPartition(self._topic, index): offsets for index, offsets in wanted.items()}
-        self._consumer.assign(list(bounds))
-        begins = await self._consumer.beginning_offsets(list(bounds))
-        ends = await self._consumer.end_offsets(list(bounds))
+        wanted = part.partitions or dict.fromkeys(range(len(self.spans)), (None, None))
+        spans = {TopicPartition(self._topic, at): self.spans[Partition(self._topic, at)] for at in wanted}
+        self._consumer.assign(list(spans))
+        begins = {tp: span.begin for tp, span in spans.items()}
+        ends = {tp: span.end for tp, span in spans.items()}
         since, until = ends if at_end else begins, ends
         if part.since_ms is not None:
             since = await self._at_time(part.since_ms, ends)
         if part.until_ms is not None:
             until = await self._at_time(part.until_ms, ends)
-        for tp, (first, last) in bounds.items():
-            start = max(since[tp], begins[tp], first or 0)
+        self._ends = {}
+        for tp, (first, last) in zip(spans, wanted.values(), strict=True):
             self._ends[tp] = min(until[tp], ends[tp], ends[tp] if last is None else last)
+            newest = 0 if part.last is None else self._ends[tp] - part.last
+            start = max(since[tp], begins[tp], first or 0, newest)
             self._consumer.seek(tp, min(start, self._ends[tp]))
 
     async def _at_time(self, ms: int, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -83,22 +103,15 @@ class TopicReader:
 
     async def until_end(self) -> AsyncGenerator[Record, None]:
         """What was committed when the reader was opened. Raises TransportError when nothing comes."""
-        loop = asyncio.get_running_loop()
-        moved = loop.time()
-        reached = await self._positions()
-        while any(reached[tp] < end for tp, end in self._ends.items()):
-            async for record in self._poll():
+        async with aclosing(self._up_to_end(self._patience_s)) as records:
+            async for record in records:
                 if record.offset < self._ends[TopicPartition(*record.partition)]:
                     yield record
-            # Markers and aborted records move a position too, without a record.
-            now = await self._positions()
-            if now != reached:
-                reached, moved = now, loop.time()
-            elif loop.time() - moved > self._patience_s:
-                raise TransportError(
-                    f"reading {self._topic}: nothing came from Kafka for {self._patience_s:g} s; do the "
-                    "brokers answer?"
-                )
+        if not await self._is_at_end():
+            raise TransportError(
+                f"reading {self._topic}: nothing came from Kafka for {self._patience_s:g} s; "
+                "do the brokers answer?"
+            )
 
     async def follow(self) -> AsyncGenerator[Record, None]:
         """What was there when the reader was opened, by time; then records as they come, without end.
@@ -106,13 +119,10 @@ class TopicReader:
         Partitions are read one after the other, so what is there is held back until all of it is read, or
         no more comes. Of more than fits the bounds, the oldest goes first.
         """
-        loop = asyncio.get_running_loop()
         held: list[tuple[int, int, int, Record]] = []
         held_bytes = 0
-        moved = loop.time()
-        reached = await self._positions()
-        while any(reached[tp] < end for tp, end in self._ends.items()):
-            async for record in self._poll():
+        async with aclosing(self._up_to_end(_PATIENCE_S)) as records:
+            async for record in records:
                 order = (record.timestamp_ms, record.partition.index, record.offset)
                 heapq.heappush(held, (*order, record))
                 held_bytes += len(record.value or b"")
@@ -120,16 +130,27 @@ class TopicReader:
                     oldest = heapq.heappop(held)[-1]
                     held_bytes -= len(oldest.value or b"")
                     yield oldest
-            now = await self._positions()
-            if now != reached:
-                reached, moved = now, loop.time()
-            elif loop.time() - moved > _PATIENCE_S:
-                break
         while held:
             yield heapq.heappop(held)[-1]
         while True:
             async for record in self._poll():
                 yield record
+
+    async def _up_to_end(self, patience_s: float) -> AsyncGenerator[Record, None]:
+        """Until all ends are reached, or nothing has come for ``patience_s``; with what comes beyond them."""
+        loop = asyncio.get_running_loop()
+        reached, moved = await self._positions(), loop.time()
+        while not await self._is_at_end() and loop.time() - moved <= patience_s:
+            async for record in self._poll():
+                yield record
+            # Markers and aborted records move a position too, without a record.
+            now = await self._positions()
+            if now != reached:
+                reached, moved = now, loop.time()
+
+    async def _is_at_end(self) -> bool:
+        reached = await self._positions()
+        return all(reached[tp] >= end for tp, end in self._ends.items())
 
     async def _positions(self) -> dict[TopicPartition, int]:
         return {tp: await self._consumer.position(tp) for tp in self._ends}
@@ -170,7 +191,8 @@ async def open_topic(
             async with asyncio.timeout(settings.request_timeout_ms / 1000):
                 await consumer.start()
                 reader = TopicReader(settings, topic, consumer)
-                await reader.begin(len(described["partitions"]), part or Range(), at_end=at_end)
+                await reader.begin(len(described["partitions"]))
+                await reader.take(part or Range(), at_end=at_end)
         except (KafkaError, OSError, TimeoutError) as error:
             raise translated(error, f"reading topic {topic}") from error
         yield reader

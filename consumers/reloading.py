@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import structlog
-from pydantic import BaseModel
 
 from consumers.settings import GuardSettings
 from guardrail import telemetry
@@ -32,6 +31,7 @@ from guardrail.config.problems import SettingsError
 from guardrail.errors import ConfigError
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet, check_time, have_budgets
+from guardrail.leaves import leaves
 from guardrail.logs import set_level
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
@@ -280,18 +280,11 @@ def _with_former_policies(settings: GuardSettings, former: GuardSettings) -> Gua
 
 def _fixed(running: GuardSettings, settings: GuardSettings) -> Iterator[str]:
     """The settings that differ and need a restart, except the judge's."""
-    for name in type(running).model_fields:
-        if name not in {*_LIVE, "judge"}:
-            for path in _differences(getattr(running, name), getattr(settings, name), name):
-                if path != "logging.level":
-                    yield path
-
-
-def _differences(one: object, other: object, path: str) -> Iterator[str]:
-    if one == other:
-        return
-    if isinstance(one, BaseModel) and type(one) is type(other):
-        for name in type(one).model_fields:
-            yield from _differences(getattr(one, name), getattr(other, name), f"{path}.{name}")
-    else:
-        yield path
+    before, after = (
+        {leaf.dotted: leaf.value for leaf in leaves(each, whole_lists=True)} for each in (running, settings)
+    )
+    for path in dict.fromkeys((*before, *after)):
+        if before.get(path) != after.get(path):
+            section = path.partition(".")[0]
+            if section not in {*_LIVE, "judge"} and path != "logging.level":
+                yield path

@@ -214,7 +214,7 @@ class SessionStore:
                 self._put(changes, session.key, {"policy": policy, "head": captured.head, "at_ms": at_ms})
             if captured.progress is not None:
                 progress[str(captured.born)] = captured.progress
-                if stands_alone(captured.progress):
+                if captured.progress.get("decided") and stands_alone(captured.progress):
                     self._release(changes, session)
                 session.records.append(self._next_progress)
         if progress:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.admin.config_resource import ConfigResourceType
 from aiokafka.errors import (
     InvalidReplicationFactorError,
     KafkaError,
@@ -22,7 +22,7 @@ from aiokafka.errors import (
     for_code,
 )
 
-from consumers.kafka.client import connect_admin, translated
+from consumers.kafka.client import connect_admin, described_configs, translated
 from consumers.settings import MEBIBYTE, KafkaSettings
 from guardrail.errors import ConfigError, TransportError, TransportUnavailable
 from guardrail.render import counted
@@ -126,7 +126,11 @@ async def create_topics(
                     for plan in plans
                 ]
             created = await _create(admin, [plan for plan in plans if plan.name not in existing])
-            configs = await _configs(admin, [plan for plan in plans if plan.name in existing])
+            configs = await described_configs(
+                admin,
+                ConfigResourceType.TOPIC,
+                {plan.name: plan.configs for plan in plans if plan.name in existing},
+            )
             await _until_known(admin, created)
     except (KafkaError, OSError, TimeoutError) as error:
         raise translated(error, f"making topics at {settings.bootstrap_servers}") from error
@@ -192,20 +196,6 @@ async def _create(admin: AIOKafkaAdminClient, plans: Sequence[TopicPlan]) -> set
         elif kind is not TopicAlreadyExistsError:
             raise TransportError(f"topic {name} could not be created: {kind.__name__}: {message}")
     return created
-
-
-async def _configs(admin: AIOKafkaAdminClient, plans: Sequence[TopicPlan]) -> dict[str, dict[str, str]]:
-    """Current values of the planned settings, by topic, as far as this user may see them."""
-    if not plans:
-        return {}
-    asked = [ConfigResource(ConfigResourceType.TOPIC, plan.name, configs=plan.configs) for plan in plans]
-    found: dict[str, dict[str, str]] = {}
-    answers: Sequence[Any] = await admin.describe_configs(asked)
-    for answer in answers:
-        for code, _message, _kind, name, entries in answer.resources:
-            if for_code(code) is NoError:
-                found[name] = {entry[0]: entry[1] for entry in entries}
-    return found
 
 
 async def _until_known(admin: AIOKafkaAdminClient, created: set[str]) -> None:

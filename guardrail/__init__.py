@@ -4,146 +4,52 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from guardrail.lazy import face
+from guardrail.lazy import own_face
 
 if TYPE_CHECKING:
-    from guardrail.client import AnswerBlocked, GuardClient, GuardTimeout, Piece
-    from guardrail.config import Settings, load_settings
-    from guardrail.errors import (
-        ConfigError,
-        DecodeError,
-        GuardrailError,
-        InputError,
-        JudgeError,
-        ProtocolError,
-        TransportError,
-    )
-    from guardrail.events import (
-        ClaimVerdict,
-        Context,
-        Decision,
-        DeliveryBlocked,
-        DeliveryCompleted,
-        DeliverySegment,
-        Evidence,
-        Finding,
-        FlaggedCase,
-        Response,
-        ResponseVerdict,
-        Severity,
-        Verdict,
-    )
-    from guardrail.guard import Guard
-    from guardrail.judges.base import Judge, JudgeRequest, Meter
-    from guardrail.judges.factory import build_judge
-    from guardrail.judges.settings import JudgeSettings
-    from guardrail.judges.spending import UsageLedger
-    from guardrail.limits import Limits
-    from guardrail.policy import Policy, Rule
-    from guardrail.routing import Challenger, PolicyRouter, Route
-    from guardrail.verdicts import Judgement
+    from guardrail.client import GuardClient as GuardClient
+    from guardrail.client import Piece as Piece
+    from guardrail.config import Settings as Settings
+    from guardrail.config import load_settings as load_settings
+    from guardrail.errors import AnswerBlocked as AnswerBlocked
+    from guardrail.errors import ConfigError as ConfigError
+    from guardrail.errors import DecodeError as DecodeError
+    from guardrail.errors import GuardrailError as GuardrailError
+    from guardrail.errors import GuardTimeout as GuardTimeout
+    from guardrail.errors import InputError as InputError
+    from guardrail.errors import JudgeError as JudgeError
+    from guardrail.errors import ProtocolError as ProtocolError
+    from guardrail.errors import TransportError as TransportError
+    from guardrail.events import ClaimVerdict as ClaimVerdict
+    from guardrail.events import Context as Context
+    from guardrail.events import Decision as Decision
+    from guardrail.events import DeliveryBlocked as DeliveryBlocked
+    from guardrail.events import DeliveryCompleted as DeliveryCompleted
+    from guardrail.events import DeliverySegment as DeliverySegment
+    from guardrail.events import Evidence as Evidence
+    from guardrail.events import Finding as Finding
+    from guardrail.events import FlaggedCase as FlaggedCase
+    from guardrail.events import Response as Response
+    from guardrail.events import ResponseVerdict as ResponseVerdict
+    from guardrail.events import Severity as Severity
+    from guardrail.events import Verdict as Verdict
+    from guardrail.guard import Guard as Guard
+    from guardrail.judges.base import Judge as Judge
+    from guardrail.judges.base import JudgeRequest as JudgeRequest
+    from guardrail.judges.base import Meter as Meter
+    from guardrail.judges.factory import build_judge as build_judge
+    from guardrail.judges.settings import JudgeSettings as JudgeSettings
+    from guardrail.judges.spending import UsageLedger as UsageLedger
+    from guardrail.limits import Limits as Limits
+    from guardrail.policy import Policy as Policy
+    from guardrail.policy import Rule as Rule
+    from guardrail.routing import Challenger as Challenger
+    from guardrail.routing import PolicyRouter as PolicyRouter
+    from guardrail.routing import Route as Route
+    from guardrail.verdicts import Judgement as Judgement
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "AnswerBlocked",
-    "Challenger",
-    "ClaimVerdict",
-    "ConfigError",
-    "Context",
-    "Decision",
-    "DecodeError",
-    "DeliveryBlocked",
-    "DeliveryCompleted",
-    "DeliverySegment",
-    "Evidence",
-    "Finding",
-    "FlaggedCase",
-    "Guard",
-    "GuardClient",
-    "GuardTimeout",
-    "GuardrailError",
-    "InputError",
-    "Judge",
-    "JudgeError",
-    "JudgeRequest",
-    "JudgeSettings",
-    "Judgement",
-    "Limits",
-    "Meter",
-    "Piece",
-    "Policy",
-    "PolicyRouter",
-    "ProtocolError",
-    "Response",
-    "ResponseVerdict",
-    "Route",
-    "Rule",
-    "Settings",
-    "Severity",
-    "TransportError",
-    "UsageLedger",
-    "Verdict",
-    "__version__",
-    "build_judge",
-    "load_settings",
-]
-
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others
-    # Imported on first use: the command line and the contracts start without the engine.
-    __getattr__, __dir__ = face(
-        __name__,
-        {
-            "guardrail.client": ("GuardClient", "Piece"),
-            "guardrail.config": (
-                "Settings",
-                "load_settings",
-            ),
-            "guardrail.errors": (
-                "AnswerBlocked",
-                "ConfigError",
-                "DecodeError",
-                "GuardTimeout",
-                "GuardrailError",
-                "InputError",
-                "JudgeError",
-                "ProtocolError",
-                "TransportError",
-            ),
-            "guardrail.events": (
-                "ClaimVerdict",
-                "Context",
-                "Decision",
-                "DeliveryBlocked",
-                "DeliveryCompleted",
-                "DeliverySegment",
-                "Evidence",
-                "Finding",
-                "FlaggedCase",
-                "Response",
-                "ResponseVerdict",
-                "Severity",
-                "Verdict",
-            ),
-            "guardrail.guard": ("Guard",),
-            "guardrail.judges.base": (
-                "Judge",
-                "JudgeRequest",
-                "Meter",
-            ),
-            "guardrail.judges.factory": ("build_judge",),
-            "guardrail.judges.settings": ("JudgeSettings",),
-            "guardrail.judges.spending": ("UsageLedger",),
-            "guardrail.limits": ("Limits",),
-            "guardrail.policy": (
-                "Policy",
-                "Rule",
-            ),
-            "guardrail.routing": (
-                "Challenger",
-                "PolicyRouter",
-                "Route",
-            ),
-            "guardrail.verdicts": ("Judgement",),
-        },
-    )
+    __getattr__, __dir__, __all__ = own_face(__name__)
+    __all__ += ["__version__"]

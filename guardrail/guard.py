@@ -211,10 +211,11 @@ class Guard:
         chosen = self._router.choose(head.route, head.tenant, head.generator_model, head.response_id)
         return missing.applied_to(chosen)
 
-    def _emit(self, output: Output) -> None:
-        queue = self._queues.get(output.event.response_id)
-        if queue is not None:
-            queue.put_nowait(output.event)
+    def _emit(self, outputs: Sequence[Output]) -> None:
+        for output in outputs:
+            queue = self._queues.get(output.event.response_id)
+            if queue is not None:
+                queue.put_nowait(output.event)
 
     def _closed(self, closed: ClosedResponse) -> None:
         queue = self._queues.get(closed.response_id)

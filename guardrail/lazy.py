@@ -5,9 +5,11 @@ Such an interface costs nothing until it is used, and may name modules that impo
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from pkgutil import get_data
 from typing import Any
 
 
@@ -26,3 +28,27 @@ def face(
         return value
 
     return get, lambda: sorted(home_of)
+
+
+def own_face(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` for ``package``, of what it imports for type checkers.
+
+    So its names stand in one place: under ``if TYPE_CHECKING``, as ``from MODULE import NAME as NAME``, which
+    says that a name is meant for others, too. Raises ImportError without the package's source file.
+    """
+    names_of = _imported_for_types(package)
+    get, names = face(package, names_of)
+    return get, names, names()
+
+
+def _imported_for_types(package: str) -> dict[str, list[str]]:
+    source = get_data(package, "__init__.py")
+    if source is None:
+        raise ImportError(f"{package} needs its source file, which names what it offers")
+    names_of: dict[str, list[str]] = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            for each in node.body:
+                if isinstance(each, ast.ImportFrom) and each.module is not None:
+                    names_of.setdefault(each.module, []).extend(alias.name for alias in each.names)
+    return names_of

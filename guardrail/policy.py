@@ -17,7 +17,7 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from guardrail.claims.patterns import SeverityRules
 from guardrail.claims.severity import SEVERITY_REASONS
@@ -63,7 +63,7 @@ _COMPARISON: Final = re.compile(
     r"(?P<field>[a-z_]+)\s*(?P<op>>=|<=|==|>|<|is\b|in\b|)\s*(?P<value>.+)", re.IGNORECASE
 )
 _OR: Final = re.compile(r"\s(?:or|\|\|)\s", re.IGNORECASE)
-_RULE_HELP: Final = (
+RULE_HELP: Final = (
     "write it as 'verdict CONTRADICTED and severity >= major: block'; conditions: verdict A|B, "
     "finding NAME|NAME, citation other|none, severity [>=|<=|==] minor|normal|major|critical, support < 0.3, "
     "contradiction >= 0.8, confidence >= 0.8, reason NAME|NAME; actions: release, flag, redact, block; "
@@ -74,17 +74,10 @@ _RULE_HELP: Final = (
 _PROBABILITIES: Final = ("support", "contradiction", "confidence")
 
 
-def _or_one_line(schema: dict[str, Any]) -> None:
-    """Tells editors that check a configuration file that a rule may also be one line."""
-    in_fields = dict(schema)
-    schema.clear()
-    schema["anyOf"] = [{"type": "string", "description": f"In one line; {_RULE_HELP}."}, in_fields]
-
-
 class Rule(BaseModel):
     """One rule on a claim. All given conditions must hold; an omitted condition always holds."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=_or_one_line)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(
         default="", description="Name that decisions report; derived from the conditions if empty."
@@ -241,11 +234,11 @@ def parse_rule(text: str) -> dict[str, Any]:
     """Parse a one-line rule into the fields of Rule. Raises ValueError with the remedy."""
     before, colon, action = text.rpartition(":")
     if not colon:
-        raise ValueError(f"rule {text!r} has no action; {_RULE_HELP}")
+        raise ValueError(f"rule {text!r} has no action; {RULE_HELP}")
     name, colon, conditions = before.rpartition(":")
     named = {"name": name.strip()} if colon else {}
     if named and _has_conditions(name):
-        raise ValueError(f"rule {text!r} has conditions in the place of its name; {_RULE_HELP}")
+        raise ValueError(f"rule {text!r} has conditions in the place of its name; {RULE_HELP}")
     return {"action": action.strip().lower()} | named | _conditions(conditions)
 
 
@@ -269,7 +262,7 @@ def _conditions(text: str) -> dict[str, Any]:
             )
         match = _COMPARISON.fullmatch(condition.strip())
         if match is None:
-            raise ValueError(f"condition {condition!r} can't be read; {_RULE_HELP}")
+            raise ValueError(f"condition {condition!r} can't be read; {RULE_HELP}")
         _add_condition(fields, match["field"].lower(), match["op"].lower(), match["value"].strip(), condition)
     return fields
 
@@ -292,11 +285,11 @@ def _add_condition(fields: dict[str, Any], name: str, op: str, value: str, condi
     elif name in _PROBABILITIES and op in {"<", ">="}:
         new = {f"{name}_below" if op == "<" else f"min_{name}": value}
     else:
-        raise ValueError(f"condition {condition!r} can't be read; {_RULE_HELP}")
+        raise ValueError(f"condition {condition!r} can't be read; {RULE_HELP}")
     twice = new.keys() & fields.keys()
     if twice:
         raise ValueError(
-            f"condition {condition!r} sets {', '.join(sorted(twice))} a second time; {_RULE_HELP}"
+            f"condition {condition!r} sets {', '.join(sorted(twice))} a second time; {RULE_HELP}"
         )
     fields.update(new)
 
@@ -344,6 +337,14 @@ WITHHELD: Final = "This answer was withheld because it could not be verified aga
 UNAVAILABLE: Final = "This answer was withheld because it could not be checked. Please try again later."
 
 
+RULE_LISTS: Final = ("rules_before", "rules", "rules_after")
+"""The settings of a policy that hold rules, in the order in which they are tried."""
+_Rules = Annotated[
+    tuple[Rule, ...],
+    WithJsonSchema({"type": "array", "items": {"type": "string", "description": f"{RULE_HELP}."}}),
+]
+
+
 class Policy(BaseModel):
     """Thresholds, weights, rules and mode; chosen by route, tenant or generator model."""
 
@@ -368,17 +369,17 @@ class Policy(BaseModel):
         "redactions as the rules say, or nothing. stream: each segment is released when its "
         "claims pass. observe: everything is released at once, and verdicts follow.",
     )
-    rules: tuple[Rule, ...] = Field(
+    rules: _Rules = Field(
         default_factory=lambda: tuple(Rule.model_validate(rule) for rule in DEFAULT_RULES),
         description="Tried in order on every checked claim, and those with a finding on claims that the "
         "judge left open; the first that matches decides its segment. Each is a line, "
-        "CONDITION and CONDITION: ACTION, or a mapping (docs/policies.md). Replaces all rules of "
-        "the policy that this one extends.",
+        "CONDITION and CONDITION: ACTION (docs/policies.md). Replaces all rules of the policy that this one "
+        "extends.",
     )
-    rules_before: tuple[Rule, ...] = Field(
+    rules_before: _Rules = Field(
         default=(), description="Rules to try before all others, including inherited ones."
     )
-    rules_after: tuple[Rule, ...] = Field(
+    rules_after: _Rules = Field(
         default=(), description="Rules to try after all others, including inherited ones."
     )
     judge: JudgeKind | None = Field(
@@ -388,11 +389,6 @@ class Policy(BaseModel):
     budget: ResponseBudget | None = Field(
         default=None,
         description="What the LLM judge may consume for a response; null: no bound.",
-    )
-    max_wait_ms: Annotated[int, Field(ge=0, le=600_000)] | None = Field(
-        default=None,
-        description="How long a claim may wait for others to share a call to a language model; null: "
-        "judge.llm.max_wait_ms or judge.cascade.max_wait_ms, and so it is where those are 0.",
     )
     flag_below: Probability = Field(
         default=FLAG_BELOW, description="Flag a response whose score is below this."
@@ -606,7 +602,7 @@ class Policy(BaseModel):
 
     def decide_claim(self, claim: ClaimVerdict) -> tuple[Decision, str]:
         """What happens to this claim's segment, and the rule that decided it."""
-        if claim.unanswered:
+        if claim.verdict is Verdict.UNVERIFIED and claim.unanswered:
             return self.decides_unanswered, self.unverified_rule
         left_open = claim.verdict is Verdict.UNVERIFIED
         for rule in self.rules:

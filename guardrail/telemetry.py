@@ -27,6 +27,7 @@ from guardrail.events import (
     OutputEvent,
     ResponseVerdict,
     Usage,
+    Verdict,
 )
 from guardrail.policy import ON_UNVERIFIED, FailPolicy
 
@@ -231,7 +232,7 @@ def _count_claim(event: ClaimVerdict) -> None:
     VERDICT_SECONDS.labels(judge).observe(event.latency_ms / 1000)
     for finding in event.findings:
         FINDINGS.labels(finding.value).inc()
-    if event.unanswered:
+    if event.verdict is Verdict.UNVERIFIED and event.unanswered:
         UNVERIFIED.labels(reason_label(_kind(event.reasoning))).inc()
     if event.degraded_from:
         DEGRADED.labels(reason_label(_kind(event.degraded_from[0], parts=2))).inc()

@@ -1,11 +1,18 @@
-"""The vocabulary that the core and the judges share: judgements, evidence and usage."""
+"""The vocabulary that the core and the judges share: judgements, evidence and usage.
+
+What a verdict says stands in one record, ``Judgement``. The event about it has the same fields, and what the
+session and the cache store of it is its packed form.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Self
 
-from guardrail.events import LEFT_OPEN, ClaimPart, Evidence, Finding, Span, Usage, Verdict
+from pydantic import TypeAdapter
+
+from guardrail.events import LEFT_OPEN, ClaimPart, Context, Evidence, Finding, Span, Usage, Verdict
 
 TWO_VERDICTS: Final = "the judge gave two different verdicts for this claim"
 """Why neither is believed."""
@@ -47,6 +54,83 @@ class Judgement:
     def unanswered(self) -> bool:
         """Whether it says nothing: UNVERIFIED without a finding that leaves the claim open."""
         return self.verdict is Verdict.UNVERIFIED and LEFT_OPEN.isdisjoint(self.findings)
+
+    def pack(self, contexts: Sequence[Context], at: int = 0) -> dict[str, Any]:
+        """Its JSON-able form, without the fields that have their defaults.
+
+        Quotes and names of ``contexts`` are given as places in them, so that no text is repeated; what they
+        don't hold is written out. ``at`` is added to spans of the claim: where it begins in a text.
+        """
+        packed = _ADAPTER.dump_python(self, mode="json", exclude=_NOT_PACKED, exclude_defaults=True)
+        if self.evidence:
+            packed["evidence"] = [_place(evidence, contexts) for evidence in self.evidence]
+        if self.conflicting_contexts:
+            numbers = {context.id: number for number, context in reversed(list(enumerate(contexts)))}
+            packed["conflicting_contexts"] = [numbers.get(name, name) for name in self.conflicting_contexts]
+        if self.parts:
+            packed["parts"] = [[part.text, part.verdict.value] for part in self.parts]
+        if self.unsupported_spans:
+            packed["unsupported_spans"] = [[start + at, end + at] for start, end in self.unsupported_spans]
+        return {_KEYS.get(name, name): value for name, value in packed.items()}
+
+    @classmethod
+    def unpack(
+        cls, claim_id: str, packed: Mapping[str, Any], contexts: Sequence[Context], at: int = 0
+    ) -> Self:
+        """The judgement of ``claim_id`` that ``pack`` made this of; other keys are ignored.
+
+        Raises ValueError if it can't have, or not with these contexts.
+        """
+        told = {name: packed[key] for name in _PACKED if (key := _KEYS.get(name, name)) in packed}
+        try:
+            told["evidence"] = [_quoted(place, contexts) for place in told.get("evidence", ())]
+            told["conflicting_contexts"] = [
+                name if isinstance(name, str) else _at(name, contexts).id
+                for name in told.get("conflicting_contexts", ())
+            ]
+            told["parts"] = [{"text": text, "verdict": verdict} for text, verdict in told.get("parts", ())]
+        except (TypeError, LookupError):
+            raise ValueError("a place that is not in the contexts") from None
+        judgement: Self = _ADAPTER.validate_python(
+            {"support": None, "judge": "", **told, "claim_id": claim_id}
+        )
+        spans = tuple((start - at, end - at) for start, end in judgement.unsupported_spans)
+        return replace(judgement, unsupported_spans=spans) if at else judgement
+
+
+_ADAPTER: Final[TypeAdapter[Any]] = TypeAdapter(Judgement)
+_NOT_PACKED: Final = {"claim_id", "hurried"}
+"""What says of which claim it is, and whether to ask again, belongs to the moment."""
+_PACKED: Final = tuple(field.name for field in fields(Judgement) if field.name not in _NOT_PACKED)
+_KEYS: Final = {"conflicting_contexts": "conflicts", "unsupported_spans": "unsupported"}
+"""Shorter names of the packed form."""
+SAID: Final = tuple(name for name in _PACKED if name != "unsupported_spans")
+"""The fields that the event about a verdict has too, with the same values."""
+
+
+def _place(evidence: Evidence, contexts: Sequence[Context]) -> Any:
+    """The quote's position in the contexts; the quote itself if that doesn't reproduce it."""
+    start, end = evidence.span
+    for number, context in enumerate(contexts):
+        if context.id == evidence.context_id and context.text[start:end] == evidence.quote:
+            return [number, start, end]
+    return evidence.model_dump(mode="json")
+
+
+def _quoted(place: Any, contexts: Sequence[Context]) -> Any:
+    if isinstance(place, Mapping):
+        return place
+    number, start, end = place
+    context = _at(number, contexts)
+    if not 0 <= start <= end <= len(context.text):
+        raise LookupError
+    return Evidence(context_id=context.id, quote=context.text[start:end], span=(start, end))
+
+
+def _at(number: int, contexts: Sequence[Context]) -> Context:
+    if number < 0:
+        raise LookupError
+    return contexts[number]
 
 
 def unverified(

@@ -61,7 +61,6 @@ TESTS: Final[Mapping[str, Sequence[str]]] = {
     "ragas": [f"{_INTEGRATIONS}/in_ragas.py"],
     "redis": ["tests/unit/judges/test_redis_cache.py"],
     "report": ["tests/unit/cli/test_report_command.py::test_it_writes_a_page_and_says_what_is_in_it"],
-    "tune": ["tests/unit/cli/test_tune.py::test_pictures_are_drawn"],
 }
 """What shows that an extra works, by its name."""
 _LEFT_OUT: Final = {"classifier-torch", "training", "test"}  # gigabytes, and what runs all this

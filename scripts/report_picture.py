@@ -223,7 +223,7 @@ def tuned(folder: Path) -> Path:
     """The report of the second example of ``docs/tune.md``, by its commands."""
     guardrail = Path(sys.executable).with_name("guardrail")
     for arguments in (
-        "evaluate answers.jsonl --out results.jsonl --overwrite",
+        "evaluate answers.jsonl --out results.jsonl --force",
         "tune results.jsonl -l labels.jsonl --catch 0.9 --by withhold --report tuning.html",
     ):
         for name in ("answers.jsonl", "labels.jsonl"):

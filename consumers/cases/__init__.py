@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from consumers.cases.opening import check_store, open_store
 from consumers.cases.store import (
     CaseFilter,
     CaseRow,
@@ -9,8 +10,6 @@ from consumers.cases.store import (
     DueCase,
     NewCase,
     WebhookState,
-    check_store,
-    open_store,
     row_of,
 )
 

@@ -1,4 +1,4 @@
-"""Cases in a SQLite file: one connection, in a thread of its own, with a write-ahead log.
+"""A SQLite file of cases: one connection, in a thread of its own, with a write-ahead log.
 
 Readers, such as ``guardrail cases``, read beside the one that writes.
 """
@@ -8,28 +8,16 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from consumers.cases.store import (
-    COLUMNS,
-    SCHEMA_VERSION,
-    CaseFilter,
-    CaseRow,
-    DueCase,
-    NewCase,
-    WebhookState,
-    not_written,
-    nothing_there,
-    row_of,
-    too_new,
-)
+from consumers.cases.sql import SCHEMA, SCHEMA_VERSION, Values, nothing_there, too_new
 from guardrail.errors import CaseStoreError, ConfigError
 from guardrail.log_events import EventLog
 
@@ -38,28 +26,7 @@ _BUSY_S: Final = 10.0
 _log = EventLog(__name__)
 _OWNER_ONLY: Final = 0o600
 """Questions and answers are personal data; SQLite gives its other files the same mode."""
-_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS guardrail_cases (
-  id TEXT PRIMARY KEY,
-  response_id TEXT NOT NULL,
-  at_ms INTEGER NOT NULL,
-  decision TEXT NOT NULL,
-  rule TEXT NOT NULL,
-  route TEXT,
-  tenant TEXT,
-  policy TEXT NOT NULL,
-  score REAL,
-  wrong_claim TEXT,
-  webhook TEXT NOT NULL,
-  attempts INTEGER NOT NULL,
-  webhook_error TEXT,
-  next_at_ms INTEGER NOT NULL,
-  event BLOB NOT NULL
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS guardrail_cases_at ON guardrail_cases (at_ms);
-CREATE INDEX IF NOT EXISTS guardrail_cases_response ON guardrail_cases (response_id);
-CREATE INDEX IF NOT EXISTS guardrail_cases_due ON guardrail_cases (next_at_ms) WHERE webhook = 'pending';
-"""
+_NUMBERED: Final = re.compile(r"\$(\d+)")
 
 
 def _keep_a_log(connection: sqlite3.Connection) -> None:
@@ -78,8 +45,10 @@ def _keep_a_log(connection: sqlite3.Connection) -> None:
             return
 
 
-class SqliteCases:
-    """``CaseStore`` in a file. Made by ``open``."""
+class SqliteDriver:
+    """``Driver`` of a file. Made by ``open``."""
+
+    skip_locked: Final = ""  # nobody else writes in a transaction that has begun at once
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -126,7 +95,7 @@ class SqliteCases:
                 _keep_a_log(connection)
                 # Kafka's position is committed after the case: it has to be on the disk by then.
                 connection.execute("PRAGMA synchronous = FULL")
-                connection.executescript(_SCHEMA)
+                connection.executescript(SCHEMA.format(bytes="blob", options="WITHOUT ROWID"))
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             elif version == 0:
                 raise nothing_there(setting, str(self._path))
@@ -179,119 +148,34 @@ class SqliteCases:
         except sqlite3.Error as error:
             raise CaseStoreError(f"SQLite file {self._path}: {error}") from error
 
-    def _execute(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+    def _execute(self, statement: str, values: Values = ()) -> list[Any]:
         assert self._connection is not None  # noqa: S101 - open made it
-        return self._connection.execute(statement, values).fetchall()
+        return self._connection.execute(_NUMBERED.sub(r"?\1", statement), values).fetchall()
 
-    def _at_once(self, work: Callable[[], _T]) -> _T:
-        """``work`` in one transaction that nobody else writes in."""
-        self._follow()
-        self._execute("BEGIN IMMEDIATE")
-        try:
-            result = work()
-            self._check_there()
-            self._execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):  # the first error says more
-                self._execute("ROLLBACK")
-            raise
-        return result
+    async def run(self, statement: str, *values: Any) -> Sequence[Values]:
+        """Part of Driver."""
+        return await self._do(lambda: self._execute(statement, values))
 
-    async def add(self, cases: Sequence[NewCase], *, notify: bool) -> int:
-        """Part of CaseStore."""
-        state = WebhookState.PENDING if notify else WebhookState.NONE
-        marks = ", ".join("?" * 15)
+    async def run_all(self, statement: str, values: Iterable[Values]) -> Sequence[Values]:
+        """Part of Driver."""
 
-        def add() -> int:
-            new = 0
-            for case in cases:
-                *values, _, attempts, error = astuple(row_of(case))
-                new += len(
-                    self._execute(
-                        f"INSERT INTO guardrail_cases ({COLUMNS}, next_at_ms, event) VALUES ({marks}) "  # noqa: S608
-                        "ON CONFLICT DO NOTHING RETURNING 1",
-                        [*values, state.value, attempts, error, 0, case.body],
-                    )
-                )
-            return new
+        def work() -> list[Any]:
+            self._follow()
+            self._execute("BEGIN IMMEDIATE")
+            try:
+                found = [row for each in values for row in self._execute(statement, each)]
+                self._check_there()
+                self._execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # the first error says more
+                    self._execute("ROLLBACK")
+                raise
+            return found
 
-        return await self._do(lambda: self._at_once(add))
-
-    async def claim_due(self, now_ms: int, lease_ms: int, limit: int) -> Sequence[DueCase]:
-        """Part of CaseStore."""
-
-        def claim() -> list[DueCase]:
-            found = self._execute(
-                "SELECT id, event, attempts + 1 FROM guardrail_cases WHERE webhook = 'pending' AND "
-                "next_at_ms <= ? ORDER BY next_at_ms, at_ms LIMIT ?",
-                (now_ms, limit),
-            )
-            for id_, _, attempt in found:
-                self._execute(
-                    "UPDATE guardrail_cases SET attempts = ?, next_at_ms = ? WHERE id = ?",
-                    (attempt, now_ms + lease_ms, id_),
-                )
-            return [DueCase(*one) for one in found]
-
-        return await self._do(lambda: self._at_once(claim))
-
-    async def sent(self, case_id: str) -> None:
-        """Part of CaseStore."""
-        await self._do(
-            lambda: self._execute(
-                "UPDATE guardrail_cases SET webhook = 'sent', webhook_error = NULL WHERE id = ?", (case_id,)
-            )
-        )
-
-    async def not_sent(self, case_id: str, why: str, next_at_ms: int | None) -> None:
-        """Part of CaseStore."""
-        state = WebhookState.FAILED if next_at_ms is None else WebhookState.PENDING
-        await self._do(
-            lambda: self._execute(
-                "UPDATE guardrail_cases SET webhook = ?, webhook_error = ?, next_at_ms = ? WHERE id = ?",
-                (state.value, why, next_at_ms or 0, case_id),
-            )
-        )
-
-    async def newest(self, wanted: CaseFilter, limit: int) -> Sequence[CaseRow]:
-        """Part of CaseStore."""
-        where, values = _where(wanted)
-        found = await self._do(
-            lambda: self._execute(
-                f"SELECT {COLUMNS} FROM guardrail_cases{where} ORDER BY at_ms DESC, id LIMIT ?",  # noqa: S608
-                (*values, limit),
-            )
-        )
-        return [CaseRow(*one) for one in found]
-
-    async def count(self, wanted: CaseFilter) -> int:
-        """Part of CaseStore."""
-        where, values = _where(wanted)
-        ((found,),) = await self._do(
-            lambda: self._execute(f"SELECT count(*) FROM guardrail_cases{where}", values)  # noqa: S608
-        )
-        return int(found)
-
-    async def routes(self) -> Collection[str]:
-        """Part of CaseStore."""
-        found = await self._do(
-            lambda: self._execute("SELECT DISTINCT route FROM guardrail_cases WHERE route IS NOT NULL")
-        )
-        return {route for (route,) in found}
-
-    async def get(self, id_: str) -> tuple[CaseRow, bytes] | None:
-        """Part of CaseStore."""
-        found = await self._do(
-            lambda: self._execute(
-                f"SELECT {COLUMNS}, event FROM guardrail_cases WHERE id = ? OR response_id = ? "  # noqa: S608
-                "ORDER BY id = ? DESC, at_ms DESC LIMIT 1",
-                (id_, id_, id_),
-            )
-        )
-        return (CaseRow(*found[0][:-1]), found[0][-1]) if found else None
+        return await self._do(work)
 
     async def aclose(self) -> None:
-        """Part of CaseStore."""
+        """Part of Driver."""
         connection, self._connection = self._connection, None
         try:
             if connection is not None:
@@ -309,11 +193,9 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _where(wanted: CaseFilter) -> tuple[str, tuple[Any, ...]]:
-    given = {
-        "decision = ?": wanted.decision,
-        "route = ?": wanted.route,
-        "at_ms >= ?": wanted.since_ms,
-    }
-    terms = {term: value for term, value in given.items() if value is not None}
-    return (" WHERE " + " AND ".join(terms) if terms else "", tuple(terms.values()))
+def not_written(setting: str, path: Path, why: str) -> ConfigError:
+    """For a file that can't be made or written."""
+    return ConfigError(
+        f"{setting}: {path} can't be written ({why}); name a file in a folder that is there and that this "
+        "user may write to"
+    )

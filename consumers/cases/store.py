@@ -1,4 +1,4 @@
-"""What a store of cases does, and how one is opened by its URL.
+"""What a store of cases does, and what is kept of a case.
 
 A case's row has what lists show and filter by; beside it stands the event as the guard wrote it, byte for
 byte. Its key is the event's deterministic id, so that a case that is read again is not stored again.
@@ -6,31 +6,15 @@ byte. Its key is the event's deterministic id, so that a case that is read again
 
 from __future__ import annotations
 
-import errno
-import importlib.util
-import os
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from guardrail.errors import CaseStoreError, ConfigError
 from guardrail.events import Decision, FlaggedCase, claim_that_decided
 from guardrail.printable import shorten
 
-SCHEMA_VERSION: Final = 1
-COLUMNS: Final = (
-    "id, response_id, at_ms, decision, rule, route, tenant, policy, score, wrong_claim, webhook, attempts, "
-    "webhook_error"
-)
-"""Those of ``CaseRow``, in its order. ``wrong_claim`` holds the text of the deciding claim: it has this name
-in stores that are in use.
-"""
 _MAX_CLAIM: Final = 500
-_SQLITE: Final = "sqlite:///"
-_POSTGRES: Final = ("postgresql://", "postgres://")
 
 
 class WebhookState(StrEnum):
@@ -162,80 +146,3 @@ def _text(text: str) -> str:
 
 def _optional(text: str | None) -> str | None:
     return None if text is None else _text(text)
-
-
-def check_store(url: str, setting: str) -> None:
-    """Raise the ConfigError that ``open_store`` would raise here, as far as that is known without opening."""
-    if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
-        path = Path(url.removeprefix(_SQLITE))
-        written = path if path.exists() else path.parent
-        if not written.exists():
-            raise not_written(setting, path, os.strerror(errno.ENOENT))
-        if path.is_dir() or not os.access(written, os.W_OK):
-            raise not_written(setting, path, os.strerror(errno.EISDIR if path.is_dir() else errno.EACCES))
-    elif url.startswith(_POSTGRES):
-        if importlib.util.find_spec("asyncpg") is None:
-            raise _no_asyncpg(setting)
-    else:
-        raise _no_store(setting, url)
-
-
-def not_written(setting: str, path: Path, why: str) -> ConfigError:
-    """For a file that can't be made or written."""
-    return ConfigError(
-        f"{setting}: {path} can't be written ({why}); name a file in a folder that is there and that this "
-        "user may write to"
-    )
-
-
-def _no_asyncpg(setting: str) -> ConfigError:
-    return ConfigError(
-        f"{setting}: PostgreSQL needs the extra postgres; install it with: "
-        "pip install 'streaming-guardrail[postgres]'"
-    )
-
-
-def _no_store(setting: str, url: str) -> ConfigError:
-    scheme = url.partition(":")[0] if "://" in url else "no scheme"
-    return ConfigError(
-        f"{setting}: {scheme[:40]!r} is no store; write sqlite:///FILE or postgresql://USER@HOST/DATABASE"
-    )
-
-
-@asynccontextmanager
-async def open_store(url: str, setting: str, *, create: bool) -> AsyncIterator[CaseStore]:
-    """The store at ``url``; made there with ``create``, else it has to be there.
-
-    Raises ConfigError, which names ``setting`` and holds no password, and CaseStoreError.
-    """
-    store: CaseStore
-    if url.startswith(_SQLITE) and len(url) > len(_SQLITE):
-        from consumers.cases.sqlite import SqliteCases
-
-        store = await SqliteCases.open(Path(url.removeprefix(_SQLITE)), setting, create=create)
-    elif url.startswith(_POSTGRES):
-        try:
-            from consumers.cases.postgres import PostgresCases
-        except ModuleNotFoundError as error:
-            if error.name != "asyncpg":
-                raise
-            raise _no_asyncpg(setting) from None
-        store = await PostgresCases.open(url, setting, create=create)
-    else:
-        raise _no_store(setting, url)
-    try:
-        yield store
-    finally:
-        await store.aclose()
-
-
-def nothing_there(setting: str, what: str) -> CaseStoreError:
-    """For a store that is to be read, and was never written."""
-    return CaseStoreError(f"{setting}: {what} holds no cases yet; 'guardrail flagged' writes them there")
-
-
-def too_new(setting: str, version: int) -> ConfigError:
-    """For a store that a later version wrote."""
-    return ConfigError(
-        f"{setting}: the store has version {version}, and this program knows {SCHEMA_VERSION}; upgrade it"
-    )

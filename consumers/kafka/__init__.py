@@ -4,33 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from guardrail.lazy import face
+from guardrail.lazy import own_face
 
 if TYPE_CHECKING:
-    from consumers.kafka.client import client_options, connect_admin, require_topics
-    from consumers.kafka.producing import KafkaWriter, TransactionalProducer, transactional_id
-    from consumers.kafka.recovery import Positions, read_state
-    from consumers.kafka.transport import KafkaTransport
-
-__all__ = [
-    "KafkaTransport",
-    "KafkaWriter",
-    "Positions",
-    "TransactionalProducer",
-    "client_options",
-    "connect_admin",
-    "read_state",
-    "require_topics",
-    "transactional_id",
-]
+    from consumers.kafka.client import client_options as client_options
+    from consumers.kafka.client import connect_admin as connect_admin
+    from consumers.kafka.client import require_topics as require_topics
+    from consumers.kafka.examiner import Examiner as Examiner
+    from consumers.kafka.examiner import Right as Right
+    from consumers.kafka.examiner import examining as examining
+    from consumers.kafka.producing import KafkaWriter as KafkaWriter
+    from consumers.kafka.producing import TransactionalProducer as TransactionalProducer
+    from consumers.kafka.producing import transactional_id as transactional_id
+    from consumers.kafka.recovery import Positions as Positions
+    from consumers.kafka.recovery import read_state as read_state
+    from consumers.kafka.transport import KafkaTransport as KafkaTransport
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others
-    __getattr__, __dir__ = face(
-        __name__,
-        {
-            "consumers.kafka.client": ("client_options", "connect_admin", "require_topics"),
-            "consumers.kafka.producing": ("KafkaWriter", "TransactionalProducer", "transactional_id"),
-            "consumers.kafka.recovery": ("Positions", "read_state"),
-            "consumers.kafka.transport": ("KafkaTransport",),
-        },
-    )
+    __getattr__, __dir__, __all__ = own_face(__name__)

@@ -7,9 +7,8 @@ wrong password and a wrong certificate alike, and would create a misspelt topic 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection, Coroutine, Mapping
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -22,21 +21,23 @@ from aiokafka.errors import (
     IllegalStateError,
     KafkaError,
     MessageSizeTooLargeError,
+    NoError,
     NotEnoughReplicasError,
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
+    for_code,
 )
 
 from consumers.kafka.security import TokenUnavailable, hint, refusal, security_options
 from consumers.kafka.workarounds import confirm_token, connection, hang_up, patch_client_library
 from consumers.settings import KafkaSettings
+from guardrail.client.library import Repetitions, closing_failed, demoted, known_to, named
 from guardrail.errors import PartitionLost, TransportError, TransportUnavailable
 from guardrail.log_events import EventLog
 
 _RETRY_S: Final = 0.25
 _CLOSE_S: Final = 0.1
 _NEWS_TAKES_S: Final = 0.5
-_LOG_AGAIN_S: Final = 10.0
 _NOISY: Final = (
     "aiokafka",
     "aiokafka.cluster",
@@ -61,12 +62,11 @@ class _Sparing(logging.Filter):
         super().__init__()
         self.away: set[object] = set()
         """Those who know and have said that something is away."""
-        self._last: dict[tuple[str, str, str], float] = {}
+        self._said = Repetitions()
 
     def filter(self, record: logging.LogRecord) -> bool:
         if self.away and record.levelno > logging.DEBUG:
-            record.levelno, record.levelname = logging.DEBUG, "DEBUG"
-            return logging.getLogger(record.name).isEnabledFor(logging.DEBUG)
+            return demoted(record)
         error: object = record.args[0] if isinstance(record.args, tuple) and record.args else None
         if isinstance(error, GroupCoordinatorNotAvailableError):
             return False
@@ -74,14 +74,8 @@ class _Sparing(logging.Filter):
             # Brokers tell older clients this while they are still looking at the transaction. If replicas
             # were really missing, the step would fail in time and say so.
             return False
-        # The same message about another topic or host, which comes first in it, is news.
-        about = error if isinstance(error, str) else ""
-        message = (record.name, str(record.msg), about)
-        last = self._last.get(message)
-        if last is not None and record.created - last < _LOG_AGAIN_S:
-            return False
-        self._last[message] = record.created
-        return True
+        # A topic or host comes first in a line.
+        return not self._said.is_one(record, error if isinstance(error, str) else "")
 
 
 _SPARING: Final = _Sparing()
@@ -117,9 +111,8 @@ def client_options(
     guard relies on.
     """
     patch_client_library()
-    known = inspect.signature(kind.__init__).parameters
     return {
-        **{name: value for name, value in settings.client.items() if name in known},
+        **known_to(kind, settings.client),
         "bootstrap_servers": settings.bootstrap_servers,
         **security_options(settings),
     }
@@ -199,7 +192,7 @@ async def _reach_any(settings: KafkaSettings) -> str:
         if loop.time() + _RETRY_S >= deadline:
             raise _unreachable(settings, last) from last
         if not waiting:
-            _log.warning("guard.kafka_awaited", servers=settings.bootstrap_servers, error=_named(last))
+            _log.warning("guard.kafka_awaited", servers=settings.bootstrap_servers, error=named(last))
             waiting = True
         await asyncio.sleep(_RETRY_S)
 
@@ -211,7 +204,7 @@ def _unreachable(settings: KafkaSettings, error: BaseException) -> TransportUnav
         )
     return TransportUnavailable(
         f"Kafka can't be reached at {settings.bootstrap_servers} within {settings.connect_timeout_ms} ms "
-        f"({_named(error)}); start it, or check bootstrap_servers and security_protocol "
+        f"({named(error)}); start it, or check bootstrap_servers and security_protocol "
         f"{settings.security_protocol}{hint(settings, error)}"
     )
 
@@ -243,26 +236,11 @@ async def _missing(admin: AIOKafkaAdminClient, settings: KafkaSettings, names: C
 
 
 async def closed_in_time(what: str, closing: Coroutine[Any, Any, None], limit_s: float) -> bool:
-    """Close a client, and return whether that worked in time; logs if it didn't.
-
-    Runs in its own task: a client that meets a dead broker while closing may end in a CancelledError that
-    nobody asked for and that must not end the caller.
-    """
-    task = asyncio.create_task(closing)
-    try:
-        await asyncio.wait([task], timeout=limit_s)
-    finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.wait([task])
-    error = None if task.cancelled() else task.exception()
-    if error is not None and not isinstance(error, (KafkaError, OSError, TimeoutError)):
-        raise error
-    if task.cancelled() or error is not None:
-        met = "out of time" if error is None else type(error).__name__
+    """Close a client, and return whether that worked in time; logs if it didn't. See ``closing_failed``."""
+    met = await closing_failed(closing, limit_s)
+    if met is not None:
         _log.warning("guard.kafka_close_failed", what=what, error=met)
-        return False
-    return True
+    return met is None
 
 
 async def close_consumer(consumer: AIOKafkaConsumer, limit_s: float) -> None:
@@ -279,21 +257,35 @@ async def _require_compacted(admin: AIOKafkaAdminClient, settings: KafkaSettings
     """
     try:
         async with asyncio.timeout(settings.connect_timeout_ms / 1000):
-            answers: list[Any] = await admin.describe_configs(
-                [ConfigResource(ConfigResourceType.TOPIC, name, configs={"cleanup.policy": ""})]
-            )
+            found = await described_configs(admin, ConfigResourceType.TOPIC, {name: ["cleanup.policy"]})
     except (KafkaError, OSError, TimeoutError) as error:
         raise _unreachable(settings, error) from error
-    for answer in answers:
-        for code, _message, _kind, _name, entries in answer.resources:
-            policies = {entry[1] for entry in entries if entry[0] == "cleanup.policy"}
-            if code == 0 and policies and policies != {"compact"}:
-                raise TransportUnavailable(
-                    f"topic {name} has cleanup.policy={', '.join(policies)} and keeps the answers in flight, "
-                    "which must not be deleted by age or size; set cleanup.policy=compact, or name another "
-                    "topic in topics.sessions and make it with: "
-                    f"{settings.create_command}"
-                )
+    policy = found.get(name, {}).get("cleanup.policy", "compact")
+    if policy != "compact":
+        raise TransportUnavailable(
+            f"topic {name} has cleanup.policy={policy} and keeps the answers in flight, "
+            "which must not be deleted by age or size; set cleanup.policy=compact, or name another "
+            f"topic in topics.sessions and make it with: {settings.create_command}"
+        )
+
+
+async def described_configs(
+    admin: AIOKafkaAdminClient, kind: ConfigResourceType, asked: Mapping[str, Collection[str]]
+) -> dict[str, dict[str, str]]:
+    """Settings of topics or brokers, by the name of each, as far as this user may see them.
+
+    Raises KafkaError.
+    """
+    resources = [
+        ConfigResource(kind, name, configs=dict.fromkeys(names, "")) for name, names in asked.items()
+    ]
+    answers: list[Any] = await admin.describe_configs(resources) if resources else []
+    return {
+        name: {entry[0]: entry[1] for entry in entries}
+        for answer in answers
+        for code, _message, _kind, name, entries in answer.resources
+        if for_code(code) is NoError
+    }
 
 
 def translated(error: BaseException, doing: str, if_late: str = "") -> TransportError:
@@ -313,20 +305,11 @@ def translated(error: BaseException, doing: str, if_late: str = "") -> Transport
             return PartitionLost(f"{doing}: the group has given the partition to another member")
         case GroupAuthorizationFailedError() | TopicAuthorizationFailedError():
             return TransportUnavailable(
-                f"{doing}: access denied ({_named(error)}); grant this user access to it"
+                f"{doing}: access denied ({named(error)}); grant this user access to it"
             )
         case UnknownTopicOrPartitionError():
             return TransportUnavailable(f"{doing}: the topic does not exist; run guardrail topics create")
         case MessageSizeTooLargeError():
             return TransportError(f"{doing}: a record is over the topic's max.message.bytes; raise it there")
         case _:
-            return TransportError(f"{doing}: {_named(error)}")
-
-
-def _named(error: BaseException) -> str:
-    text = str(error)
-    return (
-        f"{type(error).__name__}: {text}"
-        if text and type(error).__name__ not in text
-        else text or type(error).__name__
-    )
+            return TransportError(f"{doing}: {named(error)}")

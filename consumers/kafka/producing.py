@@ -42,11 +42,11 @@ from consumers.kafka.workarounds import (
     expect_fatal_errors,
     fatal_error,
     in_transaction,
-    look_at,
 )
 from consumers.sessions_topic import key_prefix
 from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, StateRecord
+from guardrail.client.library import look_at
 from guardrail.errors import StepFailed, TransportError, TransportUnavailable
 from guardrail.partitioning import cached_partition_of
 

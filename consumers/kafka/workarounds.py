@@ -44,6 +44,7 @@ from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import decode_varint
 from aiokafka.util import create_future
 
+from guardrail.client.library import look_at
 from guardrail.errors import PartitionLost, TransportError, TransportUnavailable
 from guardrail.log_events import EventLog
 
@@ -491,12 +492,6 @@ def _look_at_pending(producer: AIOKafkaProducer) -> None:
     transactions = producer._txn_manager
     if transactions is not None and transactions._transaction_waiter is not None:
         transactions._transaction_waiter.add_done_callback(look_at)
-
-
-def look_at(future: asyncio.Future[Any]) -> None:
-    """Retrieve a future's exception."""
-    if not future.cancelled():
-        future.exception()
 
 
 # ------------------------------------------------------------------------------------ errors of a transaction

@@ -4,46 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from guardrail.lazy import face
+from guardrail.lazy import own_face
 
 if TYPE_CHECKING:
-    from guardrail.claims.citations import Citation, CitationReader
-    from guardrail.claims.cutter import MAX_LEAD_IN_CHARS, ClaimCutter, CutSegment, Cutter, SeverityRater
-    from guardrail.claims.links import KnownLinks
-    from guardrail.claims.model import Claim, Segment
-    from guardrail.claims.segmenter import Segmenter
-    from guardrail.claims.severity import BuiltinSeverityRater
-
-__all__ = [
-    "MAX_LEAD_IN_CHARS",
-    "BuiltinSeverityRater",
-    "Citation",
-    "CitationReader",
-    "Claim",
-    "ClaimCutter",
-    "CutSegment",
-    "Cutter",
-    "KnownLinks",
-    "Segment",
-    "Segmenter",
-    "SeverityRater",
-]
+    from guardrail.claims.citations import Citation as Citation
+    from guardrail.claims.citations import CitationReader as CitationReader
+    from guardrail.claims.cutter import MAX_LEAD_IN_CHARS as MAX_LEAD_IN_CHARS
+    from guardrail.claims.cutter import ClaimCutter as ClaimCutter
+    from guardrail.claims.cutter import CutSegment as CutSegment
+    from guardrail.claims.cutter import Cutter as Cutter
+    from guardrail.claims.cutter import SeverityRater as SeverityRater
+    from guardrail.claims.links import KnownLinks as KnownLinks
+    from guardrail.claims.model import Claim as Claim
+    from guardrail.claims.model import Segment as Segment
+    from guardrail.claims.segmenter import Segmenter as Segmenter
+    from guardrail.claims.severity import BuiltinSeverityRater as BuiltinSeverityRater
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others
-    __getattr__, __dir__ = face(
-        __name__,
-        {
-            "guardrail.claims.citations": ("Citation", "CitationReader"),
-            "guardrail.claims.cutter": (
-                "MAX_LEAD_IN_CHARS",
-                "ClaimCutter",
-                "CutSegment",
-                "Cutter",
-                "SeverityRater",
-            ),
-            "guardrail.claims.links": ("KnownLinks",),
-            "guardrail.claims.model": ("Claim", "Segment"),
-            "guardrail.claims.segmenter": ("Segmenter",),
-            "guardrail.claims.severity": ("BuiltinSeverityRater",),
-        },
-    )
+    __getattr__, __dir__, __all__ = own_face(__name__)

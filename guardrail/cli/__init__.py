@@ -17,14 +17,11 @@ from guardrail.cli import (
     demo,
     doctor,
     evaluate,
-    export,
     flagged,
     labels,
-    prompts,
     replay,
     report,
     run,
-    schema,
     tail,
     top,
     topics,
@@ -83,17 +80,15 @@ app.command("evaluate", epilog=evaluate.EPILOG)(evaluate.evaluate_command)
 app.command("report", epilog=report.EPILOG)(report.report_command)
 app.command("tune", epilog=tune.EPILOG)(tune.tune_command)
 app.command("replay", epilog=replay.EPILOG)(replay.replay_command)
-app.command("export", epilog=export.EPILOG)(export.export_command)
 app.command("top", epilog=top.EPILOG)(top.top_command)
 app.command("tail", epilog=tail.EPILOG)(tail.tail_command)
 app.command("flagged", epilog=flagged.EPILOG)(flagged.flagged_command)
 app.add_typer(cases.cases_app, name="cases")
-app.add_typer(labels.labels_app, name="labels")
+cases.cases_app.command("check", epilog=labels.CHECK_EPILOG)(labels.check_command)
+cases.cases_app.command("export", epilog=labels.EXPORT_EPILOG)(labels.export_command)
 app.add_typer(topics.topics_app, name="topics")
 app.add_typer(dead_letters.dead_letters_app, name="dead-letters")
-app.command("schema", epilog=schema.EPILOG)(schema.schema_command)
 app.add_typer(config.config_app, name="config")
-app.add_typer(prompts.prompts_app, name="prompts")
 
 
 def main() -> None:

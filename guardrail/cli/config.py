@@ -1,4 +1,4 @@
-"""``guardrail config``: check, describe and show the settings.
+"""``guardrail config``: check and show the settings, and what follows from them: schemas and prompts.
 
 ``check`` also looks at the files that the settings in use name, and tells what a start on this machine would
 refuse or warn of.
@@ -13,12 +13,13 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
 from guardrail.cli.options import ConfigOption, naming_places, once, settings_from
 from guardrail.errors import ConfigError
+from guardrail.printable import escape_controls
 
 if TYPE_CHECKING:
     from consumers.settings import GuardSettings
@@ -59,26 +60,15 @@ def _named_files(settings: GuardSettings) -> Iterator[tuple[str, Path]]:
         yield from _below(judge.cache, "judge.cache")
 
 
-def _below(value: Any, name: str) -> Iterator[tuple[str, Path]]:
-    from pydantic import BaseModel
-
+def _below(section: object, name: str) -> Iterator[tuple[str, Path]]:
+    from guardrail.leaves import leaves
     from guardrail.secrets import Secret
 
-    if isinstance(value, Path):
-        yield name, value
-    elif isinstance(value, Secret):
-        if value.file is not None:
-            yield f"{name}.file", value.file
-    elif isinstance(value, BaseModel):
-        for field in type(value).model_fields:
-            if field not in _FOLDERS:
-                yield from _below(getattr(value, field), f"{name}.{field}")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _below(item, f"{name}.{key}")
-    elif isinstance(value, list | tuple):
-        for number, item in enumerate(value):
-            yield from _below(item, f"{name}.{number}")
+    for leaf in leaves(section, (name,)):
+        if isinstance(leaf.value, Path) and leaf.path[-1] not in _FOLDERS:
+            yield leaf.dotted, leaf.value
+        elif isinstance(leaf.value, Secret) and leaf.value.file is not None:
+            yield f"{leaf.dotted}.file", leaf.value.file
 
 
 def start_notes(judge: JudgeSettings) -> list[str]:
@@ -224,35 +214,37 @@ def _opens(secret: Secret | None) -> bool:
 
 
 config_app = typer.Typer(
-    no_args_is_help=True, help="Check, describe and show the settings.", rich_markup_mode="rich"
+    no_args_is_help=True,
+    help="Check and show the settings, and the schemas of settings and events.",
+    rich_markup_mode="rich",
 )
 
 CHECK_EPILOG = """[bold]Example[/]
 
 guardrail config check guardrail.yaml && guardrail run --config guardrail.yaml"""
 
-SCHEMA_EPILOG = """[bold]Example[/]
+SCHEMA_EPILOG = """[bold]Examples[/]
 
 guardrail config schema > guardrail.schema.json
 
-Editors that know YAML schemas complete and check the file when its first line is
+guardrail config schema reference > settings.md
+
+guardrail config schema events --out docs --check
+
+Editors that know YAML schemas complete and check the settings when their first line is
 '# yaml-language-server: $schema=guardrail.schema.json'."""
-
-DESCRIBE_EPILOG = """[bold]Examples[/]
-
-guardrail config describe policies.default.flag_below
-
-guardrail config describe judge.llm"""
-
-REFERENCE_EPILOG = """[bold]Example[/]
-
-guardrail config reference > settings.md"""
 
 SHOW_EPILOG = """[bold]Examples[/]
 
-guardrail config show
+guardrail config show policies.default.flag_below
 
-GUARDRAIL_LIMITS__MAX_SESSIONS=500 guardrail config show --config guardrail.yaml --format json"""
+GUARDRAIL_LIMITS__MAX_SESSIONS=500 guardrail config show --config guardrail.yaml --format json
+
+guardrail config show --prompt system --template > judge-system.md
+
+The last prints a file to begin your own from; name it as judge.llm.prompts.system."""
+
+_PROMPTS: Final = ("system", "user")
 
 
 @config_app.command("check", epilog=CHECK_EPILOG)
@@ -304,50 +296,112 @@ def check_command(
 
 
 @config_app.command("schema", epilog=SCHEMA_EPILOG)
-def schema_command() -> None:
-    """Print the JSON Schema of the settings: every name, its meaning, its default and what it may hold."""
+def schema_command(
+    what: Annotated[
+        Literal["settings", "reference", "events"],
+        typer.Argument(
+            help="The JSON Schema of the settings; their reference, as Markdown; or the schemas of events "
+            "with an AsyncAPI 3 document of the topics, which are files."
+        ),
+    ] = "settings",
+    folder: Annotated[
+        Path,
+        typer.Option("--out", "-o", metavar="FOLDER", help="Where schemas/*.json and asyncapi.yaml go."),
+    ] = Path("docs"),
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Of events: write nothing; status 1 when the files are not current."),
+    ] = False,
+) -> None:
+    """Print what settings there are, or write what events look like."""
     from consumers.settings import GuardSettings
 
-    _write(json.dumps(GuardSettings.model_json_schema(), indent=2))
+    if what == "settings":
+        _write(json.dumps(GuardSettings.model_json_schema(), indent=2))
+    elif what == "reference":
+        from guardrail.config.reference import markdown
+
+        _write(markdown(GuardSettings).rstrip("\n"))
+    elif check:
+        _check_events(folder)
+    else:
+        from consumers.settings import Topics
+        from guardrail.schema import write_schemas
+
+        for path in write_schemas(folder, Topics().model_dump()):
+            _write(escape_controls(str(path)))
+
+
+def _check_events(folder: Path) -> None:
+    from consumers.settings import Topics
+    from guardrail.cli.terminal import EXIT_FAILURE, err, print_error, safe
+    from guardrail.schema import check_schemas
+
+    problems = check_schemas(folder, Topics().model_dump())
+    for problem in problems:
+        print_error(problem)
+    if problems:
+        raise typer.Exit(EXIT_FAILURE)
+    err().print(f"the schemas in {safe(str(folder))} are current", soft_wrap=True)
 
 
 @config_app.command("show", epilog=SHOW_EPILOG)
 def show_command(
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[KEY]",
+            help="What a setting or section means, may hold and is called in the environment.",
+            show_default="all settings as they hold, secrets masked",
+        ),
+    ] = None,
     config: ConfigOption = None,
     output_format: Annotated[
         Literal["yaml", "json"], typer.Option("--format", "-f", help="Form of the output.")
     ] = "yaml",
+    prompt: Annotated[
+        Literal["system", "user", "both"] | None,
+        typer.Option(
+            "--prompt",
+            help="Instead: the instructions to the LLM judge, or the message that holds the data, filled in "
+            "with a small example.",
+        ),
+    ] = None,
+    template: Annotated[
+        bool, typer.Option("--template", help="The prompt as its file has it, variables not filled in.")
+    ] = False,
 ) -> None:
-    """Print all settings as they hold, defaults included, secrets masked."""
-    import yaml
+    """Print all settings as they hold, or what one of them means, or the prompts that they make."""
+    if key is not None:
+        from consumers.settings import GuardSettings
+        from guardrail.config.reference import describe
 
-    values = settings_from(config, {}).masked()
-    if output_format == "json":
-        _write(json.dumps(values, indent=2))
+        _write(describe(GuardSettings, key))
+    elif prompt is not None:
+        texts = _prompts(settings_from(config, {}).judge.llm, template=template)
+        for name in _PROMPTS if prompt == "both" else (prompt,):
+            if prompt == "both":
+                _write(f"--- {name} ---")
+            _write(texts[name])
     else:
-        _write(yaml.safe_dump(values, sort_keys=False, allow_unicode=True).rstrip("\n"))
+        import yaml
+
+        values = settings_from(config, {}).masked()
+        if output_format == "json":
+            _write(json.dumps(values, indent=2))
+        else:
+            _write(yaml.safe_dump(values, sort_keys=False, allow_unicode=True).rstrip("\n"))
 
 
-@config_app.command("describe", epilog=DESCRIBE_EPILOG)
-def describe_command(
-    path: Annotated[
-        str, typer.Argument(metavar="PATH", help="A setting or a section, as policies.default.flag_below.")
-    ],
-) -> None:
-    """Print what one setting means, what it may hold, its default and its environment variable."""
-    from consumers.settings import GuardSettings
-    from guardrail.config.reference import describe
+def _prompts(settings: LlmJudgeSettings, *, template: bool) -> dict[str, str]:
+    from guardrail.judges.llm import prompt
 
-    _write(describe(GuardSettings, path))
-
-
-@config_app.command("reference", epilog=REFERENCE_EPILOG)
-def reference_command() -> None:
-    """Print the reference of all settings, as Markdown."""
-    from consumers.settings import GuardSettings
-    from guardrail.config.reference import markdown
-
-    _write(markdown(GuardSettings).rstrip("\n"))
+    if template:
+        return {name: prompt.template(name, settings.prompts).template for name in _PROMPTS}
+    prompts = prompt.Prompts(settings)
+    request, fence = prompt.sample()
+    system, user = prompts.build(request, fence).messages
+    return {"system": system["content"], "user": user["content"]}
 
 
 def _write(text: str) -> None:

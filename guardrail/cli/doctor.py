@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -27,7 +26,6 @@ from guardrail.cli.terminal import EXIT_FAILURE
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from consumers.doctor import ClusterSeen, Examiner
     from consumers.settings import GuardSettings
     from guardrail.doctor import Check
 
@@ -112,144 +110,41 @@ async def _collect(
 async def examine(settings: GuardSettings, prove_within_s: float | None) -> AsyncIterator[Check]:
     """Every check, as it becomes known. ``prove_within_s`` is how long the guard may say nothing; None: no
     proof."""
-    from consumers.doctor import Examiner, check_access, check_broker, check_groups, check_topics
-    from guardrail.doctor import (
-        Check,
-        Machine,
-        check_clock,
-        check_judges,
-        check_machine,
-        check_policies,
-        failed,
-    )
-    from guardrail.errors import GuardrailError
+    from consumers.doctor import check_kafka
+    from guardrail.doctor import check_judges, check_policies
 
     for check in (*_of_settings(settings), *check_policies(settings)):
         yield check
-    async for check in check_judges(settings):
-        yield check
-    seen: ClusterSeen | None = None
-    begun_s = time.time()
-    try:
-        async with Examiner(settings.kafka) as examiner:
-            seen = await examiner.cluster()
-            for check in (*check_broker(settings.kafka, seen), *check_topics(settings.kafka, seen)):
-                yield check
-            for check in check_access(settings.kafka, await examiner.rights(seen)):
-                yield check
-            shared = seen.topics.get(settings.kafka.topics.responses)
-            for check in check_machine(
-                settings,
-                Machine.here(),
-                partitions=None if shared is None else shared.partitions,
-                brokers=seen.brokers,
-            ):
-                yield check
-            for check in check_groups(settings.kafka, await examiner.other_groups()):
-                yield check
-            answered = False
-            async for check in _prove(settings, seen, examiner, prove_within_s):
-                answered |= check.state in {"ok", "warn"}
-                yield check
-            stamped_s = await _stamped_s(settings, seen, examiner) if answered else None
-            if stamped_s is None:
-                yield await _clock(settings)
-            else:
-                yield check_clock(stamped_s, begun_s, time.time(), "the broker")
-    except GuardrailError as error:
-        yield failed("broker", "reachable" if seen is None else "answers", error)
-        if seen is None:
-            for check in check_machine(settings, Machine.here()):
-                yield check
-            yield Check("enforcement", "the guard", "skip", "not proven: Kafka can't be reached")
-            yield await _clock(settings)
+    for checks in (check_judges(settings), check_kafka(settings, prove_within_s)):
+        async for check in checks:
+            yield check
 
 
 def _of_settings(settings: GuardSettings) -> list[Check]:
-    from guardrail.doctor import Check
+    from guardrail.doctor import Area, detail_and_remedy
     from guardrail.judges.factory import all_kinds
 
+    area = Area("settings")
     checks = [
-        Check("settings", path, "fail", f"can't be read here: {why}", "put it there, or correct the setting")
+        area.fail(path, f"can't be read here: {why}", "put it there, or correct the setting")
         for path, why in unreadable_files(settings)
     ]
     every = all_kinds(settings.judge, settings.policies.values())
     notes = (note for each in every for note in start_notes(each))
     for note in dict.fromkeys((*notes, *flagged_notes(settings))):
         about, colon, rest = note.partition(": ")
-        detail, _, remedy = (rest if colon else note).rpartition("; ")
-        checks.append(
-            Check("settings", about if colon else "judge", "warn", detail or remedy, remedy if detail else "")
-        )
-    return checks or [Check("settings", "files and keys", "ok", "all that the settings name are here")]
+        checks.append(area.warn(about if colon else "judge", *detail_and_remedy(rest if colon else note)))
+    return checks or [area.ok("files and keys", "all that the settings name are here")]
 
 
-async def _prove(
-    settings: GuardSettings, seen: ClusterSeen, examiner: Examiner, within_s: float | None
-) -> AsyncIterator[Check]:
-    from aiokafka.admin import AIOKafkaAdminClient
-
-    from consumers.doctor import check_access
-    from consumers.kafka.client import client_options
-    from guardrail.client import GuardClient
-    from guardrail.doctor import PROOF_ROUTE, Check, failed, prove
-    from guardrail.errors import GuardrailError
-
-    topics = settings.kafka.topics
-    about = "the guard"
-    if within_s is None:
-        yield Check("enforcement", about, "skip", "not proven: --no-prove was given")
-        return
-    rights = await examiner.rights_of_proof(seen)
-    if rights.denied:
-        for check in check_access(settings.kafka, rights):
-            if check.state == "fail":
-                yield check
-        yield Check("enforcement", about, "skip", "not proven: this user lacks a right that the proof needs")
-        return
-    if rights.unknown:
-        yield Check("enforcement", about, "skip", "not proven: topics are missing")
-        return
-    policy = settings.router().choose(PROOF_ROUTE, None)
-    try:
-        async with GuardClient(
-            responses_topic=topics.responses,
-            deliveries_topic=topics.deliveries,
-            group=settings.kafka.group_id,
-            connect_timeout_s=settings.kafka.connect_timeout_ms / 1000,
-            drain_timeout_s=0.0,
-            **client_options(settings.kafka, AIOKafkaAdminClient),
-        ) as client:
-            for check in await prove(client, policy, within_s=within_s):
-                yield check
-    except GuardrailError as error:
-        yield failed("enforcement", about, error)
-
-
-async def _stamped_s(settings: GuardSettings, seen: ClusterSeen, examiner: Examiner) -> float | None:
-    """The time that the broker stamped on the answers of the proof, where it does that."""
-    name = settings.kafka.topics.responses
-    topic = seen.topics[name]
-    if (topic.configs or {}).get("message.timestamp.type") != "LogAppendTime":
-        return None
-    return await examiner.newest_append_s(name, topic.partitions)
-
-
-async def _clock(settings: GuardSettings) -> Check:
-    """By the LLM judge's endpoint, where there is one."""
-    from guardrail.doctor import check_clock, endpoint_time_s
-    from guardrail.judges.factory import all_kinds
-
-    begun_s, told_s = time.time(), None
-    if any("llm" in each.kinds() for each in all_kinds(settings.judge, settings.policies.values())):
-        told_s = await endpoint_time_s(settings.judge.llm.base_url)
-    return check_clock(told_s, begun_s, time.time(), "the judge's endpoint", exact_to_s=1.0)
+def _counts(checks: Sequence[Check]) -> dict[str, int]:
+    return {state: sum(check.state == state for check in checks) for state in _WORDS}
 
 
 def _as_json(checks: Sequence[Check]) -> dict[str, Any]:
     from dataclasses import asdict
 
-    counts = {state: sum(check.state == state for check in checks) for state in _WORDS}
+    counts = _counts(checks)
     return {
         "version": __version__,
         "ok": not counts["fail"],
@@ -272,36 +167,23 @@ class _Printing:
         self._print(f"guardrail {__version__}, {source}, {settings.kafka.bootstrap_servers}", "bold")
 
     def line(self, check: Check) -> None:
-        from rich.text import Text
-
-        from guardrail.printable import escape_controls
-
         if check.area != self._area:
             self._area = check.area
             self._print("")
             self._print(check.area, "bold")
-        text = escape_controls(f"{check.about}: {check.detail}")
-        for number, part in enumerate(self._wrapped(text, _INDENT)):
-            begin = (f"  {_WORDS[check.state]}  ", _STYLES[check.state]) if not number else " " * _INDENT
-            self._console.print(Text.assemble(begin, part), soft_wrap=True)
+        self._below(f"  {_WORDS[check.state]}  ", _STYLES[check.state], f"{check.about}: {check.detail}")
         if check.remedy:
-            for number, part in enumerate(self._wrapped(escape_controls(check.remedy), _INDENT + 5)):
-                begin = (" " * _INDENT + "fix: ", "cyan") if not number else " " * (_INDENT + 5)
-                self._console.print(Text.assemble(begin, part), soft_wrap=True)
+            self._below(" " * _INDENT + "fix: ", "cyan", check.remedy)
 
     def end(self, checks: Sequence[Check]) -> None:
-        counts = {state: sum(check.state == state for check in checks) for state in _WORDS}
-        parts = [
-            f"{counts['fail']} failed",
-            f"{counts['warn']} warning{'s' if counts['warn'] != 1 else ''}",
-            f"{counts['ok']} ok",
-        ]
+        from guardrail.render import counted
+
+        counts = _counts(checks)
+        told = f"{counts['fail']} failed, {counted(counts['warn'], 'warning')}, {counts['ok']} ok"
         if counts["skip"]:
-            parts.append(f"{counts['skip']} not checked")
+            told += f", {counts['skip']} not checked"
         self._print("")
-        self._print(
-            ", ".join(parts), "bold red" if counts["fail"] else "yellow" if counts["warn"] else "green"
-        )
+        self._print(told, "bold red" if counts["fail"] else "yellow" if counts["warn"] else "green")
 
     def _print(self, text: str, style: str = "") -> None:
         from rich.text import Text
@@ -310,12 +192,21 @@ class _Printing:
 
         self._console.print(Text(escape_controls(text), style=style), soft_wrap=True)
 
-    def _wrapped(self, text: str, indent: int) -> list[str]:
+    def _below(self, begin: str, style: str, text: str) -> None:
+        """Words after ``begin``, which further lines of them leave room for."""
         import textwrap
 
-        if self._width is None:
-            return [text]
-        # Words stay whole: paths and commands are to be copied.
-        return textwrap.wrap(text, self._width - indent, break_long_words=False, break_on_hyphens=False) or [
-            ""
-        ]
+        from rich.text import Text
+
+        from guardrail.printable import escape_controls
+
+        text, indent = escape_controls(text), len(begin)
+        parts = [text]
+        if self._width is not None:
+            # Words stay whole: paths and commands are to be copied.
+            parts = textwrap.wrap(
+                text, self._width - indent, break_long_words=False, break_on_hyphens=False
+            ) or [""]
+        for number, part in enumerate(parts):
+            shown = " " * indent if number else (begin, style)
+            self._console.print(Text.assemble(shown, part), soft_wrap=True)

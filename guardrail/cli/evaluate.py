@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from guardrail.config import LoggingSettings
     from guardrail.judges.llm import LlmExplainer
     from guardrail.offline.formats import Format
-    from guardrail.offline.overview import EvaluationRun
     from guardrail.offline.results import BadSample, Sample
     from guardrail.offline.truths import LabelsByResponse
     from guardrail.routing import PolicyRouter
@@ -50,7 +49,7 @@ EPILOG = """[bold]Examples[/]
 
 guardrail evaluate answers.jsonl
 
-guardrail evaluate ragas.csv --out results.jsonl --show blocked
+guardrail evaluate ragas.csv --out results.jsonl --report report.html
 
 guardrail evaluate ragas.csv --out results.jsonl --resume
 
@@ -59,8 +58,8 @@ guardrail evaluate kafka:rag.responses --since 2h -b localhost:9092
 zcat answers.jsonl.gz | guardrail evaluate - -o - -c my.yaml --policy strict | jq .verdict.score
 
 [bold]Status[/]: 0 all answers were judged; 1 some could not be read (they are named on stderr, and the others
-are judged), there is no answer, claims could not be judged, the mean is below --fail-under, or no answer
-has the id of --show; 2 wrong usage or settings."""
+are judged), there is no answer, claims could not be judged, or the mean is below --fail-under; 2 wrong usage
+or settings."""
 
 _WRITE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _OUTPUT: Final = "Output"
@@ -75,7 +74,7 @@ class _Outputs:
     out: str | None
     verdicts: str | None
     resume: bool
-    overwrite: bool
+    force: bool
 
     @property
     def on_stdout(self) -> bool:
@@ -85,45 +84,6 @@ class _Outputs:
     def to_a_file(self) -> bool:
         """Whether the results can be read again from --out."""
         return self.out is not None and Path(self.out).is_file()
-
-
-@dataclass(frozen=True, slots=True)
-class _After:
-    """What is made of all results at the end."""
-
-    report: Path | None
-    agreement: bool
-
-    @property
-    def wanted(self) -> bool:
-        return self.report is not None or self.agreement
-
-    def check(self, *, trace: bool, out: str | None) -> None:
-        """Fail before anything is judged where the end could not be told. Raises typer.BadParameter."""
-        if trace and out is None:
-            raise typer.BadParameter("steps are kept in the results; give --out", param_hint="--trace")
-        if self.report is None:
-            return
-        import guardrail.offline.report  # noqa: F401 - raises ConfigError where Jinja2 is missing
-
-        folder = self.report.parent
-        if not folder.is_dir():
-            raise typer.BadParameter(f"{folder}: no such folder; make it first", param_hint="--report")
-        from guardrail.cli.results_file import refuse_unless_report
-
-        refuse_unless_report(self.report, "--report")
-
-    def tell(self, run: EvaluationRun, report: Report) -> None:
-        """Print the agreement, write the report."""
-        if self.agreement:
-            from guardrail.offline.agreement import agreement
-
-            report.print_lines(agreement(run.results).lines())
-        if self.report is not None:
-            from guardrail.offline.report import write_report
-
-            write_report(run, self.report)
-            report.print_lines([f"wrote {self.report}"])
 
 
 def evaluate_command(
@@ -171,13 +131,6 @@ def evaluate_command(
             help="Put the reason of each result into words: by template, or by llm, the model of judge.llm.",
         ),
     ] = None,
-    trace: Annotated[
-        bool,
-        typer.Option(
-            "--trace",
-            help="Keep the steps to each verdict in --out: statements, prompts, replies as they are.",
-        ),
-    ] = False,
     labels: Annotated[
         Path | None,
         typer.Option(
@@ -203,9 +156,9 @@ def evaluate_command(
         bool,
         typer.Option("--resume", rich_help_panel=_OUTPUT, help="Go on with the interrupted run in --out."),
     ] = False,
-    overwrite: Annotated[
+    force: Annotated[
         bool,
-        typer.Option("--overwrite", rich_help_panel=_OUTPUT, help="Replace --out, whatever it holds."),
+        typer.Option("--force", rich_help_panel=_OUTPUT, help="Replace --out, whatever it holds."),
     ] = False,
     verdicts: Annotated[
         str | None,
@@ -236,40 +189,11 @@ def evaluate_command(
             help="Write the report of the run, as guardrail report does.",
         ),
     ] = None,
-    show_agreement: Annotated[
-        bool,
-        typer.Option(
-            "--agreement", rich_help_panel=_OUTPUT, help="Print how far the results agree with labels."
-        ),
-    ] = False,
-    show: Annotated[
-        str | None,
-        typer.Option(
-            "--show",
-            metavar="ID|WHICH",
-            rich_help_panel=_OUTPUT,
-            show_default=False,
-            help="Print the whole case of one answer, or of all that were blocked, redacted, flagged or "
-            "released, or of all: documents, claims, verdicts and reasons.",
-        ),
-    ] = None,
     config: ConfigOption = None,
     policy: Annotated[
         str | None,
         typer.Option(
             metavar="NAME", show_default="by route and tenant", help="Apply this policy to all responses."
-        ),
-    ] = None,
-    concurrency: Annotated[
-        int | None,
-        typer.Option(
-            "--concurrency",
-            "-j",
-            min=1,
-            max=1024,
-            metavar="N",
-            show_default="the processors for the local judge, 16 for others",
-            help="Responses judged at the same time.",
         ),
     ] = None,
     bootstrap_servers: BootstrapOption = None,
@@ -282,14 +206,12 @@ def evaluate_command(
     Every claim is judged, also those after one that would end a live answer.
     Sources of any length are read and written as they go. Warnings go to stderr, more with logging.level.
     """
-    from guardrail.cli.evaluate_report import SHOW_WORDS, Report
+    from guardrail.cli.evaluate_report import Report
     from guardrail.cli.evaluate_sources import Sources
-    from guardrail.offline.results import Evaluation, StoredResults
 
-    outputs = _Outputs(out, verdicts, resume, overwrite)
+    outputs = _Outputs(out, verdicts, resume, force)
     _refuse(outputs)
-    after = _After(report_file, show_agreement)
-    after.check(trace=trace, out=out)
+    _check_report(report_file)
     names = _score_names(scores)
     options = {"kafka": {"bootstrap_servers": bootstrap_servers}}
     settings = settings_from(config, options)
@@ -300,16 +222,14 @@ def evaluate_command(
         read = stack.enter_context(
             Sources(sources, _known(source_format), _labels(labels), settings.kafka, part)
         )
-        report = Report(read, table_on_stderr=outputs.on_stdout, router=router, show=show, scores=names)
+        report = Report(read, table_on_stderr=outputs.on_stdout, router=router, scores=names)
         told = _told(settings, policy, sources, source_format, names)
         if explain is not None:
             told["explain"] = explain
-        if trace:
-            told["trace"] = "yes"
-        report.keeps = after.wanted and not outputs.to_a_file
+        report.keeps = report_file is not None and not outputs.to_a_file
         results, events = _opened(outputs, told, read, report, stack)
         report.writes_to(results, events, verdicts_as)
-        run = _Run(settings, router, read, report, results, names, concurrency, _how(explain), trace)
+        run = _Run(settings, router, read, report, results, names, _how(explain))
         try:
             asyncio.run(run.evaluate())
         except KeyboardInterrupt:
@@ -322,22 +242,16 @@ def evaluate_command(
                 if stream is not None:
                     _silence(stream)
             raise typer.Exit(EXIT_PIPE_CLOSED) from None
-    if after.wanted:
-        if out is not None and outputs.to_a_file:
-            after.tell(StoredResults(out), report)
-        else:
-            after.tell(Evaluation(tuple(report.kept), settings=told), report)
-    failed = report.totals.unreadable > 0
-    if not report.totals.responses and not report.totals.unreadable:
+    _tell_the_rest(report, report_file, Path(out) if out is not None and outputs.to_a_file else None, told)
+    whole, unverified = report.run.whole, report.run.unverified.counts
+    failed = whole.errors > 0
+    if not whole.results:
         print_error(f"there is no answer in {', '.join(sources)}")
         failed = True
-    if unverified := report.totals.unanswered:
-        how_many = "no claim" if report.totals.nothing_judged else f"{unverified:,} of the claims"
-        could = "could" if report.totals.nothing_judged else "could not"
-        print_error(f"{how_many} {could} be judged: {report.totals.first_unverified}")
-        failed = True
-    if show is not None and show not in SHOW_WORDS and not report.cards:
-        print_error(f"no answer has the id {show!r}; give one of the ids, or {', '.join(SHOW_WORDS)}")
+    if unverified:
+        none = unverified.total() == whole.claims
+        which = "no claim could" if none else f"{unverified.total():,} of the claims could not"
+        print_error(f"{which} be judged: {next(iter(unverified))}")
         failed = True
     if fail_under is not None and (why := report.below(names[0], fail_under)):
         print_error(why)
@@ -356,9 +270,7 @@ class _Run:
     report: Report
     results: ResultsFile | None
     scores: Sequence[str]
-    concurrency: int | None
     explain: str | None
-    trace: bool
 
     async def evaluate(self) -> None:
         """Judge everything and write it. Raises what writing raises."""
@@ -368,10 +280,10 @@ class _Run:
 
         settings, report = self.settings, self.report
         configure_logging(_logged(settings.logging), report.log_stream)
-        workers = self.concurrency or default_concurrency(settings.judge.kind)
+        workers = default_concurrency(settings.judge.kind)
         judges = JudgeSet(settings.judge, self.router.policies)
         explainer = self._explainer()
-        asked = Asked(self.scores, self.explain is not None, explainer, self.trace)
+        asked = Asked(self.scores, self.explain is not None, explainer)
         try:
             with report:
                 await evaluate_each(
@@ -412,11 +324,36 @@ def _refuse(outputs: _Outputs) -> None:
         raise typer.BadParameter("only one of --out and --verdicts can be stdout", param_hint="--verdicts")
     if outputs.resume and outputs.out is None:
         raise typer.BadParameter("give the --out of the interrupted run", param_hint="--resume")
-    if outputs.resume and outputs.overwrite:
-        raise typer.BadParameter("either go on or begin anew: not with --overwrite", param_hint="--resume")
+    if outputs.resume and outputs.force:
+        raise typer.BadParameter("either go on or begin anew: not with --force", param_hint="--resume")
     if outputs.resume and outputs.verdicts is not None:
         message = "--verdicts is written anew each time; take .verdict of the lines of --out instead"
         raise typer.BadParameter(message, param_hint="--resume")
+
+
+def _check_report(path: Path | None) -> None:
+    """Fail before anything is judged where the report could not be written. Raises typer.BadParameter."""
+    if path is None:
+        return
+    import guardrail.offline.report  # noqa: F401 - raises ConfigError where Jinja2 is missing
+    from guardrail.cli.results_file import refuse_unless_report
+
+    if not path.parent.is_dir():
+        raise typer.BadParameter(f"{path.parent}: no such folder; make it first", param_hint="--report")
+    refuse_unless_report(path, "--report")
+
+
+def _tell_the_rest(report: Report, path: Path | None, out: Path | None, told: dict[str, str]) -> None:
+    """What is made of all results at the end: the agreement where there are labels, and the report."""
+    if (agreement := report.run.agreement) is not None:
+        report.print_lines(agreement.lines())
+    if path is None:
+        return
+    from guardrail.offline.report import write_report
+    from guardrail.offline.results import Evaluation, StoredResults
+
+    write_report(Evaluation(tuple(report.kept), settings=told) if out is None else StoredResults(out), path)
+    report.print_lines([f"wrote {path}"])
 
 
 def _score_names(given: list[str] | None) -> list[str]:
@@ -514,7 +451,7 @@ def _opened(
         stack,
         report.note,
         resume=outputs.resume,
-        overwrite=outputs.overwrite,
+        force=outputs.force,
     )
     return results, events
 

@@ -7,10 +7,10 @@ simply released stands why: the rule, and the claim that it was about.
 from __future__ import annotations
 
 import heapq
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Final, Self, TextIO, cast
 
@@ -23,11 +23,11 @@ from guardrail.cli.terminal import discard
 from guardrail.events import Decision, Response, ResponseVerdict, Usage, Verdict, claim_that_decided
 from guardrail.offline.evaluation import OWN_SCORE
 from guardrail.offline.formats import unread_told
+from guardrail.offline.overview import NO_REASON, OTHERS, Overview, Published, Reasons
 from guardrail.offline.results import EvaluationResult, ScoreSummary, summary_lines, write_line
 from guardrail.printable import escape_controls, shorten
-from guardrail.render import VERDICT_STYLES, Card, Symbols, finished_card, symbols_for
+from guardrail.render import DECISION_STYLES, VERDICT_STYLES, Symbols, counted, symbols_for
 from guardrail.routing import PolicyRouter
-from guardrail.verdicts import total
 
 if TYPE_CHECKING:
     from guardrail.cli.evaluate_sources import Sources
@@ -36,14 +36,7 @@ if TYPE_CHECKING:
 ID_WIDTH: Final = 26
 _TOLD_WIDTH: Final = 72
 _TOLD_SHOWN: Final = 5
-_MOST_TOLD: Final = 200
 _OTHER: Final = "for other reasons"
-_DECISION_STYLES: Final = {
-    Decision.RELEASE: "green",
-    Decision.FLAG: "yellow",
-    Decision.REDACT: "dark_orange",
-    Decision.BLOCK: "red",
-}
 _COLUMNS: Final = (
     ("supp", Verdict.SUPPORTED),
     ("part", Verdict.PARTIALLY_SUPPORTED),
@@ -64,7 +57,7 @@ def row(verdict: ResponseVerdict) -> Text:
     counts = verdict.counts.model_dump()
     score = "-" if verdict.score is None else f"{verdict.score:.3f}"
     text = Text(f"{shorten(escape_controls(verdict.response_id), ID_WIDTH):<{ID_WIDTH}} {score:>5}  ")
-    text.append(f"{verdict.decision:<8}", _DECISION_STYLES[verdict.decision])
+    text.append(f"{verdict.decision:<8}", DECISION_STYLES[verdict.decision])
     text.append(f" {len(verdict.claims):>6}")
     for _, each in _COLUMNS:
         text.append(f" {counts[each.lower()] or '.':>5}")
@@ -91,144 +84,56 @@ def why(verdict: ResponseVerdict, symbols: Symbols, width: int) -> Text:
     return text
 
 
-SHOW_WORDS: Final = {
-    "blocked": frozenset({Decision.BLOCK}),
-    "redacted": frozenset({Decision.REDACT}),
-    "flagged": frozenset({Decision.FLAG}),
-    "released": frozenset({Decision.RELEASE}),
-    "all": frozenset(Decision),
-}
-"""What --show takes beside the id of a response."""
+def most_frequent(counts: Counter[str]) -> list[Text]:
+    """The most frequent of what was said, a line each; how many more there are on the last."""
+    given = [(said, count) for said, count in counts.most_common() if said not in {OTHERS, NO_REASON}]
+    shown = given[:_TOLD_SHOWN]
+    rest = counts.total() - counts[NO_REASON] - sum(count for _, count in shown)
+    told = [(shorten(escape_controls(said), _TOLD_WIDTH), count) for said, count in shown]
+    return [Text(f"{count:>7,} {said}") for said, count in [*told, *([(_OTHER, rest)] if rest else [])]]
 
 
-class Tally:
-    """How often what was told, in bounded memory: what comes after many others is counted as one."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-
-    def add(self, told: str) -> None:
-        told = shorten(" ".join(escape_controls(told).split()), _TOLD_WIDTH)
-        if told:
-            self._counts[told if told in self._counts or len(self._counts) < _MOST_TOLD else _OTHER] += 1
-
-    def lines(self) -> list[Text]:
-        """The most frequent, a line each; how many more there are on the last."""
-        shown = [(told, count) for told, count in self._counts.most_common() if told != _OTHER][:_TOLD_SHOWN]
-        rest = self._counts.total() - sum(count for _, count in shown)
-        return [Text(f"{count:>7,} {told}") for told, count in [*shown, *([(_OTHER, rest)] if rest else [])]]
-
-
-@dataclass(slots=True)
-class Totals:
-    """Sums over all lines."""
-
-    responses: int = 0
-    unreadable: int = 0
-    claims: int = 0
-    scored: int = 0
-    score_sum: float = 0.0
-    decisions: dict[Decision, int] = field(default_factory=lambda: dict.fromkeys(Decision, 0))
-    verdicts: dict[Verdict, int] = field(default_factory=lambda: dict.fromkeys(Verdict, 0))
-    usage: Usage = field(default_factory=Usage)
-    degraded: int = 0
-    unverified: Tally = field(default_factory=Tally)
-    missed: Tally = field(default_factory=Tally)
-    rules: Tally = field(default_factory=Tally)
-    unrouted: Tally = field(default_factory=Tally)
-    """Routes of responses that no entry of ``routes`` names."""
-    first_unverified: str = ""
-    """Why the first claim was not judged that was not."""
-    unanswered: int = 0
-    """Claims that no judge could say anything about; those left open are UNVERIFIED too."""
-
-    @property
-    def nothing_judged(self) -> bool:
-        """Were there claims, and no verdict on any of them?"""
-        return 0 < self.claims == self.unanswered
-
-    def add(self, verdict: ResponseVerdict) -> None:
-        self.responses += 1
-        self.claims += len(verdict.claims)
-        self.decisions[verdict.decision] += 1
-        if verdict.decision is not Decision.RELEASE:
-            self.rules.add(f"{verdict.decision} by rule: {verdict.rule}")
-        for name, count in verdict.counts.model_dump().items():
-            self.verdicts[Verdict(name.upper())] += count
-        if verdict.score is not None:
-            self.scored += 1
-            self.score_sum += verdict.score
-        self.usage = total(self.usage, verdict.usage)
-        for claim in verdict.claims:
-            if claim.unanswered:
-                self.unanswered += 1
-                self.unverified.add(claim.reasoning)
-                self.first_unverified = self.first_unverified or claim.reasoning
-            if claim.degraded_from:
-                self.degraded += 1
-                for missed in claim.degraded_from:
-                    self.missed.add(missed)
-
-    def lines(self) -> list[Text]:
-        """What stands under the table."""
-        decisions = ", ".join(f"{count} {decision}" for decision, count in self.decisions.items() if count)
-        verdicts = ", ".join(
-            f"{count} {verdict.lower().replace('_', ' ')}"
-            for verdict, count in self.verdicts.items()
-            if count
-        )
-        mean = f", mean score {self.score_sum / self.scored:.3f}" if self.scored else ""
-        answers = f"{self.responses:,} response{'' if self.responses == 1 else 's'}"
-        lines = [
-            Text(f"{answers}: {decisions or 'none judged'}{mean}", "bold"),
-            *self.rules.lines(),
-            Text(f"{self.claims:,} claim{'' if self.claims == 1 else 's'}: {verdicts or 'none'}"),
-        ]
-        if self.unanswered:
-            share = f"{self.unanswered:,} of {self.claims:,} claims were not judged"
-            lines.append(Text(f"{share}, and count in no score: the events say why", "bold yellow"))
-            lines += self.unverified.lines()
-        if self.degraded:
-            share = f"{self.degraded:,} of {self.claims:,} claims were degraded: who was to judge did not"
-            lines.append(Text(share, "bold yellow"))
-            lines += self.missed.lines()
-        if unrouted := self.unrouted.lines():
-            lines.append(Text("no entry of routes names these, so the default policy holds:", "bold yellow"))
-            lines += unrouted
-        if self.usage.judge_calls:
-            lines.append(Text(self._consumed()))
-        if self.unreadable:
-            lines.append(
-                Text(f"{self.unreadable:,} answer{'' if self.unreadable == 1 else 's'} could not be judged")
-            )
-        return lines
-
-    def _consumed(self) -> str:
-        usage = self.usage
-        calls = f"{usage.judge_calls:,} call{'' if usage.judge_calls == 1 else 's'} of the judge"
-        cost = f", {usage.cost_usd:.4f} USD" if usage.cost_usd else ""
-        tokens = (
-            f"{usage.input_tokens:,} tokens in ({usage.cached_input_tokens:,} cached), "
-            f"{usage.output_tokens:,} out"
-        )
-        return f"{calls}: {tokens}{cost}"
+def totals(run: Overview, unrouted: Reasons) -> list[Text]:
+    """What stands under the table. ``unrouted``: routes of responses that no entry of ``routes`` names."""
+    whole = run.whole
+    decisions = ", ".join(f"{whole.decisions[each]} {each}" for each in Decision if whole.decisions[each])
+    verdicts = ", ".join(
+        f"{count} {verdict.lower().replace('_', ' ')}"
+        for verdict in Verdict
+        if (count := whole.claims_with([verdict]))
+    )
+    mean = f", mean score {math.fsum(whole.scores) / len(whole.scores):.3f}" if whole.scores else ""
+    rules: Counter[str] = Counter()
+    for (decision, rule), count in run.rules.items():
+        if decision is not Decision.RELEASE:
+            rules[f"{decision} by rule: {rule}"] += count
+    lines = [
+        Text(f"{counted(whole.judged, 'response')}: {decisions or 'none judged'}{mean}", "bold"),
+        *most_frequent(rules),
+        Text(f"{counted(whole.claims, 'claim')}: {verdicts or 'none'}"),
+    ]
+    if unanswered := run.unverified.counts.total():
+        share = f"{unanswered:,} of {whole.claims:,} claims were not judged"
+        lines.append(Text(f"{share}, and count in no score: the events say why", "bold yellow"))
+        lines += most_frequent(run.unverified.counts)
+    if run.degraded_claims:
+        share = f"{run.degraded_claims:,} of {whole.claims:,} claims were degraded: who was to judge did not"
+        lines.append(Text(share, "bold yellow"))
+        lines += most_frequent(run.degraded.counts)
+    if unrouted.counts:
+        lines.append(Text("no entry of routes names these, so the default policy holds:", "bold yellow"))
+        lines += most_frequent(unrouted.counts)
+    if run.usage.judge_calls:
+        lines.append(Text(_consumed(run.usage)))
+    if whole.errors:
+        lines.append(Text(f"{counted(whole.errors, 'answer')} could not be judged"))
+    return lines
 
 
-class _Mean:
-    """The mean of one score, without its values."""
-
-    def __init__(self) -> None:
-        self._sum, self._defined, self._undefined = 0.0, 0, 0
-
-    def add(self, value: float | None) -> None:
-        if value is None:
-            self._undefined += 1
-        else:
-            self._sum, self._defined = self._sum + value, self._defined + 1
-
-    def summary(self, errors: int) -> ScoreSummary:
-        mean = self._sum / self._defined if self._defined else None
-        return ScoreSummary(mean, self._defined, self._undefined, errors)
+def _consumed(usage: Usage) -> str:
+    cost = f", {usage.cost_usd:.4f} USD" if usage.cost_usd else ""
+    read = f"{usage.input_tokens:,} tokens in ({usage.cached_input_tokens:,} cached)"
+    return f"{counted(usage.judge_calls, 'call')} of the judge: {read}, {usage.output_tokens:,} out{cost}"
 
 
 _REFRESH_PER_S: Final = 8
@@ -250,7 +155,7 @@ class Report:
     """Takes the results in order. Use as a context manager; the totals are written at the end.
 
     Results and verdicts go at once to the files that ``writes_to`` names, so that a reader downstream sees
-    them as they come. The cards that ``show`` asks for come with them, before the table. The table goes to
+    them as they come. The table goes to
     stdout, or to stderr when the events are there, at the end: in the order of the input, or of many
     responses the worst ones, lowest score first. The bar is on stderr, and only on a terminal.
     """
@@ -261,20 +166,18 @@ class Report:
         *,
         table_on_stderr: bool,
         router: PolicyRouter | None = None,
-        show: str | None = None,
         scores: Sequence[str] = (),
     ) -> None:
-        """``router`` tells which routes no entry names. ``show``: one of SHOW_WORDS, or an id."""
-        self.totals = Totals()
-        self.cards = 0
-        """Printed."""
+        """``router`` tells which routes no entry names."""
+        self.run = Overview(worst=0)
+        """The figures so far."""
+        self._unrouted = Reasons()
         self.keeps = False
         """Whether results are kept in ``kept``, for those who want all of them at the end."""
         self.kept: list[EvaluationResult] = []
         self._router = router
-        self._show = show
         self._sources = sources
-        self._scores = {name: _Mean() for name in scores}
+        self._scores = list(scores)
         self._results: ResultsFile | None = None
         self._verdicts: BinaryIO | None = None
         self._verdicts_as = "event"
@@ -317,8 +220,7 @@ class Report:
         if self._before:
             told = f"{self._before:,} results were there already"
             self._errors.print(Text(told, "dim"), soft_wrap=True)
-        if self._show is None:
-            self._table.print(header(), soft_wrap=True)
+        self._table.print(header(), soft_wrap=True)
         return self
 
     def __exit__(
@@ -326,19 +228,17 @@ class Report:
     ) -> None:
         self._progress.stop()
         if error is None:
-            if self._show is not None:
-                self._table.print(header(), soft_wrap=True)
             self._print_rows()
-            for line in self.totals.lines():
+            for line in totals(self.run, self._unrouted):
                 self._table.print(line, soft_wrap=True)
             # What a table shows anyway, the mean of the policy's own score, needs no line of its own.
-            if list(self._scores) != [OWN_SCORE]:
-                summary = {name: each.summary(self.totals.unreadable) for name, each in self._scores.items()}
+            if self._scores != [OWN_SCORE]:
+                summary = {name: self._summary(name) for name in self._scores}
                 for told in summary_lines(summary):
                     self._table.print(Text(told), soft_wrap=True)
 
     def _print_rows(self) -> None:
-        left_out = self.totals.responses - len(self._worst)
+        left_out = self.run.whole.judged - len(self._worst)
         # Places in the heap are (-score, -number): from the end, the lowest score and the first line.
         rows = sorted(self._worst, key=lambda kept: kept[:2] if left_out else kept[1:2], reverse=True)
         for _, _, text in rows:
@@ -351,7 +251,7 @@ class Report:
         """Keep the row if it is among the worst so far; what has no score comes after all that have one."""
         score = _NO_SCORE if verdict.score is None else verdict.score
         text = row(verdict) + why(verdict, self._symbols, self._width)
-        kept = (-score, -self.totals.responses, text)
+        kept = (-score, -self.run.whole.judged, text)
         if len(self._worst) < MAX_ROWS:
             heapq.heappush(self._worst, kept)
         else:
@@ -364,7 +264,7 @@ class Report:
         if self._verdicts is not None:
             self._write_verdict(self._verdicts, result)
         self._take(result)
-        self._progress.update(self._task, completed=self._sources.position, judged=self.totals.responses)
+        self._progress.update(self._task, completed=self._sources.position, judged=self.run.whole.judged)
 
     def _write_verdict(self, file: BinaryIO, result: EvaluationResult) -> None:
         if self._verdicts_as == "event":
@@ -388,27 +288,25 @@ class Report:
             self._table.print(Text(escape_controls(line)), soft_wrap=True)
 
     def _take(self, result: EvaluationResult) -> None:
+        self.run.add(result)
         if self.keeps:
             self.kept.append(result)
-        verdict = result.verdict
-        if verdict is None:
-            self.totals.unreadable += 1
+        if result.verdict is None:
             reason = escape_controls(f"{self._sources.name}{result.place}: {result.error}")
             self._errors.print(Text(reason), soft_wrap=True)
             return
-        self.totals.add(verdict)
-        for name, value in result.scores.items():
-            if name in self._scores:
-                self._scores[name].add(value.value)
         if result.response is not None:
             self._note_route(result.response)
-            if self._wanted(verdict):
-                self._print_card(result.response, verdict)
-        self._keep(verdict)
+        self._keep(result.verdict)
+
+    def _summary(self, name: str) -> ScoreSummary:
+        values, whole = self.run.published.get(name, Published()).values, self.run.whole
+        mean = math.fsum(values) / len(values) if values else None
+        return ScoreSummary(mean, len(values), whole.judged - len(values), whole.errors)
 
     def below(self, name: str, bound: float) -> str:
         """What is wrong if the mean of a score is below ``bound`` or undefined, else ""."""
-        mean = self._scores[name].summary(0).mean
+        mean = self._summary(name).mean
         if mean is None:
             return f"{name} is undefined, so it is not at least {bound:g}: no answer has a value"
         return f"mean {name} {mean:.3f} is below {bound:g}" if mean < bound else ""
@@ -426,7 +324,7 @@ class Report:
         if self._results is not None and (changed := self._results.changed):
             told.append(
                 f"{len(changed):,} answers changed since they were judged, first {changed[0]}; their old "
-                "results stand: give --overwrite to judge all anew"
+                "results stand: give --force to judge all anew"
             )
         if self._results is not None and self._results.vanished:
             told.append(f"{self._results.vanished:,} results are of answers that the source no longer has")
@@ -436,16 +334,4 @@ class Report:
     def _note_route(self, response: Response) -> None:
         router = self._router
         if router and router.misses(response.route, response.tenant, response.generator_model):
-            self.totals.unrouted.add(f"route {response.route}")
-
-    def _wanted(self, verdict: ResponseVerdict) -> bool:
-        if self._show is None:
-            return False
-        decisions = SHOW_WORDS.get(self._show)
-        return verdict.response_id == self._show if decisions is None else verdict.decision in decisions
-
-    def _print_card(self, response: Response, verdict: ResponseVerdict) -> None:
-        self.cards += 1
-        card = Card(response, response.answer, list(verdict.claims), verdict=verdict)
-        width = min(_MOST_WIDE, self._table.width)
-        self._table.print(finished_card(card, verdict, self._symbols, width, delivered=False))
+            self._unrouted.add(f"route {response.route}", "")

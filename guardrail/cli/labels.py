@@ -1,4 +1,4 @@
-"""``guardrail labels``: people's verdicts on answers, checked, and given to other tools."""
+"""``guardrail cases check`` and ``export``: labels, people's verdicts on answers, checked and exported."""
 
 from __future__ import annotations
 
@@ -19,27 +19,21 @@ if TYPE_CHECKING:
     from guardrail.events import Label
     from guardrail.offline.labels import TraceOf
 
-labels_app = typer.Typer(
-    no_args_is_help=True,
-    help="Check labels, people's verdicts on answers, and give them to Ragas, Langfuse or Phoenix.",
-    rich_markup_mode="rich",
-)
-
 CHECK_EPILOG = """[bold]Examples[/]
 
-guardrail labels check labels.jsonl
+guardrail cases check labels.jsonl
 
-guardrail labels check kafka: -b localhost:9092
+guardrail cases check kafka: -b localhost:9092
 
 [bold]Status[/]: 0 all are sound; 1 some are not; 2 wrong usage or settings."""
 
 EXPORT_EPILOG = """[bold]Examples[/]
 
-guardrail labels export labels.jsonl --to langfuse > scores.jsonl
+guardrail cases export labels.jsonl --to langfuse > scores.jsonl
 
-guardrail labels export kafka: --to openinference --traces traces.jsonl --out annotations.jsonl
+guardrail cases export kafka: --to openinference --traces traces.jsonl --out annotations.jsonl
 
-guardrail labels export results.jsonl --to ragas --results results.jsonl --out annotations.json"""
+guardrail cases export results.jsonl --to ragas --results results.jsonl --out annotations.json"""
 
 _MOST_SHOWN: Final = 20
 _EXIT_FAILED: Final = 1
@@ -55,7 +49,6 @@ SourceArgument = Annotated[
 ]
 
 
-@labels_app.command("check", epilog=CHECK_EPILOG)
 def check_command(
     source: SourceArgument, config: ConfigOption = None, bootstrap_servers: BootstrapOption = None
 ) -> None:
@@ -78,7 +71,6 @@ def check_command(
         raise typer.Exit(_EXIT_FAILED)
 
 
-@labels_app.command("export", epilog=EXPORT_EPILOG)
 def export_command(
     source: SourceArgument,
     to: Annotated[
@@ -134,7 +126,7 @@ def export_command(
     labels, problems = asyncio.run(read_labels(source, settings.kafka))
     if problems:
         place, problem = problems[0]
-        raise DecodeError("invalid_event", f"{place}: {problem}; guardrail labels check names all")
+        raise DecodeError("invalid_event", f"{place}: {problem}; guardrail cases check names all")
     known = {} if traces is None else _traces(traces)
     if results is not None:
         annotation = to_ragas(labels, read_results(results).results)

@@ -126,7 +126,7 @@ def replay_command(
                 told, problems = asyncio.run(read_labels(each, settings.kafka))
                 if problems:
                     raise DecodeError(
-                        "invalid_event", f"{': '.join(problems[0])}; guardrail labels check names all"
+                        "invalid_event", f"{': '.join(problems[0])}; guardrail cases check names all"
                     )
                 said.add(told)
             asyncio.run(_replay(sources, settings.kafka, part, reader, replay, to))

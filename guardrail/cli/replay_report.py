@@ -77,7 +77,7 @@ def _words(decision: Decision) -> Text:
 
 
 def _count(rate: Rate) -> str:
-    return f"{rate.count:,} of {rate.total:,}, {percent(rate.told())} %"
+    return f"{rate.count:,} of {rate.total:,}, {percent(rate)} %"
 
 
 def _table(*columns: str) -> Table:
@@ -93,7 +93,7 @@ def _decisions(tally: DecisionTally) -> Table:
         row = []
         for counts in (tally.before, tally.after):
             rate = Rate(counts[decision.rank], tally.total)
-            row += [f"{rate.count:,}", percent(rate.told())]
+            row += [f"{rate.count:,}", percent(rate)]
         table.add_row(_words(decision), *row)
     return table
 
@@ -165,7 +165,7 @@ def _print_labels(console: Console, replay: Replay) -> None:
 
     def row(name: str, tally: DecisionTally, rate: Callable[[DecisionTally, Sequence[int]], Rate]) -> None:
         cells = [rate(tally, counts) for counts in (tally.before, tally.after)]
-        table.add_row(name, *(f"{cell.count:,}  {percent(cell.told())} %" for cell in cells))
+        table.add_row(name, *(f"{cell.count:,}  {percent(cell)} %" for cell in cells))
 
     if right.total:
         row("wrongful blocks: right, withheld", right, DecisionTally.withheld)

@@ -1,15 +1,19 @@
-"""``guardrail report``: the report of an evaluation as one HTML file."""
+"""``guardrail report``: the report of an evaluation as one HTML file, or its results over OTLP."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from guardrail.cli.terminal import err, out, safe
+from guardrail.cli.terminal import err, out, print_error, safe
+from guardrail.errors import ConfigError
+from guardrail.render import counted
+
+if TYPE_CHECKING:
+    from guardrail.evaluation_export import Exported
 
 EPILOG = """[bold]Examples[/]
 
@@ -19,11 +23,15 @@ guardrail report results.jsonl yesterday.jsonl --out report.html --title "Suppor
 
 guardrail report results.jsonl --json | jq .mean_score
 
-[bold]Status[/]: 0 the report was written; 1 a file could not be read or written; 2 wrong usage, or Jinja2 is
+guardrail report results.jsonl --otlp openinference --endpoint http://localhost:6006
+
+[bold]Status[/]: 0 the report was written, or every result that can be sent was; 1 a file could not be read or
+written, the receiver did not take some results, or none could be sent; 2 wrong usage, or an extra is \
 missing."""
 
 _WORST: Final = 20
 _MOST: Final = 1000
+_OTLP: Final = "Send the results"
 
 
 def report_command(
@@ -68,16 +76,51 @@ def report_command(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report's figures as JSON too.")] = False,
+    otlp: Annotated[
+        Literal["events", "openinference"] | None,
+        typer.Option(
+            "--otlp",
+            rich_help_panel=_OTLP,
+            show_default=False,
+            help="Write no page, and send the results over OTLP. events: a gen_ai.evaluation.result for each "
+            "verdict and score, as a log record. openinference: a span for each result with its evaluations, "
+            "linked to the span that was evaluated.",
+        ),
+    ] = None,
+    endpoint: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            rich_help_panel=_OTLP,
+            show_default="OTEL_EXPORTER_OTLP_ENDPOINT, http://localhost:4318",
+            help="Root of an OTLP/HTTP receiver. Headers, such as keys, come from "
+            "OTEL_EXPORTER_OTLP_HEADERS.",
+        ),
+    ] = None,
+    texts: Annotated[
+        bool,
+        typer.Option(
+            "--texts",
+            rich_help_panel=_OTLP,
+            help="Send the reasons in words too, which quote the answers.",
+        ),
+    ] = False,
 ) -> None:
     """Write the report of an evaluation: one HTML file, readable without network, printable.
 
     It has scores, decisions and their rules, verdicts by severity, routes and models, time and cost, errors,
     agreement with labels, and the worst answers with claims marked and evidence beside them. With a second
     file it says what changed. It needs Jinja2, which the extra report installs.
+
+    With --otlp the results go to where traces are kept instead. A response's metadata names the span that
+    wrote it: in traceparent, or in trace_id and span_id.
     """
+    if otlp is not None:
+        _send(results, otlp, endpoint, texts)
+        return
     from guardrail.cli.results_file import refuse_unless_report
     from guardrail.offline.formats import read_labels
-    from guardrail.offline.report import counted, write_report
+    from guardrail.offline.report import write_report
     from guardrail.offline.results import StoredResults
 
     for source in (results, other):
@@ -96,11 +139,11 @@ def report_command(
             raise
     if as_json:
         typer.echo(json.dumps(figures, indent=2))
-    told = _told(figures, counted)
+    told = _told(figures)
     (err() if as_json else out()).print(f"wrote {safe(str(target))}: {told}", soft_wrap=True)
 
 
-def _told(figures: dict[str, Any], counted: Callable[[int, str], str]) -> str:
+def _told(figures: dict[str, Any]) -> str:
     decisions = ", ".join(
         f"{each['count']:,} {name}" for name, each in figures["decisions"].items() if each["count"]
     )
@@ -112,3 +155,51 @@ def _told(figures: dict[str, Any], counted: Callable[[int, str], str]) -> str:
     return told + (
         "" if changed is None else f"; {counted(changed['changed_decisions'], 'decision')} changed"
     )
+
+
+def _send(results: Path, otlp: str, endpoint: str | None, texts: bool) -> None:
+    told = _exported(results, otlp, endpoint, texts)
+    err().print(f"results of {safe(str(results))} that were sent: {told.sent:,}", soft_wrap=True)
+    if told.unjudged:
+        err().print(f"not sent, since they have no verdict: {told.unjudged:,}", soft_wrap=True)
+    if told.without_target:
+        err().print(
+            f"not sent, since they name no span to link to: {told.without_target:,}; put its traceparent, or "
+            "its trace_id and span_id, into the metadata of the responses before they are evaluated",
+            soft_wrap=True,
+        )
+    if told.refused:
+        print_error(f"the receiver did not take {told.refused:,} of the results; see the warning above")
+    if told.refused or not told.sent:
+        raise typer.Exit(1)
+
+
+def _exported(results: Path, otlp: str, endpoint: str | None, texts: bool) -> Exported:
+    from guardrail.config import LoggingSettings
+    from guardrail.logs import configure_logging
+
+    try:
+        from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+    except ImportError:
+        raise ConfigError(
+            "--otlp needs OpenTelemetry, which is not installed; run: pip install 'streaming-guardrail[otel]'"
+        ) from None
+    from guardrail.evaluation_export import export_events, export_spans
+    from guardrail.offline.results import StoredResults
+
+    configure_logging(LoggingSettings(level="warning"))
+    resource = Resource.create({"service.name": "guardrail"}).merge(OTELResourceDetector().detect())
+    root = None if endpoint is None else endpoint.rstrip("/")
+    exporter: Any
+    send: Any
+    if otlp == "events":
+        send, exporter = export_events, OTLPLogExporter(None if root is None else f"{root}/v1/logs")
+    else:
+        send, exporter = export_spans, OTLPSpanExporter(None if root is None else f"{root}/v1/traces")
+    try:
+        told: Exported = send(StoredResults(results), exporter, resource, texts=texts)
+    finally:
+        exporter.shutdown()
+    return told

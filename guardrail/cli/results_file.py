@@ -95,11 +95,11 @@ def open_results(
     take: Callable[[EvaluationResult], None],
     *,
     resume: bool,
-    overwrite: bool,
+    force: bool,
 ) -> ResultsFile:
     """The file for this run. With ``resume``, what it has of the same run is handed to ``take`` and kept.
 
-    What has anything in it is replaced only with ``overwrite``.
+    What has anything in it is replaced only with ``force``.
     Raises typer.BadParameter.
     """
     if name == STDOUT:
@@ -112,7 +112,7 @@ def open_results(
         status = path.stat()
     except OSError:
         status = None
-    if status is not None and stat.S_ISREG(status.st_mode) and status.st_size and not overwrite:
+    if status is not None and stat.S_ISREG(status.st_mode) and status.st_size and not force:
         return _continued(path, settings, stack, take, resume=resume)
     return _begun(stack.enter_context(opened_for_writing(path, _HINT)), settings)
 
@@ -135,11 +135,11 @@ def _continued(
     if not resume:
         if not run.completed:
             raise typer.BadParameter(
-                f"{path} holds a run that was interrupted; give --resume to go on with it, or --overwrite",
+                f"{path} holds a run that was interrupted; give --resume to go on with it, or --force",
                 param_hint=_HINT,
             )
         raise typer.BadParameter(
-            f"{path} holds the results of a finished run; give another name, or --overwrite", param_hint=_HINT
+            f"{path} holds the results of a finished run; give another name, or --force", param_hint=_HINT
         )
     if run.started is None:  # interrupted before its first line was whole
         return _begun(stack.enter_context(opened_for_writing(path, _HINT)), settings)
@@ -147,7 +147,7 @@ def _continued(
     if differing:
         raise typer.BadParameter(
             f"{path} is of a run with another {', '.join(differing)}; give what it was begun with, another "
-            "--out, or --overwrite",
+            "--out, or --force",
             param_hint="--resume",
         )
     stream = stack.enter_context(path.open("r+b"))
@@ -164,7 +164,7 @@ def _continued(
 
 
 def _stored(path: Path) -> StoredRun:
-    remedy = "give another name, or --overwrite"
+    remedy = "give another name, or --force"
     try:
         run = read_run(path, lambda _: None)
     except DecodeError as error:

@@ -236,7 +236,7 @@ def told(settings: GuardSettings) -> dict[str, Any]:
     for name, policy in policies.items():
         changes = _difference(policy, {**begun_from, "name": name})
         if "rules" in changes:
-            changes["rules"] = [rule["name"] for rule in changes["rules"]]
+            changes["rules"] = [rule.name for rule in settings.policies[name].rules]
         if changes or name != "default":
             different.setdefault("policies", {})[name] = changes
     return different

@@ -11,9 +11,9 @@ from guardrail.cli.options import ConfigOption, settings_from
 from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
+    from guardrail.cli.tune_run import TuneRequest
     from guardrail.config import Settings
     from guardrail.offline.aims import Aim
-    from guardrail.offline.labelled import LabelledAnswers
     from guardrail.offline.search import Vary
     from guardrail.policy import Policy
 
@@ -21,7 +21,7 @@ EPILOG = """[bold]Examples[/]
 
 guardrail tune results.jsonl --labels labels.jsonl --catch 0.95 --of critical --by withhold --out tuned.yaml
 
-guardrail tune results.jsonl --cost-miss 50 --cost-false 1 --report tuning.html
+guardrail tune results.jsonl --catch 0.9 --report tuning.html
 
 guardrail tune verdicts.jsonl --share 0.02 --out suggested.yaml
 
@@ -33,9 +33,7 @@ line that can't be read; 2 wrong usage or settings."""
 _AIM: Final = "Aim"
 _OUTPUT: Final = "Output"
 _SEARCH: Final = "Search"
-EXIT_FAILED: Final = 1
 SeverityName = Literal["minor", "normal", "major", "critical"]
-Mildest = Literal["partially_supported", "unsupported", "contradicted"]
 
 
 def tune_command(
@@ -81,21 +79,6 @@ def tune_command(
             help="Catch most with at most this share of faithful answers as false alarms: 0.01.",
         ),
     ] = None,
-    cost_miss: Annotated[
-        float | None,
-        typer.Option(
-            metavar="COST", rich_help_panel=_AIM, show_default=False, help="What a missed answer costs."
-        ),
-    ] = None,
-    cost_false: Annotated[
-        float | None,
-        typer.Option(
-            metavar="COST",
-            rich_help_panel=_AIM,
-            show_default=False,
-            help="What a false alarm costs; with --cost-miss, for the least sum.",
-        ),
-    ] = None,
     share: Annotated[
         float | None,
         typer.Option(
@@ -118,10 +101,6 @@ def tune_command(
             rich_help_panel=_AIM, help="Errors of this severity or a graver one count; minor: any error."
         ),
     ] = "minor",
-    error: Annotated[
-        Mildest,
-        typer.Option(rich_help_panel=_AIM, help="The mildest verdict of a label that is an error."),
-    ] = "partially_supported",
     vary: Annotated[
         str,
         typer.Option(
@@ -131,12 +110,6 @@ def tune_command(
             "support, for rules that lack one.",
         ),
     ] = "thresholds",
-    folds: Annotated[
-        int, typer.Option(min=2, max=50, rich_help_panel=_SEARCH, help="Folds of the cross-validation.")
-    ] = 5,
-    seed: Annotated[
-        int, typer.Option(min=0, rich_help_panel=_SEARCH, help="Draws the folds and the intervals.")
-    ] = 1,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -146,12 +119,6 @@ def tune_command(
             rich_help_panel=_OUTPUT,
             show_default=False,
             help="Write the policy there, with where it comes from in comments.",
-        ),
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", rich_help_panel=_OUTPUT, show_default="as it was", help="Name the policy so."
         ),
     ] = None,
     calibration: Annotated[
@@ -172,22 +139,13 @@ def tune_command(
             help="Fit the cascade's bands, too: this share of what its first judge settles is right.",
         ),
     ] = None,
-    plots: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            rich_help_panel=_OUTPUT,
-            show_default=False,
-            help="Draw scores, precision and recall, and costs as PNG there (extra tune).",
-        ),
-    ] = None,
     report: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE.html",
             rich_help_panel=_OUTPUT,
             show_default=False,
-            help="Write what was found, with these pictures, as one page there (extra report).",
+            help="Write what was found, with charts, as one page there (extra report).",
         ),
     ] = None,
     force: Annotated[
@@ -204,14 +162,9 @@ def tune_command(
     Every figure is of answers held out, with 95 % intervals, beside the policy as it is.
     Without --force nothing is written that is no better than it, or that has too few labels.
     """
-    from guardrail.cli.terminal import print_error
-    from guardrail.cli.tune_run import TuneRun
-    from guardrail.offline.labelled import read_labelled
+    from guardrail.cli.tune_run import TuneRequest, tune_files
 
     settings = settings_from(config, {})
-    base = _policy(settings, policy)
-    aim = _aim(catch, max_false, cost_miss, cost_false, of, by, share, calibration or bands)
-    varied = _varied(vary)
     _check_share(share, "--share")
     _check_share(bands, "--bands")
     if calibration is not None and settings.judge.calibration is not None:
@@ -219,47 +172,23 @@ def tune_command(
             f"judge.calibration: {settings.judge.calibration} is applied already, and --calibration would be "
             "fitted on top of it; take the setting out, and judge the answers again"
         )
-    _check_places(config, out, calibration, report)
-    if plots is not None:
-        from guardrail.offline.plots import require_matplotlib
-
-        require_matplotlib()
-    if report is not None:
-        import guardrail.offline.tuning_report  # noqa: F401 - says now if the extra is missing
-        from guardrail.cli.results_file import refuse_unless_report
-
-        refuse_unless_report(report, "--report")
-    files = list(dict.fromkeys([*records, *(labels or [])]))
-    found = read_labelled(records, labels or [])
-    _tell_left_out(found)
-    if not found.responses:
-        print_error("there is no answer in the records that was judged to its end; nothing to tune")
-        raise typer.Exit(EXIT_FAILED)
-    run = TuneRun(base, files, found, out, name, calibration, report, force)
-    if share is not None:
-        run.suggest(share, by)
-        return
-    if not any(each.labels for each in found.responses):
-        print_error(
-            f"none of the {len(found.responses)} answers has a label; give --labels FILE with their response "
-            "ids, or --share for a suggestion without labels"
-        )
-        raise typer.Exit(EXIT_FAILED)
-    fitted_bands = [] if bands is None else run.fit_bands(bands, settings.judge.cascade.first)
-    fitted = [] if calibration is None else run.calibrate(seed)
-    if aim is None:
-        if report is not None:
-            raise typer.BadParameter("--report needs an aim, or --share", param_hint="--report")
-        run.write_calibration_alone(fitted)
-        run.write_bands_alone(fitted_bands)
-        return
-    from guardrail.events import Verdict
-
-    mildest = Verdict(error.upper())
-    tuned = run.tune(aim, varied, mildest, folds, seed)
-    if plots is not None:
-        run.draw(plots, tuned, mildest, fitted)
-    run.write(tuned, mildest, fitted, fitted_bands)
+    request = TuneRequest(
+        records=records,
+        labels=labels or [],
+        base=_policy(settings, policy),
+        aim=_aim(catch, max_false, of, by, share, calibration or bands),
+        share=share,
+        by=by,
+        vary=_varied(vary),
+        first_judge=settings.judge.cascade.first,
+        out=out,
+        calibration=calibration,
+        bands=bands,
+        report=report,
+        force=force,
+    )
+    _check_places(config, request)
+    tune_files(request)
 
 
 def _policy(settings: Settings, name: str | None) -> Policy:
@@ -276,8 +205,6 @@ def _policy(settings: Settings, name: str | None) -> Policy:
 def _aim(
     catch: float | None,
     max_false: float | None,
-    cost_miss: float | None,
-    cost_false: float | None,
     of: SeverityName,
     by: Literal["flag", "withhold", "block"],
     share: float | None,
@@ -287,20 +214,19 @@ def _aim(
     from guardrail.events import Severity
     from guardrail.offline.aims import Aim
 
-    given = [value is not None for value in (catch, max_false, cost_miss, cost_false)]
-    if not any(given) and (share is not None or other is not None):
+    given = catch is not None or max_false is not None
+    if not given and (share is not None or other is not None):
         return None
-    if any(given) and share is not None:
+    if given and share is not None:
         raise typer.BadParameter(
             "--share is for answers without labels; give it alone, or an aim without it", param_hint="--share"
         )
-    if not any(given):
+    if not given:
         raise typer.BadParameter(
-            "no aim: give --catch SHARE, --max-false SHARE, --cost-miss with --cost-false, or without labels "
-            "--share SHARE"
+            "no aim: give --catch SHARE, --max-false SHARE, or without labels --share SHARE"
         )
     try:
-        return Aim(catch, max_false, cost_miss, cost_false, Severity(of), by)
+        return Aim(catch, max_false, of=Severity(of), by=by)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
 
@@ -325,36 +251,16 @@ def _check_share(value: float | None, option: str) -> None:
         )
 
 
-def _check_places(config: Path | None, *written: Path | None) -> None:
-    """Nothing that is read is written over."""
-    for path in written:
+def _check_places(config: Path | None, request: TuneRequest) -> None:
+    """Nothing that is read is written over, and a report is one that can be written."""
+    for path in (request.out, request.calibration, request.report):
         if path is not None and config is not None and path.resolve() == config.resolve():
             raise typer.BadParameter(f"{path} is the configuration that is read; give another file")
+    if request.report is None:
+        return
+    if request.aim is None and request.share is None:
+        raise typer.BadParameter("--report needs an aim, or --share", param_hint="--report")
+    import guardrail.offline.tuning_report  # noqa: F401 - says now if the extra is missing
+    from guardrail.cli.results_file import refuse_unless_report
 
-
-def _tell_left_out(found: LabelledAnswers) -> None:
-    from guardrail.cli.terminal import err
-
-    told = (
-        (found.failed, "results have an error and no verdict; they are left out"),
-        (
-            found.cut_short,
-            "answers were not judged to their end, as a block or their text ended first, and are left out: "
-            "blocked ones count only if they are judged again (guardrail evaluate), or under mode observe",
-        ),
-        (found.proofs, "answers are proofs of guardrail doctor; they are left out"),
-        (found.repeated, "answers stand there more than once; the last verdict counts"),
-        (found.stray, "labels belong to no answer of the records"),
-        (
-            found.unknown(),
-            "labels name claims that the records don't have, and no words; they are left out. Labels made "
-            "under another policy need their 'policy' or a 'span'",
-        ),
-        (
-            found.ambiguous,
-            "labels are of ids that stand there more than once; they count for the last verdict",
-        ),
-    )
-    for count, what in told:
-        if count:
-            err().print(f"[yellow]note:[/] {count:,} {what}", soft_wrap=True)
+    refuse_unless_report(request.report, "--report")

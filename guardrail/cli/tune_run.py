@@ -6,9 +6,10 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import typer
 import yaml
@@ -16,13 +17,11 @@ from rich.table import Table
 
 from guardrail import __version__
 from guardrail.cli.terminal import err, out, print_error, safe
-from guardrail.events import Verdict
 from guardrail.offline.aims import Aim, By
 from guardrail.offline.bands import FittedBand, fit_bands
 from guardrail.offline.calibration import Fitted, calibrated, calibrating, calibrations_of, fit_calibrations
-from guardrail.offline.curves import TuningCurves, tuning_curves
-from guardrail.offline.labelled import LabelledAnswers
-from guardrail.offline.plots import draw, draw_calibration
+from guardrail.offline.curves import tuning_curves
+from guardrail.offline.labelled import LabelledAnswers, read_labelled
 from guardrail.offline.policy_file import difference, figures, number, provenance, rate, written
 from guardrail.offline.search import Vary
 from guardrail.offline.tuning import Tuned, for_share, tune
@@ -32,35 +31,76 @@ from guardrail.printable import escape_controls
 if TYPE_CHECKING:
     from guardrail.offline.tuning_report import TuningPage
 
+_EXIT_FAILED: Final = 1
 
-class TuneRun:
-    """One run: what it reads, says and writes."""
 
-    def __init__(
-        self,
-        base: Policy,
-        files: Sequence[Path],
-        found: LabelledAnswers,
-        out: Path | None,
-        name: str | None,
-        calibration: Path | None,
-        report: Path | None,
-        force: bool,
-    ) -> None:
-        self._base = base
-        self._files = files
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TuneRequest:
+    """What one run is asked for: what it reads, what it aims at, and where it writes.
+
+    ``aim`` is None with ``share``, or where only ``calibration`` or ``bands`` are wanted.
+    """
+
+    records: Sequence[Path]
+    labels: Sequence[Path]
+    base: Policy
+    aim: Aim | None
+    share: float | None
+    by: By
+    vary: Sequence[Vary]
+    first_judge: str
+    """The cascade's first judge, whose bands are fitted."""
+    out: Path | None
+    calibration: Path | None
+    bands: float | None
+    report: Path | None
+    force: bool
+
+    @property
+    def files(self) -> list[Path]:
+        """All that is read, each once."""
+        return list(dict.fromkeys([*self.records, *self.labels]))
+
+
+def tune_files(request: TuneRequest) -> None:
+    """Read, search, say and write. Raises typer.Exit with the status."""
+    found = read_labelled(request.records, request.labels)
+    _tell_left_out(found)
+    if not found.responses:
+        print_error("there is no answer in the records that was judged to its end; nothing to tune")
+        raise typer.Exit(_EXIT_FAILED)
+    run = _TuneRun(request, found)
+    if request.share is not None:
+        run.suggest(request.share)
+        return
+    if not any(each.labels for each in found.responses):
+        print_error(
+            f"none of the {len(found.responses)} answers has a label; give --labels FILE with their response "
+            "ids, or --share for a suggestion without labels"
+        )
+        raise typer.Exit(_EXIT_FAILED)
+    bands = [] if request.bands is None else run.fit_bands(request.bands)
+    fitted = [] if request.calibration is None else run.calibrate()
+    if request.aim is None:
+        run.write_calibration_alone(fitted)
+        run.write_bands_alone(bands)
+    else:
+        run.write(run.tune(request.aim), fitted, bands)
+
+
+class _TuneRun:
+    """One run: what it says and writes of what was found."""
+
+    def __init__(self, request: TuneRequest, found: LabelledAnswers) -> None:
+        self._request = request
         self._found = found
-        self._out = out
-        self._name = name
-        self._calibration = calibration
-        self._report = report
-        self._force = force
 
-    def suggest(self, share: float, by: By) -> None:
+    def suggest(self, share: float) -> None:
         """A threshold from the distribution of scores alone."""
-        found = for_share(self._found.responses, self._base, share, by)
+        by = self._request.by
+        found = for_share(self._found.responses, self._request.base, share, by)
         setting = "flag_below" if by == "flag" else "block_below"
-        then, now = (getattr(policy, setting) for policy in (self._base, found.policy))
+        then, now = (getattr(policy, setting) for policy in (self._request.base, found.policy))
         lines = [
             "WITHOUT LABELS: it says how many answers are acted on, and nothing of right and wrong.",
             f"Aim: {by} {share:.2%} of all answers.",
@@ -68,8 +108,8 @@ class TuneRun:
             f"  acted on: {rate(found.after)}, before {rate(found.before)}",
         ]
         findings = []
-        useless = found.policy == self._base or not found.after.count
-        if found.policy == self._base:
+        useless = found.policy == self._request.base or not found.after.count
+        if found.policy == self._request.base:
             findings.append("No threshold comes closer than the policy as it is: keep it.")
         elif useless:
             more = "" if found.next is None else f"; the next one acts on {rate(found.next)}"
@@ -77,20 +117,24 @@ class TuneRun:
         lines += findings
         for line in lines:
             out().print(line, soft_wrap=True, markup=False)
-        if useless and not self._force and self._out is not None:
+        if useless and not self._request.force and self._request.out is not None:
             self._tell_unwritten()
         else:
             self._write_policy(found.policy, lines)
-        if self._report is not None:
+        if self._request.report is not None:
             from guardrail.offline.tuning_report import write_suggestion_report
 
-            page = self._page(found.policy, lines, findings, lines[:1], written=not useless or self._force)
-            write_suggestion_report(self._report, page, found, self._base, by, share, self._found.responses)
-            err().print(f"wrote {safe(str(self._report))}", soft_wrap=True)
+            page = self._page(
+                found.policy, lines, findings, lines[:1], written=not useless or self._request.force
+            )
+            write_suggestion_report(
+                self._request.report, page, found, self._request.base, by, share, self._found.responses
+            )
+            err().print(f"wrote {safe(str(self._request.report))}", soft_wrap=True)
 
-    def calibrate(self, seed: int) -> list[Fitted]:
+    def calibrate(self) -> list[Fitted]:
         """Calibrations, and what is said of them."""
-        fitted = fit_calibrations(self._found.responses, seed=seed)
+        fitted = fit_calibrations(self._found.responses)
         table = Table(
             "judge", "probability", "claims", "method", "log loss, held out", "calibration error", box=None
         )
@@ -103,9 +147,9 @@ class TuneRun:
         out().print(table)
         return fitted
 
-    def fit_bands(self, right: float, first: str) -> list[FittedBand]:
+    def fit_bands(self, right: float) -> list[FittedBand]:
         """Bands, and what is said of them."""
-        fitted = fit_bands(self._found.responses, right, first=first)
+        fitted = fit_bands(self._found.responses, right, first=self._request.first_judge)
         table = Table("severity", "accept_support", "right, held out", "settled", box=None)
         for each in fitted:
             if each.problem:
@@ -117,69 +161,40 @@ class TuneRun:
         out().print(table)
         return fitted
 
-    def tune(
-        self,
-        aim: Aim,
-        vary: Sequence[Vary],
-        mildest: Verdict,
-        folds: int,
-        seed: int,
-    ) -> Tuned:
+    def tune(self, aim: Aim) -> Tuned:
         """The search, and what is said of what it found."""
         with err().status("searching …"):
             tuned = tune(
                 self._found.responses,
-                self._base,
+                self._request.base,
                 aim,
-                vary=vary,
-                mildest=mildest,
-                folds=folds,
-                seed=seed,
-                calibrate=None if self._calibration is None else calibrating,
-                name=self._name,
+                vary=self._request.vary,
+                calibrate=None if self._request.calibration is None else calibrating,
             )
         self._tell(tuned)
         return tuned
 
-    def draw(self, folder: Path, tuned: Tuned, mildest: Verdict, fitted: Sequence[Fitted]) -> None:
-        """The pictures."""
-        drawn = draw(folder, self._curves(tuned, mildest, fitted), tuned.aim)
-        for place, each in enumerate(fitted, 1):
-            if each.after:
-                drawn.append(draw_calibration(folder / f"calibration-{place}-{each.probability}.png", each))
-        for path in drawn:
-            err().print(f"drew {safe(str(path))}", soft_wrap=True)
-
-    def write(
-        self, tuned: Tuned, mildest: Verdict, fitted: Sequence[Fitted], bands: Sequence[FittedBand]
-    ) -> None:
+    def write(self, tuned: Tuned, fitted: Sequence[Fitted], bands: Sequence[FittedBand]) -> None:
         """The files, unless there is a reason not to. Raises typer.Exit with the status."""
         for problem in tuned.problems:
             print_error(f"too few labels: {problem}")
         useless = bool(tuned.problems) or tuned.verdict == "keep"
-        wanted = self._out is not None or self._calibration is not None
-        writes = wanted and (not useless or self._force)
+        wanted = self._request.out is not None or self._request.calibration is not None
+        writes = wanted and (not useless or self._request.force)
         if wanted and not writes:
             self._tell_unwritten()
         calibrated = writes and self._write_calibration(fitted)
         if writes:
             self._write_policy(tuned.policy, figures(tuned), calibrated=calibrated, bands=bands)
-        if self._report is not None:
-            self._write_report(self._report, tuned, mildest, fitted, bands, written=writes)
-        if tuned.problems and not self._force:
-            raise typer.Exit(1)
-
-    def _curves(self, tuned: Tuned, mildest: Verdict, fitted: Sequence[Fitted]) -> TuningCurves:
-        calibrations = calibrations_of(fitted)
-        return tuning_curves(
-            tuned, [calibrated(each, calibrations) for each in self._found.responses], mildest
-        )
+        if self._request.report is not None:
+            self._write_report(self._request.report, tuned, fitted, bands, written=writes)
+        if tuned.problems and not self._request.force:
+            raise typer.Exit(_EXIT_FAILED)
 
     def _write_report(
         self,
         path: Path,
         tuned: Tuned,
-        mildest: Verdict,
         fitted: Sequence[Fitted],
         bands: Sequence[FittedBand],
         *,
@@ -193,7 +208,9 @@ class TuneRun:
         findings += _left_out(tuned)
         warnings = [f"Too few labels: {problem}." for problem in tuned.problems]
         page = self._page(tuned.policy, figures(tuned), findings, warnings, fitted, bands, written=written)
-        write_tuning_report(path, page, tuned, self._curves(tuned, mildest, fitted))
+        calibrations = calibrations_of(fitted)
+        responses = [calibrated(each, calibrations) for each in self._found.responses]
+        write_tuning_report(path, page, tuned, tuning_curves(tuned, responses))
         err().print(f"wrote {safe(str(path))}", soft_wrap=True)
 
     def _page(
@@ -209,20 +226,20 @@ class TuneRun:
     ) -> TuningPage:
         from guardrail.offline.tuning_report import TuningPage
 
-        if written and self._out is not None:
-            where = f"Written to {self._out}."
-        elif self._out is not None:
+        if written and self._request.out is not None:
+            where = f"Written to {self._request.out}."
+        elif self._request.out is not None:
             where = "Not written to a file: see the summary."
         else:
             where = "Not written to a file: --out FILE.yaml would."
-        calibrates = self._calibration is not None and bool(calibrations_of(fitted).judges)
+        calibrates = self._request.calibration is not None and bool(calibrations_of(fitted).judges)
         return TuningPage(
-            name=f"policy {self._base.name}",
+            name=f"policy {self._request.base.name}",
             settings={
                 "answers": f"{len(self._found.responses):,}",
                 "claims": f"{self._found.claims():,}",
                 "labels": f"{self._labels():,}",
-                "files": ", ".join(str(path) for path in self._files),
+                "files": ", ".join(str(path) for path in self._request.files),
             },
             findings=findings,
             warnings=warnings,
@@ -234,7 +251,7 @@ class TuneRun:
 
     def write_calibration_alone(self, fitted: Sequence[Fitted]) -> None:
         """Without an aim: the calibrations, with a word on thresholds."""
-        if self._calibration is None:
+        if self._request.calibration is None:
             return
         if self._write_calibration(fitted):
             err().print(
@@ -243,12 +260,14 @@ class TuneRun:
             )
         elif not any(each.losses for each in fitted):
             print_error("no judge has the labels for a calibration")
-            raise typer.Exit(1)
+            raise typer.Exit(_EXIT_FAILED)
 
     def write_bands_alone(self, bands: Sequence[FittedBand]) -> None:
         """Without an aim: the policy as it is, with the bands."""
         if bands:
-            self._write_policy(self._base, ["The policy as it was, with the cascade's bands."], bands=bands)
+            self._write_policy(
+                self._request.base, ["The policy as it was, with the cascade's bands."], bands=bands
+            )
 
     def _tell_unwritten(self) -> None:
         err().print("nothing is written; --force writes it all the same", soft_wrap=True)
@@ -281,7 +300,7 @@ class TuneRun:
 
     def _write_calibration(self, fitted: Sequence[Fitted]) -> bool:
         calibrations = calibrations_of(fitted)
-        if self._calibration is None:
+        if self._request.calibration is None:
             return False
         if not calibrations.judges:
             told = "no judge needs a calibration, or has the labels for one: none is written"
@@ -295,8 +314,8 @@ class TuneRun:
         body = yaml.safe_dump(
             calibrations.model_dump(mode="json", exclude_none=True), sort_keys=False, default_flow_style=None
         )
-        _write(self._calibration, "".join(f"# {line}\n" for line in lines) + body)
-        err().print(f"wrote {safe(str(self._calibration))}", soft_wrap=True)
+        _write(self._request.calibration, "".join(f"# {line}\n" for line in lines) + body)
+        err().print(f"wrote {safe(str(self._request.calibration))}", soft_wrap=True)
         return True
 
     def _write_policy(
@@ -307,19 +326,19 @@ class TuneRun:
         calibrated: bool = False,
         bands: Sequence[FittedBand] = (),
     ) -> None:
-        if self._out is None:
+        if self._request.out is None:
             return
-        _write(self._out, self._policy_text(policy, lines, calibrated=calibrated, bands=bands))
-        err().print(f"wrote {safe(str(self._out))}", soft_wrap=True)
+        _write(self._request.out, self._policy_text(policy, lines, calibrated=calibrated, bands=bands))
+        err().print(f"wrote {safe(str(self._request.out))}", soft_wrap=True)
 
     def _policy_text(
         self, policy: Policy, lines: Sequence[str], *, calibrated: bool, bands: Sequence[FittedBand]
     ) -> str:
         beside = None
-        if calibrated and self._calibration is not None:
-            place = "." if self._out is None else self._out.parent or "."
-            beside = os.path.relpath(self._calibration, place)
-        update = {"version": f"tuned-{policy.ref.digest}", "name": self._name or policy.name}
+        if calibrated and self._request.calibration is not None:
+            place = "." if self._request.out is None else self._request.out.parent or "."
+            beside = os.path.relpath(self._request.calibration, place)
+        update = {"version": f"tuned-{policy.ref.digest}", "name": policy.name}
         return written(
             policy.model_copy(update=update),
             [*self._provenance(), *(escape_controls(line) for line in lines)],
@@ -335,7 +354,7 @@ class TuneRun:
         responses = self._found.responses
         return provenance(
             shlex.join(["guardrail", *sys.argv[1:]]),
-            self._files,
+            self._request.files,
             version=__version__,
             date=datetime.now(UTC).date().isoformat(),
             responses=len(responses),
@@ -359,3 +378,29 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _tell_left_out(found: LabelledAnswers) -> None:
+    told = (
+        (found.failed, "results have an error and no verdict; they are left out"),
+        (
+            found.cut_short,
+            "answers were not judged to their end, as a block or their text ended first, and are left out: "
+            "blocked ones count only if they are judged again (guardrail evaluate), or under mode observe",
+        ),
+        (found.proofs, "answers are proofs of guardrail doctor; they are left out"),
+        (found.repeated, "answers stand there more than once; the last verdict counts"),
+        (found.stray, "labels belong to no answer of the records"),
+        (
+            found.unknown(),
+            "labels name claims that the records don't have, and no words; they are left out. Labels made "
+            "under another policy need their 'policy' or a 'span'",
+        ),
+        (
+            found.ambiguous,
+            "labels are of ids that stand there more than once; they count for the last verdict",
+        ),
+    )
+    for count, what in told:
+        if count:
+            err().print(f"[yellow]note:[/] {count:,} {what}", soft_wrap=True)

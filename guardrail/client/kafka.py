@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import random
 import time
-from collections.abc import Awaitable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -19,6 +17,7 @@ from aiokafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
+from guardrail.client.library import closing_failed, known_to, look_at, named
 from guardrail.client.presence import ClientPresence
 from guardrail.client.transport import DeliveryRecord, OutgoingRecord
 from guardrail.errors import ConfigError, TransportError, TransportUnavailable
@@ -76,8 +75,8 @@ class KafkaClientTransport:
                 raise ConfigError(f"{name} can't be chosen for a GuardClient: {reason}; leave it out")
         self._servers = bootstrap_servers
         common = {**_DEFAULTS, **options, "bootstrap_servers": bootstrap_servers}
-        self._for_producer = _known_to(AIOKafkaProducer, common)
-        self._for_consumer = _known_to(AIOKafkaConsumer, common)
+        self._for_producer = known_to(AIOKafkaProducer, common)
+        self._for_consumer = known_to(AIOKafkaConsumer, common)
         unknown = common.keys() - self._for_producer.keys() - self._for_consumer.keys()
         if unknown:
             raise ConfigError(
@@ -134,17 +133,17 @@ class KafkaClientTransport:
             within = f" within {self._connect_timeout_s:g} s" if isinstance(error, TimeoutError) else ""
             raise TransportUnavailable(
                 f"Kafka can't be reached at {self._servers}{within} "
-                f"({_named(error)}); start it, or check bootstrap_servers, security_protocol and the login"
+                f"({named(error)}); start it, or check bootstrap_servers, security_protocol and the login"
             ) from error
 
     async def stop(self, within_s: float) -> None:
         """Part of ClientTransport."""
         producer, self._producer = self._producer, None
         consumer, self._consumer = self._consumer, None
-        if producer is not None:
-            await _close("producer", producer.stop(), within_s)
-        if consumer is not None:
-            await _close("consumer", consumer.stop(), within_s)
+        clients: tuple[tuple[str, Any], ...] = (("producer", producer), ("consumer", consumer))
+        for what, client in clients:
+            if client is not None and await closing_failed(client.stop(), within_s) is not None:
+                _log.warning("client.close_failed", what=what)
 
     def mint(self) -> str:
         """Part of ClientTransport."""
@@ -183,7 +182,7 @@ class KafkaClientTransport:
                 await asyncio.wait(futures)
             except asyncio.CancelledError:
                 for future in futures:
-                    future.add_done_callback(_seen)
+                    future.add_done_callback(look_at)
                 raise
         return [
             outcome if isinstance(outcome, TransportError) else self._failure_of(outcome) for outcome in sent
@@ -199,7 +198,7 @@ class KafkaClientTransport:
                 await self._find_moved(consumer)
             batches = await consumer.getmany(timeout_ms=timeout_ms)
         except (KafkaError, OSError) as error:
-            raise TransportError(f"reading {self._deliveries}: {_named(error)}") from error
+            raise TransportError(f"reading {self._deliveries}: {named(error)}") from error
         return [
             DeliveryRecord.of(record.key, record.value, record.headers)
             for records in batches.values()
@@ -259,7 +258,7 @@ class KafkaClientTransport:
                 since = {place.partition: at.offset for place, at in found.items() if at is not None}
                 await self._follow(new, since)
         except (KafkaError, OSError) as error:
-            _log.warning("client.moved_answers_not_found", error=_named(error), effect="it is tried again")
+            _log.warning("client.moved_answers_not_found", error=named(error), effect="it is tried again")
         else:
             self._moved = False
 
@@ -282,38 +281,4 @@ class KafkaClientTransport:
             case UnknownTopicOrPartitionError():
                 return TransportUnavailable(f"{doing}: the topic does not exist; run guardrail topics create")
             case _:
-                return TransportError(f"{doing}: {_named(error)}")
-
-
-def _known_to(kind: type[Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    known = inspect.signature(kind.__init__).parameters
-    return {name: value for name, value in options.items() if name in known}
-
-
-def _seen(future: asyncio.Future[Any]) -> None:
-    """Read what became of it, or asyncio complains where nobody waits for it any more."""
-    if not future.cancelled():
-        future.exception()
-
-
-async def _close(what: str, closing: Awaitable[None], within_s: float) -> None:
-    task = asyncio.ensure_future(closing)
-    try:
-        await asyncio.wait([task], timeout=within_s)
-    finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.wait([task])
-    with suppress(asyncio.CancelledError):
-        error = task.exception()
-        if error is None:
-            return
-        if not isinstance(error, KafkaError | OSError):
-            raise error
-    _log.warning("client.close_failed", what=what)
-
-
-def _named(error: BaseException) -> str:
-    text = str(error)
-    name = type(error).__name__
-    return text if text and name in text else f"{name}: {text}" if text else name
+                return TransportError(f"{doing}: {named(error)}")

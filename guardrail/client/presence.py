@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
+from guardrail.client.library import Repetitions, demoted
 from guardrail.log_events import EventLog
 
 _CLOSELY_S: Final = 2.0
@@ -27,7 +28,6 @@ _FIRST_PAUSE_S: Final = 0.1
 _LONGEST_PAUSE_S: Final = 1.0
 _PATIENCE_S: Final = 1.0
 """What is away for a shorter time is not told: a broker that has just started may know its topics later."""
-_LOG_AGAIN_S: Final = 10.0
 _LOGGERS: Final = (
     "aiokafka",
     "aiokafka.cluster",
@@ -72,7 +72,7 @@ class ClientPresence:
         self._away = False
         self._lost: dict[str, float] = {}  # topics, since when
         self._missing: frozenset[str] = frozenset()
-        self._logged: dict[tuple[str, str, str], float] = {}
+        self._said = Repetitions()
 
     @contextmanager
     def known(self) -> Iterator[None]:
@@ -146,18 +146,10 @@ class ClientPresence:
         if record.levelno <= logging.DEBUG:
             return record.name not in _REVEALING
         if self._away or self._missing:
-            record.levelno, record.levelname = logging.DEBUG, "DEBUG"
-            return logging.getLogger(record.name).isEnabledFor(logging.DEBUG)
-        # The same line about another topic or node, which comes first in it, is news.
+            return demoted(record)
+        # The topic or node comes first in a line.
         about = str(record.args[0]) if isinstance(record.args, tuple) and record.args else ""
-        line = (record.name, str(record.msg), about)
-        last = self._logged.get(line)
-        if last is not None and record.created - last < _LOG_AGAIN_S:
-            return False
-        if len(self._logged) >= 100:
-            self._logged.clear()
-        self._logged[line] = record.created
-        return True
+        return not self._said.is_one(record, about)
 
 
 class _SparingTasks(logging.Filter):

@@ -12,12 +12,11 @@ from typing import Any, Final
 
 from pydantic_core import PydanticCustomError
 
-from guardrail.policy import DEFAULT_RULES
+from guardrail.policy import DEFAULT_RULES, RULE_LISTS
 
 _EXTENDS: Final = "extends"
-_BEFORE, _RULES, _AFTER = "rules_before", "rules", "rules_after"
-_LISTS_OF_RULES: Final = (_BEFORE, _RULES, _AFTER)
-_NOT_INHERITED: Final = frozenset({"name", _EXTENDS, *_LISTS_OF_RULES})
+_BEFORE, _RULES, _AFTER = RULE_LISTS
+_NOT_INHERITED: Final = frozenset({"name", _EXTENDS, *RULE_LISTS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,7 @@ def _joined(base: Any, own: Mapping[str, Any]) -> Any:
         return {key: value for key, value in own.items() if key != _EXTENDS}
     taken = {key: value for key, value in base.items() if key not in _NOT_INHERITED}
     said = {key: value for key, value in own.items() if key != _EXTENDS}
-    if _RULES not in own and any(each in base for each in _LISTS_OF_RULES):
+    if _RULES not in own and any(each in base for each in RULE_LISTS):
         taken[_RULES] = _all_rules(base)
     return _merged(taken, said)
 

@@ -1,4 +1,4 @@
-"""Describes every setting from the models, for docs/settings.md and ``guardrail config describe``.
+"""Describes every setting from the models, for docs/settings.md and ``guardrail config show KEY``.
 
 In paths, NAME stands for a name that the user chooses, and N for an item's number.
 """
@@ -15,7 +15,6 @@ from typing import Any, Final
 from guardrail.config.loading import variable_of
 from guardrail.config.settings import Settings
 from guardrail.errors import ConfigError
-from guardrail.policy import Rule
 from guardrail.printable import escape_controls
 
 _NAME: Final = "NAME"
@@ -102,7 +101,7 @@ class _Reader:
         if path == ("policies",):
             default = {}  # the built-in policy is what stands in the fields
         elif path[-1] == "rules":
-            default = "\n".join(Rule.model_validate(rule).line for rule in default)
+            default = "\n".join(default)
             return Entry(path, self._kind(raw), default, None, description, below)
         return Entry(path, self._kind(raw), _shown(default), _unit(path, schema), description, below)
 
@@ -204,11 +203,11 @@ def _unit(path: Sequence[str], schema: Mapping[str, Any]) -> str | None:
 _HEAD: Final = """\
 # Settings
 
-<!-- Made by `guardrail config reference`; change the models, not this file. -->
+<!-- Made by `guardrail config schema reference`; change the models, not this file. -->
 
 All settings stand in one YAML file; leave out what you don't change. Those that are changed most are in
 [guardrail.example.yaml](../guardrail.example.yaml). `guardrail config check FILE` finds mistakes and tells
-the remedy, `guardrail config show` prints all settings as they hold, and `guardrail config describe PATH`
+the remedy, `guardrail config show` prints all settings as they hold, and `guardrail config show KEY`
 says what one of them is.
 
 - An environment variable wins over the file: `GUARDRAIL_` and the path in capitals, two underscores between

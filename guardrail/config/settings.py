@@ -14,7 +14,7 @@ from guardrail.config.inheritance import inherit
 from guardrail.errors import ConfigError
 from guardrail.judges.settings import JudgeSettings
 from guardrail.limits import Limits
-from guardrail.policy import Policy
+from guardrail.policy import RULE_HELP, RULE_LISTS, Policy
 from guardrail.routing import Challenger, PolicyRouter, Route, check_challengers
 
 ENV_PREFIX: Final = "GUARDRAIL_"
@@ -199,6 +199,9 @@ class Settings(BaseSettings):
     def masked(self) -> dict[str, Any]:
         """The settings as plain values for YAML or JSON, with secrets masked, including those in URLs."""
         values: dict[str, Any] = _without_url_secrets(self.model_dump(mode="json"))
+        for name, policy in self.policies.items():
+            for rules in RULE_LISTS:
+                values["policies"][name][rules] = [rule.line for rule in getattr(policy, rules)]
         return values
 
 
@@ -222,4 +225,13 @@ def _named(key: Any, policy: Any) -> Any:
             "its key is its name, and 'name' differs; leave 'name' out",
             {"path": ("policies", key, "name"), "value": policy["name"]},
         )
+    for field in RULE_LISTS if isinstance(policy, Mapping) else ():
+        rules = policy.get(field)
+        for number, rule in enumerate(rules if isinstance(rules, list | tuple) else ()):
+            if isinstance(rule, Mapping):
+                raise PydanticCustomError(
+                    "rule_line",
+                    "a rule is one line; {help}",
+                    {"path": ("policies", key, field, number), "value": rule, "help": RULE_HELP},
+                )
     return policy

@@ -7,24 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from guardrail.lazy import face
+from guardrail.lazy import own_face
 
 if TYPE_CHECKING:
-    from guardrail.demo.board import Board
-    from guardrail.demo.summary import DemoAnswer, load_demo_settings, load_examples
+    from guardrail.demo.board import Board as Board
+    from guardrail.demo.summary import DemoAnswer as DemoAnswer
+    from guardrail.demo.summary import load_demo_settings as load_demo_settings
+    from guardrail.demo.summary import load_examples as load_examples
 
-__all__ = [
-    "Board",
-    "DemoAnswer",
-    "load_demo_settings",
-    "load_examples",
-]
-
-if not TYPE_CHECKING:  # a type checker knows the names above, and no others
-    __getattr__, __dir__ = face(
-        __name__,
-        {
-            "guardrail.demo.board": ("Board",),
-            "guardrail.demo.summary": ("DemoAnswer", "load_demo_settings", "load_examples"),
-        },
-    )
+if not TYPE_CHECKING:  # a type checker sees the names above, and no others
+    __getattr__, __dir__, __all__ = own_face(__name__)

@@ -7,42 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from guardrail.lazy import face
+from guardrail.lazy import own_face
 
 if TYPE_CHECKING:
-    from guardrail.doctor.checks import PROOF_ROUTE, Area, Check, State, failed, is_proof
-    from guardrail.doctor.clock import check_clock, endpoint_time_s
-    from guardrail.doctor.enforcement import Proof, prove
-    from guardrail.doctor.judges import check_judges
-    from guardrail.doctor.machine import Machine, check_machine
-    from guardrail.doctor.policies import check_policies
-
-__all__ = [
-    "PROOF_ROUTE",
-    "Area",
-    "Check",
-    "Machine",
-    "Proof",
-    "State",
-    "check_clock",
-    "check_judges",
-    "check_machine",
-    "check_policies",
-    "endpoint_time_s",
-    "failed",
-    "is_proof",
-    "prove",
-]
+    from guardrail.doctor.checks import PROOF_ROUTE as PROOF_ROUTE
+    from guardrail.doctor.checks import Area as Area
+    from guardrail.doctor.checks import Check as Check
+    from guardrail.doctor.checks import State as State
+    from guardrail.doctor.checks import detail_and_remedy as detail_and_remedy
+    from guardrail.doctor.checks import is_proof as is_proof
+    from guardrail.doctor.clock import check_clock as check_clock
+    from guardrail.doctor.clock import endpoint_time_s as endpoint_time_s
+    from guardrail.doctor.enforcement import Proof as Proof
+    from guardrail.doctor.enforcement import prove as prove
+    from guardrail.doctor.judges import check_judges as check_judges
+    from guardrail.doctor.machine import Machine as Machine
+    from guardrail.doctor.machine import check_machine as check_machine
+    from guardrail.doctor.policies import check_policies as check_policies
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others
-    __getattr__, __dir__ = face(
-        __name__,
-        {
-            "guardrail.doctor.checks": ("PROOF_ROUTE", "Area", "Check", "State", "failed", "is_proof"),
-            "guardrail.doctor.clock": ("check_clock", "endpoint_time_s"),
-            "guardrail.doctor.enforcement": ("Proof", "prove"),
-            "guardrail.doctor.judges": ("check_judges",),
-            "guardrail.doctor.machine": ("Machine", "check_machine"),
-            "guardrail.doctor.policies": ("check_policies",),
-        },
-    )
+    __getattr__, __dir__, __all__ = own_face(__name__)

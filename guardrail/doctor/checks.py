@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from guardrail.events import FlaggedCase, Response, ResponseVerdict
 
 State = Literal["ok", "warn", "fail", "skip"]
 """skip: it could not be known, or was not to be checked."""
-Area = Literal[
-    "settings", "policies", "machine", "judge", "broker", "topics", "access", "clock", "enforcement"
-]
-
 
 PROOF_ROUTE: Final = "guardrail-doctor"
 QUESTION: Final = "What does the standard plan cost?"
@@ -27,18 +23,47 @@ _SENTENCES: Final = frozenset(f"{each}." for text in (RIGHT, WRONG) for each in 
 class Check:
     """One line of the report. ``about`` names what was looked at; ``remedy`` is empty where there is none."""
 
-    area: Area
+    area: str
     about: str
     state: State
     detail: str
     remedy: str = ""
 
 
-def failed(area: Area, about: str, error: Exception) -> Check:
-    """A failure told by an error, whose last part after a semicolon is the remedy, as in all of ours."""
-    text = str(error) or type(error).__name__
-    detail, separator, remedy = text.rpartition("; ")
-    return Check(area, about, "fail", detail if separator else text, remedy if separator else "")
+class Area(NamedTuple):
+    """A part of the report, by its heading; it makes the checks of that part."""
+
+    name: str
+
+    def ok(self, about: str, detail: str) -> Check:
+        """All is well."""
+        return Check(self.name, about, "ok", detail)
+
+    def warn(self, about: str, detail: str, remedy: str = "") -> Check:
+        """It works, and should be otherwise."""
+        return Check(self.name, about, "warn", detail, remedy)
+
+    def fail(self, about: str, detail: str, remedy: str = "") -> Check:
+        """It doesn't work, or doesn't protect."""
+        return Check(self.name, about, "fail", detail, remedy)
+
+    def skip(self, about: str, detail: str, remedy: str = "") -> Check:
+        """It could not be known, or was not to be checked."""
+        return Check(self.name, about, "skip", detail, remedy)
+
+    def fits(self, fits: bool, about: str, detail: str, remedy: str) -> Check:
+        """ok, or what fails with its remedy."""
+        return self.ok(about, detail) if fits else self.fail(about, detail, remedy)
+
+    def error(self, about: str, error: Exception) -> Check:
+        """What an error tells, whose last part after a semicolon is the remedy, as in all of ours."""
+        return self.fail(about, *detail_and_remedy(str(error) or type(error).__name__))
+
+
+def detail_and_remedy(text: str) -> tuple[str, str]:
+    """A message in two: its last part after a semicolon is the remedy, if it has one."""
+    detail, _, remedy = text.rpartition("; ")
+    return (detail, remedy) if detail else (text, "")
 
 
 def is_proof(event: Response | FlaggedCase | ResponseVerdict) -> bool:

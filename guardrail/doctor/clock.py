@@ -5,8 +5,9 @@ from __future__ import annotations
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from guardrail.doctor.checks import Check, State
+from guardrail.doctor.checks import Area, Check
 
+_CLOCK: Final = Area("clock")
 _WARN_S: Final = 5.0
 _FAIL_S: Final = 3_600.0
 """From here on brokers refuse records as too far in the future (message.timestamp.after.max.ms)."""
@@ -34,22 +35,12 @@ def check_clock(
 ) -> Check:
     """``told_s`` is the time of ``against`` at a moment between ``begun_s`` and ``now_s`` here, all in
     seconds since 1970, and rounded down to ``exact_to_s``; None is unknown."""
-    about = "this machine"
     if told_s is None:
-        return Check(
-            "clock",
-            about,
-            "skip",
-            "the responses topic keeps its producers' time (no LogAppendTime), and no endpoint tells it",
-        )
+        why = "the responses topic keeps its producers' time (no LogAppendTime), and no endpoint tells it"
+        return _CLOCK.skip("this machine", why)
     ahead = max(0.0, begun_s - told_s - exact_to_s) or min(0.0, now_s - told_s)
-    state: State = "ok" if abs(ahead) < _WARN_S else "warn" if abs(ahead) < _FAIL_S else "fail"
-    if state == "ok":
-        return Check("clock", about, "ok", f"within {_WARN_S:g} s of {against}")
-    return Check(
-        "clock",
-        about,
-        state,
-        f"{abs(ahead):,.0f} s {'ahead of' if ahead > 0 else 'behind'} {against}",
-        "set both clocks by NTP",
-    )
+    if abs(ahead) < _WARN_S:
+        return _CLOCK.ok("this machine", f"within {_WARN_S:g} s of {against}")
+    bad = _CLOCK.warn if abs(ahead) < _FAIL_S else _CLOCK.fail
+    where = "ahead of" if ahead > 0 else "behind"
+    return bad("this machine", f"{abs(ahead):,.0f} s {where} {against}", "set both clocks by NTP")

@@ -20,14 +20,15 @@ from guardrail.doctor.checks import (
     RIGHT,
     WRONG,
     WRONG_FIGURE,
+    Area,
     Check,
-    failed,
 )
 from guardrail.doctor.policies import withholds
 from guardrail.errors import GuardrailError
 from guardrail.events import Decision
 from guardrail.policy import Policy
 
+_ENFORCEMENT: Final = Area("enforcement")
 _DELTA_CHARS: Final = 4
 _METADATA: Final = {"guardrail": "doctor"}
 
@@ -78,10 +79,8 @@ async def prove(client: GuardClient, policy: Policy, *, within_s: float) -> list
     if all(isinstance(answer, GuardTimeout) for answer in answers):
         of_group = f" of the group {client.group}" if client.group else ""
         return [
-            Check(
-                "enforcement",
+            _ENFORCEMENT.fail(
                 "the guard",
-                "fail",
                 f"no guard{of_group} answered within {within_s:g} s",
                 "is 'guardrail run' running on these topics, in this group? /readyz says whether it has "
                 "partitions",
@@ -101,14 +100,12 @@ def _check(sent: str, answer: Proof | GuardrailError, policy: Policy, within_s: 
     if isinstance(answer, Proof):
         return _right(answer) if sent == _RIGHT_STREAMED else _wrong(answer, policy)
     if isinstance(answer, GuardTimeout):
-        return Check(
-            "enforcement",
+        return _ENFORCEMENT.fail(
             sent,
-            "fail",
             f"the guard said nothing for {within_s:g} s, though it answered others",
             "look into its log: its judge may be slow or away, or a partition without a guard",
         )
-    return failed("enforcement", sent, answer)
+    return _ENFORCEMENT.error(sent, answer)
 
 
 def _by(proof: Proof) -> str:
@@ -119,18 +116,14 @@ def _right(proof: Proof) -> Check:
     when = f"after {proof.took_s:.1f} s"
     if proof.delivered == RIGHT and proof.message is None:
         if proof.decision is Decision.FLAG:
-            return Check(
-                "enforcement",
+            return _ENFORCEMENT.warn(
                 proof.sent,
-                "warn",
                 f"shown unchanged {when}, but flagged {_by(proof)}".rstrip(),
                 "lower flag_below, or look at what the judge says of it in the verdicts",
             )
-        return Check("enforcement", proof.sent, "ok", f"shown unchanged {when}")
-    return Check(
-        "enforcement",
+        return _ENFORCEMENT.ok(proof.sent, f"shown unchanged {when}")
+    return _ENFORCEMENT.fail(
         proof.sent,
-        "fail",
         f"withheld or changed {_by(proof)}{when}",
         "the guard's judge is away (see its log)"
         if _unverified(proof)
@@ -147,16 +140,12 @@ def _wrong(proof: Proof, policy: Policy) -> Check:
     if proof.withheld and proof.decision in (Decision.BLOCK, Decision.REDACT):
         done = "blocked" if proof.decision is Decision.BLOCK else "redacted"
         if _unverified(proof):
-            return Check(
-                "enforcement",
+            return _ENFORCEMENT.warn(
                 proof.sent,
-                "warn",
                 f"{done} {when}, but only because the judge gave no verdict",
                 "the guard's judge is away: see its log",
             )
-        return Check(
-            "enforcement", proof.sent, "ok", f"{done} {_by(proof)}{when}; what is wrong was never shown"
-        )
+        return _ENFORCEMENT.ok(proof.sent, f"{done} {_by(proof)}{when}; what is wrong was never shown")
     if proof.withheld:
         shown = "not all of it came back, though the guard says that it withheld nothing"
     elif proof.decision is Decision.BLOCK:
@@ -165,7 +154,7 @@ def _wrong(proof: Proof, policy: Policy) -> Check:
         shown = f"shown {when}: flagged {_by(proof)}but not withheld"
     else:
         shown = f"shown {when}: the guard released it"
-    return Check("enforcement", proof.sent, "fail", shown, _remedy(policy))
+    return _ENFORCEMENT.fail(proof.sent, shown, _remedy(policy))
 
 
 def _remedy(policy: Policy) -> str:

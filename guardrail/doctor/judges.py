@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Final
 
-from guardrail.doctor.checks import Check, failed
+from guardrail.doctor.checks import Area, Check, detail_and_remedy
 from guardrail.errors import GuardrailError
 from guardrail.events import ClaimVerdict, Context, Response, Verdict
 from guardrail.guard import Guard
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from guardrail.config import Settings
     from guardrail.judges.settings import JudgeSettings
 
+_JUDGE: Final = Area("judge")
 QUESTION: Final = "What does the standard plan cost, and where is the company's office?"
 CONTEXT: Final = "The standard plan costs $20 per month. The company's office is in Lisbon."
 SUPPORTED: Final = "The company's office is in Lisbon."
@@ -47,9 +48,9 @@ async def check_judges(settings: Settings) -> AsyncIterator[Check]:
         check_judge(settings.judge, policies)
         check_files(settings.judge, policies)
         for short in check_time(settings.judge, settings.policies):
-            yield Check("judge", "time", "warn", *_split(short))
+            yield _JUDGE.warn("time", *detail_and_remedy(short))
     except GuardrailError as error:
-        yield failed("judge", "settings", error)
+        yield _JUDGE.error("settings", error)
         return
     every = all_kinds(settings.judge, policies)
     if any(map(uses_local, every)) and settings.judge.local.verifier.enabled:
@@ -65,18 +66,13 @@ async def check_judges(settings: Settings) -> AsyncIterator[Check]:
         try:
             judge = await asyncio.to_thread(build_judge, each)
         except (GuardrailError, OSError) as error:
-            yield failed("judge", each.kind, error)
+            yield _JUDGE.error(each.kind, error)
             continue
         try:
             for check in await ask(judge, each):
                 yield check
         finally:
             await judge.aclose()
-
-
-def _split(text: str) -> tuple[str, str]:
-    detail, _, remedy = text.rpartition("; ")
-    return (detail, remedy) if detail else (text, "")
 
 
 def _of_model(settings: JudgeSettings) -> Check:
@@ -87,11 +83,11 @@ def _of_model(settings: JudgeSettings) -> Check:
     try:
         folder = settings.local.verifier.path or packaged_folder()
         if folder is None:
-            return Check("judge", "local model", "warn", "none is packaged", "install the package again")
+            return _JUDGE.warn("local model", "none is packaged", "install the package again")
         manifest, *_ = read_folder(folder)
     except GuardrailError as error:
-        return failed("judge", "local model", error)
-    return Check("judge", "local model", "ok", f"{manifest.name}: its checksums are right")
+        return _JUDGE.error("local model", error)
+    return _JUDGE.ok("local model", f"{manifest.name}: its checksums are right")
 
 
 async def ask(judge: Judge, settings: JudgeSettings) -> list[Check]:
@@ -109,14 +105,14 @@ async def ask(judge: Judge, settings: JudgeSettings) -> list[Check]:
         async with Guard(judge, policy=policy) as guard:
             verdict = await guard.check_event(response)
     except GuardrailError as error:
-        return [failed("judge", about, error)]
+        return [_JUDGE.error(about, error)]
     took = f"{(time.monotonic() - begun) * 1000:,.0f} ms for two claims"
     usage = verdict.usage
     if usage.input_tokens or usage.output_tokens:
         took += f", {usage.input_tokens + usage.output_tokens:,} tokens"
     name = f"{judge.name}: " if judge.name != about else ""
     return _misjudged(about, verdict.claims) or [
-        Check("judge", about, "ok", f"{name}it tells a right claim from a wrong one, {took}")
+        _JUDGE.ok(about, f"{name}it tells a right claim from a wrong one, {took}")
     ]
 
 
@@ -130,15 +126,13 @@ def _misjudged(about: str, claims: Iterable[ClaimVerdict]) -> list[Check]:
         claim = found.get(text)
         if claim is None or claim.verdict is Verdict.UNVERIFIED:
             why = "" if claim is None else shorten(claim.reasoning, _MOST_CHARS)
-            detail, remedy = _split(why or "it gave no reason")
-            checks.append(Check("judge", about, "fail", f"no verdict: {detail}", remedy or _LOOK))
+            detail, remedy = detail_and_remedy(why or "it gave no reason")
+            checks.append(_JUDGE.fail(about, f"no verdict: {detail}", remedy or _LOOK))
             break  # the other one will say the same
         if claim.verdict not in wanted:
             checks.append(
-                Check(
-                    "judge",
+                _JUDGE.fail(
                     about,
-                    "fail",
                     f"it calls a {'right' if text == SUPPORTED else 'wrong'} claim {claim.verdict}",
                     "this judge can't be relied on: try another model, or its settings",
                 )

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Final, Self
 
 from guardrail.config import Settings
-from guardrail.doctor.checks import Check
+from guardrail.doctor.checks import Area, Check
 
+_MACHINE: Final = Area("machine")
 _MEBIBYTE: Final = 1024 * 1024
 _BASE_BYTES: Final = 512 * _MEBIBYTE
 """Interpreter, libraries and the local judge's model; what was measured, rounded up."""
@@ -82,41 +83,37 @@ def check_machine(
 
 def _files(machine: Machine, partitions: int | None, brokers: int) -> Iterator[Check]:
     if machine.open_files is None:
-        yield Check("machine", "open files", "skip", "the limit is unknown here, or there is none")
+        yield _MACHINE.skip("open files", "the limit is unknown here, or there is none")
         return
     # Each partition has a producer of its own, with a connection to every broker and to its coordinator.
     needed = _FILES_BASE + (partitions or 1) * (brokers + 1)
     held = f"{machine.open_files:,} may be open"
     if machine.open_files < needed:
-        yield Check(
-            "machine",
+        yield _MACHINE.fail(
             "open files",
-            "fail",
             f"{held}, and {partitions or 1} partitions at {brokers} brokers take up to {needed:,}",
             f"raise the limit (ulimit -n, LimitNOFILE) to {2 ** math.ceil(math.log2(needed)):,}",
         )
     else:
-        yield Check("machine", "open files", "ok", f"{held}; up to {needed:,} are needed")
+        yield _MACHINE.ok("open files", f"{held}; up to {needed:,} are needed")
 
 
 def _bytes(settings: Settings, machine: Machine) -> Iterator[Check]:
     if machine.memory is None:
-        yield Check("machine", "memory", "skip", "no control group limits it here")
+        yield _MACHINE.skip("memory", "no control group limits it here")
         return
     # A character takes one byte, or two with most other alphabets; work on it takes copies.
     needed = _BASE_BYTES + 2 * settings.limits.max_bytes
     told = f"{_mib(machine.memory)}, and limits.max_bytes {settings.limits.max_bytes:,} may take"
     if machine.memory < needed:
         room = max(_MEBIBYTE, (machine.memory - _BASE_BYTES) // 2)
-        yield Check(
-            "machine",
+        yield _MACHINE.warn(
             "memory",
-            "warn",
             f"{told} {_mib(needed)} with everything else: it may be killed under load",
             f"give it {_mib(needed)}, or set limits.max_bytes to {room // _MEBIBYTE * _MEBIBYTE}",
         )
     else:
-        yield Check("machine", "memory", "ok", f"{told} {_mib(needed)} of it")
+        yield _MACHINE.ok("memory", f"{told} {_mib(needed)} of it")
 
 
 def _mib(size: int) -> str:
@@ -130,30 +127,23 @@ def _cores(settings: Settings, machine: Machine) -> Iterator[Check]:
     wanted = settings.judge.local.workers
     local = any(uses_local(each) for each in all_kinds(settings.judge, settings.policies.values()))
     if local and wanted is not None and wanted > math.ceil(machine.processors):
-        yield Check(
-            "machine",
+        yield _MACHINE.warn(
             "processors",
-            "warn",
             f"{usable}, and judge.local.workers is {wanted}: they wait for each other",
             f"set judge.local.workers to {max(1, math.floor(machine.processors))}, or leave it out",
         )
     elif local and machine.processors < 1:
-        yield Check(
-            "machine",
+        yield _MACHINE.warn(
             "processors",
-            "warn",
             f"{usable}: the local judge is throttled, and verdicts come late",
             "give it at least 1",
         )
     else:
-        yield Check("machine", "processors", "ok", usable)
+        yield _MACHINE.ok("processors", usable)
 
 
 def _time(settings: Settings) -> Iterator[Check]:
     budget = settings.shutdown.budget_ms / 1000
-    yield Check(
-        "machine",
-        "shutdown",
-        "ok",
-        f"ends within {budget:g} s of SIGTERM; keep terminationGracePeriodSeconds above that",
+    yield _MACHINE.ok(
+        "shutdown", f"ends within {budget:g} s of SIGTERM; keep terminationGracePeriodSeconds above that"
     )

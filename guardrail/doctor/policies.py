@@ -10,11 +10,12 @@ from itertools import chain
 from typing import Final
 
 from guardrail.config import Settings
-from guardrail.doctor.checks import Check
+from guardrail.doctor.checks import Area, Check
 from guardrail.events import Decision
 from guardrail.policy import FailPolicy, Policy, Rule
 from guardrail.routing import Route
 
+_POLICIES: Final = Area("policies")
 _NAMED: Final = 3
 _ACTING: Final = (Decision.BLOCK, Decision.REDACT, Decision.FLAG)
 _WITHHOLDING: Final = frozenset({Decision.BLOCK, Decision.REDACT})
@@ -94,13 +95,7 @@ def _of_policy(policy: Policy, settings: Settings, uses: Sequence[str]) -> Itera
     name = f"policies.{policy.name}"
     if not uses:
         if policy.name != "default" or len(settings.policies) == 1:
-            yield Check(
-                "policies",
-                name,
-                "warn",
-                "nothing uses it",
-                "name it in routes or default_policy, or remove it",
-            )
+            yield _POLICIES.warn(name, "nothing uses it", "name it in routes or default_policy, or remove it")
         return  # what nobody uses can't be inert in a way that matters
     applied = [use for use in uses if not use.startswith("challengers.")]
     found = list(inert_rules(name, policy))
@@ -108,7 +103,7 @@ def _of_policy(policy: Policy, settings: Settings, uses: Sequence[str]) -> Itera
     lenient = list(_lenient(name, policy)) if applied and policy.mode != "observe" else []
     if effect is None:
         words = (policy.mode, *_can_do(policy), f"used by {_named(uses)}")
-        effect = Check("policies", name, "ok", "; ".join(words))
+        effect = _POLICIES.ok(name, "; ".join(words))
     yield from (effect, *found, *lenient)
 
 
@@ -140,28 +135,22 @@ def _effect(name: str, policy: Policy, applied: Sequence[str]) -> Check | None:
     actions = {rule.action for rule in _live(policy)} | set(policy.segment_kinds.values())
     acts = bool(actions - {Decision.RELEASE}) or policy.flag_below > 0
     if not acts:
-        return Check(
-            "policies",
+        return _POLICIES.fail(
             name,
-            "fail",
             "it releases everything: no rule that could fire does more, and the thresholds are 0",
             "give it rules, or set block_below and flag_below",
         )
     if policy.mode == "observe":
         if not applied:
             return None  # a challenger has no effect in any mode
-        return Check(
-            "policies",
+        return _POLICIES.warn(
             name,
-            "warn",
             f"it only observes: every answer of {_named(applied)} is shown as it is written",
             "set mode: hold or stream where answers are to be withheld",
         )
     if not withholds(policy):
-        return Check(
-            "policies",
+        return _POLICIES.warn(
             name,
-            "warn",
             "it flags and withholds nothing: no rule that could fire blocks or redacts, and block_below is 0",
             "add a rule that blocks, or set block_below",
         )
@@ -175,19 +164,15 @@ def inert_rules(name: str, policy: Policy) -> Iterator[Check]:
         about = f"{name}.rules.{number}"
         why = never_fires(rule)
         if why is not None:
-            yield Check(
-                "policies", about, "warn", f"'{rule.name}' can never fire: {why}", "change it, or remove it"
-            )
+            yield _POLICIES.warn(about, f"'{rule.name}' can never fire: {why}", "change it, or remove it")
             continue
         shadow = next((each for each in live if covers(each[1], rule)), None)
         if shadow is None:
             live.append((number, rule))
             continue
         at, earlier = shadow
-        yield Check(
-            "policies",
+        yield _POLICIES.warn(
             about,
-            "warn",
             f"'{rule.name}' is never reached: rules.{at} ('{earlier.name}') takes every claim that it would",
             f"move it before rules.{at}, or remove it",
         )
@@ -195,10 +180,8 @@ def inert_rules(name: str, policy: Policy) -> Iterator[Check]:
 
 def _lenient(name: str, policy: Policy) -> Iterator[Check]:
     if policy.on_unverified is FailPolicy.FAIL_OPEN:
-        yield Check(
-            "policies",
+        yield _POLICIES.warn(
             f"{name}.on_unverified",
-            "warn",
             "fail_open: while the judge is away, everything is released unchecked",
             "set fail_closed, or flag to have it marked",
         )
@@ -208,10 +191,8 @@ def _of_routes(routes: Sequence[Route]) -> Iterator[Check]:
     for number, route in enumerate(routes):
         earlier = next((at for at in range(number) if _takes_all(routes[at], route)), None)
         if earlier is not None:
-            yield Check(
-                "policies",
+            yield _POLICIES.warn(
                 f"routes.{number}",
-                "warn",
                 f"it is never reached: routes.{earlier} takes every response that it would",
                 f"move it before routes.{earlier}, or remove it",
             )

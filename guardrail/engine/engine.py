@@ -1,14 +1,29 @@
 """Runs many sessions with one judge, plus those that policies name.
 
+The way of a response's text::
+
+    handle ──event──> session ──effects──> _carry_out ──outputs──> emit      (all outputs of a step at once)
+                         ^                     │     └──change──> on_change  (what the step leaves to store)
+                         │                     │ claims
+                      _judged <──verdicts── Gatherer.call ──> judge
+
 The engine owns everything that waits: the judge's calls, their deadlines, the timers, the bounds. Its input
 is ``handle``, which never waits, and its output is a callback, so the same engine serves a Kafka consumer,
-the Python API and offline scoring. Output events of one response come in order; responses never wait for each
-other.
+the Python API and offline scoring. A step is an event, some verdicts, or time that has passed; ``_carry_out``
+is the only place where what a session asks for is done.
 
 A response belongs to a lane, which can be any hashable value; a consumer uses its partitions. Lanes share the
 judge evenly. Each lane remembers its own finished responses and can be dropped silently. With ``on_change``,
 the engine hands out state changes together with the outputs of the step that caused them, and another process
 can continue from these with ``restore``.
+
+Invariants (tests/property/test_event_fuzzing.py, tests/contract):
+- output events of one response come in the order of its text; responses never wait for each other;
+- a claim that is asked about gets one verdict, at its deadline at the latest, by a clock that stands still
+  when the process does;
+- every response that was begun is closed once, and leaves nothing behind in the bounds;
+- no more claims, characters and responses are in flight than ``limits`` allow, but for what one event adds;
+- a step takes one reading of the clock: all that comes of it bears the same time.
 """
 
 from __future__ import annotations
@@ -19,10 +34,11 @@ from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Self
 
-from guardrail.engine.judging import Gatherer, ask
-from guardrail.engine.load import Backlog, FairSlots
+from guardrail.awake import BEAT_S, awake
+from guardrail.engine.judging import Gatherer
+from guardrail.engine.load import Backlog
 from guardrail.engine.runs import (
     Captured,
     Change,
@@ -47,8 +63,7 @@ from guardrail.events import (
     ResponseHead,
     ResponseStarted,
 )
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import BEAT_S, MOST_QUESTION_CHARS, Judge, PacedJudge, awake
+from guardrail.judges.base import MOST_QUESTION_CHARS, Judge, PacedJudge
 from guardrail.limits import Limits
 from guardrail.log_events import EventLog
 from guardrail.policy import Policy
@@ -81,13 +96,13 @@ MOST_WHILE_SHEDDING: Final = 1.5
 class Engine:
     """Carries out what sessions ask for.
 
-    Use as an async context manager; leaving it cancels all work in progress. The engine calls ``emit`` for
-    every output, ``on_closed`` once for every response that will emit and read nothing more, and
-    ``on_change`` when a response has something to store; it reports further changes of that response only
-    after those are taken. It makes all calls on the event loop, and none of the callbacks may raise. Without
-    ``on_change`` the engine keeps no journal and can't restore. ``judges`` are those that policies name by
-    ``judge``; ``judge`` is for all other policies. ``clock`` gives seconds on any monotonic clock, by default
-    one that stands still when the process does, ``wall`` Unix time in seconds.
+    Use as an async context manager; leaving it cancels all work in progress. The engine calls ``emit`` with
+    the outputs of each step that has any, ``on_closed`` once for every response that will emit and read
+    nothing more, and ``on_change`` when a response has something to store; it reports further changes of
+    that response only after those are taken. It makes all calls on the event loop, and none of the callbacks
+    may raise. Without ``on_change`` the engine keeps no journal and can't restore. ``judges`` are those that
+    policies name by ``judge``; ``judge`` is for all other policies. ``clock`` gives seconds on any monotonic
+    clock, by default one that stands still when the process does, ``wall`` Unix time in seconds.
     """
 
     def __init__(
@@ -95,7 +110,7 @@ class Engine:
         judge: Judge,
         router: PolicyRouter,
         *,
-        emit: Callable[[Output], None],
+        emit: Callable[[Sequence[Output]], None],
         on_closed: Callable[[ClosedResponse], None] | None = None,
         on_change: Callable[[Change], None] | None = None,
         limits: Limits | None = None,
@@ -120,14 +135,15 @@ class Engine:
         self._cutters = Cutters()
         self._cutting: deque[Run] = deque()
         self._gatherer = Gatherer(
-            self._limits.max_claims_per_call, clock, lambda run: self._carry_out(run, [])
+            self._limits,
+            clock,
+            judged=self._judged,
+            proceed=lambda run: self._carry_out(run, (), self._clock()),
+            wait=lambda run: self._arm(run, self._clock()),
         )
-        self._slots = FairSlots(self._limits.max_concurrent_judgements)
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
         self._leaving = False
-        self._not_asked = 0
-        """Claims that wait for a call to take them, of each response those of one call."""
         self._heart: asyncio.TimerHandle | None = None
         self._stood_s = 0.0
         self._unrouted: set[str] = set()  # told already
@@ -193,12 +209,12 @@ class Engine:
     @property
     def judging(self) -> int:
         """Requests that the judge is working on."""
-        return self._limits.max_concurrent_judgements - self._slots.free
+        return self._gatherer.slots.held
 
     @property
     def judge_queue(self) -> int:
         """Requests waiting for a turn at the judge."""
-        return self._slots.waiting
+        return self._gatherer.slots.waiting
 
     @property
     def judge_wait_s(self) -> float:
@@ -285,9 +301,15 @@ class Engine:
         if head.response_id not in self._runs:
             run = self._open(head, headers, digest(head), self._table.lane(lane), born)
             run.session.mute()
+            now = self._clock()
             if isinstance(head, Response):
-                run.session.complete(1, self._clock())
-            self._carry_out(run, [])
+                run.session.complete(1, now)
+            self._carry_out(run, (), now)
+
+    def joins(self, response_id: str, seq: int, chars: int, lane: Hashable) -> bool:
+        """Whether the deltas of this response from ``seq`` on, so many characters, may be handled as one."""
+        run = self._runs.get(response_id)
+        return run is not None and run.lane.key == lane and run.session.joins(seq, chars)
 
     def handle(
         self,
@@ -298,6 +320,7 @@ class Engine:
         born: int = 0,
         late_s: float = 0.0,
         policy: Policy | None = None,
+        pieces: int = 1,
     ) -> None:
         """Handle one event that was read from ``lane``, ``late_s`` seconds after it was written. Raises
         ProtocolError if it does not fit its response.
@@ -305,34 +328,42 @@ class Engine:
         A response in flight then ends early, under its policy; the others are unaffected. The caller
         dead-letters the event itself. ``born`` is stored with the response that the event begins, if any, to
         distinguish two lives of one id. ``policy`` is for that response, in place of the router's.
+        ``pieces``: how many deltas the event joins, as ``joins`` allows.
         """
         run = self._runs.get(event.response_id)
+        now = self._clock()
         if run is not None:
             run.session.late_s = late_s
-            if run.stored:
-                self._changed(run)
+            if run.stored and self._on_change is not None:
+                run.stored = False
+                self._on_change(Change(run, self._clock, self._wall))
             if run.lane.key is not lane and run.lane.key != lane:
-                self._carry_out(run, run.session.end_early(WRONG_LANE, self._clock()))
+                self._carry_out(run, run.session.end_early(WRONG_LANE, now), now)
                 raise ProtocolError(
                     WRONG_LANE,
                     "this response is under way on another partition; key all its events by its id",
                 )
         if isinstance(event, ResponseStarted | Response):
-            self._start(event, headers, run, lane, born, late_s, policy)
+            self._start(event, headers, run, lane, born, late_s, policy, now)
             return
         if run is None:
-            self._table.lane(lane).finished.require_repeated(event, self._clock())
+            self._table.lane(lane).finished.require_repeated(event, now)
             return
         session = run.session
         chars = session.answer_chars
-        run.behind_s = self._backlog.behind_s
+        run.behind_s = self._backlog.behind_s if self._backlog.behind else self._backlog.past_s
         try:
-            effects = self._step(session, event)
+            if isinstance(event, ResponseDelta):  # by far the most frequent event
+                effects = session.delta(event.seq, event.text, now, pieces)
+            elif isinstance(event, ResponseCompleted):
+                effects = session.complete(event.seq, now)
+            else:
+                effects = session.abort(now)
         except ProtocolError as error:
-            effects = session.end_early(error.reason, self._clock())
+            effects = session.end_early(error.reason, now)
             if isinstance(event, ResponseCompleted):
-                effects = [*effects, *session.complete(event.seq, self._clock())]
-            self._carry_out(run, effects)
+                effects = [*effects, *session.complete(event.seq, now)]
+            self._carry_out(run, effects, now)
             raise
         grown = session.answer_chars - chars
         if grown:
@@ -343,9 +374,9 @@ class Engine:
             if total.chars >= self._limits.max_bytes:
                 self._bounds.measure()
                 if self.shedding and total.chars >= MOST_WHILE_SHEDDING * self._limits.max_bytes:
-                    effects = [*effects, *session.end_early(OVERLOADED, self._clock(), force_block=True)]
-        if effects or session.closed:
-            self._carry_out(run, effects)
+                    effects = [*effects, *session.end_early(OVERLOADED, now, force_block=True)]
+        if effects or (session.input_ended and session.decided):
+            self._carry_out(run, effects, now)
 
     def reject(
         self, response_id: str, reason: str, headers: Headers = (), *, lane: Hashable = None, born: int = 0
@@ -360,7 +391,7 @@ class Engine:
         place = self._table.lane(lane)
         if run is not None:
             self._changed(run)
-            self._carry_out(run, run.session.end_early(reason, now))
+            self._carry_out(run, run.session.end_early(reason, now), now)
         elif place.finished.get(response_id, now) is None:
             head = ResponseStarted(response_id=response_id)
             run = self._open(head, headers, b"", place, born, self._router.for_unknown())
@@ -369,7 +400,7 @@ class Engine:
                 # Keep only its id, so that garbage input can't fill the guard.
                 run.session.complete(0, now)
                 run.session.next_seq = MAX_SEQ
-            self._carry_out(run, effects)
+            self._carry_out(run, effects, now)
 
     def discard(self, response_ids: Iterable[str]) -> None:
         """Drop responses silently: another process takes them over."""
@@ -423,13 +454,13 @@ class Engine:
         stored = read_head(head)
         if stored.event.response_id != response_id:
             raise UnreadableSession("head: it is another response's")
+        now = self._clock()
         other = self._runs.get(response_id)
         if other is not None:  # it was started on two partitions, held by two processes
             self._changed(other)
-            self._carry_out(other, other.session.end_early(WRONG_LANE, self._clock()))
+            self._carry_out(other, other.session.end_early(WRONG_LANE, now), now)
             self._tell_closed(ClosedResponse(response_id, lane, born, stored.digest.hex(), 0))
             return
-        now = self._clock()
         session, readable = restored_session(
             stored,
             progress,
@@ -437,7 +468,7 @@ class Engine:
             self._router,
             self._cutters,
             now=now,
-            epoch=self._epoch(),
+            epoch=self._wall() - now,  # readings of the clock mean nothing to another process
             max_answer_chars=self._limits.max_answer_chars,
             excused_s=excused_s,
         )
@@ -448,7 +479,7 @@ class Engine:
         effects = session.resume(now) if readable else session.end_early(UNREADABLE, now, force_block=True)
         if excused_s and stored.event.deadline_ms is not None:
             self._changed(run)  # or the next one to take it up would not know of it
-        self._carry_out(run, effects)
+        self._carry_out(run, effects, now)
 
     def remember(self, lane: Hashable, response_id: str, digest: str, next_seq: int, age_s: float) -> None:
         """Remember a response that finished on this lane ``age_s`` seconds ago in another process; oldest
@@ -459,16 +490,6 @@ class Engine:
 
     # ----------------------------------------------------------------------------------- inside
 
-    def _step(
-        self, session: Session, event: ResponseDelta | ResponseCompleted | ResponseAborted
-    ) -> list[Effect]:
-        now = self._clock()
-        if isinstance(event, ResponseDelta):  # by far the most frequent event
-            return session.delta(event.seq, event.text, now)
-        if isinstance(event, ResponseCompleted):
-            return session.complete(event.seq, now)
-        return session.abort(now)
-
     def _start(
         self,
         head: ResponseStarted | Response,
@@ -478,8 +499,8 @@ class Engine:
         born: int,
         late_s: float,
         policy: Policy | None,
+        now: float,
     ) -> None:
-        now = self._clock()
         fingerprint = digest(head)
         place = self._table.lane(lane)
         known = run.digest if run is not None else place.finished.get(head.response_id, now)
@@ -488,7 +509,7 @@ class Engine:
                 return  # sent twice by a producer, or read twice after a restart
             if run is None:
                 raise ProtocolError("response_finished", "a response with this id has finished already")
-            self._carry_out(run, run.session.end_early("duplicate_start", now))
+            self._carry_out(run, run.session.end_early("duplicate_start", now), now)
             raise ProtocolError("duplicate_start", "a response with this id and another content is under way")
         size = size_of(head)
         too_large = size > self._limits.max_context_chars
@@ -498,9 +519,9 @@ class Engine:
         session = run.session
         session.late_s = late_s
         if too_large:
-            self._carry_out(run, session.end_early("contexts_too_large", now, force_block=True))
+            self._carry_out(run, session.end_early("contexts_too_large", now, force_block=True), now)
         elif self.shedding:
-            self._carry_out(run, session.stop_judging(OVERLOADED, now))
+            self._carry_out(run, session.stop_judging(OVERLOADED, now), now)
         if isinstance(head, Response):
             self._whole(run, head.answer, now)
         if too_large:
@@ -514,10 +535,10 @@ class Engine:
     def _whole(self, run: Run, answer: str, now: float) -> None:
         session = run.session
         try:
-            self._carry_out(run, session.answer(answer, now))
+            self._carry_out(run, session.answer(answer, now), now)
         except ProtocolError as error:  # too long: none of it is judged
             effects = session.end_early(error.reason, now, force_block=True)
-            self._carry_out(run, [*effects, *session.answer(answer, now)])
+            self._carry_out(run, [*effects, *session.answer(answer, now)], now)
             raise
 
     def _open(
@@ -547,7 +568,7 @@ class Engine:
         run = self._table.add(session, self._judge_of(policy), headers, fingerprint, lane, born)
         run.behind_s = self._backlog.behind_s
         self._changed(run)
-        self._arm(run)
+        self._arm(run, self._clock())
         return run
 
     def _note_unrouted(self, head: ResponseHead) -> None:
@@ -572,47 +593,66 @@ class Engine:
             )
         return judge or self._judge
 
-    def _carry_out(self, run: Run, effects: list[Effect]) -> None:
+    def _carry_out(self, run: Run, effects: Sequence[Effect], now: float) -> None:
+        """Do what a step of the session asks for, and what follows from where it stands now."""
+        outputs = self._do(run, effects, now)
+        session, gatherer = run.session, self._gatherer
+        if outputs:
+            self._emit(outputs)
+            if run.stored and self._on_change is not None:
+                run.stored = False
+                self._on_change(Change(run, self._clock, self._wall))
+        self._table.count(run)
+        if session.decided:
+            if session.input_ended:
+                self._close(run)
+                return
+            run.evidence = None  # it holds the contexts
+        if run.equal.known and not run.telling:
+            self._tell_known(run)
+        may_judge = (run.waiting or run.put_off) and not session.decided and not self._leaving
+        if may_judge and gatherer.may_begin(run):
+            call = self._group.create_task(gatherer.call(run), name="judge")
+            self._tasks.add(call)
+            run.calls.add(call)
+            self._backlog.calls += 1
+            call.add_done_callback(partial(self._call_ended, run))
+        backlog = self._backlog
+        if self._paced or backlog.busy or backlog.behind or backlog.calls > backlog.at_once:
+            self._look()
+        due = min(session.next_deadline, gatherer.due(run)) if run.put_off else session.next_deadline
+        if due < run.timer_due:
+            self._arm(run, now)
+
+    def _do(self, run: Run, effects: Sequence[Effect], now: float) -> list[Output]:
+        outputs: list[Output] = []
         for effect in effects:
             if type(effect) is Emit:
-                since = effect.since
-                waited_s = None if since is None else self._clock() - since
+                waited_s = None if effect.since is None else now - effect.since
                 late_s = run.session.late_s
-                self._emit(Output(effect.channel, effect.event, run.headers, run.lane.key, waited_s, late_s))
-                self._changed(run)
+                outputs.append(
+                    Output(effect.channel, effect.event, run.headers, run.lane.key, waited_s, late_s)
+                )
             elif type(effect) is AskJudge:
-                run.waiting.extend(run.equal.first(effect.claims))
-                self._count_waiting(run)
+                self._gatherer.take(run, effect.claims)
             elif type(effect) is Cancel:
                 self._cancel(run)
             elif type(effect) is CutOn:
                 self._cutting.append(run)
                 if len(self._cutting) == 1:
                     asyncio.get_running_loop().call_soon(self._cut_on)
-        self._table.count(run)
-        if run.session.closed:
-            self._close(run)
-            return
-        self._tell_known(run)
-        if run.session.decided:
-            run.evidence = None  # it holds the contexts
-        elif run.may_call and not self._leaving and self._gatherer.to_judge(run):
-            call = self.spawn(self._judge_claims(run), name="judge")
-            run.calls.add(call)
-            call.add_done_callback(run.calls.discard)
-            self._backlog.calls += 1
-            call.add_done_callback(self._call_ended)
-        self._look()
-        self._arm(run)
+        return outputs
 
-    def _call_ended(self, call: asyncio.Task[None]) -> None:  # noqa: ARG002 - a task's callback
+    def _call_ended(self, run: Run, call: asyncio.Task[None]) -> None:
+        self._tasks.discard(call)
+        run.calls.discard(call)
         self._backlog.calls -= 1
         self._look()
 
     def _look(self, verdicts: int = 0) -> None:
         """Note how far the judge is behind, and say so, once a minute at most."""
         backlog = self._backlog
-        told_s = max((judge.wait_s(self._not_asked) for judge in self._paced), default=0.0)
+        told_s = max((judge.wait_s(self._gatherer.not_asked) for judge in self._paced), default=0.0)
         fell_behind = backlog.look(self.pending_claims, verdicts, told_s)
         if fell_behind and self._clock() - self._told_behind_at >= _TOLD_EVERY_S:
             self._told_behind_at = self._clock()
@@ -626,41 +666,33 @@ class Engine:
     def _changed(self, run: Run) -> None:
         if run.stored and self._on_change is not None:
             run.stored = False
-            self._on_change(Change(run, self._epoch))
-
-    def _epoch(self) -> float:
-        # Monotonic clock readings mean nothing to another process.
-        return self._wall() - self._clock()
+            self._on_change(Change(run, self._clock, self._wall))
 
     def _cut_on(self) -> None:
         """Cut on one of the long texts; the next one has its turn when others have had theirs."""
         run = self._cutting[0]
         if not run.dropped:
-            self._carry_out(run, run.session.cut_on(self._clock()))
+            now = self._clock()
+            self._carry_out(run, run.session.cut_on(now), now)
         self._cutting.popleft()
         if self._cutting:
             asyncio.get_running_loop().call_soon(self._cut_on)
 
     def _tell_known(self, run: Run) -> None:
         """Tell the session the verdicts on claims that are equal to others, some in each turn of the loop."""
-        if run.equal.known and not run.telling:
-            run.telling = True
-            asyncio.get_running_loop().call_soon(self._tell, run)
+        run.telling = True
+        asyncio.get_running_loop().call_soon(self._tell, run)
 
     def _tell(self, run: Run) -> None:
         run.telling = False
         if not run.dropped:
             known = [run.equal.known.popleft() for _ in range(min(_TOLD_AT_ONCE, len(run.equal.known)))]
-            self._carry_out(run, run.session.judged(known, self._clock()))
-
-    def _count_waiting(self, run: Run) -> None:
-        waiting = min(len(run.waiting), self._limits.max_claims_per_call)  # the others delay nobody else
-        self._not_asked += waiting - run.counted_waiting
-        run.counted_waiting = waiting
+            now = self._clock()
+            self._carry_out(run, run.session.judged(known, now), now)
 
     def _cancel(self, run: Run) -> None:
         run.waiting.clear()
-        self._count_waiting(run)
+        self._gatherer.not_asked += run.newly_waiting(self._limits.max_claims_per_call)
         run.equal.forget()
         run.put_off.clear()
         for call in run.calls - {asyncio.current_task()}:
@@ -710,9 +742,9 @@ class Engine:
         if self._gatherer.slowness < before > _RUSHED:
             for run in self._runs.values():
                 if run.put_off and not run.calls:
-                    self._arm(run)  # it need not wait as long any more
+                    self._arm(run, self._clock())  # it need not wait as long any more
 
-    def _arm(self, run: Run) -> None:
+    def _arm(self, run: Run, now: float) -> None:
         """Schedule ``_on_timer`` for the session's next deadline or earlier.
 
         A timer that fires early just rearms itself, so deadlines that move away cost nothing.
@@ -722,8 +754,7 @@ class Engine:
             return
         if run.timer is not None:
             run.timer.cancel()
-        delay = max(0.0, due - self._clock())
-        run.timer = asyncio.get_running_loop().call_later(delay, self._on_timer, run)
+        run.timer = asyncio.get_running_loop().call_later(max(0.0, due - now), self._on_timer, run)
         run.timer_due = due
 
     def _on_timer(self, run: Run) -> None:
@@ -733,59 +764,15 @@ class Engine:
         if behind_s > run.behind_s:
             run.session.excuse(behind_s - run.behind_s, now)
             run.behind_s = behind_s
-        self._carry_out(run, run.session.tick(now) if run.session.next_deadline <= now else [])
+        self._carry_out(run, run.session.tick(now) if run.session.next_deadline <= now else (), now)
 
     # ------------------------------------------------------------------------------------ judge
 
-    async def _judge_claims(self, run: Run) -> None:
-        """Send the claims of one response to the judge; claims that arrive meanwhile go into the next call.
-
-        While its text is arriving, a response has one call at a time: its claims go together and share their
-        contexts. At the end of the text the rest goes at once, in parallel with a call under way, because now
-        somebody is waiting for it. Different responses are judged in parallel. Claims that the judge puts off
-        go with the next ones, when they have waited long enough, or at the end of the text.
-        """
-        try:
-            while self._gatherer.to_judge(run) and not run.session.decided:
-                async with self._slots.slot(run.lane.key):
-                    batch, known = run.next_batch(self._limits.max_claims_per_call)
-                    self._count_waiting(run)
-                    if not batch:
-                        continue
-                    evidence = run.evidence = run.evidence or EvidenceIndex(run.session.head.contexts)
-                    heard = partial(self._heard, run)
-                    gathering = self._gatherer.gathering(run, batch, known)
-                    try:
-                        found = await ask(
-                            run.judge, run.session, evidence, batch, self._clock, heard, gathering
-                        )
-                    finally:
-                        if gathering is not None:
-                            gathering.close()
-                if run.dropped:
-                    return  # a judge that swallows its cancellation
-                if gathering is not None:
-                    run.put_off.update(
-                        (each.claim_id, (batch[each.claim_id], each))
-                        for each in gathering.later.values()
-                        if each.claim_id in batch and run.session.awaits(each.claim_id)
-                    )
-                self._judged(run, found)
-        finally:
-            # At once: the next claim may arrive before the loop has reported that this task is done.
-            run.calls.discard(cast("asyncio.Task[None]", asyncio.current_task()))
-            if run.put_off and not run.dropped:
-                self._arm(run)
-
-    def _heard(self, run: Run, judgement: Judgement) -> None:
-        """A verdict arrived before its call ended."""
-        if not run.dropped:
-            self._judged(run, [judgement])
-
     def _judged(self, run: Run, judgements: Sequence[Judgement]) -> None:
-        verdicts = sum(not judgement.unanswered for judgement in judgements)
-        self._carry_out(run, run.session.judged(judgements, self._clock()))
+        now = self._clock()
+        effects = run.session.judged(judgements, now)
         for judgement in judgements:
-            run.equal.hear(judgement, final=not run.session.awaits(judgement.claim_id))
-        self._tell_known(run)
-        self._look(verdicts)
+            run.equal.hear(judgement, final=judgement.claim_id not in run.session.pending)
+        self._carry_out(run, effects, now)
+        if self._backlog.busy:
+            self._look(sum(not judgement.unanswered for judgement in judgements))

@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Final, NamedTuple, cast
 
+from guardrail.calls import FairSlots
 from guardrail.claims.links import any_absent
 from guardrail.claims.model import Claim
 from guardrail.engine.runs import Run
 from guardrail.errors import JudgeError, JudgeRefused
 from guardrail.events import Finding, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judge, JudgeRequest, Meter, question_to_judge
+from guardrail.judges.base import Judge, JudgeRequest, Meter
 from guardrail.judges.recorder import recorder
 from guardrail.judges.streams import checked, closing
+from guardrail.limits import Limits
 from guardrail.log_events import EventLog
 from guardrail.session.machine import Session
 from guardrail.verdicts import Judgement, spans_within, total, unverified
@@ -82,20 +85,86 @@ def take_in(judgement: Judgement, claim: Claim, absent_links: Collection[str] = 
 
 
 class Gatherer:
-    """An engine's rules for gathering claims, for all its responses."""
+    """An engine's rules for gathering claims, and its calls of judges, for all its responses."""
 
     def __init__(
-        self, most: int, clock: Callable[[], float], others_may_begin: Callable[[Run], None]
+        self,
+        limits: Limits,
+        clock: Callable[[], float],
+        *,
+        judged: Callable[[Run, Sequence[Judgement]], None],
+        proceed: Callable[[Run], None],
+        wait: Callable[[Run], None],
     ) -> None:
-        """A call has at most ``most`` claims. ``others_may_begin`` is called when a call can't be joined any
-        more after the text of its response has ended.
+        """``judged`` takes judgements, which are of claims in flight. ``proceed`` is called when a call can't
+        be joined any more after the text of its response has ended; ``wait`` when a call leaves claims that
+        were put off.
         """
         self.clock = clock
-        self.others_may_begin = others_may_begin
+        self.slots = FairSlots(lambda: limits.max_concurrent_judgements)
+        self.proceed = proceed
         self.slowness = 1.0
         """How many times as long as it should everything takes here: claims wait so many times as long for
         others, or a busy guard would make more calls for an answer than an idle one."""
-        self._most = most
+        self.not_asked = 0
+        """Claims that wait for a call to take them, of each response those of one call."""
+        self._judged = judged
+        self._wait = wait
+        self._most = limits.max_claims_per_call
+
+    def take(self, run: Run, asked: Iterable[tuple[str, Claim]]) -> None:
+        """The judge is to be asked about these claims, but for those that say what others do."""
+        run.waiting.extend(run.equal.first(asked))
+        self.not_asked += run.newly_waiting(self._most)
+
+    def may_begin(self, run: Run) -> bool:
+        """Whether another call may begin, and has claims to take: one at a time while the text is arriving,
+        two at its end, the second only if claims can't go with the first any more.
+        """
+        if run.session.reading:
+            return not run.calls and self.to_judge(run)
+        return len(run.calls) < _AT_THE_END and not run.sifting and self.to_judge(run)
+
+    async def call(self, run: Run) -> None:
+        """Send the claims of one response to the judge; claims that arrive meanwhile go into the next call.
+
+        While its text is arriving, a response has one call at a time: its claims go together and share their
+        contexts. At the end of the text the rest goes at once, in parallel with a call under way, because now
+        somebody is waiting for it. Different responses are judged in parallel. Claims that the judge puts off
+        go with the next ones, when they have waited long enough, or at the end of the text.
+        """
+        try:
+            while self.to_judge(run) and not run.session.decided:
+                async with self.slots.slot(run.lane.key):
+                    batch, known = run.next_batch(self._most)
+                    self.not_asked += run.newly_waiting(self._most)
+                    if not batch:
+                        continue
+                    gathering = self.gathering(run, batch, known)
+                    try:
+                        found = await ask(run, batch, self.clock, partial(self._heard, run), gathering)
+                    finally:
+                        if gathering is not None:
+                            gathering.close()
+                if run.dropped:
+                    return  # a judge that swallows its cancellation
+                if gathering is not None:
+                    run.put_off.update(
+                        (each.claim_id, (batch[each.claim_id], each))
+                        for each in gathering.later.values()
+                        if each.claim_id in batch and each.claim_id in run.session.pending
+                    )
+                self._judged(run, found)
+        finally:
+            # At once: the next claim may arrive before the loop has reported that this task is done.
+            run.calls.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+            if run.put_off and not run.dropped:
+                self._wait(run)
+
+    def _heard(self, run: Run, judgement: Judgement) -> None:
+        """A verdict arrived before its call ended."""
+        if not run.dropped:
+            self._judged(run, [judgement])
 
     def due(self, run: Run) -> float:
         """When put-off claims must go to the judge; infinity during a call, which checks for them itself."""
@@ -147,7 +216,7 @@ class RunGathering:
             return True
         self.close()
         if not self._run.session.reading and not self._run.dropped:
-            self._gatherer.others_may_begin(self._run)
+            self._gatherer.proceed(self._run)
         return False
 
     def close(self) -> None:
@@ -159,6 +228,8 @@ class RunGathering:
             return False
         return bool(self._run.waiting) or (self._run.session.reading and not urgent)
 
+
+_AT_THE_END: Final = 2
 
 LAST_HELD_S: Final = 0.25
 """What a reply takes to end after its last verdict: a few characters, and the count of its tokens."""
@@ -172,15 +243,13 @@ _log = EventLog(__name__)
 
 
 async def ask(
-    judge: Judge,
-    session: Session,
-    evidence: EvidenceIndex,
+    run: Run,
     batch: dict[str, Claim],
     clock: Callable[[], float],
     heard: Callable[[Judgement], None],
     gathering: RunGathering | None = None,
 ) -> list[Judgement]:
-    """Ask the judge about the claims of ``batch``, which the session awaits; returns the remaining
+    """Ask the judge of a response about the claims of ``batch``, which are awaited; returns the remaining
     judgements.
 
     ``heard`` is called from the event loop with judgements as they come. Judgements that come together with
@@ -191,36 +260,41 @@ async def ask(
     stood still during a call, the judge is asked again for what it has not judged by then, as judges have
     clocks of their own. Raises only cancellation.
     """
-    session.taken_up(batch)
+    judge, session = run.judge, run.session
+    evidence = run.evidence = run.evidence or EvidenceIndex(session.head.contexts)
+    meter = _SessionMeter(session)
+    now, monotonic = clock(), time.monotonic()
+    due, since = session.taken_up(batch)
     if (record := recorder()) is not None:
         record.add("statements", tuple(batch), time.monotonic(), reply=_statements(batch), timed=False)
-    now, monotonic = clock(), time.monotonic()
-    due = {claim_id: session.due(claim_id) for claim_id in batch}
     # Among gathered claims, the first expires long before the last.
     deadline = max(due.values()) if gathering is None else min(due.values())
     open_ = _OpenClaims(batch, {claim_id: at - now for claim_id, at in due.items()}, heard)
     request = JudgeRequest(
         response_id=session.head.response_id,
-        question=question_to_judge(session.head.question),
+        question=run.question,
         claims=batch,
         evidence=evidence,
         deadline=monotonic + deadline - now,
-        since=monotonic + session.waiting_since(batch) - now,
+        since=monotonic + since - now,
         generator_model=session.head.generator_model,
         tenant=session.head.tenant,
         spent=session.usage,
         budget=session.policy.budget,
-        meter=_SessionMeter(session),
+        meter=meter,
         gathering=gathering,
     )
+    left_s = deadline - now
     try:
         while True:
-            why_open = await _asked(judge, request, open_, clock, deadline)
+            why_open = await _asked(judge, request, open_, clock, deadline, left_s)
             later = {} if gathering is None else gathering.later
             left = {claim_id: batch[claim_id] for claim_id in open_.left if claim_id not in later}
+            if not left:
+                break
             left_s, monotonic = deadline - clock(), time.monotonic()
             stood_still = left_s - (request.deadline - monotonic) >= _STOOD_STILL_S
-            if not left or left_s <= 0 or why_open.refused or not stood_still:
+            if left_s <= 0 or why_open.refused or not stood_still:
                 break
             request = replace(
                 request, claims=left, deadline=monotonic + left_s, since=monotonic, gathering=None
@@ -246,10 +320,11 @@ async def _asked(
     open_: _OpenClaims,
     clock: Callable[[], float],
     deadline: float,
+    left_s: float,
 ) -> _WhyOpen:
-    """Pass on what the judge says."""
+    """Pass on what the judge says until ``deadline``, which is ``left_s`` away."""
     try:
-        async with _until(clock, deadline):
+        async with _until(clock, deadline, left_s):
             open_.absent_links = await claims_with_absent_links(request.claims, request.evidence)
             async with closing(checked(judge, request)) as judgements:
                 async for judgement in judgements:
@@ -267,20 +342,20 @@ async def _asked(
 
 
 @asynccontextmanager
-async def _until(clock: Callable[[], float], deadline: float) -> AsyncIterator[None]:
-    """Like ``asyncio.timeout``, by a clock that may stand still."""
+async def _until(clock: Callable[[], float], deadline: float, left_s: float) -> AsyncIterator[None]:
+    """Like ``asyncio.timeout``, by a clock that may stand still; ``left_s`` by its latest reading."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(None) as scope:
         timer: asyncio.TimerHandle | None = None
 
-        def look() -> None:
+        def look(left_s: float) -> None:
             nonlocal timer
-            left_s = deadline - clock()
-            timer = loop.call_later(left_s, look) if left_s > 0 else None
-            if timer is None:
+            if left_s > 0:
+                timer = loop.call_later(left_s, lambda: look(deadline - clock()))
+            else:
                 scope.reschedule(loop.time())
 
-        look()
+        look(left_s)
         try:
             yield
         finally:

@@ -4,82 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Collection, Hashable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from guardrail.limits import Limits
-
-_Queue = OrderedDict[asyncio.Future[None], None]
-
-
-class FairSlots:
-    """A semaphore with a queue per lane: slots go round the waiting lanes, first in first out within each.
-
-    A lane with a thousand waiters therefore delays another lane by one slot, not by a thousand. A waiter may
-    be cancelled at any time; a slot on its way to it goes to the next.
-    """
-
-    def __init__(self, slots: int) -> None:
-        self._free = slots
-        # Lanes with waiters, the next one first. While there are any, no slot is free.
-        self._lanes: OrderedDict[Hashable, _Queue] = OrderedDict()
-
-    @property
-    def free(self) -> int:
-        """Slots that nobody holds."""
-        return self._free
-
-    @property
-    def waiting(self) -> int:
-        """Number of waiters, over all lanes."""
-        return sum(len(queue) for queue in self._lanes.values())
-
-    @asynccontextmanager
-    async def slot(self, lane: Hashable) -> AsyncIterator[None]:
-        """Hold a slot; waits for the lane's turn."""
-        await self._acquire(lane)
-        try:
-            yield
-        finally:
-            self._release()
-
-    async def _acquire(self, lane: Hashable) -> None:
-        if self._free:
-            self._free -= 1
-            return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._lanes.setdefault(lane, OrderedDict())[turn] = None
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._release()  # it was given a slot and can't use it
-            else:
-                self._leave(lane, turn)
-            raise
-
-    def _leave(self, lane: Hashable, turn: asyncio.Future[None]) -> None:
-        queue = self._lanes.get(lane)
-        if queue is None:
-            return
-        queue.pop(turn, None)
-        if not queue:
-            del self._lanes[lane]
-
-    def _release(self) -> None:
-        while self._lanes:
-            lane, queue = self._lanes.popitem(last=False)
-            turn, _ = queue.popitem(last=False)
-            if queue:
-                self._lanes[lane] = queue  # behind the others
-            if not turn.done():  # else it was cancelled and is about to leave
-                turn.set_result(None)
-                return
-        self._free += 1
-
 
 _Lane = TypeVar("_Lane", bound=Hashable)
 
@@ -173,19 +102,19 @@ class Backlog:
 
     __slots__ = (
         "_at",
-        "_at_once",
-        "_busy",
         "_busy_s",
         "_clock",
         "_known",
-        "_past_s",
         "_resume_at",
         "_since",
         "_verdict_at",
         "_verdicts",
+        "at_once",
         "behind",
+        "busy",
         "calls",
         "caught_up",
+        "past_s",
         "timeout_s",
         "wait_s",
     )
@@ -203,12 +132,15 @@ class Backlog:
         self.behind = False
         self.caught_up = asyncio.Event()
         self.caught_up.set()
-        self._at_once = at_once
+        self.at_once = at_once
+        """Requests that the judge takes at a time."""
         self._resume_at = resume_at
         self._clock = clock
         self._since = 0.0
-        self._past_s = 0.0  # times behind that are over
-        self._busy = False
+        self.past_s = 0.0
+        """The times behind that are over, in seconds."""
+        self.busy = False
+        """There were more requests than that. Where there are not, nor were, nothing is to be measured."""
         self._known = 0  # verdicts in busy times
         self._at = self._verdict_at = clock()
         self._busy_s = self._verdicts = 0.0  # both fading
@@ -218,17 +150,17 @@ class Backlog:
         ``told_s`` seconds. Returns whether the judge falls behind just now.
         """
         now = self._clock()
-        if self._busy:
+        if self.busy:
             gone = now - self._at
             kept = math.exp(-gone / _REMEMBERED_S)
             self._busy_s = self._busy_s * kept + gone
             self._verdicts = self._verdicts * kept + verdicts
             self._known += verdicts
-        if verdicts or not self._busy:
+        if verdicts or not self.busy:
             self._verdict_at = now
-        self._at, self._busy = now, self.calls > self._at_once
+        self._at, self.busy = now, self.calls > self.at_once
         limit = BEHIND_FROM * self.timeout_s
-        self.wait_s = max(told_s, claims * self._pace_s(limit) if self._busy else 0.0)
+        self.wait_s = max(told_s, claims * self._pace_s(limit) if self.busy else 0.0)
         broken = now - self._verdict_at >= self.timeout_s
         was = self.behind
         self.behind = not broken and self.wait_s >= limit * (self._resume_at if was else 1.0)
@@ -237,18 +169,18 @@ class Backlog:
             self.caught_up.clear()
             return True
         if was and not self.behind:
-            self._past_s += now - self._since
+            self.past_s += now - self._since
             self.caught_up.set()
         return False
 
     @property
     def behind_s(self) -> float:
         """Seconds in which the judge was behind, all together."""
-        return self._past_s + self._clock() - self._since if self.behind else self._past_s
+        return self.past_s + self._clock() - self._since if self.behind else self.past_s
 
     def _pace_s(self, limit: float) -> float:
-        if self._known < self._at_once:
-            return min(limit, _AT_FIRST_S) / (_AT_FIRST * self._at_once)
+        if self._known < self.at_once:
+            return min(limit, _AT_FIRST_S) / (_AT_FIRST * self.at_once)
         return self._busy_s / max(self._verdicts, 1e-9)
 
 

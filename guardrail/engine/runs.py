@@ -9,10 +9,11 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import from_json, to_json
 
 from guardrail.claims.citations import CitationReader
@@ -31,6 +32,7 @@ from guardrail.events import (
     ResponseDelta,
     ResponseHead,
     ResponseStarted,
+    Verdict,
 )
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import GatheringJudge, Judge, question_to_judge
@@ -39,7 +41,7 @@ from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from guardrail.session.effects import Channel
 from guardrail.session.machine import Session
-from guardrail.session.state import STATE_VERSION, check_version
+from guardrail.session.state import STATE_VERSION, check_version, unreadable
 from guardrail.session.stored import StoredSession
 from guardrail.verdicts import Judgement, better_of
 
@@ -159,10 +161,13 @@ class EqualClaims:
         if not final:
             self._hurried[judgement.claim_id] = judgement
             return
-        said = replace(better_of(self._hurried.pop(judgement.claim_id, None), judgement), usage=None)
         key = self._keys.pop(judgement.claim_id, None)
         if key is not None:
-            if not (said.unanswered or said.hurried):  # a judge may say more of those that come later
+            hurried = self._hurried.pop(judgement.claim_id, None)
+            best = judgement if hurried is None else better_of(hurried, judgement)
+            said = replace(best, usage=None)
+            answered = said.verdict is not Verdict.UNVERIFIED or not said.unanswered
+            if answered and not said.hurried:  # a judge may say more of those that come later
                 self._said[key] = said
             self.known.extend(replace(said, claim_id=claim_id) for claim_id, _ in self._behind.pop(key))
 
@@ -184,7 +189,6 @@ def _said_by(claim: Claim) -> Hashable:
 
 
 Headers = tuple[tuple[str, bytes], ...]
-_AT_THE_END: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,8 +245,10 @@ class Change(NamedTuple):
     """
 
     run: Run
-    epoch: Callable[[], float]
-    """Unix time, in seconds, at which the engine's clock was 0."""
+    clock: Callable[[], float]
+    """The engine's, in seconds."""
+    wall: Callable[[], float]
+    """Unix time, in seconds."""
 
     @property
     def lane(self) -> Hashable:
@@ -260,7 +266,19 @@ class Change(NamedTuple):
         if run.dropped:
             return None
         run.stored = True
-        return capture(run, self.epoch())
+        session = run.session
+        if not isinstance(session, StoredSession):
+            raise TypeError("an engine without on_change captures nothing")
+        epoch = self.wall() - self.clock()
+
+        def unix_ms(reading: float) -> int:
+            return round((epoch + reading) * 1000)
+
+        silent = session.decided and session.silent
+        known = run.silence_captured if silent else run.head_captured
+        head = None if known else capture_head(run, unix_ms)
+        run.head_captured, run.silence_captured = True, silent
+        return Captured(run.born, head, session.capture(unix_ms), session.policy)
 
 
 @dataclass(slots=True, eq=False)
@@ -304,21 +322,22 @@ class Run:
     dropped: bool = False
     max_wait_s: float = field(init=False)
     """How long the judge lets claims wait for others while more text comes; 0 for a judge that never does."""
+    question: str = field(init=False)
+    """As judges read it."""
     behind_s: float = 0.0
     """Of the engine's time with a judge that is behind: what was before its latest event, or is credited."""
 
     def __post_init__(self) -> None:
+        self.question = question_to_judge(self.session.head.question)
         # Once: whether a judge fits a protocol takes longer to say than a delta to handle.
-        own = self.judge.max_wait_s if isinstance(self.judge, GatheringJudge) else 0.0
-        wanted = self.session.policy.max_wait_ms
-        self.max_wait_s = own if wanted is None or not own else wanted / 1000
+        self.max_wait_s = self.judge.max_wait_s if isinstance(self.judge, GatheringJudge) else 0.0
 
-    @property
-    def may_call(self) -> bool:
-        """Whether another call of the judge may begin: one at a time while the text is arriving, two at its
-        end, the second only if claims can't go with the first any more.
+    def newly_waiting(self, most: int) -> int:
+        """How many more claims wait for a call than at the last count, of those that one call takes: the
+        others delay nobody else.
         """
-        return not self.calls if self.session.reading else len(self.calls) < _AT_THE_END and not self.sifting
+        before, self.counted_waiting = self.counted_waiting, min(len(self.waiting), most)
+        return self.counted_waiting - before
 
     def next_batch(self, most: int) -> tuple[dict[str, Claim], dict[str, Judgement]]:
         """Take the first claims to judge that still need a verdict, and what the judge said when it put some
@@ -328,14 +347,14 @@ class Run:
         known: dict[str, Judgement] = {}
         for claim_id in list(self.put_off)[:most]:
             claim, said = self.put_off.pop(claim_id)
-            if self.session.awaits(claim_id):
+            if claim_id in self.session.pending:
                 batch[claim_id], known[claim_id] = claim, said
             else:
                 self.waiting += self.equal.pass_over(claim_id)
         taken = self.waiting[: most - len(batch)]
         del self.waiting[: len(taken)]
         for claim_id, claim in taken:
-            if self.session.awaits(claim_id):
+            if claim_id in self.session.pending:
                 batch[claim_id] = claim
             else:
                 self.waiting += self.equal.pass_over(claim_id)
@@ -390,13 +409,16 @@ class RunTable:
     def count(self, run: Run) -> None:
         """Update the response's load."""
         session, load = run.session, run.lane.load
-        if session.pending_claims != run.pending:
-            more, run.pending = session.pending_claims - run.pending, session.pending_claims
+        pending = len(session.pending) + bool(session.uncut)
+        if pending != run.pending:
+            more, run.pending = pending - run.pending, pending
             self.bounds.add(load, pending=more)
+        if not session.decided:
+            return
         if session.silent and not run.silent:  # it takes next to nothing until its input ends
             run.silent = True
             self.bounds.add(load, sessions=-1)
-        if session.decided and run.chars:  # the session has dropped its texts
+        if run.chars:  # the session has dropped its texts
             chars, run.chars = run.chars, 0
             self.bounds.add(load, chars=-chars)
 
@@ -417,29 +439,27 @@ class RunTable:
         return set(lanes) if bounds.saturated else set(self._hot)
 
 
-class _HeadRecord(BaseModel):
-    """The stored start of a response. ``headers`` holds bytes as characters of the same number."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-    event: ResponseStarted | Response = Field(discriminator="type")
-    headers: tuple[tuple[str, str], ...] = ()
-    started_ms: int
-    digest: str = ""
-    silent: bool = False
+def _as_bytes(value: object) -> object:
+    return value.encode("latin-1") if isinstance(value, str) else value
 
 
-@dataclass(frozen=True, slots=True)
-class StoredHead:
-    """The stored start of a response. ``started_ms`` is in Unix milliseconds.
+def _unhexed(value: object) -> object:
+    return bytes.fromhex(value) if isinstance(value, str) else value
+
+
+class StoredHead(BaseModel):
+    """The stored start of a response. ``started_ms`` is in Unix milliseconds; a header's value is stored as
+    characters of the same numbers as its bytes.
 
     ``silent``: it had no more output, so its contexts and the like were not stored again.
     """
 
-    event: ResponseStarted | Response
-    headers: Headers
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    event: ResponseStarted | Response = Field(discriminator="type")
+    headers: tuple[tuple[str, Annotated[bytes, BeforeValidator(_as_bytes)]], ...] = ()
     started_ms: int
-    digest: bytes
+    digest: Annotated[bytes, BeforeValidator(_unhexed)] = b""
     silent: bool = False
 
 
@@ -467,32 +487,9 @@ def read_head(head: Mapping[str, Any]) -> StoredHead:
     """
     check_version(head)
     try:
-        stored = _HeadRecord.model_validate(head)
-        headers = tuple((name, value.encode("latin-1")) for name, value in stored.headers)
-        digest = bytes.fromhex(stored.digest)
-        return StoredHead(stored.event, headers, stored.started_ms, digest, stored.silent)
+        return StoredHead.model_validate(head)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UnreadableSession(f"head: {where}: {first['msg']}") from None
-    except ValueError:
-        raise UnreadableSession("head: a digest or header can't be read") from None
-
-
-def capture(run: Run, epoch: float) -> Captured:
-    """What is new about a response. ``epoch``: Unix time, in seconds, at which the engine's clock was 0."""
-    session = run.session
-    if not isinstance(session, StoredSession):
-        raise TypeError("an engine without on_change captures nothing")
-
-    def unix_ms(reading: float) -> int:
-        return round((epoch + reading) * 1000)
-
-    silent = session.silent
-    known = run.silence_captured if silent else run.head_captured
-    head = None if known else capture_head(run, unix_ms)
-    run.head_captured, run.silence_captured = True, silent
-    return Captured(run.born, head, session.capture(unix_ms), session.policy)
+        raise unreadable(error, "head: ") from None
 
 
 def restored_session(
@@ -523,34 +520,30 @@ def restored_session(
     def reading(unix_ms: int) -> float:
         return unix_ms / 1000 - epoch
 
+    resumed = partial(
+        StoredSession.restored,
+        event,
+        used,
+        progress,
+        new_cutter=new_cutter,
+        now=now,
+        reading=reading,
+        max_answer_chars=max_answer_chars,
+    )
+    readable = policy is not None
     try:
         for stored in progress:
             check_version(stored)
-        _require_policy(policy)
-        session = StoredSession.restored(
-            event,
-            used,
-            progress,
-            new_cutter=new_cutter,
-            started_at=min(now, reading(head.started_ms)),
-            now=now,
-            reading=reading,
-            max_answer_chars=max_answer_chars,
-            challenger=router.challenger(used, event.response_id),
-            excused_s=excused_s,
-        )
+        if readable:
+            session = resumed(
+                started_at=min(now, reading(head.started_ms)),
+                challenger=router.challenger(used, event.response_id),
+                excused_s=excused_s,
+            )
     except UnreadableSession:
-        session = StoredSession.salvaged(
-            event, used, progress, new_cutter=new_cutter, now=now, max_answer_chars=max_answer_chars
-        )
         readable = False
-    else:
-        readable = True
+    if not readable:
+        session = resumed(started_at=now, unreadable=True)
     if head.silent:  # whatever happened to its progress
         session.mute()
     return session, readable
-
-
-def _require_policy(policy: Policy | None) -> None:
-    if policy is None:
-        raise UnreadableSession("its policy can't be read")

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from guardrail.lazy import face
+from guardrail.lazy import own_face
 
 if TYPE_CHECKING:
-    from guardrail.evidence.index import EvidenceIndex, find_quote
-    from guardrail.evidence.sentences import sentence_spans
-
-__all__ = [
-    "EvidenceIndex",
-    "find_quote",
-    "sentence_spans",
-]
+    from guardrail.evidence.index import EvidenceIndex as EvidenceIndex
+    from guardrail.evidence.index import find_quote as find_quote
+    from guardrail.evidence.sentences import sentence_spans as sentence_spans
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others
-    __getattr__, __dir__ = face(
-        __name__,
-        {
-            "guardrail.evidence.index": ("EvidenceIndex", "find_quote"),
-            "guardrail.evidence.sentences": ("sentence_spans",),
-        },
-    )
+    __getattr__, __dir__, __all__ = own_face(__name__)

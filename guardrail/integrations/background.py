@@ -1,35 +1,30 @@
 """A guard on an event loop of its own, for frameworks that call from any thread and from any loop.
 
-A ``Guard`` belongs to one event loop. Frameworks call the same component from threads, from a loop that lives
-for one call, or from several loops at once. Here the guard runs on a loop in a thread of its own, opened at
-the first call; callers wait for it wherever they are.
+A ``Guard`` belongs to one event loop. Here the guard runs on a loop in a thread of its own, opened at the
+first call; callers wait for it wherever they are.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Sequence
-from concurrent.futures import CancelledError, Future
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Any, Final, Self, cast
 
-from guardrail.errors import GuardrailError
 from guardrail.events import AnyOutputEvent, ResponseVerdict
 from guardrail.guard import Guard
 from guardrail.inputs import ContextLike
+from guardrail.integrations.loop_thread import GuardClosed, LoopThread
 from guardrail.judges.base import Judge
 from guardrail.policy import Policy
 
-_T = TypeVar("_T")
 _END: Final = object()
 _CLOSE_S: Final = 10.0
 _CLOSED: Final = "the guard was closed before the answer was decided"
-
-
-class GuardClosed(GuardrailError):
-    """The guard was closed while it checked an answer."""
 
 
 class BackgroundGuard:
@@ -48,12 +43,8 @@ class BackgroundGuard:
         self._settings = None if settings is None else Path(settings)
         self._judge = judge
         self._policy = policy
-        self._starting = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._opening = asyncio.Lock()
-        self._guard: Guard | None = None
-        self._stack = AsyncExitStack()
+        self._changing = threading.Lock()
+        self._thread: LoopThread[Guard] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -72,14 +63,11 @@ class BackgroundGuard:
 
         Blocks: on an event loop use ``aclose``.
         """
-        with self._starting:
-            loop, self._loop = self._loop, None
+        with self._changing:
             thread, self._thread = self._thread, None
-        if loop is None or thread is None:
-            return
-        asyncio.run_coroutine_threadsafe(self._close(), loop).result(_CLOSE_S)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(_CLOSE_S)
+        if thread is not None:
+            thread.stop()
+            thread.join(_CLOSE_S)
 
     async def aclose(self) -> None:
         """As ``close``, from whatever loop."""
@@ -89,13 +77,16 @@ class BackgroundGuard:
         self, question: str, contexts: Sequence[ContextLike], answer: str, **head: Any
     ) -> ResponseVerdict:
         """Judge a whole answer, see ``Guard.check``. Blocks: not for use on an event loop."""
-        return _result(self._submit(self._check(question, contexts, answer, head), self._started()))
+        thread = self._running()
+        return thread.wait(thread.begin(lambda guard: guard.check(question, contexts, answer, **head)))
 
     async def acheck(
         self, question: str, contexts: Sequence[ContextLike], answer: str, **head: Any
     ) -> ResponseVerdict:
         """Judge a whole answer, see ``Guard.check``, from whatever loop."""
-        return await _aresult(self._submit(self._check(question, contexts, answer, head), self._started()))
+        thread = self._running()
+        checking = thread.begin(lambda guard: guard.check(question, contexts, answer, **head))
+        return await thread.await_(checking)
 
     def stream(
         self, question: str, contexts: Sequence[ContextLike], deltas: Iterator[str], **head: Any
@@ -104,15 +95,15 @@ class BackgroundGuard:
 
         Each of ``deltas`` is taken in a thread, when the guard wants it.
         """
-        loop = self._started()
+        thread = self._running()
         source = _Threaded(deltas)
-        events = _Stepped(self._events(question, contexts, source.texts(), head))
+        events = _Events(question, contexts, source.texts(), head)
         try:
-            while (event := _result(self._submit(events.step(), loop))) is not _END:
+            while (event := thread.wait(thread.begin(events.step))) is not _END:
                 yield cast("AnyOutputEvent", event)
         finally:
             with suppress(GuardClosed):
-                _result(self._submit(events.aclose(), loop))
+                thread.wait(thread.begin(events.close))
             source.close()
 
     async def astream(
@@ -122,103 +113,66 @@ class BackgroundGuard:
 
         Each of ``deltas`` is taken on the caller's loop, when the guard wants it.
         """
-        here, loop = asyncio.get_running_loop(), self._started()
+        here, thread = asyncio.get_running_loop(), self._running()
         source = _Stepped(deltas)
-        events = _Stepped(self._events(question, contexts, _texts_from(here, source), head))
+        events = _Events(question, contexts, _texts_from(here, source), head)
         try:
-            while (event := await _aresult(self._submit(events.step(), loop))) is not _END:
+            while (event := await thread.await_(thread.begin(events.step))) is not _END:
                 yield cast("AnyOutputEvent", event)
         finally:
             with suppress(GuardClosed):
-                await _aresult(self._submit(events.aclose(), loop))
+                await thread.await_(thread.begin(events.close))
             await source.aclose()
 
-    # ------------------------------------------------------------------------------- on the guard's own loop
+    def _running(self) -> LoopThread[Guard]:
+        with self._changing:
+            if self._thread is None or not self._thread.lives:
+                opening = partial(_opened, self._settings, self._judge, self._policy)
+                self._thread = LoopThread("guard", opening, _CLOSED)
+                weakref.finalize(self, self._thread.stop).atexit = False
+            return self._thread
 
-    async def _check(
-        self, question: str, contexts: Sequence[ContextLike], answer: str, head: dict[str, Any]
-    ) -> ResponseVerdict:
-        return await (await self._opened()).check(question, contexts, answer, **head)
 
-    async def _events(
+async def _opened(
+    path: Path | None, judge: Judge | None, policy: Policy | None, stack: AsyncExitStack
+) -> Guard:
+    if path is None:
+        return await stack.enter_async_context(Guard(judge, policy))
+    return await guard_by_settings(path, stack)
+
+
+async def guard_by_settings(path: Path | None, stack: AsyncExitStack) -> Guard:
+    """A guard, open until ``stack`` closes, by the settings file at ``path`` and the environment."""
+    from guardrail.config import load_settings
+    from guardrail.judges.factory import JudgeSet
+
+    settings = await asyncio.to_thread(load_settings, path)
+    router = settings.router()
+    judges = await asyncio.to_thread(JudgeSet, settings.judge, router.policies)
+    stack.push_async_callback(judges.aclose)
+    guard = Guard(judges.default, router=router, judges=judges.by_kind, limits=settings.limits)
+    return await stack.enter_async_context(guard)
+
+
+class _Events:
+    """The events of one answer, taken step by step with the guard that is open."""
+
+    def __init__(
         self, question: str, contexts: Sequence[ContextLike], deltas: AsyncIterator[str], head: dict[str, Any]
-    ) -> AsyncGenerator[AnyOutputEvent, None]:
-        stream = (await self._opened()).stream(question, contexts, deltas, **head)
-        async with aclosing(cast("AsyncGenerator[AnyOutputEvent, None]", stream)) as events:  # which it is
-            async for event in events:
-                yield event
+    ) -> None:
+        self._asked = question, contexts, deltas
+        self._head = head
+        self._stepped: _Stepped | None = None
 
-    async def _opened(self) -> Guard:
-        async with self._opening:
-            if self._guard is None:
-                self._guard = await self._stack.enter_async_context(await self._made())
-            return self._guard
+    async def step(self, guard: Guard) -> Any:
+        """The next event, or ``_END``."""
+        if self._stepped is None:
+            self._stepped = _Stepped(guard.stream(*self._asked, **self._head))
+        return await self._stepped.step()
 
-    async def _made(self) -> Guard:
-        if self._settings is None:
-            return Guard(self._judge, self._policy)
-        from guardrail.config import load_settings
-        from guardrail.judges.factory import JudgeSet
-
-        settings = await asyncio.to_thread(load_settings, self._settings)
-        router = settings.router()
-        judges = await asyncio.to_thread(JudgeSet, settings.judge, router.policies)
-        self._stack.push_async_callback(judges.aclose)
-        return Guard(judges.default, router=router, judges=judges.by_kind, limits=settings.limits)
-
-    async def _close(self) -> None:
-        self._guard = None
-        await self._stack.aclose()
-
-    def _started(self) -> asyncio.AbstractEventLoop:
-        with self._starting:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._opening = asyncio.Lock()  # belongs to the loop that first waits for it
-                self._thread = threading.Thread(target=_run, args=(self._loop,), name="guard", daemon=True)
-                self._thread.start()
-            return self._loop
-
-    def _submit(self, work: Coroutine[Any, Any, _T], loop: asyncio.AbstractEventLoop) -> Future[_T]:
-        with self._starting:  # whatever is submitted before the guard closes, the loop still sees
-            if loop is not self._loop:
-                work.close()
-                raise GuardClosed(_CLOSED)
-            return asyncio.run_coroutine_threadsafe(work, loop)
-
-
-def _result(future: Future[_T]) -> _T:
-    try:
-        return future.result()
-    except CancelledError:
-        raise GuardClosed(_CLOSED) from None
-
-
-async def _aresult(future: Future[_T]) -> _T:
-    try:
-        return await asyncio.wrap_future(future)
-    except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        raise GuardClosed(_CLOSED) from None  # the guard's loop ended, and not the caller's task
-
-
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        loop.run_forever()
-    finally:
-        loop.run_until_complete(_cancel_others())
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.run_until_complete(loop.shutdown_default_executor())
-        loop.close()
-
-
-async def _cancel_others() -> None:
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
+    async def close(self, _guard: Guard) -> None:
+        if self._stepped is not None:
+            await self._stepped.aclose()
 
 
 class _Stepped:

@@ -8,8 +8,6 @@ a loop of its own, in a thread of its own. Whoever asks waits for it, in whateve
 from __future__ import annotations
 
 import asyncio
-import atexit
-import concurrent.futures
 import shutil
 import tempfile
 import threading
@@ -17,6 +15,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -25,12 +24,14 @@ from pydantic import ValidationError
 
 from guardrail.config import Settings, SettingsError, load_settings
 from guardrail.config.problems import explain
-from guardrail.errors import ConfigError, GuardrailError, JudgeUnavailable, only_cause
+from guardrail.errors import ConfigError, JudgeUnavailable, only_cause
 from guardrail.events import Response, ResponseVerdict
 from guardrail.inputs import ContextLike, as_json, event_of, named_contexts
+from guardrail.integrations.loop_thread import LoopThread
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet
 from guardrail.judges.llm.settings import PromptName
+from guardrail.leaves import leaves
 from guardrail.offline.evaluation import Check, checker, judging_everything
 from guardrail.offline.scores import SCORES
 from guardrail.routing import PolicyRouter
@@ -38,8 +39,7 @@ from guardrail.secrets import MASK
 
 CONCURRENCY: Final = 8
 """Answers judged at a time; within an answer the judge has its own bounds."""
-_CLOSING_S: Final = 10.0
-"""How long the process waits at its end for a judge to close."""
+_CLOSED: Final = "the evaluator was closed while it judged an answer"
 
 _UNNAMED: Final = "answer"
 
@@ -88,18 +88,18 @@ class EvaluatingGuard:
         elif judge is not None:
             self._values = _judge_values(judge)
         self._settings()  # wrong ones are told where they are written, not where they are first used
-        self._lock = threading.Lock()
-        self._thread: _GuardThread | None = None
+        self._changing = threading.Lock()
+        self._thread: LoopThread[_Checks] | None = None
 
     # ------------------------------------------------------------------------------- open and close
 
     def open(self) -> None:
         """Open the judge, which takes tenths of a second for the local one, now instead of on first use."""
-        self._opened().ready.result()
+        self._running().ready.result()
 
     async def aopen(self) -> None:
         """Like ``open``."""
-        await asyncio.wrap_future(self._opened().ready)
+        await asyncio.wrap_future(self._running().ready)
 
     def close(self) -> None:
         """Cancel what is being judged, and close the judge if it was made here. May be called again."""
@@ -211,49 +211,29 @@ class EvaluatingGuard:
         except ValidationError as error:
             raise SettingsError(explain(Settings, error, lambda _: None)) from None
 
-    def _opened(self) -> _GuardThread:
-        with self._lock:
-            return self._opened_locked()
+    def _running(self) -> LoopThread[_Checks]:
+        with self._changing:
+            # A thread that has died was that of the process before a fork, or could not open the judge.
+            if self._thread is None or not self._thread.lives:
+                opening = partial(_opened, self._judge, self._settings(), self._concurrency)
+                self._thread = LoopThread("evaluating-guard", opening, _CLOSED)
+                weakref.finalize(self, self._thread.stop).atexit = False
+            return self._thread
 
-    def _opened_locked(self) -> _GuardThread:
-        # A thread that has died was that of the process before a fork, or could not open the judge.
-        if self._thread is None or not self._thread.lives:
-            self._thread = _GuardThread(self._judge, self._settings(), self._concurrency)
-            weakref.finalize(self, self._thread.stop).atexit = False
-        return self._thread
-
-    def _stopped(self) -> _GuardThread | None:
-        with self._lock:
+    def _stopped(self) -> LoopThread[_Checks] | None:
+        with self._changing:
             thread, self._thread = self._thread, None
-            if thread is not None:
-                thread.stop()
-            return thread
-
-    def _begun(self, work: _Work[_T]) -> concurrent.futures.Future[_T]:
-        with self._lock:  # else the thread could stop between the two
-            return self._opened_locked().begin(work)
+        if thread is not None:
+            thread.stop()
+        return thread
 
     def _wait(self, work: _Work[_T]) -> _T:
-        self.open()
-        future = self._begun(work)
-        try:
-            return future.result()
-        except concurrent.futures.CancelledError:
-            raise _closed() from None
-        except BaseException:
-            future.cancel()  # Ctrl-C
-            raise
+        thread = self._running()
+        return thread.wait(thread.begin(work))
 
     async def _await(self, work: _Work[_T]) -> _T:
-        await self.aopen()
-        future = self._begun(work)
-        try:
-            return await asyncio.wrap_future(future)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and not task.cancelling():
-                raise _closed() from None  # nobody cancelled the caller
-            raise
+        thread = self._running()
+        return await thread.await_(thread.begin(work))
 
 
 def with_own_ids(contexts: Iterable[tuple[str, str]]) -> list[ContextLike]:
@@ -272,10 +252,6 @@ def check_score(name: str) -> str:
     return name
 
 
-def _closed() -> GuardrailError:
-    return GuardrailError("the evaluator was closed while it judged an answer")
-
-
 def _judge_values(judge: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(judge, Mapping):
         raise TypeError(
@@ -284,13 +260,10 @@ def _judge_values(judge: Mapping[str, Any]) -> dict[str, Any]:
     return dict(judge)
 
 
-def _masked(shown: Any, path: str = "") -> str | None:
+def _masked(shown: Mapping[str, Any]) -> str | None:
     """The path of a value that settings don't show, or only in part; None if there is none."""
-    if isinstance(shown, str) and MASK in shown:
-        return path
-    inner = shown.items() if isinstance(shown, dict) else enumerate(shown) if isinstance(shown, list) else ()
-    found = (_masked(value, f"{path}.{name}" if path else str(name)) for name, value in inner)
-    return next((each for each in found if each is not None), None)
+    hidden = (leaf.dotted for leaf in leaves(shown) if isinstance(leaf.value, str) and MASK in leaf.value)
+    return next(hidden, None)
 
 
 # ------------------------------------------------------------------------------------- in the thread
@@ -362,97 +335,15 @@ def _all(
     return work
 
 
-class _GuardThread:
-    """A thread with an event loop, on which a judge is open until ``stop``.
-
-    ``ready`` has its result once the judge is open, or the error that opening it raised.
-    """
-
-    def __init__(self, judge: Judge | None, settings: Settings, concurrency: int) -> None:
-        self.ready: concurrent.futures.Future[None] = concurrent.futures.Future()
-        self.ready.set_running_or_notify_cancel()  # many may wait for it: none of them cancels it
-        self._judge = judge
-        self._settings = settings
-        self._concurrency = concurrency
-        self._checks: _Checks | None = None
-        self._on_loop: tuple[asyncio.AbstractEventLoop, asyncio.Event] | None = None
-        self._stopping = False
-        # A daemon: an evaluator that nobody closes doesn't keep the process from ending.
-        self._thread = threading.Thread(target=self._run, name="evaluating-guard", daemon=True)
-        _threads.add(self)
-        self._thread.start()
-
-    @property
-    def lives(self) -> bool:
-        """Whether it can be asked. After a fork it can't, since that copies no threads."""
-        return self._thread.is_alive() and not self._stopping
-
-    def begin(self, work: _Work[_T]) -> concurrent.futures.Future[_T]:
-        """Begin work, once ``ready``."""
-        if self._on_loop is None or self._checks is None:
-            raise _closed()
-        return asyncio.run_coroutine_threadsafe(work(self._checks), self._on_loop[0])
-
-    def stop(self) -> None:
-        """Begin to stop. Never waits, so that it may be called wherever an evaluator is collected."""
-        self._stopping = True
-        if self._on_loop is not None:
-            loop, stop = self._on_loop
-            try:
-                loop.call_soon_threadsafe(stop.set)
-            except RuntimeError:
-                return  # it has ended already
-
-    def join(self, timeout_s: float | None = None) -> None:
-        """Wait until it has stopped."""
-        self._thread.join(timeout_s)
-
-    def _run(self) -> None:
-        try:
-            with asyncio.Runner() as runner:  # not asyncio.run, which nest_asyncio replaces
-                runner.run(self._live())
-        except BaseException as error:
-            if self.ready.done():
-                raise
-            self.ready.set_exception(error)
-
-    async def _live(self) -> None:
-        stop = asyncio.Event()
-        async with AsyncExitStack() as stack:
-            self._checks = await asyncio.to_thread(self._opened, stack)
-            self._on_loop = asyncio.get_running_loop(), stop
-            self.ready.set_result(None)
-            if not self._stopping:  # asked after the loop was known, so that no stop goes unseen
-                await stop.wait()
-            # First what is under way, so that nobody gets the verdicts of a judge that was closed.
-            under_way = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in under_way:
-                task.cancel()
-            await asyncio.gather(*under_way, return_exceptions=True)
-
-    def _opened(self, stack: AsyncExitStack) -> _Checks:
-        live = self._settings.policies
-        policies = {name: judging_everything(policy) for name, policy in live.items()}
-        settings = self._settings
-        router = PolicyRouter(policies, settings.routes, settings.default_policy, settings.challengers)
-        modes = {name: policy.mode for name, policy in live.items()}
-        if self._judge is not None:
-            check = checker(self._judge, router, settings.limits, modes=modes)
-        else:
-            judges = JudgeSet(settings.judge, router.policies)
-            stack.push_async_callback(judges.aclose)
-            check = checker(judges.default, router, settings.limits, judges.by_kind, modes)
-        return _Checks(check, self._concurrency)
-
-
-_threads: Final[weakref.WeakSet[_GuardThread]] = weakref.WeakSet()
-
-
-@atexit.register
-def _end_all() -> None:
-    """Let judges close before the interpreter tears down what they need."""
-    threads = [thread for thread in _threads if thread.lives]
-    for thread in threads:
-        thread.stop()
-    for thread in threads:
-        thread.join(_CLOSING_S)
+async def _opened(
+    judge: Judge | None, settings: Settings, concurrency: int, stack: AsyncExitStack
+) -> _Checks:
+    live = settings.policies
+    policies = {name: judging_everything(policy) for name, policy in live.items()}
+    router = PolicyRouter(policies, settings.routes, settings.default_policy, settings.challengers)
+    modes = {name: policy.mode for name, policy in live.items()}
+    if judge is not None:
+        return _Checks(checker(judge, router, settings.limits, modes=modes), concurrency)
+    judges = await asyncio.to_thread(JudgeSet, settings.judge, router.policies)
+    stack.push_async_callback(judges.aclose)
+    return _Checks(checker(judges.default, router, settings.limits, judges.by_kind, modes), concurrency)

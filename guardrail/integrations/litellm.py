@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
+from pathlib import Path
 from typing import Any, Final, Literal, Protocol, cast
 
 from litellm.integrations.custom_guardrail import CustomGuardrail
@@ -39,6 +40,7 @@ from litellm.types.utils import (
 from guardrail.errors import ConfigError, InputError, only_cause
 from guardrail.events import AnyOutputEvent, Decision, DeliveryBlocked, DeliveryCompleted, DeliverySegment
 from guardrail.guard import Guard
+from guardrail.integrations.background import guard_by_settings
 from guardrail.integrations.chat_requests import EXTENSION, grounding_of, taken_out
 from guardrail.log_events import EventLog
 from guardrail.policy import MissingContexts
@@ -108,30 +110,20 @@ class LiteLlmGuardrail(CustomGuardrail):
                 "run_in_parallel: LiteLLM would drop what is decided about a text; leave it out"
             )
         super().__init__(**{**options, "supported_event_hooks": supported})
-        self._settings = settings
+        self._settings = None if settings is None else Path(settings)
         self._guard = guard
-        self._closing: list[Any] = []
+        self._closing = AsyncExitStack()
         self._opening = asyncio.Lock()
 
     async def aclose(self) -> None:
         """Close what was opened for the first answer."""
         self._guard = None
-        while self._closing:
-            await self._closing.pop()()
+        await self._closing.aclose()
 
     async def _opened(self) -> Guard:
         async with self._opening:
             if self._guard is None:
-                from guardrail.config import load_settings
-                from guardrail.judges.factory import JudgeSet
-
-                settings = await asyncio.to_thread(load_settings, self._settings)
-                router = settings.router()
-                judges = await asyncio.to_thread(JudgeSet, settings.judge, router.policies)
-                self._closing.append(judges.aclose)
-                guard = Guard(judges.default, router=router, judges=judges.by_kind, limits=settings.limits)
-                self._guard = await guard.__aenter__()
-                self._closing.append(lambda: guard.__aexit__(None, None, None))
+                self._guard = await guard_by_settings(self._settings, self._closing)
             return self._guard
 
     # ------------------------------------------------------------------------------- LiteLLM's hooks

@@ -15,23 +15,24 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Final, Literal, Protocol, Self
+from typing import Annotated, Any, ClassVar, Final, Protocol, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic_core import from_json, to_json
 
 from guardrail.claims.model import Claim
 from guardrail.errors import ConfigError, JudgeError
-from guardrail.events import ClaimPart, Context, Evidence, Finding, Span, Verdict
+from guardrail.events import Context, Verdict
 from guardrail.judges.base import Judge, JudgeRequest
 from guardrail.judges.gathering import put_off
 from guardrail.judges.streams import checked, closing, merged
 from guardrail.secrets import Secret
 from guardrail.verdicts import Judgement, sound
 
-_VERSION: Final = 2
+_VERSION: Final = 3
 _MAX_BYTES: Final = 8_192
 
 
@@ -67,26 +68,6 @@ def _feed(digest: hashlib.blake2b, text: str) -> None:
     digest.update(data)
 
 
-class _Kept(BaseModel):
-    """An entry. Contexts are stored by number, and quotes by span."""
-
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
-
-    v: Literal[2] = _VERSION
-    verdict: Verdict
-    confidence: float
-    support: float
-    judge: str
-    evidence: tuple[tuple[NonNegativeInt, NonNegativeInt, int], ...]
-    conflicting: tuple[NonNegativeInt, ...]
-    reasoning: str
-    parts: tuple[tuple[str, Verdict], ...]
-    # Entries of earlier releases don't have these.
-    unsupported: tuple[Span, ...] = ()
-    contradiction: float | None = None
-    findings: tuple[Finding, ...] = ()
-
-
 def pack(judgement: Judgement, contexts: Sequence[Context]) -> bytes | None:
     """The judgement as bytes; None if it must not be cached.
 
@@ -94,28 +75,11 @@ def pack(judgement: Judgement, contexts: Sequence[Context]) -> bytes | None:
     """
     if judgement.verdict is Verdict.UNVERIFIED or judgement.support is None or judgement.degraded_from:
         return None
-    numbers = {context.id: number for number, context in enumerate(contexts)}
-    if any(each not in numbers for each in judgement.conflicting_contexts):
-        return None
-    for item in judgement.evidence:
-        number = numbers.get(item.context_id)
-        if number is None or contexts[number].text[slice(*item.span)] != item.quote:
-            return None
     try:
-        kept = _Kept(
-            verdict=judgement.verdict,
-            confidence=judgement.confidence,
-            support=judgement.support,
-            judge=judgement.judge,
-            evidence=tuple((numbers[item.context_id], *item.span) for item in judgement.evidence),
-            conflicting=tuple(numbers[each] for each in judgement.conflicting_contexts),
-            reasoning=judgement.reasoning,
-            parts=tuple((part.text, part.verdict) for part in judgement.parts),
-            unsupported=judgement.unsupported_spans,
-            contradiction=judgement.contradiction,
-            findings=judgement.findings,
-        )
-        data = kept.model_dump_json().encode()
+        packed = replace(judgement, attempts=1, usage=None).pack(contexts)
+        if not _by_place(packed):
+            return None
+        data = to_json({"v": _VERSION, **packed})
     except ValueError:
         return None
     return data if len(data) <= _MAX_BYTES else None
@@ -128,33 +92,21 @@ def unpack(data: bytes, claim_id: str, claim: Claim, contexts: Sequence[Context]
     if len(data) > _MAX_BYTES:
         return None
     try:
-        kept = _Kept.model_validate_json(data)
-        judgement = Judgement(
-            claim_id,
-            kept.verdict,
-            kept.confidence,
-            kept.support,
-            kept.judge,
-            tuple(_quoted(contexts[number], start, end) for number, start, end in kept.evidence),
-            tuple(contexts[number].id for number in kept.conflicting),
-            kept.reasoning,
-            tuple(ClaimPart(text=text, verdict=verdict) for text, verdict in kept.parts),
-            attempts=0,
-            unsupported_spans=kept.unsupported,
-            contradiction=kept.contradiction,
-            findings=kept.findings,
-        )
-    except (ValueError, IndexError):
+        packed = from_json(data)
+        if not isinstance(packed, dict) or packed.get("v") != _VERSION or not _by_place(packed):
+            return None
+        judgement = replace(Judgement.unpack(claim_id, packed, contexts), attempts=0)
+    except (ValueError, TypeError):
         return None
-    if judgement.verdict is Verdict.UNVERIFIED:
+    if judgement.verdict is Verdict.UNVERIFIED or judgement.degraded_from or judgement.usage is not None:
         return None
     return judgement if sound(judgement, claim.prose.text) == judgement else None
 
 
-def _quoted(context: Context, start: int, end: int) -> Evidence:
-    if not start < end <= len(context.text):
-        raise ValueError("a span outside of its context")
-    return Evidence(context_id=context.id, quote=context.text[start:end], span=(start, end))
+def _by_place(packed: Mapping[str, Any]) -> bool:
+    """Whether it has no text of the contexts: whoever can write an entry could make up quotes."""
+    places = [*packed.get("evidence", ()), *packed.get("conflicts", ())]
+    return not any(isinstance(place, dict | str) for place in places)
 
 
 _LONG_CHARS: Final = 50_000

@@ -97,19 +97,16 @@ class CascadeSettings(BaseModel):
         "the verdict stands at once. confirm: the second judge confirms or overturns it; "
         "if it can't answer, the verdict stands.",
     )
+    max_wait_ms: ClassVar[int] = 1_500
+    """How long an unsettled claim waits for others where ``judge.max_wait_ms`` says nothing: longer than for
+    an LLM alone, since few claims are unsettled."""
+
     on_unavailable: dict[Severity, Fallback] = Field(
         default_factory=dict,
         description="What a claim gets if the second judge should have judged it and didn't (late, "
         "failed, over budget, left out), by severity. local: the first judge's verdict "
         "with its own support, the default. unverified: UNVERIFIED, so that the policy's "
         "on_unverified decides. One word instead of a mapping applies to all severities.",
-    )
-    max_wait_ms: Annotated[int, Field(ge=0, le=600_000)] = Field(
-        default=1500,
-        description="How long, while the answer is being written, an unsettled claim may wait for "
-        "others, so that they share a call to the second judge. At most a quarter of "
-        "claim_timeout_ms; claims that look wrong don't wait, and none waits once the "
-        "answer has ended. 0: no waiting.",
     )
 
     @field_validator("bands", mode="before")
@@ -232,12 +229,16 @@ class CascadeJudge:
         second: Judge,
         settings: CascadeSettings | None = None,
         *,
+        max_wait_ms: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """The cascade owns both judges: ``aclose`` closes them. ``clock`` is that of deadlines."""
+        """The cascade owns both judges: ``aclose`` closes them. ``max_wait_ms`` is ``judge.max_wait_ms``;
+        ``clock`` is that of deadlines.
+        """
         self._first = first
         self._second = second
         self._settings = settings or CascadeSettings()
+        self._max_wait_ms = self._settings.max_wait_ms if max_wait_ms is None else max_wait_ms
         self._clock = clock
 
     @property
@@ -248,7 +249,7 @@ class CascadeJudge:
     @property
     def max_wait_s(self) -> float:
         """How long unsettled claims wait for others before the second judge is asked; 0: not at all."""
-        return self._settings.max_wait_ms / 1000
+        return self._max_wait_ms / 1000
 
     def wait_s(self, more: int = 0) -> float:
         """That of the first judge; 0 if it doesn't know its pace."""

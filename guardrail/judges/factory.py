@@ -133,7 +133,7 @@ class JudgeSet:
 # The parts of the settings that a judge of each kind uses, by its section or setting.
 _PARTS: Final[Mapping[str, frozenset[str]]] = {
     "local": frozenset({"local"}),
-    "llm": frozenset({"llm", "prices", "budgets", "cache", "self_judging"}),
+    "llm": frozenset({"llm", "prices", "budgets", "cache", "self_judging", "max_wait_ms"}),
     "classifier": frozenset({"classifier", "cache"}),
     "hhem": frozenset({"classifier", "cache"}),
     "custom": frozenset({"factory", "cache"}),
@@ -144,7 +144,7 @@ _PARTS: Final[Mapping[str, frozenset[str]]] = {
 def _parts(kind: str, settings: JudgeSettings) -> frozenset[str]:
     if kind == "cascade":
         first, second = (_PARTS[each] for each in (settings.cascade.first, settings.cascade.second))
-        return first | second | {"cascade"}
+        return first | second | {"cascade", "max_wait_ms"}
     answers_too = kind == "llm" and settings.budgets.on_budget == "local"
     return _PARTS[kind] | ({"local"} if answers_too else set())
 
@@ -286,7 +286,10 @@ class _Builder:
 
         cascade = self.settings.cascade
         return CascadeJudge(
-            self._one(cascade.first, alone=False), self._one(cascade.second, alone=False), cascade
+            self._one(cascade.first, alone=False),
+            self._one(cascade.second, alone=False),
+            cascade,
+            max_wait_ms=self.settings.max_wait_ms,
         )
 
     def _one(self, kind: str, *, alone: bool) -> Judge:
@@ -336,7 +339,8 @@ class _Builder:
             else:
                 self.lacks_fallback = True
         # In a cascade the claims have gathered when they come.
-        cached = self._cached("llm", judge, llm, llm.max_wait_ms / 1000 if alone else 0.0)
+        wait_ms = llm.max_wait_ms if self.settings.max_wait_ms is None else self.settings.max_wait_ms
+        cached = self._cached("llm", judge, llm, wait_ms / 1000 if alone else 0.0)
         return SelfJudgingGuard(cached, llm.model, self.settings.self_judging)
 
     def _cached(self, kind: str, judge: Judge, settings: BaseModel | str, max_wait_s: float = 0.0) -> Judge:

@@ -12,14 +12,16 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel
 
 from guardrail import __version__
 from guardrail.judges.model import ClassifierSettings
+from guardrail.leaves import leaves
 from guardrail.secrets import WHOLE
 
 # More than any model or program has; an argument may name a data folder, or the root.
@@ -105,19 +107,10 @@ def _programs(settings: BaseModel | str) -> list[str]:
     return []
 
 
-def _contents(value: Any, name: str = "") -> list[str]:
+def _contents(settings: object) -> Iterator[str]:
     """The texts of the files that the settings name, such as custom prompts."""
-    if isinstance(value, BaseModel):
-        return [
-            text for field in type(value).model_fields for text in _contents(getattr(value, field), field)
-        ]
-    if isinstance(value, dict):
-        return [text for key, item in value.items() for text in _contents(item, str(key))]
-    if isinstance(value, list | tuple):
-        return [text for item in value for text in _contents(item, name)]
-    if isinstance(value, Path) and not _NOT_READ.search(name):
-        try:
-            return [f"{name} {hashlib.sha256(value.read_bytes()).hexdigest()}"]
-        except OSError:
-            return []  # whoever needs the file reports it when it is loaded
-    return []
+    for path, _, value in leaves(settings):
+        name = next((part for part in reversed(path) if isinstance(part, str)), "")
+        if isinstance(value, Path) and not _NOT_READ.search(name):
+            with suppress(OSError):  # whoever needs the file reports it when it is loaded
+                yield f"{name} {hashlib.sha256(value.read_bytes()).hexdigest()}"

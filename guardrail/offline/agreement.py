@@ -23,7 +23,7 @@ from guardrail.offline import statistics
 from guardrail.offline.curves import Line, costs_by_threshold, precision_recall
 from guardrail.offline.results import EvaluationResult
 from guardrail.offline.scores import score_value
-from guardrail.offline.statistics import Bin, Estimate, Rate, bootstrap, percent, reliability, without_nan
+from guardrail.offline.statistics import Bin, Estimate, Rate, bootstrap, percent, reliability, told
 from guardrail.offline.truths import ERRORS, AnswerTruth, ClaimTruth, LabelsByResponse, answer_truth
 from guardrail.printable import escape_controls, shorten
 
@@ -94,15 +94,9 @@ class AgreementLevel:
     """Of answers, by what a miss costs in false alarms: the mean cost of acting below a score."""
 
     def data(self) -> dict[str, Any]:
-        """As JSON, with null for what can't be given."""
-        return {
-            "right": self.right,
-            "wrong": self.wrong,
-            "caught": self.caught.told(),
-            "false_alarms": self.false_alarms.told(),
-            **{name: _told(estimate) for name, estimate in self.figures.items()},
-            "bins": [each._asdict() for each in self.bins],
-        }
+        """What reports in JSON have of it."""
+        counts = {name: getattr(self, name) for name in ("right", "wrong", "caught", "false_alarms")}
+        return {**counts, **self.figures, "bins": self.bins}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +115,6 @@ class DecisionAgreement:
     """Wrong answers that are shown: released or flagged."""
     missed_by_severity: Mapping[Severity, Rate]
 
-    def data(self) -> dict[str, Any]:
-        """As JSON."""
-        return {
-            "wrongly_withheld": self.wrongly_withheld.told(),
-            "wrongly_flagged": self.wrongly_flagged.told(),
-            "missed": self.missed.told(),
-            "shown": self.shown.told(),
-            "missed_by_severity": {str(s): rate.told() for s, rate in self.missed_by_severity.items()},
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class SliceAgreement:
@@ -138,13 +122,6 @@ class SliceAgreement:
 
     claims: AgreementLevel
     decisions: DecisionAgreement | None = None
-
-    def data(self) -> dict[str, Any]:
-        """As JSON."""
-        return {
-            "claims": self.claims.data(),
-            "decisions": None if self.decisions is None else self.decisions.data(),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +145,6 @@ class LabelCoverage:
     repeated: int = 0
     ambiguous: int = 0
 
-    def data(self) -> dict[str, int]:
-        """As JSON."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
@@ -186,17 +159,20 @@ class Agreement:
 
     def data(self) -> dict[str, Any]:
         """As JSON, for reports; names of slices are as users gave them, and hostile."""
-        found: dict[str, Any] = without_nan(
+        found: dict[str, Any] = told(
             {
                 "claims": self.claims.data(),
                 "answers": self.answers.data(),
-                "decisions": self.decisions.data(),
+                "decisions": self.decisions,
                 "slices": {
-                    name: {value: part.data() for value, part in values.items()}
+                    name: {
+                        value: {"claims": part.claims.data(), "decisions": part.decisions}
+                        for value, part in values.items()
+                    }
                     for name, values in self.slices.items()
                 },
-                "coverage": self.coverage.data(),
-                "warnings": list(self.warnings),
+                "coverage": self.coverage,
+                "warnings": self.warnings,
             }
         )
         return found
@@ -426,10 +402,6 @@ def _is_labelled(truth: _Answer) -> bool:
     return truth.right is not None or bool(truth.claims) or bool(truth.disputed)
 
 
-def _told(estimate: Estimate) -> dict[str, float]:
-    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
-
-
 def _warnings(claims: AgreementLevel, answers: AgreementLevel, coverage: LabelCoverage) -> Iterable[str]:
     if coverage.unknown:
         yield (
@@ -483,9 +455,9 @@ def _coverage_lines(coverage: LabelCoverage) -> Iterable[str]:
         "labelled claims unverified": coverage.unverified,
         "claims disputed": coverage.disputed,
     }
-    told = [f"{what} {count:,}" for what, count in left_out.items() if count]
-    if told:
-        yield f"Left out: {', '.join(told)}"
+    counts = [f"{what} {count:,}" for what, count in left_out.items() if count]
+    if counts:
+        yield f"Left out: {', '.join(counts)}"
     if coverage.labelled:
         yield "In percent, with 95 % intervals; kappa from -1 to 1."
 
@@ -493,21 +465,21 @@ def _coverage_lines(coverage: LabelCoverage) -> Iterable[str]:
 def _level_lines(level: AgreementLevel, passing: str) -> Iterable[str]:
     yield ""
     yield f"{level.unit.capitalize()}: {level.right:,} right, {level.wrong:,} wrong"
-    yield _line(f"wrong, and not {passing}", percent(level.caught.told()))
-    yield _line(f"right, and not {passing}", percent(level.false_alarms.told()))
+    yield _line(f"wrong, and not {passing}", percent(level.caught))
+    yield _line(f"right, and not {passing}", percent(level.false_alarms))
     for name, estimate in level.figures.items():
-        yield _line(TITLES[name], _kappa(estimate) if name == "kappa" else percent(_told(estimate)))
+        yield _line(TITLES[name], _kappa(estimate) if name == "kappa" else percent(estimate))
 
 
 def _decision_lines(decisions: DecisionAgreement) -> Iterable[str]:
     yield ""
     yield "Decisions of the policy"
-    yield _line("right answers withheld", percent(decisions.wrongly_withheld.told()))
-    yield _line("right answers flagged", percent(decisions.wrongly_flagged.told()))
-    yield _line("wrong answers released", percent(decisions.missed.told()))
-    yield _line("wrong answers shown (released or flagged)", percent(decisions.shown.told()))
+    yield _line("right answers withheld", percent(decisions.wrongly_withheld))
+    yield _line("right answers flagged", percent(decisions.wrongly_flagged))
+    yield _line("wrong answers released", percent(decisions.missed))
+    yield _line("wrong answers shown (released or flagged)", percent(decisions.shown))
     for severity, rate in decisions.missed_by_severity.items():
-        yield _line(f"  released, worst error {severity}", percent(rate.told()))
+        yield _line(f"  released, worst error {severity}", percent(rate))
 
 
 def _slice_lines(slices: Mapping[str, Mapping[str, SliceAgreement]]) -> Iterable[str]:
@@ -519,7 +491,7 @@ def _slice_lines(slices: Mapping[str, Mapping[str, SliceAgreement]]) -> Iterable
             shown = escape_controls(shorten(value, _NAME_CHARS))
             yield (
                 f"  {shown:<{_NAME_CHARS}} {claims.right:>6,} {claims.wrong:>6,}  "
-                f"{percent(claims.caught.told()):>20}  {percent(claims.false_alarms.told()):>20}  "
+                f"{percent(claims.caught):>20}  {percent(claims.false_alarms):>20}  "
                 f"{_figure(claims.figures['auroc'])}"
             )
 

@@ -14,6 +14,7 @@ import numpy as np
 from markupsafe import Markup
 
 from guardrail.offline.statistics import Bin, Estimate
+from guardrail.render import duration
 
 _WIDTH, _HEIGHT = 1000, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 22, 34
@@ -227,17 +228,6 @@ def interval(estimate: Estimate, low: float = 0.0, high: float = 1.0) -> Markup:
         '<line class="range" x1="{:.2f}%" x2="{:.2f}%" y1="50%" y2="50%"/>'
         '<circle class="dot" cx="{:.2f}%" cy="50%" r="4"/><title>{}</title></svg>'
     ).format(told, zero, at(start), at(end), at(estimate.value), told)
-
-
-def duration(ms: float) -> str:
-    """A time for people: 12 ms, 1.5 s, 2 min."""
-    if ms < 10:
-        return f"{ms:.2g} ms"
-    if ms < 1000:
-        return f"{ms:.0f} ms"
-    if ms < 60_000:
-        return f"{ms / 1000:.3g} s"
-    return f"{ms / 60_000:.3g} min"
 
 
 def _across(x: float) -> float:

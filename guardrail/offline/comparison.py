@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from guardrail.events import ClaimVerdict, Decision, ResponseVerdict, Span, Verdict
-from guardrail.offline.overview import WITHHELD, Worst, is_right, told_estimate
+from guardrail.offline.overview import WITHHELD, Worst, is_right
 from guardrail.offline.results import EvaluationResult
-from guardrail.offline.statistics import Estimate, mcnemar, mean_estimate, without_nan
+from guardrail.offline.statistics import Estimate, mcnemar, mean_estimate, told
 
 _VERDICTS: Final = tuple(Verdict)
 _PLACE: Final = {verdict: place for place, verdict in enumerate(_VERDICTS)}
@@ -213,7 +213,7 @@ class Comparison:
 
     def figures(self) -> dict[str, Any]:
         """As JSON; a figure that can't be given is null."""
-        told: dict[str, Any] = without_nan(
+        found: dict[str, Any] = told(
             {
                 "joined": self.joined,
                 "only_in_this": self.only_now,
@@ -226,9 +226,9 @@ class Comparison:
                 "claims_not_joined": self.claims_apart,
                 "scores": {
                     "pairs": len(self.scores_now),
-                    "mean_other": told_estimate(mean_estimate(self.scores_before)),
-                    "mean_this": told_estimate(mean_estimate(self.scores_now)),
-                    "mean_difference": told_estimate(self.mean_difference()),
+                    "mean_other": mean_estimate(self.scores_before).told(),
+                    "mean_this": mean_estimate(self.scores_now).told(),
+                    "mean_difference": self.mean_difference().told(),
                 },
                 "paired": [
                     {
@@ -241,7 +241,7 @@ class Comparison:
                 ],
             }
         )
-        return told
+        return found
 
 
 def _held(verdict: ResponseVerdict) -> _Before:

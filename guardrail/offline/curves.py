@@ -1,6 +1,6 @@
 """Curves by which a threshold is chosen: scores by what people say, precision and recall, and costs.
 
-Numbers only; ``charts`` draws them in reports, ``plots`` as PNG.
+Numbers only; ``charts`` draws them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from guardrail.offline.deciding import Deciding
 from guardrail.offline.statistics import Array
 
 if TYPE_CHECKING:
-    from guardrail.events import Verdict
     from guardrail.offline.labelled import Judged
     from guardrail.offline.tuning import Tuned
     from guardrail.policy import Policy
@@ -89,15 +88,15 @@ class TuningCurves:
     """Over the threshold, all else as tuned."""
 
 
-def tuning_curves(tuned: Tuned, responses: Sequence[Judged], mildest: Verdict) -> TuningCurves:
+def tuning_curves(tuned: Tuned, responses: Sequence[Judged]) -> TuningCurves:
     """The curves of what ``tune`` found.
 
-    ``responses`` are those that the tuned policy is for, calibrated where it is to be; ``mildest`` as there.
+    ``responses`` are those that the tuned policy is for, calibrated where it is to be.
     """
     from guardrail.offline.tuning import classes_of
 
     aim = tuned.aim
-    classes = classes_of(responses, aim, mildest)
+    classes = classes_of(responses, aim)
     deciding = Deciding([each.verdict for each in responses], tuned.policy)
     scores = deciding.scores(tuned.policy.weights)[0]
     known = (classes == WRONG) | (classes == FAITHFUL)

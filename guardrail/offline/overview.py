@@ -19,7 +19,7 @@ import numpy as np
 from guardrail.events import Decision, ResponseVerdict, Severity, Usage, Verdict
 from guardrail.offline.agreement import Agreement, agreement
 from guardrail.offline.results import EvaluationResult
-from guardrail.offline.statistics import Estimate, Rate, mean_estimate, without_nan
+from guardrail.offline.statistics import Estimate, Rate, mean_estimate, told
 from guardrail.offline.truths import answer_truth
 from guardrail.printable import shorten
 from guardrail.verdicts import total
@@ -36,6 +36,7 @@ OTHERS: Final = "(others)"
 _MOST_GROUPS: Final = 200
 _MOST_REASONS: Final = 500
 _REASON_CHARS: Final = 200
+NO_REASON: Final = "no reason given"
 _NO_VERDICT: Final = "no verdict, and no reason given"
 
 
@@ -121,7 +122,7 @@ class Slice:
             "name": self.name,
             "results": self.results,
             "errors": self.errors,
-            "mean_score": told_estimate(self.mean_score()),
+            "mean_score": self.mean_score().told(),
             "undefined_scores": self.judged - len(self.scores),
             "decisions": {each.value: self.decided([each]).told() for each in Decision},
             "claims": self.claims,
@@ -132,11 +133,6 @@ class Slice:
             "latency_ms": {f"p{round(100 * share)}": self.latency_ms(share) for share in (0.5, 0.95, 0.99)},
             "cost_usd": self.cost_usd,
         }
-
-
-def told_estimate(estimate: Estimate) -> dict[str, float]:
-    """As the report in JSON has it."""
-    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
 @dataclass(slots=True)
@@ -215,6 +211,7 @@ class Overview:
         self.errors = Reasons()
         self.unverified = Reasons()
         self.degraded = Reasons()
+        self.degraded_claims = 0
         self.groups: dict[str, dict[str, Slice]] = {name: {} for name in GROUPED_BY}
         self.usage = Usage()
         self.judges: Counter[str] = Counter()
@@ -248,7 +245,8 @@ class Overview:
             if claim.judge in self.judges or len(self.judges) < _MOST_REASONS:
                 self.judges[claim.judge] += 1
             if claim.unanswered:
-                self.unverified.add(claim.reasoning or "no reason given", place)
+                self.unverified.add(claim.reasoning or NO_REASON, place)
+            self.degraded_claims += bool(claim.degraded_from)
             for missed in claim.degraded_from:
                 self.degraded.add(missed, place)
         doubt = -1.0 if verdict.score is None else 1.0 - verdict.score
@@ -271,7 +269,7 @@ class Overview:
         for name, score in result.scores.items():
             published = self.published.setdefault(name, Published())
             if score.value is None:
-                self.undefined.add(f"{name}: {score.reason or 'no reason given'}", place)
+                self.undefined.add(f"{name}: {score.reason or NO_REASON}", place)
             else:
                 published.values.append(score.value)
             if score.passed is not None:
@@ -316,7 +314,7 @@ class Overview:
             **self.whole.told(),
             "scores": {
                 name: {
-                    "mean": told_estimate(mean_estimate(each.values)),
+                    "mean": mean_estimate(each.values).told(),
                     "passed": Rate(each.passed, each.pass_or_fail).told() if each.pass_or_fail else None,
                     "undefined": self.whole.judged - len(each.values),
                 }
@@ -341,8 +339,8 @@ class Overview:
             else None,
             "agreement": None if self.agreement is None else self.agreement.data(),
         }
-        told: dict[str, Any] = without_nan(figures)
-        return told
+        found: dict[str, Any] = told(figures)
+        return found
 
 
 def named_groups(groups: Mapping[str, Slice]) -> list[Slice]:

@@ -16,11 +16,11 @@ import yaml
 from guardrail.offline.lines import STDIN
 from guardrail.offline.statistics import Estimate, Rate, percent
 from guardrail.offline.tuning import Tuned
-from guardrail.policy import Policy
+from guardrail.policy import RULE_LISTS, Policy
 from guardrail.printable import escape_controls
 
 _WIDTH: Final = 110
-_LEFT_OUT: Final = frozenset({"name", "extends", "rules", "rules_before", "rules_after"})
+_LEFT_OUT: Final = frozenset({"name", "extends", *RULE_LISTS})
 
 
 def policy_values(policy: Policy) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def rate(given: Rate, *, counts: bool = True) -> str:
     """A share in percent with its interval, and its counts."""
     if not given.total:
         return "none to count"
-    return f"{percent(given.told())} %" + (f" ({given.count} of {given.total})" if counts else "")
+    return f"{percent(given)} %" + (f" ({given.count} of {given.total})" if counts else "")
 
 
 def difference(given: Estimate, name: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from guardrail.decisions import claims_decided_by, redecide_record
 from guardrail.events import ClaimVerdict, Decision, Label, ResponseVerdict
 from guardrail.offline.records import to_its_end
-from guardrail.offline.statistics import Rate, without_nan
+from guardrail.offline.statistics import Rate, told
 from guardrail.offline.truths import LabelsByResponse, answer_truth
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
@@ -252,7 +252,7 @@ class Replay:
 
     def told(self) -> dict[str, Any]:
         """Everything in JSON, without texts of answers."""
-        told: dict[str, Any] = {
+        figures: dict[str, Any] = {
             "before": "as recorded" if self.before is None else self.before.name,
             "after": self.after.name,
             "responses": self.responses,
@@ -277,15 +277,15 @@ class Replay:
             "examples": [change.told() for kept in self.examples.values() for change in kept],
         }
         if len(self.labels):
-            told["labels"] = {name: tally.told() for name, tally in self.labelled.items()}
-            told["labels_left_out"] = {
+            figures["labels"] = {name: tally.told() for name, tally in self.labelled.items()}
+            figures["labels_left_out"] = {
                 "of_no_answer": self.stray,
                 "of_unknown_claims": self.unknown_claims,
             }
-            told["labels_of_repeated_ids"] = self.ambiguous
-            told["wrongful_blocks"] = self._both(RIGHT, DecisionTally.withheld)
-            told["misses"] = self._both(WRONG, DecisionTally.untouched)
-        found: dict[str, Any] = without_nan(told)
+            figures["labels_of_repeated_ids"] = self.ambiguous
+            figures["wrongful_blocks"] = self._both(RIGHT, DecisionTally.withheld)
+            figures["misses"] = self._both(WRONG, DecisionTally.untouched)
+        found: dict[str, Any] = told(figures)
         return found
 
     def _both(self, truth: str, rate: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from guardrail import __version__
+from guardrail import __version__, render
 from guardrail.errors import ConfigError
 from guardrail.events import ClaimVerdict, Context, Decision, Response, Severity, Span, Verdict
 from guardrail.offline.agreement import TITLES, Agreement
@@ -40,6 +40,7 @@ from guardrail.offline.overview import (
 from guardrail.offline.results import EvaluationResult
 from guardrail.offline.statistics import Estimate, Rate, mean_estimate
 from guardrail.printable import escape_controls, shorten
+from guardrail.render import counted
 
 try:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -260,7 +261,7 @@ def rendered(
         "figure": figure,
         "signed": signed,
         "p": p_value,
-        "ms": lambda value: "–" if value is None else charts.duration(value),
+        "ms": figure_ms,
         "usd": usd,
         "words": lambda value: value.replace("_", " ").lower(),
         "short": shorten,
@@ -419,7 +420,7 @@ def standing_out(overview: Overview) -> list[str]:
     for field, groups in overview.groups.items():
         telling = [each for each in groups.values() if each.judged >= _TELLING and apart(each, whole) > 0]
         if telling:
-            most = max(telling, key=lambda each: each.decided(WITHHELD).told()["value"])
+            most = max(telling, key=lambda each: each.decided(WITHHELD).estimate().value)
             found.append(
                 f"{field.replace('_', ' ').capitalize()} {shorten(most.name, 60)} has more answers withheld "
                 f"than the rest: {percent(most.decided(WITHHELD))} of {most.judged:,}."
@@ -436,10 +437,10 @@ def standing_out(overview: Overview) -> list[str]:
 
 def apart(group: Slice, whole: Slice) -> int:
     """1 if the group has more answers withheld than all have, -1 if fewer, 0 if chance may explain it."""
-    told, share = group.decided(WITHHELD).told(), whole.decided(WITHHELD).told()["value"]
-    if math.isnan(told["value"]) or group.judged == whole.judged:
+    found, share = group.decided(WITHHELD).estimate(), whole.decided(WITHHELD).estimate().value
+    if math.isnan(found.value) or group.judged == whole.judged:
         return 0
-    return (told["low"] > share) - (told["high"] < share)
+    return (found.low > share) - (found.high < share)
 
 
 def pass_rate(published: Published) -> Rate:
@@ -522,14 +523,14 @@ def _by_worst(line: Line) -> Line:
 
 def percent(rate: Rate) -> str:
     """``12.3 %``; a dash of nothing."""
-    return f"{100 * rate.count / rate.total:.1f} %" if rate.total else "–"
+    return render.percent(rate.count, rate.total)
 
 
 def bounds(found: Rate | Estimate) -> str:
     """The interval: of a rate in percent, of an estimate as it is; empty where there is none."""
     if isinstance(found, Rate):
-        told = found.told()
-        return "" if math.isnan(told["low"]) else f"{100 * told['low']:.1f} to {100 * told['high']:.1f} %"
+        share = found.estimate()
+        return "" if math.isnan(share.low) else f"{100 * share.low:.1f} to {100 * share.high:.1f} %"
     return "" if math.isnan(found.low) else f"{found.low:.3f} to {found.high:.3f}"
 
 
@@ -539,7 +540,7 @@ def figure(value: float | None, digits: int = 3) -> str:
 
 
 def figure_ms(value: float | None) -> str:
-    return "–" if value is None else charts.duration(value)
+    return "–" if value is None else render.duration(value)
 
 
 def signed(value: float, digits: int = 3) -> str:
@@ -557,8 +558,3 @@ def p_value(value: float) -> str:
 def usd(value: float) -> str:
     """Small amounts keep two digits that say something."""
     return f"${value:,.2f}" if value >= 1 or not value else f"${value:.2g}"
-
-
-def counted(count: int, thing: str) -> str:
-    """``1 claim``, ``2 claims``."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"

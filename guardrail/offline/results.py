@@ -21,6 +21,7 @@ from guardrail.events import Event, Label, Response, ResponseVerdict, WireModel,
 from guardrail.offline.lines import open_unpacked
 from guardrail.offline.truths import LabelsByResponse
 from guardrail.printable import escape_controls, shorten
+from guardrail.render import counted
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -204,8 +205,7 @@ def summary_lines(summary: Mapping[str, ScoreSummary]) -> list[str]:
     """A line for each score: its mean, and what it is the mean of."""
     lines = []
     for name, each in summary.items():
-        answers = f"{each.defined:,} answer{'' if each.defined == 1 else 's'}"
-        told = f"{name}: mean {_figure(each.mean)} over {answers}"
+        told = f"{name}: mean {_figure(each.mean)} over {counted(each.defined, 'answer')}"
         told += f", {each.undefined:,} undefined" if each.undefined else ""
         lines.append(told + (f", {each.errors:,} without a verdict" if each.errors else ""))
     return lines

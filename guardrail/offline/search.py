@@ -118,7 +118,7 @@ class Search:
         self.knobs = knobs_of(self.deciding, vary, by)
         self.start: State = tuple(_own(policy, knob) for knob in self.knobs)
         self.tried = 0
-        self._folds = int(folds.max()) + 1 if len(folds) else 1
+        self._folds = max(2, int(folds.max()) + 1)
         self._place: Array = (folds * 3 + classes) * len(Decision)
         self._bounds = self.deciding.bounds()
         self._counted: dict[State, Array] = {}
@@ -168,7 +168,7 @@ class Search:
                 break
         return state
 
-    def policy_of(self, state: State, **update: Any) -> Policy:
+    def policy_of(self, state: State) -> Policy:
         """The policy with these values; rules that had no name of their own are named anew."""
         rules = list(self.policy.rules)
         weights = dict(self.policy.weights)
@@ -182,7 +182,7 @@ class Search:
                 weights[Severity(knob.field)] = value or 0.0
         if "block_below" in changed:
             changed["flag_below"] = max(self.policy.flag_below, changed["block_below"])  # as in ranks
-        found = self.policy.model_copy(update=changed | {"rules": tuple(rules), "weights": weights} | update)
+        found = self.policy.model_copy(update=changed | {"rules": tuple(rules), "weights": weights})
         return Policy.model_validate(found.model_dump())
 
     def _better(

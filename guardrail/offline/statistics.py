@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -149,15 +149,6 @@ def mean(values: Sequence[float]) -> float:
     return sum(found) / len(found) if found else math.nan
 
 
-def without_nan(value: Any) -> Any:
-    """The same with None for ``nan``: JSON has no such number."""
-    if isinstance(value, Mapping):
-        return {key: without_nan(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [without_nan(inner) for inner in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
-
-
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A figure and its interval, all in 0..1, ``nan`` where the data can't give them."""
@@ -165,6 +156,10 @@ class Estimate:
     value: float
     low: float
     high: float
+
+    def told(self) -> dict[str, float]:
+        """As reports in JSON have it."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,21 +169,39 @@ class Rate:
     count: int
     total: int
 
+    def estimate(self) -> Estimate:
+        """The share with its interval."""
+        share = self.count / self.total if self.total else math.nan
+        return Estimate(share, *wilson(self.count, self.total))
+
     def told(self) -> dict[str, float]:
         """As reports in JSON have it."""
-        share = self.count / self.total if self.total else math.nan
-        return {
-            "count": self.count,
-            "of": self.total,
-            **asdict(Estimate(share, *wilson(self.count, self.total))),
-        }
+        return {"count": self.count, "of": self.total, **self.estimate().told()}
 
 
-def percent(told: Mapping[str, float]) -> str:
-    """An estimate or a rate, as reports in JSON have it, in percent for people."""
-    if math.isnan(told["value"]):
+def told(value: Any) -> Any:
+    """Figures as reports in JSON have them: dataclasses by their fields, keys as texts, null for ``nan``."""
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if isinstance(value, Rate):
+        return told(value.told())
+    if isinstance(value, Mapping):
+        return {str(key): told(inner) for key, inner in value.items()}
+    if is_dataclass(value):
+        return {each.name: told(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return told(value._asdict())
+    if isinstance(value, (list, tuple)):
+        return [told(inner) for inner in value]
+    return value
+
+
+def percent(figure: Rate | Estimate) -> str:
+    """In percent for people, with the interval."""
+    found = figure.estimate() if isinstance(figure, Rate) else figure
+    if math.isnan(found.value):
         return "–"
-    return f"{100 * told['value']:.1f} [{100 * told['low']:.1f}, {100 * told['high']:.1f}]"
+    return f"{100 * found.value:.1f} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
 
 
 def mean_estimate(values: Sequence[float], *, seed: int = 1) -> Estimate:

@@ -10,7 +10,7 @@ from typing import Final, Literal
 import numpy as np
 
 from guardrail.errors import InputError
-from guardrail.events import Decision, Verdict
+from guardrail.events import Decision
 from guardrail.offline.aims import FAITHFUL, LEAST_RANK, OTHERS, WRONG, Aim, By, Counts, class_of
 from guardrail.offline.deciding import Deciding
 from guardrail.offline.labelled import Judged
@@ -119,18 +119,16 @@ def tune(
     aim: Aim,
     *,
     vary: Sequence[Vary] = ("thresholds",),
-    mildest: Verdict = Verdict.PARTIALLY_SUPPORTED,
     folds: int = FOLDS,
     seed: int = 1,
     calibrate: Calibrate | None = None,
-    name: str | None = None,
 ) -> Tuned:
     """The policy like ``policy`` that serves ``aim`` best, with what it does on responses held out.
 
-    ``mildest`` is the mildest verdict of a label that is an error. Raises InputError where the labels hold no
-    wrong or no faithful response at all. ``seed`` draws folds and intervals.
+    Raises InputError where the labels hold no wrong or no faithful response at all. ``seed`` draws folds and
+    intervals.
     """
-    classes = classes_of(responses, aim, mildest)
+    classes = classes_of(responses, aim)
     known = [each for each, cls in zip(responses, classes, strict=True) if cls >= 0]
     unknown = len(responses) - len(known)
     classes = classes[classes >= 0]
@@ -158,7 +156,7 @@ def tune(
         chosen.append(dict(zip((knob.name for knob in inner.knobs), state, strict=True)))
     base = before.ranks(before.start)
     best = search.best(aim)
-    found = search.policy_of(best, **({} if name is None else {"name": name}))
+    found = search.policy_of(best)
     settings = [
         Setting(knob.name, own, value, tuple(each.get(knob.name) for each in chosen))
         for knob, own, value in zip(search.knobs, search.start, best, strict=True)
@@ -181,9 +179,9 @@ def tune(
     )
 
 
-def classes_of(responses: Sequence[Judged], aim: Aim, mildest: Verdict) -> Array:
+def classes_of(responses: Sequence[Judged], aim: Aim) -> Array:
     """The class of each response by its labels, as ``class_of`` has it."""
-    truths = (answer_truth(each.claims, each.labels, mildest) for each in responses)
+    truths = (answer_truth(each.claims, each.labels) for each in responses)
     return np.array([class_of(truth, aim) for truth in truths], dtype=np.int64)
 
 
@@ -201,7 +199,7 @@ def _one_class(called: str, aim: Aim, total: int) -> str:
     need = aim.needed()[0 if called == "wrong" else 1]
     return (
         f"the labels of {total} answers tell of no {called} one; at least {need} are needed for this aim. "
-        "Label more answers, or look whether --of and --error leave out what you mean"
+        "Label more answers, or look whether --of leaves out what you mean"
     )
 
 

@@ -21,7 +21,7 @@ from guardrail.offline.deciding import Deciding
 from guardrail.offline.labelled import Judged
 from guardrail.offline.policy_file import difference, number
 from guardrail.offline.report import rendered
-from guardrail.offline.statistics import Estimate, Rate
+from guardrail.offline.statistics import Rate
 from guardrail.offline.tuning import ForShare, Tuned
 from guardrail.policy import Policy
 
@@ -152,12 +152,7 @@ def _write(path: Path, page: TuningPage, written: datetime | None, **values: Any
         bins=BINS,
         interval=charts.interval,
         calibration=charts.calibration,
-        filters={"number": number, "estimate": _estimate},
+        filters={"number": number, "estimate": Rate.estimate},
         **values,
     )
     path.write_text(text, encoding="utf-8", newline="\n")
-
-
-def _estimate(rate: Rate) -> Estimate:
-    told = rate.told()
-    return Estimate(told["value"], told["low"], told["high"])

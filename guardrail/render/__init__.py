@@ -4,78 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from guardrail.lazy import face
+from guardrail.lazy import own_face
 
 if TYPE_CHECKING:
-    from guardrail.render.cards import Card, answer_text, claim_rows, finished_card, told_first, verdict_words
-    from guardrail.render.cases import MOST_CHARS, case_card
-    from guardrail.render.styles import (
-        DECISION_STYLES,
-        DECISION_WORDS,
-        VERDICT_STYLES,
-        Symbols,
-        decided,
-        symbols_for,
-    )
-    from guardrail.render.tables import print_table, table
-    from guardrail.render.words import counted, duration, one_line, percent, score, visible, when
+    from guardrail.render.cards import Card as Card
+    from guardrail.render.cards import answer_text as answer_text
+    from guardrail.render.cards import claim_rows as claim_rows
+    from guardrail.render.cards import finished_card as finished_card
+    from guardrail.render.cards import told_first as told_first
+    from guardrail.render.cards import verdict_words as verdict_words
+    from guardrail.render.cases import MOST_CHARS as MOST_CHARS
+    from guardrail.render.cases import case_card as case_card
+    from guardrail.render.styles import DECISION_STYLES as DECISION_STYLES
+    from guardrail.render.styles import DECISION_WORDS as DECISION_WORDS
+    from guardrail.render.styles import VERDICT_STYLES as VERDICT_STYLES
+    from guardrail.render.styles import Symbols as Symbols
+    from guardrail.render.styles import decided as decided
+    from guardrail.render.styles import symbols_for as symbols_for
+    from guardrail.render.tables import print_table as print_table
+    from guardrail.render.tables import table as table
+    from guardrail.render.words import counted as counted
+    from guardrail.render.words import duration as duration
+    from guardrail.render.words import one_line as one_line
+    from guardrail.render.words import percent as percent
+    from guardrail.render.words import score as score
+    from guardrail.render.words import visible as visible
+    from guardrail.render.words import when as when
 
-__all__ = [
-    "DECISION_STYLES",
-    "DECISION_WORDS",
-    "MOST_CHARS",
-    "VERDICT_STYLES",
-    "Card",
-    "Symbols",
-    "answer_text",
-    "case_card",
-    "claim_rows",
-    "counted",
-    "decided",
-    "duration",
-    "finished_card",
-    "one_line",
-    "percent",
-    "print_table",
-    "score",
-    "symbols_for",
-    "table",
-    "told_first",
-    "verdict_words",
-    "visible",
-    "when",
-]
-
-if not TYPE_CHECKING:  # a type checker knows the names above, and no others
-    __getattr__, __dir__ = face(
-        __name__,
-        {
-            "guardrail.render.cards": (
-                "Card",
-                "answer_text",
-                "claim_rows",
-                "finished_card",
-                "told_first",
-                "verdict_words",
-            ),
-            "guardrail.render.cases": ("MOST_CHARS", "case_card"),
-            "guardrail.render.styles": (
-                "DECISION_STYLES",
-                "DECISION_WORDS",
-                "VERDICT_STYLES",
-                "Symbols",
-                "decided",
-                "symbols_for",
-            ),
-            "guardrail.render.tables": ("print_table", "table"),
-            "guardrail.render.words": (
-                "counted",
-                "duration",
-                "one_line",
-                "percent",
-                "score",
-                "visible",
-                "when",
-            ),
-        },
-    )
+if not TYPE_CHECKING:  # a type checker sees the names above, and no others
+    __getattr__, __dir__, __all__ = own_face(__name__)

@@ -36,6 +36,7 @@ from guardrail.events import (
     ResponseHead,
     SegmentKind,
     Usage,
+    Verdict,
 )
 from guardrail.policy import FailPolicy, Policy
 from guardrail.session.effects import AskJudge, Cancel, Channel, CutOn, Effect, Emit
@@ -45,6 +46,7 @@ from guardrail.verdicts import Judgement, better_of, beyond_most, unverified
 _NOTHING: Final[list[Effect]] = []
 # Looking up a module-level name is faster than a member of an enumeration.
 _RELEASE, _BLOCK = Decision.RELEASE, Decision.BLOCK
+_UNVERIFIED = Verdict.UNVERIFIED
 _VERDICTS = Channel.VERDICTS
 OBSERVED: Final = "observe mode"
 _WAITED: Final = 0.25
@@ -75,6 +77,16 @@ class Pending:
     taken: bool = False
     hurried: Judgement | None = None
     again_at: float = float("-inf")
+
+
+class News:
+    """What was cut and judged since it was last written down; verdicts with their latency in ms."""
+
+    __slots__ = ("cut", "verdicts")
+
+    def __init__(self) -> None:
+        self.cut: list[CutSegment] = []
+        self.verdicts: list[tuple[Claim, Judgement, float]] = []
 
 
 class Session:
@@ -115,25 +127,26 @@ class Session:
         "_last_event_at",
         "_make",
         "_max_answer_chars",
+        "_news",
         "_observing",
         "_out",
         "_parts",
-        "_pending",
         "_queue",
-        "_reading",
         "_resolved",
         "_stopped",
         "_streaming",
         "_text_ended_at",
-        "_uncut",
         "answer_chars",
         "decided",
         "head",
         "input_ended",
         "late_s",
         "next_seq",
+        "pending",
         "policy",
+        "reading",
         "started_at",
+        "uncut",
         "usage",
     )
 
@@ -160,10 +173,12 @@ class Session:
         self._max_answer_chars = max_answer_chars
         self._parts: list[str] = []
         self._keep = self._parts.append
-        self._uncut: deque[str] = deque()  # of the text so far, in pieces
+        self.uncut: deque[str] = deque()
+        """What is not cut of the text so far, in pieces."""
         self._cut_later = False  # when there are fewer claims ahead
         self._queue: deque[HeldSegment] = deque()
-        self._pending: dict[str, Pending] = {}
+        self.pending: dict[str, Pending] = {}
+        """Claims without a verdict, by id, in the order of the text."""
         self._claims: list[ClaimVerdict] = []
         self._decider = Decider(policy)
         self._challenger = challenger
@@ -183,7 +198,9 @@ class Session:
         self._first_verdict_at: float | None = None
         self._heard_at = float("-inf")  # when the judge last gave a verdict
         self._due = now + head.deadline_ms / 1000 if head.deadline_ms is not None else float("inf")
-        self._reading = True  # neither decided nor at the end of the text
+        self.reading = True
+        """Whether more text to judge is expected: neither decided nor at the end of the text."""
+        self._news: News | None = None  # kept by a session that is stored
         # Read for every segment, and slower to read from the policy.
         self._claim_timeout_s = policy.claim_timeout_ms / 1000
         self._streaming = policy.mode == "stream"
@@ -197,11 +214,6 @@ class Session:
         return self.decided and self.input_ended
 
     @property
-    def reading(self) -> bool:
-        """Whether more text to judge is expected."""
-        return self._reading
-
-    @property
     def silent(self) -> bool:
         """No more output, whatever input comes."""
         return self.decided and not self._observing
@@ -209,15 +221,16 @@ class Session:
     @property
     def pending_claims(self) -> int:
         """Claims without a verdict; uncut text counts as one."""
-        return len(self._pending) + bool(self._uncut)
+        return len(self.pending) + bool(self.uncut)
 
     @property
     def next_deadline(self) -> float:
         """When ``tick`` must be called at the latest, as things stand; infinity if never."""
         due = float("inf")
-        if self._pending:
+        for first in self.pending.values():
             # Claims are asked in order with the same time limit, so the first is due first.
-            due = self._due_at(next(iter(self._pending.values())))
+            due = first.due if first.taken else self._due_at(first)
+            break
         if not self.input_ended:
             due = min(due, self._last_event_at + self.policy.incomplete_timeout_ms / 1000)
         return due
@@ -237,24 +250,21 @@ class Session:
 
     def awaits(self, claim_id: str) -> bool:
         """Whether a verdict on this claim is still wanted."""
-        return claim_id in self._pending
+        return claim_id in self.pending
 
-    def due(self, claim_id: str) -> float:
-        """When this claim expires."""
-        return self._due_at(self._pending[claim_id])
+    def taken_up(self, claim_ids: Iterable[str]) -> tuple[dict[str, float], float]:
+        """The judge has started on these claims, which are awaited: their time starts now.
 
-    def taken_up(self, claim_ids: Iterable[str]) -> None:
-        """The judge has started on these claims, which are awaited: their time starts now."""
+        Returns when each of them expires, and when the time of the first began to run.
+        """
+        due: dict[str, float] = {}
+        since = float("inf")
         for claim_id in claim_ids:
-            pending = self._pending[claim_id]
-            pending.due, pending.taken = self._due_at(pending), True
-
-    def waiting_since(self, claim_ids: Iterable[str]) -> float:
-        """When the time of the first of these claims, which are awaited, began to run."""
-        pending = (self._pending[claim_id] for claim_id in claim_ids)
-        return min(
-            max(one.asked_at, one.again_at, self._due_at(one) - self._claim_timeout_s) for one in pending
-        )
+            one = self.pending[claim_id]
+            due[claim_id] = one.due = self._due_at(one)
+            one.taken = True
+            since = min(since, max(one.asked_at, one.again_at, one.due - self._claim_timeout_s))
+        return due, since
 
     def _due_at(self, pending: Pending) -> float:
         """When a claim expires. The time of a claim that waits behind others of its response counts from the
@@ -268,15 +278,24 @@ class Session:
         """Until when all of these claims may wait to be judged together with others: ``max_wait_s`` from when
         each was cut, but only as long as three quarters of its time are left for judging.
         """
-        pending = [self._pending[claim_id] for claim_id in claim_ids if claim_id in self._pending]
+        pending = [self.pending[claim_id] for claim_id in claim_ids if claim_id in self.pending]
         waits = (one.asked_at + min(max_wait_s, (one.due - one.asked_at) * _WAITED) for one in pending)
         return min(waits, default=float("inf"))
 
     # ------------------------------------------------------------------------------------ input
 
-    def delta(self, seq: int, text: str, now: float) -> list[Effect]:
-        """A piece of text. Ignores a repeated ``seq``; a gap raises ProtocolError."""
-        if seq != self.next_seq or not self._reading:
+    def joins(self, seq: int, chars: int) -> bool:
+        """Whether pieces of text from ``seq`` on, so many characters, may be given as one: they fit, and
+        nobody sees where one ends.
+        """
+        fits = self.answer_chars + chars <= self._max_answer_chars
+        return seq == self.next_seq and self.reading and fits and not self._observing
+
+    def delta(self, seq: int, text: str, now: float, pieces: int = 1) -> list[Effect]:
+        """A piece of text, or several that ``joins`` allows. Ignores a repeated ``seq``; a gap raises
+        ProtocolError.
+        """
+        if seq != self.next_seq or not self.reading:
             return self._pass_over(seq, text, now)
         answer_chars = self.answer_chars + len(text)
         if answer_chars > self._max_answer_chars:
@@ -284,11 +303,11 @@ class Session:
                 "answer_too_long",
                 f"the response is longer than limits.max_answer_chars ({self._max_answer_chars:,})",
             )
-        self.next_seq = seq + 1
+        self.next_seq = seq + pieces
         self._last_event_at = now
         self.answer_chars = answer_chars
         self._keep(text)
-        if self._uncut or len(text) > self.MOST_CUT_CHARS or len(self._pending) >= self.MOST_AHEAD:
+        if self.uncut or len(text) > self.MOST_CUT_CHARS or len(self.pending) >= self.MOST_AHEAD:
             return self._put_off(text, now)
         cut = self._cut(text)
         if self._observing:
@@ -297,20 +316,20 @@ class Session:
 
     def cut_on(self, now: float) -> list[Effect]:
         """Cut the next piece of text that arrived faster than it is cut: the response to ``CutOn``."""
-        if not self._uncut:
+        if not self.uncut:
             return _NOTHING
-        if len(self._pending) >= self.MOST_AHEAD:
+        if len(self.pending) >= self.MOST_AHEAD:
             self._cut_later = True
             return _NOTHING
         cut = []
         chars = claims = 0
-        while self._uncut and chars < self.MOST_CUT_CHARS and claims < self.MOST_CUT_CLAIMS:
-            piece = self._uncut.popleft()
+        while self.uncut and chars < self.MOST_CUT_CHARS and claims < self.MOST_CUT_CLAIMS:
+            piece = self.uncut.popleft()
             more = self._cut(piece)
             cut += more
             chars += len(piece)
             claims += sum(len(found.claims) for found in more)
-        if self._uncut:
+        if self.uncut:
             return [*self._add_segments(cut, now), CutOn()]
         if self._text_ended_at is None:
             return self._add_segments(cut, now)
@@ -320,7 +339,7 @@ class Session:
         """The text is complete after ``seq`` deltas."""
         if self.input_ended:
             return _NOTHING
-        ended_early = not self._reading
+        ended_early = not self.reading
         if not ended_early and seq != self.next_seq:
             raise ProtocolError(
                 "sequence_gap",
@@ -341,7 +360,7 @@ class Session:
         if self.input_ended:
             return _NOTHING
         self.input_ended = True
-        return self.end_early("aborted", now) if self._reading else self._end_delivery()
+        return self.end_early("aborted", now) if self.reading else self._end_delivery()
 
     def end_early(self, rule: str, now: float, *, force_block: bool = False) -> list[Effect]:
         """Judge no more text; the policy's ``on_incomplete`` decides what happens to the text that arrived.
@@ -349,7 +368,7 @@ class Session:
         Later input is ignored, or released unjudged by a policy that observes. ``force_block`` blocks
         whatever the policy says.
         """
-        if not self._reading:
+        if not self.reading:
             return _NOTHING
         self._incomplete_rule = rule
         self._ended_early = Interruption(rule=rule, after=len(self._resolved), forced=force_block)
@@ -375,7 +394,7 @@ class Session:
     def mute(self) -> None:
         """The response was decided before a restart: read its input to the end without any output."""
         self.decided = True
-        self._reading = False
+        self.reading = False
 
     def stop_judging(self, reason: str, now: float) -> list[Effect]:
         """Ask no judge for this response, now or later: its claims are UNVERIFIED for ``reason``."""
@@ -385,7 +404,7 @@ class Session:
         self._stopped = Interruption(rule=reason, after=len(self._resolved))
         if self.policy.on_unverified is FailPolicy.FAIL_CLOSED and not self._observing:
             return self._block(reason, now, technical=True)
-        return self._give_up(list(self._pending), reason, now)
+        return self._give_up(list(self.pending), reason, now)
 
     def judged(self, judgements: Iterable[Judgement], now: float) -> list[Effect]:
         """Verdicts arrived. Those for claims that are not awaited are ignored."""
@@ -394,7 +413,7 @@ class Session:
             if self.decided:
                 break
             self._resolve(judgement, now, effects)
-        if self._cut_later and len(self._pending) < self.MOST_AHEAD and not self.decided:
+        if self._cut_later and len(self.pending) < self.MOST_AHEAD and not self.decided:
             self._cut_later = False
             effects.append(CutOn())
         return effects
@@ -402,12 +421,12 @@ class Session:
     def tick(self, now: float) -> list[Effect]:
         """Time has passed: expire overdue claims, and end a response that gets no input."""
         effects: list[Effect] = []
-        overdue = [claim_id for claim_id, pending in self._pending.items() if self._due_at(pending) <= now]
+        overdue = [claim_id for claim_id, pending in self.pending.items() if self._due_at(pending) <= now]
         if overdue:
             effects += self._give_up(overdue, "no verdict in time", now)
         if not self.input_ended and now >= self._last_event_at + self.policy.incomplete_timeout_ms / 1000:
             self.input_ended = True
-            effects += self.end_early("timed out", now) if self._reading else self._end_delivery()
+            effects += self.end_early("timed out", now) if self.reading else self._end_delivery()
         return effects
 
     # ----------------------------------------------------------------------------------- inside
@@ -416,7 +435,7 @@ class Session:
         """A delta that is not the next one: expected after a block, wrong after completion."""
         if seq < self.next_seq:
             return _NOTHING
-        if self._reading:
+        if self.reading:
             raise ProtocolError("sequence_gap", f"delta {self.next_seq} was expected, {seq} came")
         if self.input_ended:
             raise ProtocolError("response_finished", f"delta {seq} came after the end of the response")
@@ -430,10 +449,10 @@ class Session:
     def _put_off(self, text: str, now: float) -> list[Effect]:
         """Cut a long text piece by piece, so that it doesn't block other responses."""
         effects = self._let_through(text, (), now) if self._observing else []
-        if not self._uncut:
+        if not self.uncut:
             effects.append(CutOn())
         most = -(-self.MOST_CUT_CHARS // self._PIECES)
-        self._uncut.extend(text[at : at + most] for at in range(0, len(text), most))
+        self.uncut.extend(text[at : at + most] for at in range(0, len(text), most))
         return effects
 
     def _let_through(self, text: str, cut: Sequence[CutSegment], now: float) -> list[Effect]:
@@ -444,10 +463,10 @@ class Session:
         return effects + self._add_segments(cut, now) if cut else effects
 
     def _end_text(self, now: float) -> list[Effect]:
-        self._reading = False
+        self.reading = False
         self._text_ended_at, self._ended_late_s = now, self.late_s
         effects = self._end_delivery()
-        return effects if self._uncut else [*effects, *self._end_cutting((), now)]
+        return effects if self.uncut else [*effects, *self._end_cutting((), now)]
 
     def _end_cutting(self, cut: Iterable[CutSegment], now: float) -> list[Effect]:
         """The whole text has been passed to the cutter; take ``cut`` and the cutter's last segments."""
@@ -463,7 +482,9 @@ class Session:
         rule = f"{OBSERVED}: {self._incomplete_rule}" if self._incomplete_rule else OBSERVED
         return [self._out.completed(_RELEASE, rule, None)]
 
-    def _add_segments(self, cut: Iterable[CutSegment], now: float) -> list[Effect]:
+    def _add_segments(self, cut: Sequence[CutSegment], now: float) -> list[Effect]:
+        if self._news is not None:
+            self._news.cut += cut
         effects: list[Effect] = []
         asked: list[tuple[str, Claim]] = []
         beyond: list[str] = []
@@ -473,7 +494,7 @@ class Session:
             self._queue.append(held)
             for claim in claims:
                 claim_id = self._make.claim_id(claim)
-                self._pending[claim_id] = Pending(claim, held, now, due)
+                self.pending[claim_id] = Pending(claim, held, now, due)
                 if claim.index < MOST_CLAIMS:
                     asked.append((claim_id, claim))
                 else:
@@ -485,7 +506,7 @@ class Session:
             effects.append(AskJudge(tuple(asked)))
         if beyond:
             effects += self.judged([beyond_most(claim_id, MOST_CLAIMS) for claim_id in beyond], now)
-        if not self.decided:
+        if not self.decided and (not self._queue or self._queue[0].missing == 0):
             self._advance(effects, now)
         return effects
 
@@ -493,7 +514,7 @@ class Session:
         return self.judged([unverified(claim_id, "guardrail", reason) for claim_id in claim_ids], now)
 
     def _resolve(self, judgement: Judgement, now: float, effects: list[Effect]) -> None:
-        pending = self._pending.get(judgement.claim_id)
+        pending = self.pending.get(judgement.claim_id)
         if pending is None:
             return
         if pending.hurried is not None:
@@ -504,22 +525,23 @@ class Session:
                 pending.hurried, pending.again_at = judgement, now
                 effects.append(AskJudge(((judgement.claim_id, pending.claim),)))
                 return
-        del self._pending[judgement.claim_id]
+        del self.pending[judgement.claim_id]
         latency_ms = (now - pending.asked_at) * 1000
-        verdict = self._verdict_on(pending.claim, judgement, latency_ms)
+        verdict = self._make.claim_verdict(
+            judgement.claim_id, pending.claim, judgement, latency_ms, self.head.contexts
+        )
+        if self._news is not None:
+            self._news.verdicts.append((pending.claim, judgement, verdict.latency_ms))
         if self._first_verdict_at is None:
             self._first_verdict_at = now
-        if not judgement.unanswered:
+        if judgement.verdict is not _UNVERIFIED or not judgement.unanswered:
             self._heard_at = now
         held = pending.held
         held.verdicts.append(verdict)
         held.missing -= 1
         effects.append(Emit(_VERDICTS, verdict))
-        if held.missing == 0:
+        if held.missing == 0 and self._queue[0].missing == 0:
             self._advance(effects, now)
-
-    def _verdict_on(self, claim: Claim, judgement: Judgement, latency_ms: float) -> ClaimVerdict:
-        return self._make.claim_verdict(judgement.claim_id, claim, judgement, latency_ms, self.head.contexts)
 
     def _advance(self, effects: list[Effect], now: float) -> None:
         """Resolve the segments at the head of the queue, and the response when none is left."""
@@ -540,7 +562,7 @@ class Session:
                     effects.append(self._out.release(held.segment, decision, shown_rule, ids, held.cut_at))
                 else:
                     self._out.ready.append((held.segment, decision, shown_rule, ids, held.cut_at))
-        if self._text_ended_at is not None and not self._queue and not self._uncut and not self.decided:
+        if self._text_ended_at is not None and not self._queue and not self.uncut and not self.decided:
             self._finish(effects, now)
 
     def _finish(self, effects: list[Effect], now: float) -> None:
@@ -560,7 +582,7 @@ class Session:
         available.
         """
         effects: list[Effect] = []
-        if self._pending:
+        if self.pending:
             effects.append(Cancel())
         message = self.policy.blocked_message(self.head.language, technical=technical)
         effects.append(self._out.blocked(rule, message, self._decider.score))
@@ -572,7 +594,7 @@ class Session:
     ) -> None:
         """The final verdict and, if anything was wrong, the case; then drop what they needed."""
         self.decided = True
-        self._reading = False
+        self.reading = False
         verdict = self._make.response_verdict(
             self._claims,
             self._decider.score,
@@ -618,9 +640,9 @@ class Session:
     def _let_go(self) -> None:
         """Drop everything that led to the decision."""
         self._parts.clear()
-        self._uncut.clear()
+        self.uncut.clear()
         self._queue.clear()
-        self._pending.clear()
+        self.pending.clear()
         self._claims = []
         self._resolved.clear()
         self._out.ready.clear()

@@ -32,7 +32,7 @@ from guardrail.policy import Policy
 from guardrail.scoring import count_verdicts
 from guardrail.session.backing import NOT_BACKED, backing
 from guardrail.session.effects import Channel, Emit
-from guardrail.verdicts import Judgement
+from guardrail.verdicts import SAID, Judgement
 
 _DELIVERIES = Channel.DELIVERIES
 Ready = tuple[Segment, Decision, str | None, tuple[str, ...], float | None]
@@ -66,7 +66,7 @@ class Deliveries:
         if decision is Decision.REDACT:
             text = redacted(segment, self._replacement)
             self.replaced.append((segment.start + segment.body[0], segment.start + segment.body[1]))
-        span = (segment.start, segment.end)
+        span = (segment.start, segment.start + len(segment.text))
         return self.deliver(text, span, segment.index, decision, rule, claim_ids, since)
 
     def deliver(
@@ -151,24 +151,12 @@ class OutputEvents:
             segment=claim.segment,
             severity=claim.severity,
             severity_reasons=claim.severity_reasons,
-            verdict=judgement.verdict,
-            confidence=judgement.confidence,
-            support=judgement.support,
-            contradiction=judgement.contradiction,
-            findings=judgement.findings,
-            evidence=judgement.evidence,
             citations=tuple(_told(citation, claim.start) for citation in claim.citations),
             citation_backing=backing(judgement, claim.citations, contexts, claim.text),
-            conflicting_contexts=judgement.conflicting_contexts,
-            reasoning=judgement.reasoning,
             unsupported_spans=tuple(
                 (claim.start + start, claim.start + end) for start, end in judgement.unsupported_spans
             ),
-            parts=judgement.parts,
-            judge=judgement.judge,
-            attempts=judgement.attempts,
-            degraded_from=judgement.degraded_from,
-            usage=judgement.usage,
+            **{name: getattr(judgement, name) for name in SAID},
             latency_ms=round(max(0.0, latency_ms), 3),
             policy=self._ref,
         )

@@ -6,35 +6,32 @@ stored by their position in the answer and the contexts. The records, read in or
 stood; nothing is judged or decided again. Once a session has no more output, one record replaces all earlier
 ones.
 
+A record is the fields of ``Standing`` that differ from what was written before, and the pieces that are new.
+Reading is a fold: the latest value of each field, all pieces in order.
+
 Version 1. New fields don't need a new version: unknown ones are ignored, missing ones have defaults.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from guardrail.claims.citations import CitationReader
-from guardrail.claims.cutter import CutPosition
 from guardrail.claims.links import KnownLinks
 from guardrail.claims.model import Claim, Segment
 from guardrail.errors import StateError, UnreadableSession
 from guardrail.events import (
-    ClaimPart,
     ClaimVerdict,
     Decision,
-    Evidence,
-    Finding,
     Response,
     ResponseHead,
     SegmentKind,
     Severity,
-    Span,
     Usage,
-    Verdict,
 )
 from guardrail.policy import Policy
 from guardrail.session.outputs import OutputEvents, Ready
@@ -75,80 +72,77 @@ class _StoredClaim(_Stored):
 
 
 class _StoredVerdict(_Stored):
-    """A verdict. It includes its claim's data unless the claim was stored before."""
+    """A verdict, beside its packed judgement. It includes its claim's data unless that was stored before."""
 
     claim: _Count
-    verdict: Verdict
-    confidence: float
-    support: float | None = None
-    contradiction: float | None = None
-    findings: tuple[Finding, ...] = ()
-    judge: str = ""
     latency_ms: float = 0.0
-    parts: tuple[tuple[str, Verdict], ...] = ()
-    attempts: _Count = 1
-    degraded_from: tuple[str, ...] = ()
-    usage: Usage | None = None
-    evidence: tuple[tuple[_Count, _Count, _Count] | Evidence, ...] = ()
-    conflicts: tuple[int | str, ...] = ()
-    reasoning: str = ""
-    unsupported: tuple[_Place, ...] = ()
     segment: _Count | None = None
     span: _Place | None = None
     severity: Severity | None = None
     reasons: tuple[str, ...] = ()
 
 
-class _ProgressRecord(_Stored):
-    """One progress record. A field that is None, or empty, adds nothing."""
+class _Pieces(_Stored):
+    """What is new in one progress record. A field that is missing, or empty, adds nothing."""
 
     number: _Count | None = None
     text: str = ""
-    next_seq: Annotated[int, Field(ge=0, le=2**31)] | None = None
-    chars: _Count | None = None
-    cut: tuple[_Count, _Count, _Count] | None = None
-    resolved: _Count | None = None
     segments: tuple[_StoredSegment, ...] = ()
     claims: tuple[_StoredClaim, ...] = ()
-    verdicts: tuple[_StoredVerdict, ...] = ()
+    verdicts: tuple[dict[str, Any], ...] = ()
     ready: tuple[tuple[_Count, Decision, str | None], ...] = ()
     replaced: tuple[_Place, ...] = ()
     kinds: tuple[tuple[_Count, SegmentKind], ...] = ()
-    worst: tuple[Decision, str] | None = None
-    delivered: _Count | None = None
-    released: _Count | None = None
+
+
+@dataclass(slots=True)
+class Standing:
+    """Where a session stands, but for its pieces. Times are Unix milliseconds.
+
+    ``chars`` of the answer, where that is more than the text; ``cut``: the cutter's position; ``resolved``:
+    the first segment that is not; ``delivered`` events, and the text ``released`` with them; ``worst``
+    decision so far, with its rule; ``decided``: the final events are out; ``ended``: no more input can come.
+    For the verdict's record and a challenger: the segment (its number, and whether it was forced) at which
+    the response ended early or its judging stopped. ``excused_ms``: the time that its deadline was put off
+    by, because nobody held it.
+    """
+
+    next_seq: Annotated[int, Field(ge=0, le=2**31)] = 0
+    chars: _Count | None = None
+    cut: tuple[_Count, _Count, _Count] = (0, 0, 0)
+    resolved: _Count = 0
+    delivered: _Count = 0
+    released: _Count = 0
+    worst: tuple[Decision, str] = (Decision.RELEASE, "")
     incomplete: str | None = None
     judging_stopped: str | None = None
     ended_at: tuple[_Count, bool] | None = None
     stopped_at: _Count | None = None
-    decided: bool | None = None
-    ended: bool | None = None
+    decided: bool = False
+    ended: bool = False
     text_ended_ms: int | None = None
     first_verdict_ms: int | None = None
-    excused_ms: _Count | None = None
-    usage: Usage | None = None
+    excused_ms: _Count = 0
+    usage: Usage = field(default_factory=Usage)
+
+    def since(self, known: Standing) -> dict[str, Any]:
+        """The fields that differ from ``known``, as JSON-able values.
+
+        A time that is known doesn't change; only its conversion may come out differently.
+        """
+        found: dict[str, Any] = {}
+        for name in _FIELDS:
+            value, before = getattr(self, name), getattr(known, name)
+            if value != before and (before is None or name not in _ONCE):
+                found[name] = value
+        if "usage" in found:
+            found["usage"] = self.usage.model_dump(exclude_defaults=True)
+        return found
 
 
-# The latest record that has these decides.
-_STANDING: Final = (
-    "next_seq",
-    "chars",
-    "cut",
-    "resolved",
-    "delivered",
-    "released",
-    "worst",
-    "incomplete",
-    "judging_stopped",
-    "ended_at",
-    "stopped_at",
-    "decided",
-    "ended",
-    "text_ended_ms",
-    "first_verdict_ms",
-    "excused_ms",
-    "usage",
-)
+_ONCE: Final = frozenset(("text_ended_ms", "first_verdict_ms"))
+_FIELDS: Final = tuple(field.name for field in fields(Standing))
+_STANDING: Final = TypeAdapter(Standing)
 
 
 @dataclass(slots=True)
@@ -162,37 +156,24 @@ class OpenSegment:
 
 @dataclass(slots=True)
 class SessionState:
-    """Where a session stood. Times are Unix milliseconds. ``standing``: the latest stored values, by name.
+    """A stored session: where it stood after ``records`` records, and its pieces put together.
 
-    For the verdict's record and a challenger: ``kinds`` of the segments stored so far, and the segment (its
-    number, and whether it was forced) at which the response ended early or its judging stopped.
-    ``excused_ms``: the time that its deadline was put off by, because nobody held it.
+    ``kinds`` of the segments stored so far, by number.
     """
 
+    standing: Standing
     records: int = 0
-    standing: dict[str, Any] = field(default_factory=dict)
     text: str = ""
-    answer_chars: int = 0
-    next_seq: int = 0
-    cut: CutPosition = field(default_factory=lambda: CutPosition(0, 0, 0))
     open: list[OpenSegment] = field(default_factory=list)
     resolved: list[ClaimVerdict] = field(default_factory=list)
     ready: list[Ready] = field(default_factory=list)
     replaced: list[tuple[int, int]] = field(default_factory=list)
     kinds: dict[int, SegmentKind] = field(default_factory=dict)
-    worst: tuple[Decision, str] = (Decision.RELEASE, "")
-    delivered: int = 0
-    released_end: int = 0
-    incomplete_rule: str | None = None
-    judging_stopped: str | None = None
-    ended_at: tuple[int, bool] | None = None
-    stopped_at: int | None = None
-    decided: bool = False
-    input_ended: bool = False
-    text_ended_ms: int | None = None
-    first_verdict_ms: int | None = None
-    excused_ms: int = 0
-    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def answer_chars(self) -> int:
+        """Characters of the answer so far, including those that are not kept."""
+        return self.standing.chars or len(self.text)
 
 
 def check_version(stored: Mapping[str, Any]) -> None:
@@ -221,31 +202,35 @@ def read_state(head: ResponseHead, policy: Policy, progress: Sequence[Mapping[st
         check_version(stored)
     if progress and stands_alone(progress[-1]):
         progress = progress[-1:]
+    told = {name: record[name] for record in progress for name in _FIELDS if record.get(name) is not None}
     try:
-        records = [_ProgressRecord.model_validate(stored) for stored in progress]
+        standing = _STANDING.validate_python(told)
+        pieces = [_Pieces.model_validate(stored) for stored in progress]
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UnreadableSession(f"{where}: {first['msg']}") from None
-    state = _RecordReader(head, policy, records).read()
-    state.standing = {name: stored[name] for stored in progress for name in _STANDING if name in stored}
-    return state
+        raise unreadable(error) from None
+    return _RecordReader(head, policy, standing, pieces).read()
+
+
+def unreadable(error: ValidationError, what: str = "") -> UnreadableSession:
+    """Says which field of ``what`` makes no sense, and quotes nothing of it."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return UnreadableSession(f"{what}{where}: {first['msg']}")
 
 
 def salvage(progress: Sequence[Mapping[str, Any]], rule: str) -> SessionState:
     """What can be salvaged of an unreadable state, for a session that ends, or has ended, by ``rule``."""
-    state = SessionState(records=len(progress), incomplete_rule=rule)
+    standing = Standing(incomplete=rule)
     for stored in progress:
-        state.delivered = max(state.delivered, _count(stored.get("delivered"), MOST))
-        state.released_end = max(state.released_end, _count(stored.get("released"), MOST))
-        state.next_seq = max(state.next_seq, _count(stored.get("next_seq"), 2**31))
-        state.input_ended = state.input_ended or stored.get("ended") is True
-        state.decided = state.decided or stored.get("decided") is True
-    if state.decided:
-        state.text_ended_ms = 0
-        state.standing = {"decided": True}
-    state.answer_chars = state.released_end
-    return state
+        standing.delivered = max(standing.delivered, _count(stored.get("delivered"), MOST))
+        standing.released = max(standing.released, _count(stored.get("released"), MOST))
+        standing.next_seq = max(standing.next_seq, _count(stored.get("next_seq"), 2**31))
+        standing.ended = standing.ended or stored.get("ended") is True
+        standing.decided = standing.decided or stored.get("decided") is True
+    if standing.decided:
+        standing.text_ended_ms = 0
+    standing.chars = standing.released
+    return SessionState(standing, records=len(progress))
 
 
 def _count(value: object, most: int) -> int:
@@ -255,40 +240,40 @@ def _count(value: object, most: int) -> int:
 class _RecordReader:
     """Assembles the records of one session."""
 
-    def __init__(self, head: ResponseHead, policy: Policy, records: Sequence[_ProgressRecord]) -> None:
+    def __init__(
+        self, head: ResponseHead, policy: Policy, standing: Standing, records: Sequence[_Pieces]
+    ) -> None:
         self._head = head
         self._make = OutputEvents(head.response_id, policy)
         self._citations = CitationReader(head.contexts, KnownLinks(head.contexts))
+        self._standing = standing
         self._records = records
         self._text = ""
 
     def read(self) -> SessionState:
-        standing: dict[str, Any] = {}
+        standing = self._standing
         for number, record in enumerate(self._records):
             if record.number is not None and record.number != number:
                 raise UnreadableSession(f"record {number} is missing")
-            standing |= {name: value for name in _STANDING if (value := getattr(record, name)) is not None}
-        state = self._stand(standing)
-        if state.decided:
+        state = SessionState(standing, records=len(self._records))
+        if standing.decided:
             return state
-        self._text = state.text = self._read_text(state)
-        if not standing.get("chars"):
-            state.answer_chars = len(state.text)
-        _require(max(state.cut.chars, state.released_end) <= state.answer_chars)
+        self._text = state.text = self._read_text()
+        cut_chars, cut_segments, _ = standing.cut
+        _require(max(cut_chars, standing.released) <= state.answer_chars)
         segments = self._segments()
         claims = {claim.index: claim for record in self._records for claim in record.claims}
         verdicts: dict[int, list[ClaimVerdict]] = {}
         for record in self._records:
-            for stored in record.verdicts:
-                verdict = self._verdict(stored, claims.pop(stored.claim, None))
+            for packed in record.verdicts:
+                verdict = self._verdict(packed, claims)
                 verdicts.setdefault(verdict.segment, []).append(verdict)
-        first_open = standing.get("resolved", 0)
-        _require(max((*verdicts, *segments), default=-1) < state.cut.segments)
+        _require(max((*verdicts, *segments), default=-1) < cut_segments)
         for index in sorted(verdicts):
             verdicts[index].sort(key=lambda verdict: verdict.index)
-            if index < first_open:
+            if index < standing.resolved:
                 state.resolved += verdicts[index]
-        self._open(state, first_open, segments, claims, verdicts)
+        self._open(state, segments, claims, verdicts)
         state.ready = [
             (
                 _found(segments, index),
@@ -305,29 +290,9 @@ class _RecordReader:
         state.kinds.update(kind for record in self._records for kind in record.kinds)
         return state
 
-    def _stand(self, standing: dict[str, Any]) -> SessionState:
-        state = SessionState(records=len(self._records))
-        state.next_seq = standing.get("next_seq", 0)
-        state.answer_chars = standing.get("chars", 0)
-        state.cut = CutPosition(*standing.get("cut", (0, 0, 0)))
-        state.worst = standing.get("worst", state.worst)
-        state.delivered = standing.get("delivered", 0)
-        state.released_end = standing.get("released", 0)
-        state.incomplete_rule = standing.get("incomplete")
-        state.judging_stopped = standing.get("judging_stopped")
-        state.ended_at = standing.get("ended_at")
-        state.stopped_at = standing.get("stopped_at")
-        state.decided = standing.get("decided", False)
-        state.input_ended = standing.get("ended", False)
-        state.text_ended_ms = standing.get("text_ended_ms")
-        state.first_verdict_ms = standing.get("first_verdict_ms")
-        state.excused_ms = standing.get("excused_ms", 0)
-        state.usage = standing.get("usage", state.usage)
-        return state
-
-    def _read_text(self, state: SessionState) -> str:
+    def _read_text(self) -> str:
         if isinstance(self._head, Response):
-            return self._head.answer if state.next_seq else ""
+            return self._head.answer if self._standing.next_seq else ""
         return "".join([record.text for record in self._records])
 
     def _segments(self) -> dict[int, Segment]:
@@ -347,21 +312,21 @@ class _RecordReader:
     def _open(
         self,
         state: SessionState,
-        first_open: int,
         segments: dict[int, Segment],
         claims: dict[int, _StoredClaim],
         verdicts: dict[int, list[ClaimVerdict]],
     ) -> None:
-        for index in range(first_open, state.cut.segments):
+        first_open, cut_segments = state.standing.resolved, state.standing.cut[1]
+        for index in range(first_open, cut_segments):
             state.open.append(OpenSegment(_found(segments, index), verdicts.get(index, [])))
         for index in sorted(claims):
             stored = claims[index]
-            _require(first_open <= stored.segment < state.cut.segments)
+            _require(first_open <= stored.segment < cut_segments)
             state.open[stored.segment - first_open].pending.append(self._claim(stored))
         _require(not state.open or bool(state.open[0].pending))
         # A complete text whose segments are all resolved must have been decided; nothing would ever end this
         # one.
-        _require(bool(state.open) or state.text_ended_ms is None)
+        _require(bool(state.open) or state.standing.text_ended_ms is None)
 
     def _claim(self, stored: _StoredClaim) -> Claim:
         text = self._piece(stored.span)
@@ -377,68 +342,28 @@ class _RecordReader:
             citations=self._citations.find(text),
         )
 
-    def _verdict(self, stored: _StoredVerdict, told: _StoredClaim | None) -> ClaimVerdict:
-        if told is None:
-            if stored.segment is None or stored.span is None or stored.severity is None:
-                raise UnreadableSession(f"the verdict on claim {stored.claim} has no claim")
-            told = _StoredClaim.model_construct(
-                index=stored.claim,
-                segment=stored.segment,
-                span=stored.span,
-                severity=stored.severity,
-                reasons=stored.reasons,
-                lead_in="",
-            )
-        claim = self._claim(told)
-        claim_id = self._make.claim_id(claim)
-        judgement = Judgement(
-            claim_id=claim_id,
-            verdict=stored.verdict,
-            confidence=stored.confidence,
-            support=stored.support,
-            contradiction=stored.contradiction,
-            findings=stored.findings,
-            judge=stored.judge,
-            evidence=tuple(self._evidence(evidence) for evidence in stored.evidence),
-            conflicting_contexts=tuple(
-                name if isinstance(name, str) else self._context(name).id for name in stored.conflicts
-            ),
-            reasoning=stored.reasoning,
-            unsupported_spans=self._unsupported(stored, claim),
-            parts=tuple(ClaimPart(text=text, verdict=verdict) for text, verdict in stored.parts),
-            attempts=stored.attempts,
-            degraded_from=stored.degraded_from,
-            usage=stored.usage,
-        )
+    def _verdict(self, packed: dict[str, Any], claims: dict[int, _StoredClaim]) -> ClaimVerdict:
         try:
-            return self._make.claim_verdict(
-                claim_id, claim, judgement, stored.latency_ms, self._head.contexts
-            )
-        except ValidationError:
-            raise UnreadableSession(f"the verdict on claim {stored.claim} is none") from None
-
-    def _unsupported(self, stored: _StoredVerdict, claim: Claim) -> tuple[Span, ...]:
-        """Spans in the claim's text; like all positions, they are stored relative to the answer's."""
-        spans = [(start - claim.start, end - claim.start) for start, end in stored.unsupported]
-        sound = spans_within(claim.text, spans)
-        _require(len(sound) == len(spans))
-        return sound
-
-    def _evidence(self, stored: tuple[int, int, int] | Evidence) -> Evidence:
-        if isinstance(stored, Evidence):
-            return stored
-        number, start, end = stored
-        context = self._context(number)
-        _require(start <= end <= len(context.text))
-        return Evidence(context_id=context.id, quote=context.text[start:end], span=(start, end))
-
-    def _context(self, number: int) -> Any:
-        _require(0 <= number < len(self._head.contexts))
-        return self._head.contexts[number]
+            stored = _StoredVerdict.model_validate(packed)
+            told = claims.pop(stored.claim) if stored.claim in claims else _own_claim(stored)
+            claim = self._claim(told)
+            claim_id = self._make.claim_id(claim)
+            contexts = self._head.contexts
+            judgement = Judgement.unpack(claim_id, packed, contexts, claim.start)
+            spans = judgement.unsupported_spans
+            _require(spans_within(claim.text, spans) == spans)
+            return self._make.claim_verdict(claim_id, claim, judgement, stored.latency_ms, contexts)
+        except ValueError:
+            raise UnreadableSession("a verdict is unreadable, or has no claim") from None
 
     def _piece(self, span: tuple[int, int]) -> str:
         _require(span[0] <= span[1] <= len(self._text))
         return self._text[span[0] : span[1]]
+
+
+def _own_claim(stored: _StoredVerdict) -> _StoredClaim:
+    """The claim whose data came with the verdict. Raises ValueError if they are not there."""
+    return _StoredClaim.model_validate({**stored.model_dump(), "index": stored.claim})
 
 
 def _found(segments: dict[int, Segment], index: int) -> Segment:

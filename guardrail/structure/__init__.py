@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from guardrail.lazy import face
+from guardrail.lazy import own_face
 
 if TYPE_CHECKING:
-    from guardrail.structure.forms import read_tables
-    from guardrail.structure.tables import Field, Table, TableRecord
-
-__all__ = ["Field", "Table", "TableRecord", "read_tables"]
+    from guardrail.structure.forms import read_tables as read_tables
+    from guardrail.structure.tables import Field as Field
+    from guardrail.structure.tables import Table as Table
+    from guardrail.structure.tables import TableRecord as TableRecord
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others
-    __getattr__, __dir__ = face(
-        __name__,
-        {
-            "guardrail.structure.forms": ("read_tables",),
-            "guardrail.structure.tables": ("Field", "TableRecord", "Table"),
-        },
-    )
+    __getattr__, __dir__, __all__ = own_face(__name__)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.peers_answers import load
+from benchmarks.peers_environment import REQUIREMENTS
 from benchmarks.peers_systems import PEERS, Skipped, _Peer, opened
 from benchmarks.peers_worker import PEERS as WORKERS
 from benchmarks.peers_worker import serve
@@ -106,3 +107,9 @@ async def test_a_peer_without_its_environment_is_skipped_with_a_reason() -> None
 
 def test_every_peer_has_a_worker() -> None:
     assert set(PEERS.values()) == set(WORKERS)
+
+
+def test_every_requirement_of_the_peers_is_pinned_to_one_version() -> None:
+    lines = [line for line in REQUIREMENTS.read_text().splitlines() if not line.startswith("#")]
+    assert lines
+    assert all(line.count("==") == 1 for line in lines)

@@ -34,6 +34,8 @@ from tests.chaos.workload import SILENT, Workload
 
 GROUP: Final = "chaos"
 RECOVERY_WINDOW_S: Final = 15.0
+_A_SHORT_RUN: Final = 1_000
+"""Responses for which a broker need not be compiled well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,8 @@ async def _broker(
 ) -> tuple[Sequence[FaultProxy | ProxyGroup], BrokerControl]:
     """One broker, and a proxy to it for each guard."""
     proxies = [await stack.enter_async_context(FaultProxy(("127.0.0.1", 0))) for _ in range(plan.guards + 1)]
-    broker = ChaosBroker([proxy.port for proxy in proxies])
+    short = plan.responses <= _A_SHORT_RUN
+    broker = ChaosBroker([proxy.port for proxy in proxies], short_lived=short)
     control = BrokerControl(broker)
     stack.callback(_keep_log, control, folder)
     await control.start()

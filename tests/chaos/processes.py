@@ -26,8 +26,8 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 class ChaosBroker(KafkaBroker):
     """A broker with a listener for each proxy, advertised at the proxy's port."""
 
-    def __init__(self, advertised: Sequence[int]) -> None:
-        super().__init__()
+    def __init__(self, advertised: Sequence[int], *, short_lived: bool) -> None:
+        super().__init__(short_lived=short_lived)
         self._advertised = tuple(advertised)
         self.listener_ports: tuple[int, ...] = ()
 

@@ -25,10 +25,10 @@ from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from guardrail.testing import ScriptedJudge, check_events
 from tests.conftest import own_broker
-from tests.integration.test_run_process import command, environment
 from tests.support.guards import until
 from tests.support.kafka_broker import KafkaBroker, free_ports
 from tests.support.kafka_guards import KafkaSide, kafka_guard, kafka_side, own_settings
+from tests.support.programs import command, environment
 
 pytestmark = pytest.mark.kafka
 

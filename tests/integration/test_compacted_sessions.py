@@ -16,8 +16,7 @@ from aiokafka.client import AIOKafkaClient, CoordinationType
 from aiokafka.errors import GroupCoordinatorNotAvailableError
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
-from consumers.doctor import Examiner
-from consumers.kafka import TransactionalProducer
+from consumers.kafka import TransactionalProducer, examining
 from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
 from consumers.transport import Commit, Partition, StateRecord
@@ -168,7 +167,7 @@ async def test_a_cleaned_transaction_of_others_stops_no_guard(
 async def test_the_doctor_leaves_nothing_in_a_topic(kafka_bootstrap: str) -> None:
     settings = own_settings(kafka_bootstrap)
     await create_topics(settings, partitions=1, replication_factor=1)
-    async with Examiner(settings) as examiner:
+    async with examining(settings) as examiner:
         rights = await examiner.rights(await examiner.cluster())
         assert {right.operation for right in rights.granted} == {"Read", "Write", "Describe"}
         assert not rights.denied

@@ -19,8 +19,9 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.admin import CreateAclsRequest
 
 from consumers.cases import CaseFilter, CaseRow, open_store
-from consumers.doctor import Examiner, Right, check_access
+from consumers.doctor import check_access
 from consumers.flagged import FlaggedSubscriber
+from consumers.kafka import Right, examining
 from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
 from guardrail.client import GuardClient
@@ -285,7 +286,7 @@ async def test_what_the_doctor_says_is_missing_is_all_that_a_guard_and_the_proof
         sasl_password="right-one",
     )
     granted: list[Right] = []
-    async with Examiner(settings) as examiner:
+    async with examining(settings) as examiner:
         rights = await examiner.rights(await examiner.cluster())
         assert rights.granted == []
         while rights.denied or rights.unknown:
@@ -328,7 +329,7 @@ async def test_what_the_doctor_says_is_missing_is_all_that_a_guard_and_the_proof
             check["remedy"][-len(one) :] for one, check in zip(commands, lacking, strict=True)
         ] == commands
         await grant(guarding_broker, wanted)
-        async with Examiner(settings) as examiner:
+        async with examining(settings) as examiner:
             while (await examiner.rights_of_proof(await examiner.cluster())).denied:
                 continue
         told = await doctor(settings, tmp_path)

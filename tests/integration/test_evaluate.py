@@ -47,7 +47,7 @@ async def evaluated(
     """Status, stderr and results by the id of their response, of one run on ``topic``."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", "from guardrail.cli import main; main()", "evaluate", f"kafka:{topic}"),
-        *("-b", settings.bootstrap_servers, "--out", "out.jsonl", "--overwrite", *options),
+        *("-b", settings.bootstrap_servers, "--out", "out.jsonl", "--force", *options),
         cwd=folder,
         env=clean_environment(),
         stdout=asyncio.subprocess.DEVNULL,

@@ -4,65 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-import subprocess
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
-import yaml
 from aiokafka import AIOKafkaProducer
 
 from consumers.cases import CaseFilter, open_store
 from consumers.kafka import connect_admin
 from consumers.settings import KafkaSettings
 from tests.conftest import own_broker
-from tests.integration.test_run_process import call, command, environment
 from tests.integration.test_shutdown import EVENTS, answered_once, chat, configuration
 from tests.support.cases import flagged_case
 from tests.support.guard_groups import until
 from tests.support.kafka_broker import KafkaBroker, free_ports
+from tests.support.programs import call, running
 
 pytestmark = pytest.mark.kafka
-
-
-class Running:
-    """One ``guardrail run``, its file of settings and its log."""
-
-    def __init__(self, config: Path, log: Path, process: subprocess.Popen[bytes]) -> None:
-        self.config = config
-        self.process = process
-        self._log = log
-
-    def lines(self, event: str = "") -> list[dict[str, Any]]:
-        """What it has logged, or of that one kind of event."""
-        whole = [line for line in self._log.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
-        return [found for found in map(json.loads, whole) if event in {"", found["event"]}]
-
-    async def logs(self, event: str, times: int = 1) -> dict[str, Any]:
-        """Wait for an event; its latest line."""
-        await until(lambda: len(self.lines(event)) >= times or self.process.poll() is not None)
-        assert len(self.lines(event)) >= times, "the guard ended"
-        return self.lines(event)[-1]
-
-
-@contextmanager
-def running(folder: Path, config: dict[str, Any], what: str = "run", ops_port: int = 0) -> Iterator[Running]:
-    name = uuid.uuid4().hex
-    path, log = folder / f"{name}.yaml", folder / f"{name}.log"
-    path.write_text(yaml.safe_dump(config), encoding="utf-8")
-    with log.open("wb") as out:
-        env = environment() | {"GUARDRAIL_OPS__PORT": str(ops_port)}
-        process = subprocess.Popen(command(what, "--config", str(path)), stderr=out, env=env)
-    try:
-        yield Running(path, log, process)
-    finally:
-        process.kill()
-        process.wait(timeout=30)
 
 
 @pytest.fixture

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import subprocess
-import sys
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -33,6 +31,7 @@ from guardrail.events import (
     parse_output,
 )
 from tests.support.llm_server import Hang, LlmServer, Reply, obliging
+from tests.support.programs import call, command, environment
 
 pytestmark = pytest.mark.kafka
 
@@ -67,20 +66,6 @@ def add_to(config: Path, **sections: Any) -> None:
 
 def topics_of(config: Path) -> Topics:
     return Topics.model_validate(yaml.safe_load(config.read_text(encoding="utf-8"))["kafka"]["topics"])
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-c", "from guardrail.cli import main; main()", *arguments]
-
-
-def environment() -> dict[str, str]:
-    """This process's, without settings of the guardrail; health and metrics on any port that is free."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GUARDRAIL_")}
-    return kept | {"COLUMNS": "80", "GUARDRAIL_OPS__PORT": "0"}
-
-
-def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*arguments), capture_output=True, text=True, env=environment(), check=False)
 
 
 @pytest.fixture
@@ -174,7 +159,7 @@ async def test_a_standstill_of_the_guard_is_not_charged_to_the_claims_in_flight(
         LlmServer(Hang(), Reply(obliging)) as server,  # one after the other
         kafka(kafka_bootstrap, topics.verdicts, topics.deliveries) as (producer, consumer),
     ):
-        llm = {"base_url": server.url, "model": "m", "api_key": "none", "max_retries": 0}
+        llm = {"base_url": server.url, "model": "m", "api_key": "none"}
         policy = {"claim_timeout_ms": 4_000, "on_unverified": "fail_closed"}
         add_to(config, judge={"kind": "llm", "llm": llm}, policies={"default": policy})
         with running(config, tmp_path / "guard.log") as frozen:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import signal
-import subprocess
 import uuid
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from consumers.settings import KafkaSettings, Topics
 from consumers.topics import create_topics
@@ -26,10 +22,10 @@ from guardrail.events import (
     ResponseDelta,
     ResponseStarted,
 )
-from tests.integration.test_run_process import FAITHFUL, HEAD, command, environment
-from tests.support.guard_groups import until
+from tests.integration.test_run_process import FAITHFUL, HEAD
 from tests.support.kafka_broker import KafkaBroker, free_ports
 from tests.support.kafka_guards import KafkaSide
+from tests.support.programs import running
 
 pytestmark = pytest.mark.kafka
 
@@ -39,27 +35,6 @@ EVENTS: list[Event] = [
     *(ResponseDelta(response_id=ID, seq=n, text=char) for n, char in enumerate(FAITHFUL)),
     ResponseCompleted(response_id=ID, seq=len(FAITHFUL)),
 ]
-
-
-class Process:
-    """One ``guardrail run`` and its log."""
-
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        self._process = process
-        self._log = log
-
-    def logged(self) -> set[str]:
-        lines = self._log.read_text(encoding="utf-8").splitlines()
-        return {json.loads(line)["event"] for line in lines if line.endswith("}")}
-
-    async def logs(self, beginning: str) -> None:
-        """Wait until it has logged something that begins so."""
-        await until(lambda: any(event.startswith(beginning) for event in self.logged()))
-
-    async def ends(self) -> int:
-        """The exit status after SIGTERM."""
-        self._process.send_signal(signal.SIGTERM)
-        return await asyncio.to_thread(self._process.wait, 60)
 
 
 def configuration(bootstrap: str, **more: Any) -> dict[str, Any]:
@@ -73,21 +48,6 @@ def configuration(bootstrap: str, **more: Any) -> dict[str, Any]:
     # A claim waits for as long as this machine takes to start the guard that is to have it judged.
     policies = {"default": {"claim_timeout_ms": 300_000, "incomplete_timeout_ms": 300_000}}
     return {"kafka": kafka, "shutdown": {"budget_ms": 5_000}, "policies": policies, **more}
-
-
-@contextmanager
-def guard(folder: Path, config: dict[str, Any]) -> Iterator[Process]:
-    """Killed at the end of the block, if it still runs."""
-    name = uuid.uuid4().hex
-    path, log = folder / f"{name}.yaml", folder / f"{name}.log"
-    path.write_text(yaml.safe_dump(config), encoding="utf-8")
-    with log.open("wb") as out:
-        process = subprocess.Popen(command("run", "--config", str(path)), stderr=out, env=environment())
-    try:
-        yield Process(process, log)
-    finally:
-        process.kill()
-        process.wait(timeout=30)
 
 
 @asynccontextmanager
@@ -140,12 +100,12 @@ async def test_with_a_judge_that_hangs(kafka_bootstrap: str, tmp_path: Path) -> 
     async with hanging_judge() as (judge, asked):
         config = configuration(kafka_bootstrap)
         async with chat(config) as side:
-            with guard(tmp_path, config | {"judge": judge}) as first:
+            with running(tmp_path, config | {"judge": judge}) as first:
                 await side.send(EVENTS)
                 await asked.wait()
                 assert await first.ends() == 0
-                assert {"guard.drain_timeout", "guard.stopped"} <= first.logged()
-            with guard(tmp_path, config):
+                assert {"guard.drain_timeout", "guard.stopped"} <= first.events()
+            with running(tmp_path, config):
                 await answered_once(side)
 
 
@@ -154,13 +114,13 @@ async def test_while_a_rebalance_is_under_way(kafka_bootstrap: str, tmp_path: Pa
     async with hanging_judge() as (judge, asked):
         config = configuration(kafka_bootstrap)
         async with chat(config) as side:
-            with guard(tmp_path, config | {"judge": judge}) as first:
+            with running(tmp_path, config | {"judge": judge}) as first:
                 await side.send(EVENTS)
                 await asked.wait()
-                with guard(tmp_path, config) as second:
+                with running(tmp_path, config) as second:
                     await first.logs("Heartbeat failed")
                     assert await first.ends() == 0
-                    assert "guard.stopped" in first.logged()
+                    assert "guard.stopped" in first.events()
                     await answered_once(side)
                     assert await second.ends() == 0
 
@@ -168,10 +128,10 @@ async def test_while_a_rebalance_is_under_way(kafka_bootstrap: str, tmp_path: Pa
 async def test_before_kafka_can_be_reached(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     config = configuration(f"127.0.0.1:{port}")
-    with guard(tmp_path, config) as first:
+    with running(tmp_path, config) as first:
         await first.logs("guard.kafka_awaited")
         assert await first.ends() == 0
-        assert "guard.stopped" in first.logged()
+        assert "guard.stopped" in first.events()
 
 
 async def test_with_the_broker_gone(own_kafka: KafkaBroker, tmp_path: Path) -> None:
@@ -179,12 +139,12 @@ async def test_with_the_broker_gone(own_kafka: KafkaBroker, tmp_path: Path) -> N
     async with hanging_judge() as (judge, asked):
         config = configuration(own_kafka.bootstrap_servers)
         async with chat(config) as side:
-            with guard(tmp_path, config | {"judge": judge}) as first:
+            with running(tmp_path, config | {"judge": judge}) as first:
                 await side.send(EVENTS)
                 await asked.wait()
                 own_kafka.kill()
                 assert await first.ends() == 0
-                assert {"guard.drain_timeout", "guard.stopped"} <= first.logged()
+                assert {"guard.drain_timeout", "guard.stopped"} <= first.events()
             own_kafka.start()
-            with guard(tmp_path, config):
+            with running(tmp_path, config):
                 await answered_once(side)

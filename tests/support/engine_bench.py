@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from guardrail.engine import ClosedResponse, Engine, Output
@@ -41,8 +41,8 @@ class Bench:
             judge, router, emit=self._emit, on_closed=self._close, limits=limits, clock=clock
         )
 
-    def _emit(self, output: Output) -> None:
-        self.outputs.append(output)
+    def _emit(self, outputs: Sequence[Output]) -> None:
+        self.outputs += outputs
         self._changed.set()
 
     def _close(self, closed: ClosedResponse) -> None:

@@ -30,11 +30,16 @@ def environment(folder: Path, packages: Sequence[str]) -> Path:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     needs = [*project["dependencies"], *packages]
     key = hashlib.sha256("\n".join([sys.version, *needs]).encode()).hexdigest()[:12]
-    made = folder / key
-    wanted = ", ".join(packages)
+    return installed(folder / key, needs, ", ".join(packages))
+
+
+def installed(made: Path, requirements: Sequence[str], wanted: str) -> Path:
+    """A virtual environment with these requirements, in the words of ``uv pip install``, made where it is not
+    there yet. Raises EnvironmentMissing, which names what was ``wanted``.
+    """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return _made(made, needs)
+        made.parent.mkdir(parents=True, exist_ok=True)
+        return _made(made, requirements)
     except OSError as error:  # a home that can't be written to, or a full disk
         raise EnvironmentMissing(f"{wanted} can't be installed: {error}") from None
     except subprocess.TimeoutExpired as error:
@@ -43,16 +48,21 @@ def environment(folder: Path, packages: Sequence[str]) -> Path:
         raise EnvironmentMissing(f"{wanted} can't be installed: {error.stderr.strip()[-500:]}") from None
 
 
-def _made(made: Path, needs: Sequence[str]) -> Path:
+def is_installed(made: Path) -> bool:
+    """Whether it is there."""
+    return (made / ".complete").exists()
+
+
+def _made(made: Path, requirements: Sequence[str]) -> Path:
     with made.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two processes of pytest may come at once
-        if (made / ".complete").exists():
+        if is_installed(made):
             return made
         shutil.rmtree(made, ignore_errors=True)
         uv = Path(sys.executable).with_name("uv")
         commands: tuple[list[str | Path], ...] = (
             [uv, "venv", "--quiet", "--python", sys.executable, made],
-            [uv, "pip", "install", "--quiet", "--python", made / "bin" / "python", *needs],
+            [uv, "pip", "install", "--quiet", "--python", made / "bin" / "python", *requirements],
         )
         for command in commands:
             subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)

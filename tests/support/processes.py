@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -36,8 +36,8 @@ class Process:
             limits=limits,
         )
 
-    def _emit(self, output: Output) -> None:
-        self.outputs.append(output)
+    def _emit(self, outputs: Sequence[Output]) -> None:
+        self.outputs += outputs
         self._changed.set()
 
     def _change(self, change: Change) -> None:

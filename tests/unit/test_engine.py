@@ -25,18 +25,6 @@ from tests.support.sessions import judgement
 TEXT = "Paris is in France. Rome is in Italy. "
 
 
-async def test_a_response_runs_from_start_to_end() -> None:
-    async with bench(WordJudge()) as b:
-        b.start()
-        b.delta(0, TEXT)
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
-        assert b.verdict().decision is Decision.RELEASE
-        assert len(b.finals()) == 1
-        assert b.engine.sessions == b.engine.pending_claims == 0
-        assert {output.headers for output in b.outputs} == {(("traceparent", b"00-1"),)}
-
-
 async def test_claims_that_come_during_a_call_go_together_in_the_next() -> None:
     judge = GatedJudge()
     async with bench(judge) as b:

@@ -433,21 +433,3 @@ async def test_the_same_claim_twice_waits_as_one_and_is_answered_twice() -> None
         await b.until(lambda: bool(b.closed))
     assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED] * 2
     assert judged(judge) == [[SENTENCES[0]]]
-
-
-async def test_a_policy_has_its_own_bound_for_judges_that_gather() -> None:
-    gathering, plain = WordJudge(), WordJudge()
-    for judge, wrapped, calls in ((gathering, around(gathering, LONG_S), 0), (plain, plain, 1)):
-        policy = Policy(mode="observe", claim_timeout_ms=600_000, max_wait_ms=60_000)
-        async with bench(wrapped, policy) as b:
-            b.start()
-            b.delta(0, f"{SENTENCES[0]} And")
-            await settled()
-            await asyncio.sleep(0)
-            assert len(judge.requests) == calls
-    impatient = WordJudge()
-    policy = Policy(mode="observe", claim_timeout_ms=600_000, max_wait_ms=0)
-    async with bench(around(impatient, LONG_S), policy) as b:
-        b.start()
-        b.delta(0, f"{SENTENCES[0]} And")
-        await b.until(lambda: bool(b.claims()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -44,8 +45,8 @@ class NamedJudge(WordJudge):
 async def test_a_response_keeps_the_policy_that_it_began_with() -> None:
     events: list[Any] = []
 
-    def emit(output: Output) -> None:
-        events.append(output.event)
+    def emit(outputs: Sequence[Output]) -> None:
+        events.extend(output.event for output in outputs)
 
     judge = GatedJudge()
     async with Engine(judge, PolicyRouter.single(BLOCKING), emit=emit) as engine:

@@ -96,7 +96,7 @@ async def test_when_the_first_is_given_up_before_its_turn_the_next_is_asked_abou
         b.delta(1, " so on. Paris is in France. And")
         run = b.engine._runs["r1"]
         now = 1.1
-        b.engine._carry_out(run, run.session.tick(now))
+        b.engine._carry_out(run, run.session.tick(now), now)
         assert [claim.verdict for claim in b.claims()] == [Verdict.UNVERIFIED]
         judge.gate.set()
         b.complete(2)

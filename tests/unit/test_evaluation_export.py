@@ -289,10 +289,10 @@ def written(path: Path, *results: EvaluationResult) -> str:
 
 async def test_the_command_sends_a_file_and_says_how_much(receiver: OtlpReceiver, tmp_path: Path) -> None:
     file = written(tmp_path / "results.jsonl", await result_of(RIGHT), failed())
-    done = CliRunner().invoke(app, ["export", file, "--to", "otlp", "--endpoint", f"{receiver.url}/"])
+    done = CliRunner().invoke(app, ["report", file, "--otlp", "events", "--endpoint", f"{receiver.url}/"])
     assert done.exit_code == 0, done.output
     assert len(receiver.logs) == 2
-    done = CliRunner().invoke(app, ["export", file, "--to", "openinference", "--endpoint", receiver.url])
+    done = CliRunner().invoke(app, ["report", file, "--otlp", "openinference", "--endpoint", receiver.url])
     assert done.exit_code == 0, done.output
     assert len(receiver.spans) == 1
     assert "have no verdict: 1" in done.output
@@ -305,18 +305,18 @@ async def test_keys_and_endpoint_come_from_opentelemetrys_variables(
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Basic%20abc")
     file = written(tmp_path / "results.jsonl", await result_of(RIGHT))
-    assert CliRunner().invoke(app, ["export", file, "--to", "otlp"]).exit_code == 0
+    assert CliRunner().invoke(app, ["report", file, "--otlp", "events"]).exit_code == 0
     assert receiver.requests[0][1]["authorization"] == "Basic abc"
 
 
 async def test_the_command_fails_if_nothing_was_taken(receiver: OtlpReceiver, tmp_path: Path) -> None:
     receiver.status = 403
     file = written(tmp_path / "results.jsonl", await result_of(RIGHT))
-    done = CliRunner().invoke(app, ["export", file, "--to", "otlp", "--endpoint", receiver.url])
+    done = CliRunner().invoke(app, ["report", file, "--otlp", "events", "--endpoint", receiver.url])
     assert done.exit_code == 1
     assert "did not take 1 of the results" in done.output
     lost = written(tmp_path / "lost.jsonl", await result_of(RIGHT, metadata={}))
-    done = CliRunner().invoke(app, ["export", lost, "--to", "openinference", "--endpoint", receiver.url])
+    done = CliRunner().invoke(app, ["report", lost, "--otlp", "openinference", "--endpoint", receiver.url])
     assert done.exit_code == 1
     assert "name no span" in done.output
     assert "traceparent" in done.output
@@ -325,6 +325,6 @@ async def test_the_command_fails_if_nothing_was_taken(receiver: OtlpReceiver, tm
 async def test_a_line_that_is_no_result_is_named(receiver: OtlpReceiver, tmp_path: Path) -> None:
     (tmp_path / "wrong.jsonl").write_text('{"type": "evaluation.result", "schema": 2}\n')
     file = str(tmp_path / "wrong.jsonl")
-    done = CliRunner().invoke(app, ["export", file, "--to", "otlp", "--endpoint", receiver.url])
+    done = CliRunner().invoke(app, ["report", file, "--otlp", "events", "--endpoint", receiver.url])
     assert done.exit_code == 1
     assert "line 1" in done.output

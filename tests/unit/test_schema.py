@@ -261,6 +261,6 @@ def test_missing_stale_and_stray_files_are_named_with_the_remedy(tmp_path: Path)
     (tmp_path / "schemas" / "old.event.json").write_text("{}", "utf-8")
     problems = check_schemas(tmp_path, TOPICS)
     assert len(problems) == 3
-    assert "response.json is missing; run 'guardrail schema'" in problems[0]
-    assert "asyncapi.yaml is out of date; run 'guardrail schema'" in problems[1]
+    assert "response.json is missing; run 'guardrail config schema events'" in problems[0]
+    assert "asyncapi.yaml is out of date; run 'guardrail config schema events'" in problems[1]
     assert "old.event.json belongs to no event; delete it" in problems[2]

@@ -75,13 +75,6 @@ def test_blocking_stops_at_once_and_ignores_the_rest() -> None:
     driver.check_end()
 
 
-def test_a_block_cancels_what_is_under_way() -> None:
-    driver = Driver()
-    driver.feed("It costs wrong $5. Paris is in France. And so on")
-    driver.answer_claims([next(iter(driver.pending))])
-    assert driver.cancelled
-
-
 def test_hold_mode_is_all_or_nothing() -> None:
     driver = Driver(Policy(mode="hold"))
     driver.feed(FAITHFUL)

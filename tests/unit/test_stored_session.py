@@ -63,13 +63,6 @@ def test_each_fact_is_written_once() -> None:
     assert {record["v"] for record in progress} == {STATE_VERSION}
 
 
-def test_nothing_new_is_nothing_written() -> None:
-    found = bench()
-    found.happen(Step("feed"))
-    assert found.session.capture(found.unix_ms) is not None
-    assert found.session.capture(found.unix_ms) is None
-
-
 def test_a_time_is_written_once_however_the_clocks_drift() -> None:
     found = bench()
     found.run([Step("feed"), Step("feed"), Step("verdict")])

@@ -16,8 +16,9 @@ from functools import partial
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
+from guardrail.awake import awake
 from guardrail.errors import JudgeUnavailable
-from guardrail.judges.base import JudgeRequest, awake
+from guardrail.judges.base import JudgeRequest
 from guardrail.judges.local.check import build_checker
 from guardrail.judges.local.examination import Examination
 from guardrail.judges.local.settings import LocalJudgeSettings

@@ -15,6 +15,7 @@ from pydantic_core import from_json
 from guardrail.errors import DecodeError
 from guardrail.events import KNOWN_WORDS, Context, Label, LabelSource, verdict_said
 from guardrail.offline.formats.model import Fields, missing, named, wrong
+from guardrail.render import counted
 
 _TEXT_NAMES: Final = (
     "text",
@@ -220,7 +221,7 @@ def unread_told(unread: Mapping[Unread, int]) -> list[str]:
         shown = ", ".join(f"{value} ({count:,})" for value, count in values.most_common(_MOST_TOLD))
         more = f" and {len(values) - _MOST_TOLD:,} others" if len(values) > _MOST_TOLD else ""
         lines.append(
-            f"{named(field)}: {values.total():,} value{'' if values.total() == 1 else 's'} not read, which "
+            f"{named(field)}: {counted(values.total(), 'value')} not read, which "
             f"would be labels if they said right or wrong: {shown}{more}; known are {KNOWN_WORDS}"
         )
     return lines

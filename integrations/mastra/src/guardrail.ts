@@ -10,8 +10,6 @@ export interface GuardrailOptions {
   config?: string;
   /** One policy for all answers. Default: by route and tenant. */
   policy?: string;
-  /** Answers judged at the same time. */
-  concurrency?: number;
   /** How long an answer may take, in milliseconds; the first one waits for the judge to load. Default: 60,000. */
   timeoutMs?: number;
   /** Variables added to the environment of the program, such as a key of the LLM judge. */
@@ -83,13 +81,12 @@ export class Guardrail {
   }
 
   #start(): Running {
-    const { command = ['guardrail'], config, policy, concurrency, env } = this.#options;
+    const { command = ['guardrail'], config, policy, env } = this.#options;
     const [program, ...first] = command;
     if (program === undefined) throw new TypeError("command: give at least a program, such as ['guardrail']");
     const given: [string, string | number | undefined][] = [
       ['--config', config],
       ['--policy', policy],
-      ['--concurrency', concurrency],
     ];
     const options = given.flatMap(([name, value]) => (value === undefined ? [] : [name, String(value)]));
     const child = spawn(program, [...first, 'evaluate', '-', '--format', 'guardrail', '--out', '-', ...options], {

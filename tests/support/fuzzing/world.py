@@ -6,7 +6,7 @@ import asyncio
 import random
 import zlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from hashlib import blake2b
 
 from guardrail.claims import BuiltinSeverityRater
@@ -341,9 +341,10 @@ class World:
 
     # --------------------------------------------------------------------------------- callbacks
 
-    def _emitted(self, output: Output) -> None:
+    def _emitted(self, outputs: Sequence[Output]) -> None:
         try:
-            self._check(output)
+            for output in outputs:
+                self._check(output)
         except Violation as violation:
             # Raised into a timer of the loop it would be logged and forgotten.
             self._violations.append(violation)

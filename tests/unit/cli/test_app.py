@@ -30,7 +30,6 @@ def test_every_documented_command_is_there() -> None:
     assert {
         "demo",
         "run",
-        "schema",
         "topics create",
         "config check",
         "config schema",

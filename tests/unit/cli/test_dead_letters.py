@@ -21,10 +21,10 @@ from consumers.dead_letter_replay import (
     DeadLetterFilter,
     ReplayReport,
     ReplayRequest,
-    Span,
     read_letter,
 )
 from consumers.dead_letters import REASONS, REPLAYED, dead_letter
+from consumers.reading import Span
 from consumers.settings import KafkaSettings
 from consumers.transport import Headers, Partition, Record
 from guardrail.cli import app
@@ -355,7 +355,6 @@ def test_a_failure_is_one_message(
     def fail(*_: object) -> None:
         raise TransportUnavailable("no broker; start it")
 
-    monkeypatch.setattr("consumers.dead_letter_replay.open_reader", fail)
     monkeypatch.setattr("consumers.dead_letter_replay.open_reader", fail)
     result = runner.invoke(app, ["dead-letters", *command])
     assert (result.exit_code, result.stdout) == (1, "")

@@ -77,29 +77,9 @@ def test_without_out_there_is_the_table_alone(called: Program, tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
-def test_show_prints_the_cases_that_it_names(called: Program, tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_text("\n".join([answer("good"), answer("bad", WRONG)]))
-
-    def shown(which: str) -> tuple[int, bool, bool]:
-        done = called("evaluate", "in.jsonl", "--show", which, env={"COLUMNS": "120"})
-        cards = done.stdout[: done.stdout.index("response  ")]
-        assert "bad" in done.stdout[len(cards) :]
-        return done.returncode, "RELEASED · good" in cards, "BLOCKED · bad" in cards
-
-    assert shown("all") == (0, True, True)
-    assert shown("blocked") == (0, False, True)
-    assert shown("good") == (0, True, False)
-    done = called("evaluate", "in.jsonl", "--show", "bad")
-    for words in ("THE DOCUMENTS (1)", "THE MODEL WROTE", "leaflet: ", "2,400 mg", "this answer is withheld"):
-        assert words in done.stdout
-    done = called("evaluate", "in.jsonl", "--show", "nobody")
-    assert done.returncode == 1
-    assert "no answer has the id 'nobody'" in done.stderr
-
-
 def test_an_answer_cannot_steer_the_terminal_from_the_table(called: Program) -> None:
     evil = "Do not take more than 9,999 mg\x1b[2J in 24 hours."
-    done = called("evaluate", "-", "--show", "all", stdin=answer("bad", evil))
+    done = called("evaluate", "-", stdin=answer("bad", evil))
     assert "9,999" in done.stdout
     assert "\x1b" not in done.stdout
 
@@ -166,7 +146,7 @@ def test_lines_that_cannot_be_read_are_named_and_the_others_judged(called: Progr
 def test_warnings_are_told_and_what_failed_is_in_the_summary(called: Program, tmp_path: Path) -> None:
     """A judge that nobody answers for, and whose model wrote the answer."""
     (tmp_path / "my.yaml").write_text(
-        "judge: {kind: llm, llm: {base_url: 'http://127.0.0.1:1/v1', model: good, max_retries: 0}}\n"
+        "judge: {kind: llm, llm: {base_url: 'http://127.0.0.1:1/v1', model: good}}\n"
     )
     (tmp_path / "in.jsonl").write_text(answer(generator_model="openai/good-2024-08-06"))
 
@@ -189,7 +169,7 @@ def test_warnings_are_told_and_what_failed_is_in_the_summary(called: Program, tm
     assert summary[1].startswith("2 of 2 claims were not judged")
     assert summary[2].split(maxsplit=1)[0] == "2"
     assert "connection" in summary[2]
-    assert summary[3].startswith("1 call of the judge: ")
+    assert summary[3].startswith("3 calls of the judge: ")
     assert any(event == "judge.usage" for _, event in judged(GUARDRAIL_LOGGING__LEVEL="info")[1])
     assert judged(GUARDRAIL_LOGGING__LEVEL="error")[1] == []
 
@@ -199,18 +179,6 @@ def test_an_id_that_stands_twice_is_judged_twice(called: Program) -> None:
     done = called("evaluate", "-", "--verdicts", "-", stdin=lines)
     assert done.returncode == 0
     assert [each.hallucinated_claims for each in verdicts(done.stdout)] == [(), (WRONG_CLAIM,), ()]
-
-
-def test_the_same_input_gives_the_same_events_whatever_the_concurrency(called: Program) -> None:
-    lines = "\n".join(answer(f"r{number}", WRONG if number % 3 else LEAFLET) for number in range(20))
-
-    def ids(concurrency: str) -> list[tuple[str, float | None, list[str]]]:
-        done = called("evaluate", "-", "--verdicts", "-", "--concurrency", concurrency, stdin=lines)
-        return [
-            (each.id, each.score, [claim.claim_id for claim in each.claims]) for each in verdicts(done.stdout)
-        ]
-
-    assert ids("1") == ids("7")
 
 
 def test_nothing_in_is_nothing_out(called: Program) -> None:
@@ -240,18 +208,16 @@ def test_a_policy_can_be_named_for_all_lines(called: Program, tmp_path: Path) ->
         (("in.jsonl", "--verdicts", "in.jsonl"), "is the file that is read"),
         (("in.jsonl", "--out", "-", "--verdicts", "-"), "only one of"),
         (("in.jsonl", "--resume"), "the --out of the interrupted run"),
-        (("in.jsonl", "--out", "out.jsonl", "--resume", "--overwrite"), "not with --overwrite"),
+        (("in.jsonl", "--out", "out.jsonl", "--resume", "--force"), "not with --force"),
         (("in.jsonl", "--out", "-", "--resume"), "can't be resumed"),
         (("in.jsonl", "--score", "nope"), "there are: severity_weighted"),
         (("in.jsonl", "--explain", "nope"), "template, llm"),
-        (("in.jsonl", "--trace"), "give --out"),
         (("in.jsonl", "--until", "nope"), "--until"),
         (("in.jsonl", "--report", "no/such/folder/r.html"), "folder"),
         (("in.jsonl", "--report", "in.jsonl"), "in.jsonl is a file"),
         (("in.jsonl", "--format", "nope"), "promptfoo"),
         (("in.jsonl", "--labels", "missing.jsonl"), "missing.jsonl"),
         (("in.jsonl", "--out", "out.jsonl", "--policy", "nope"), "there are: default"),
-        (("in.jsonl", "--out", "out.jsonl", "--concurrency", "0"), "--concurrency"),
         (("in.jsonl", "--out", "out.jsonl", "--frobnicate"), "frobnicate"),
         (("in.jsonl", "--out", "out.jsonl", "--config", "missing.yaml"), "missing.yaml"),
     ],
@@ -422,7 +388,7 @@ def test_a_run_killed_at_any_moment_goes_on_where_it_stopped(called: Program, tm
     """SIGKILL while it writes, then a line cut off in its middle: what is there stays, the rest follows."""
     out = tmp_path / "out.jsonl"
     (tmp_path / "in.jsonl").write_text("\n".join(answer(f"r{number}") for number in range(60)))
-    with started("in.jsonl", "--verdicts", "-", "--out", "out.jsonl", "-j", "1", cwd=tmp_path) as (
+    with started("in.jsonl", "--verdicts", "-", "--out", "out.jsonl", cwd=tmp_path) as (
         _,
         stdout,
         process,
@@ -464,7 +430,7 @@ def test_a_run_is_resumed_only_with_what_it_was_begun_with(called: Program, tmp_
     kept = called("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml")
     assert kept.returncode == 2
     assert "a finished run" in " ".join(kept.stderr.replace("│", " ").split())
-    replaced = called("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml", "--overwrite")
+    replaced = called("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml", "--force")
     assert replaced.returncode == 0, replaced.stderr
 
 
@@ -520,7 +486,7 @@ def test_a_file_of_something_else_is_not_overwritten_by_mistake(called: Program,
     done = called("evaluate", "in.jsonl", "-o", "notes.txt")
     assert done.returncode == 2
     assert (tmp_path / "notes.txt").read_text() == "dear diary\n"
-    assert called("evaluate", "in.jsonl", "-o", "notes.txt", "--overwrite").returncode == 0
+    assert called("evaluate", "in.jsonl", "-o", "notes.txt", "--force").returncode == 0
     assert len(results(tmp_path / "notes.txt")) == 1
 
 
@@ -547,10 +513,10 @@ def test_an_undefined_mean_is_not_above_any_bound(called: Program) -> None:
     assert "severity_weighted is undefined" in done.stderr
 
 
-def test_scores_reasons_and_steps_are_in_the_results_if_asked_for(called: Program, tmp_path: Path) -> None:
+def test_scores_and_reasons_are_in_the_results_if_asked_for(called: Program, tmp_path: Path) -> None:
     done = called(
         *("evaluate", "-", "--out", "out.jsonl", "--score", "strict,mastra", "--score", "ragas"),
-        *("--explain", "template", "--trace"),
+        *("--explain", "template"),
         stdin=answer("bad", WRONG),
     )
     assert done.returncode == 0, done.stderr
@@ -561,14 +527,15 @@ def test_scores_reasons_and_steps_are_in_the_results_if_asked_for(called: Progra
         "ragas": 0.5,
     }
     assert WRONG_CLAIM in (found.explanation or "")
-    assert [step.step for step in found.trace][:: len(found.trace) - 1] == ["statements", "verdicts"]
     assert done.stdout.splitlines()[-3] == "strict: mean 0.500 over 1 answer"
 
 
 @pytest.mark.parametrize("out", [(), ("--out", "out.jsonl")])
-def test_agreement_and_report_come_at_the_end(called: Program, tmp_path: Path, out: tuple[str, ...]) -> None:
+def test_agreement_with_labels_and_the_report_come_at_the_end(
+    called: Program, tmp_path: Path, out: tuple[str, ...]
+) -> None:
     lines = [answer("good", label="yes"), answer("bad", WRONG, label="no")]
-    done = called("evaluate", "-", *out, "--agreement", "--report", "r.html", stdin="\n".join(lines))
+    done = called("evaluate", "-", *out, "--report", "r.html", stdin="\n".join(lines))
     assert done.returncode == 0, done.stderr
     assert "Answers" in done.stdout
     assert done.stdout.splitlines()[-1] == "wrote r.html"
@@ -595,7 +562,7 @@ def test_verdicts_are_written_as_the_four_verdict_prompt_replies(
 def test_some_claims_that_nobody_judged_are_a_failure_too(called: Program, tmp_path: Path) -> None:
     """A claim without documents needs no model, so not all claims fail where the model can't be reached."""
     (tmp_path / "my.yaml").write_text(
-        "judge: {kind: llm, llm: {model: m, base_url: 'http://127.0.0.1:1/v1', max_retries: 0}}\n"
+        "judge: {kind: llm, llm: {model: m, base_url: 'http://127.0.0.1:1/v1'}}\n"
     )
     bare = json.dumps({"question": "q", "contexts": [], "answer": "The plan costs $49."})
     done = called("evaluate", "-", "-c", "my.yaml", stdin=f"{answer()}\n{bare}")
@@ -610,7 +577,7 @@ def test_labels_that_are_not_understood_are_told_with_their_values(program: Prog
         answer("odd", label="so \x1b[2J so"),
         answer("meh", label="meh"),
     ]
-    done = program("evaluate", "-", "--agreement", stdin="\n".join(lines))
+    done = program("evaluate", "-", stdin="\n".join(lines))
     assert done.returncode == 0
     assert "Labels: 2 of 4 answers" in done.stdout
     told = done.stderr.splitlines()[-1]

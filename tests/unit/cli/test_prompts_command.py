@@ -1,4 +1,4 @@
-"""``guardrail prompts show``."""
+"""``guardrail config show --prompt``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _config(tmp_path: Path, text: str) -> str:
 
 
 def test_the_prompts_are_shown_filled_in(runner: CliRunner) -> None:
-    result = runner.invoke(app, ["prompts", "show"])
+    result = runner.invoke(app, ["config", "show", "--prompt", "both"])
     assert result.exit_code == 0
     assert "You check whether the claims of an answer" in result.stdout
     assert "[1] The basic plan costs $49 a month." in result.stdout
@@ -27,16 +27,16 @@ def test_the_prompts_are_shown_filled_in(runner: CliRunner) -> None:
 
 
 def test_of_two_prompts_each_begins_after_a_line_with_its_name(runner: CliRunner) -> None:
-    both = runner.invoke(app, ["prompts", "show", "--template"]).stdout
+    both = runner.invoke(app, ["config", "show", "--template", "--prompt", "both"]).stdout
     system, user = (
-        runner.invoke(app, ["prompts", "show", "--template", "--name", name]).stdout
+        runner.invoke(app, ["config", "show", "--template", "--prompt", name]).stdout
         for name in ("system", "user")
     )
     assert both == f"--- system ---\n{system}--- user ---\n{user}"
 
 
 def test_one_prompt_is_shown_alone(runner: CliRunner) -> None:
-    result = runner.invoke(app, ["prompts", "show", "--name", "user"])
+    result = runner.invoke(app, ["config", "show", "--prompt", "user"])
     assert "You check whether" not in result.stdout
     assert " document d1]" in result.stdout
     assert result.stderr == ""
@@ -46,7 +46,7 @@ def test_settings_show_in_the_prompt(runner: CliRunner, tmp_path: Path) -> None:
     (tmp_path / "none.yaml").write_text("[]", "utf-8")
     llm = "{decompose: true, reasoning: none, prompts: {examples: none.yaml}}"
     path = _config(tmp_path, f"judge: {{llm: {llm}}}")
-    shown = runner.invoke(app, ["prompts", "show", "--config", path, "--name", "system"]).stdout
+    shown = runner.invoke(app, ["config", "show", "--config", path, "--prompt", "system"]).stdout
     assert "`parts`" in shown
     assert "Give no reasons." in shown
     assert "# Examples" not in shown
@@ -56,13 +56,13 @@ def test_settings_show_in_the_prompt(runner: CliRunner, tmp_path: Path) -> None:
 def test_a_template_that_was_printed_can_be_configured_and_changes_nothing(
     runner: CliRunner, tmp_path: Path, name: str
 ) -> None:
-    printed = runner.invoke(app, ["prompts", "show", "--name", name, "--template"]).stdout
+    printed = runner.invoke(app, ["config", "show", "--prompt", name, "--template"]).stdout
     own = tmp_path / "own.md"
     own.write_text(printed, "utf-8")
     path = _config(tmp_path, f"judge: {{llm: {{prompts: {{{name}: '{own}'}}}}}}")
-    with_own = runner.invoke(app, ["prompts", "show", "--config", path])
+    with_own = runner.invoke(app, ["config", "show", "--config", path, "--prompt", "both"])
     assert with_own.exit_code == 0
-    assert with_own.stdout == runner.invoke(app, ["prompts", "show"]).stdout
+    assert with_own.stdout == runner.invoke(app, ["config", "show", "--prompt", "both"]).stdout
 
 
 @pytest.mark.parametrize(

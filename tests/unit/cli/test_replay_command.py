@@ -1,4 +1,4 @@
-"""``guardrail replay`` and ``guardrail labels``: what goes where, and with which status."""
+"""``guardrail replay``, and the labels of ``guardrail cases``: what goes where, and with which status."""
 
 from __future__ import annotations
 
@@ -198,25 +198,25 @@ LABEL = Label(response_id="bad", claim_id="bad-0", verdict=Verdict.UNSUPPORTED, 
 
 def test_labels_are_checked_line_by_line(program: Program, folder: Path) -> None:
     (folder / "labels.jsonl").write_bytes(LABEL.to_json() + b'\n{"type": "label", "response_id": "x"}\n')
-    done = program("labels", "check", "labels.jsonl")
+    done = program("cases", "check", "labels.jsonl")
     assert done.returncode == 1
     assert "labels.jsonl line 2: verdict" in done.stderr
     assert "1 label on 1 response" in done.stdout
     (folder / "labels.jsonl").write_bytes(LABEL.to_json())
-    assert program("labels", "check", "labels.jsonl").returncode == 0
+    assert program("cases", "check", "labels.jsonl").returncode == 0
 
 
 def test_labels_are_exported_and_unsound_ones_are_refused(program: Program, folder: Path) -> None:
     (folder / "labels.jsonl").write_bytes(LABEL.to_json())
     (folder / "traces.jsonl").write_text('{"response_id": "bad", "trace_id": "t1"}\n')
-    done = program("labels", "export", "labels.jsonl", "--to", "langfuse", "--traces", "traces.jsonl")
+    done = program("cases", "export", "labels.jsonl", "--to", "langfuse", "--traces", "traces.jsonl")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["traceId"] == "t1"
-    done = program("labels", "export", "labels.jsonl", "--to", "openinference", "--out", "out.jsonl")
+    done = program("cases", "export", "labels.jsonl", "--to", "openinference", "--out", "out.jsonl")
     assert done.returncode == 0, done.stderr
     assert json.loads((folder / "out.jsonl").read_text())["annotator_kind"] == "HUMAN"
     (folder / "labels.jsonl").write_bytes(b"{}")
-    done = program("labels", "export", "labels.jsonl", "--to", "langfuse")
+    done = program("cases", "export", "labels.jsonl", "--to", "langfuse")
     assert (done.returncode, done.stdout) == (1, "")
     assert "labels.jsonl line 1" in done.stderr
 
@@ -225,14 +225,14 @@ def test_ragas_needs_the_answers(program: Program, folder: Path) -> None:
     response = Response(response_id="bad", answer="A phone is free.")
     result = EvaluationResult(response=response, verdict=BAD, labels=(LABEL,))
     Evaluation((result,)).write(folder / "results.jsonl.gz")
-    checked = program("labels", "check", "results.jsonl.gz")
+    checked = program("cases", "check", "results.jsonl.gz")
     assert (checked.returncode, "1 label on 1 response" in checked.stdout) == (0, True), checked.stderr
     (folder / "results.jsonl").write_bytes(result.to_json())  # without a line end
-    done = program("labels", "export", "results.jsonl", "--to", "ragas", "--results", "results.jsonl")
+    done = program("cases", "export", "results.jsonl", "--to", "ragas", "--results", "results.jsonl")
     assert done.returncode == 0, done.stderr
     (sample,) = json.loads(done.stdout)["faithfulness"]
     assert sample["is_accepted"] is True
     assert "1 answers of 1 that are labelled" in done.stderr
-    done = program("labels", "export", "results.jsonl", "--to", "ragas")
+    done = program("cases", "export", "results.jsonl", "--to", "ragas")
     assert done.returncode == 2
     assert "--results" in done.stderr

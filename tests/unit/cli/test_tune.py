@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -80,7 +79,9 @@ def test_a_policy_is_written_with_its_evidence_and_decides_so(
     assert 0.95 <= share < 1
 
 
-def test_a_policy_of_a_configuration_is_tuned_under_another_name(tune: Tune, tmp_path: Path) -> None:
+def test_a_policy_of_a_configuration_is_tuned_and_keeps_what_the_aim_does_not_change(
+    tune: Tune, tmp_path: Path
+) -> None:
     config = tmp_path / "guardrail.yaml"
     config.write_text(
         "policies:\n  strict:\n    extends: default\n    fallback_message: 'No: # sorry'\n    rules_before:\n"
@@ -88,11 +89,11 @@ def test_a_policy_of_a_configuration_is_tuned_under_another_name(tune: Tune, tmp
         encoding="utf-8",
     )
     verdicts, labels = records(tmp_path, answers())
-    arguments = ("--config", config, "--policy", "strict", "--name", "tuned", "--max-false", "0.05")
+    arguments = ("--config", config, "--policy", "strict", "--max-false", "0.05")
     assert tune(verdicts, "-l", labels, *arguments, "--out", "tuned.yaml").exit_code == 0
     settings = load_settings(tmp_path / "tuned.yaml")
-    assert settings.default_policy == "tuned"
-    before, after = load_settings(config).policies["strict"], settings.policies["tuned"]
+    assert settings.default_policy == "strict"
+    before, after = load_settings(config).policies["strict"], settings.policies["strict"]
     assert after.rules[0] == before.rules[0]
     assert after.fallback_message == before.fallback_message
     assert after.flag_below != before.flag_below
@@ -111,12 +112,12 @@ def test_too_few_labels_write_nothing_and_say_how_many_are_needed(tune: Tune, tm
 
 def test_what_is_no_better_is_not_written(tune: Tune, tmp_path: Path) -> None:
     verdicts, labels = records(tmp_path, answers(cut=0.55))
-    costs = ("--cost-miss", "1", "--cost-false", "1")
-    result = tune(verdicts, "-l", labels, *costs, "--out", "tuned.yaml")
+    aim = ("--max-false", "0.05")
+    result = tune(verdicts, "-l", labels, *aim, "--out", "tuned.yaml")
     assert result.exit_code == 0
     assert "keep" in result.stdout
     assert not (tmp_path / "tuned.yaml").exists()
-    assert tune(verdicts, "-l", labels, *costs, "--out", "tuned.yaml", "--force").exit_code == 0
+    assert tune(verdicts, "-l", labels, *aim, "--out", "tuned.yaml", "--force").exit_code == 0
     assert load_settings(tmp_path / "tuned.yaml").policies["default"].flag_below == pytest.approx(
         0.55, abs=0.01
     )
@@ -196,18 +197,6 @@ def test_calibrations_alone_need_no_aim(tune: Tune, tmp_path: Path) -> None:
     assert read_calibrations(tmp_path / "calibration.yaml").judges.keys() == {"local"}
 
 
-def test_pictures_are_drawn(tune: Tune, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib", reason="extra tune")
-    verdicts, labels = records(tmp_path, answers(400))
-    plots = ("--plots", "plots", "--calibration", "c.yaml")
-    result = tune(verdicts, "-l", labels, "--catch", "0.9", *plots)
-    assert result.exit_code == 0, result.stderr
-    names = {path.name for path in (tmp_path / "plots").iterdir()}
-    assert names == {"scores.png", "precision-recall.png", "costs.png", "calibration-1-support.png"}
-    for path in (tmp_path / "plots").iterdir():
-        assert path.read_bytes().startswith(b"\x89PNG")
-
-
 async def test_the_report_shows_the_evidence_in_a_browser(
     tune: Tune, tmp_path: Path, browser_path: str
 ) -> None:
@@ -276,28 +265,15 @@ def test_a_file_of_labels_that_is_given_twice_counts_once(tune: Tune, tmp_path: 
     assert "160 labels" in (tmp_path / "t.yaml").read_text("utf-8")
 
 
-def test_plots_without_matplotlib_name_the_extra(
-    tune: Tune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    verdicts, labels = records(tmp_path, answers())
-    result = tune(verdicts, "-l", labels, "--catch", "0.9", "--plots", "plots")
-    assert result.exit_code == 2
-    assert "streaming-guardrail[tune]" in result.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "status", "told"),
     [
         ((), 2, "no aim"),
         (("--catch", "95"), 2, "no share"),
         (("--catch", "0.9", "--max-false", "0.1"), 2, "one aim"),
-        (("--cost-miss", "5"), 2, "both"),
         (("--share", "0.1", "--catch", "0.9"), 2, "--share"),
         (("--catch", "0.9", "--vary", "everything"), 2, "can't change"),
         (("--catch", "0.9", "--policy", "nobody"), 2, "is no policy"),
-        (("--catch", "0.9", "--error", "contradicted"), 1, "at least"),
     ],
 )
 def test_wrong_usage_is_told(

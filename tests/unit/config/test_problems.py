@@ -92,9 +92,14 @@ policies:
             ("kafka: 5", "kafka", "names: bootstrap_servers, group_id, topics, …"),
             ("policies: {a: {rules: ['always: explode']}}", "action", "write one of release, flag, redact,"),
             (
-                "policies: {a: {rules: [{reason: [price]}]}}",
-                "action",
-                "add it, one of release, flag, redact,",
+                "policies: {a: {severity: {patterns: [{reason: recall, pattern: recall}]}}}",
+                "severity",
+                "add it, one of minor, normal, major,",
+            ),
+            (
+                "policies: {a: {rules: ['always: flag', {action: flag}]}}",
+                "policies.a.rules.1",
+                "write it as 'verdict CONTRADICTED and severity >= major: block'",
             ),
             ("policies: {a: {rules: ['always: relase']}}", "action", "did you mean release? Or write one of"),
             # As near to "release" as some slips are, and the opposite.

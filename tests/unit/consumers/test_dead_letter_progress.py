@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Collection
 
 import pytest
 
-from consumers.dead_letter_replay import ReplayProgress, resume, rewound
+from consumers.dead_letter_progress import ReplayProgress, resume, rewound
 from consumers.transport import MAX_METADATA_BYTES, Commit
 from guardrail.errors import TransportError
 
@@ -75,31 +74,16 @@ def test_to_start_over_and_to_read_once_more() -> None:
     assert rewound(None, 5).begin == 5
 
 
-@pytest.mark.parametrize("every", [2, 3])
-def test_regular_gaps_fit_by_the_ten_thousands(every: int) -> None:
-    offsets = range(50_000)
-    commit = after(range(0, 50_000, every), offsets).commit()
+def test_a_thousand_gaps_fit_and_more_are_refused() -> None:
+    commit = after(range(1, 2_000, 2), range(2_000)).commit()
     assert len(commit.metadata) <= MAX_METADATA_BYTES
     again = resume(commit, 0)
-    assert all(again.was_done(offset) == (offset % every == 0) for offset in range(again.begin, 50_000))
-
-
-def test_thousands_of_irregular_gaps_fit_and_more_are_refused() -> None:
-    chance = random.Random(4)
-    chosen = {offset for offset in range(6_000) if chance.random() < 0.5}
-    commit = after(chosen, range(6_000)).commit()
-    again = resume(commit, 0)
-    assert {offset for offset in range(again.begin, 6_000) if again.was_done(offset)} == {
-        offset for offset in chosen if offset >= again.begin
-    }
-    many = {offset for offset in range(40_000) if chance.random() < 0.5}
+    assert {offset for offset in range(2_000) if again.was_done(offset)} == set(range(1, 2_000, 2))
     with pytest.raises(TransportError, match=r"separate ranges.*without a filter"):
-        after(many, range(40_000)).commit()
+        after(range(1, 4_000, 2), range(4_000)).commit()
 
 
-@pytest.mark.parametrize(
-    "note", ["rubbish", "1:x", "1:3+0", "1:1+1,", "1:1+1 2+2", "1z:!", "1z:AAAA", "2:1+1", "1:+", "1:-1+1"]
-)
+@pytest.mark.parametrize("note", ["rubbish", "1:x", "1:3+0", "1:1+1,", "1:1+1 2+2", "2:1+1", "1:+", "1:-1+1"])
 def test_a_note_that_can_not_be_read_stops_the_replay(note: str) -> None:
     with pytest.raises(TransportError, match="from-beginning"):
         resume(Commit(3, note), 0)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import zip_longest
 from typing import cast
 
 import pytest
@@ -14,6 +15,7 @@ from guardrail.events import (
     Context,
     DeliveryBlocked,
     DeliveryCompleted,
+    Event,
     FlaggedCase,
     Response,
     ResponseAborted,
@@ -83,6 +85,41 @@ async def test_a_whole_response_in_one_event(guarantee: DeliveryGuarantee) -> No
         send(broker, [Response(response_id="r", answer=FAITHFUL)])
         await until(lambda: len(read.verdicts()) == 1)
     assert read.shown("r") == FAITHFUL
+
+
+async def said_of(
+    events: list[Event], policy: Policy, guarantee: DeliveryGuarantee, *, alone: bool
+) -> tuple[dict[str, list[tuple[str, str]]], list[tuple[bytes | None, str]]]:
+    """The deliveries of each response, and the dead letters, of events that are read alone or together."""
+    broker = new_broker(1)
+    read = Reader(broker)
+    if not alone:
+        send(broker, events)
+    limits = made(Limits, max_answer_chars=50)
+    async with running_guard(broker, WordJudge(), policy, limits=limits, delivery_guarantee=guarantee):
+        for event in events if alone else ():
+            send(broker, [event])
+            await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
+        await until(lambda: len(read.verdicts()) == 3)
+    deliveries: dict[str, list[tuple[str, str]]] = {}
+    for delivery in read.events(TOPICS.deliveries):
+        text = getattr(delivery, "text", "")
+        deliveries.setdefault(delivery.response_id, []).append((delivery.id, text))
+    return deliveries, sorted((record.value, reason(record)) for record in read.dead_letters())
+
+
+@pytest.mark.parametrize("mode", ["stream", "observe"])
+async def test_deltas_that_come_together_mean_what_they_mean_one_by_one(
+    guarantee: DeliveryGuarantee, mode: str
+) -> None:
+    """Three responses by turns, one with a gap, one that gets too long in the middle."""
+    responses = [events_of("good", FAITHFUL), events_of("gap", FAITHFUL), events_of("long", FAITHFUL * 2)]
+    del responses[1][5]
+    events = [event for turn in zip_longest(*responses) for event in turn if event is not None]
+    policy = Policy.model_validate({"mode": mode})
+    alone = await said_of(events, policy, guarantee, alone=True)
+    assert await said_of(events, policy, guarantee, alone=False) == alone
+    assert {reason for _, reason in alone[1]} == {"sequence_gap", "answer_too_long"}
 
 
 def key_on(partition: int, name: str = "r") -> bytes:

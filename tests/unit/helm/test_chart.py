@@ -556,7 +556,7 @@ ADDRESSES = {
         yaml.safe_load((ROOT / "guardrail.example.yaml").read_text(encoding="utf-8")),
         GuardSettings().masked(),
         {"policies": {"default": None, "shop": {"extends": "default"}}},
-        {"policies": {"default": {"rules": ["support < 0.3: block", {"action": "flag"}]}}},
+        {"policies": {"default": {"rules": ["support < 0.3: block", "always: flag"]}}},
         {"judge": {"llm": {"extra_headers": {"X-Team": "rag"}, "api_key": {"file": "/run/key"}}}},
         ADDRESSES,
         {"ops": {"traces": True}},

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from guardrail import ConfigError, DeliverySegment, InputError
-from guardrail.integrations.background import BackgroundGuard, GuardClosed
+from guardrail.integrations.background import BackgroundGuard
+from guardrail.integrations.loop_thread import GuardClosed
 from tests.support.judges import WordJudge
 
 RIGHT = "Paris is in France."

@@ -18,7 +18,7 @@ from guardrail.policy import Policy
 from tests.support.judges import reply_of
 from tests.unit.judges.doubles import request
 
-LLM: dict[str, Any] = {"api_key": "sk-none", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0}
+LLM: dict[str, Any] = {"api_key": "sk-none", "base_url": "http://127.0.0.1:9/v1"}
 
 
 def settings(**given: Any) -> JudgeSettings:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from guardrail.cli.evaluate_report import Tally, Totals, header, row, why
+from guardrail.cli.evaluate_report import header, most_frequent, row, totals, why
 from guardrail.events import Decision
 from guardrail.judges import Usage, Verdict
+from guardrail.offline import EvaluationResult
+from guardrail.offline.overview import Overview, Reasons
 from guardrail.render import symbols_for
 from tests.unit.demo.events import claim, verdict
 
@@ -54,13 +56,16 @@ def test_below_a_row_stand_rule_claim_and_reason_of_what_was_not_simply_released
     assert why(verdict(claims=CLAIMS), symbols_for("utf-8"), 79).plain == ""
 
 
+def told_of(*results: EvaluationResult) -> list[str]:
+    run = Overview(worst=0)
+    for result in results:
+        run.add(result)
+    return [line.plain for line in totals(run, Reasons())]
+
+
 def test_totals_leave_out_of_the_mean_what_has_no_score() -> None:
-    totals = Totals()
-    totals.add(verdict(Decision.BLOCK, CLAIMS, score=0.25))
-    totals.add(verdict(score=0.75))
-    totals.add(verdict(score=None))
-    totals.unreadable = 1
-    assert [line.plain for line in totals.lines()] == [
+    judged = [verdict(Decision.BLOCK, CLAIMS, score=0.25), verdict(score=0.75), verdict(score=None)]
+    assert told_of(*(EvaluationResult(verdict=each) for each in judged), EvaluationResult(error="x")) == [
         "3 responses: 2 release, 1 block, mean score 0.500",
         "      1 block by rule: contradicted fact",
         "3 claims: 1 supported, 1 contradicted, 1 unverified",
@@ -76,10 +81,8 @@ def test_totals_tell_what_was_consumed_who_was_missed_and_why_claims_were_not_ju
     usage = Usage(
         judge_calls=2, input_tokens=1500, cached_input_tokens=1000, output_tokens=30, cost_usd=0.00125
     )
-    totals = Totals()
-    for _ in range(2):
-        totals.add(verdict(Decision.BLOCK, (late, failed), score=0.5).model_copy(update={"usage": usage}))
-    told = [line.plain for line in totals.lines()][3:]
+    judged = verdict(Decision.BLOCK, (late, failed), score=0.5).model_copy(update={"usage": usage})
+    told = told_of(*[EvaluationResult(verdict=judged)] * 2)[3:]
     assert told[0] == "2 of 4 claims were not judged, and count in no score: the events say why"
     assert told[1].split(maxsplit=1)[0] == "2"
     assert "connection" in told[1]
@@ -91,18 +94,18 @@ def test_totals_tell_what_was_consumed_who_was_missed_and_why_claims_were_not_ju
     ]
 
 
-def test_a_tally_is_bounded_and_tells_the_most_frequent_first() -> None:
-    tally = Tally()
+def test_of_many_reasons_the_most_frequent_come_first() -> None:
+    reasons = Reasons()
     for number in range(1_000):
-        tally.add(f"reason {number}")
+        reasons.add(f"reason {number}", "")
     for _ in range(3):
-        tally.add("reason 7")
-    told = [line.plain.strip() for line in tally.lines()]
+        reasons.add("reason 7", "")
+    told = [line.plain.strip() for line in most_frequent(reasons.counts)]
     assert told[0] == "4 reason 7"
     assert len(told) == 6
     assert told[-1] == "995 for other reasons"
-    assert len(tally._counts) <= 201
+    assert len(reasons.counts) <= 501
 
 
 def test_totals_of_nothing() -> None:
-    assert [line.plain for line in Totals().lines()] == ["0 responses: none judged", "0 claims: none"]
+    assert told_of() == ["0 responses: none judged", "0 claims: none"]

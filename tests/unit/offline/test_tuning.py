@@ -159,6 +159,8 @@ def test_too_few_labels_are_told_with_the_number_that_is_needed() -> None:
     )
     assert Aim(max_false=0.01).needed()[1] == 100
     assert Aim(catch=0.99).needed()[0] == 100
+    one_of_each = tune(by_score(0.5, 2), Policy(**ALONE), Aim(catch=0.95))
+    assert one_of_each.problems[0].startswith("1 labelled answers with any error: at least")
 
 
 def test_scores_that_are_all_equal_can_not_be_told_apart() -> None:

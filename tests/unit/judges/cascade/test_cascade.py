@@ -633,7 +633,7 @@ class TestGathering:
         assert (found.verdict, found.support) == (Verdict.PARTIALLY_SUPPORTED, 0.49)
 
     async def test_without_waiting_the_engine_is_told_so(self) -> None:
-        judge, _ = cascade({}, {}, max_wait_ms=0)
+        judge = CascadeJudge(ScriptedJudge(), ScriptedJudge(), max_wait_ms=0)
         assert isinstance(judge, GatheringJudge)
         assert judge.max_wait_s == 0
         assert CascadeJudge(ScriptedJudge(), ScriptedJudge()).max_wait_s == 1.5
