@@ -85,7 +85,7 @@ def test_a_class_name_means_one_thing() -> None:
 
 # What users have to know of. The numbers fall with what goes, and rise only in the change that adds a feature
 # that an issue asks for, with the reason beside the number.
-MOST_SETTINGS = 154
+MOST_SETTINGS = 149
 MOST_COMMANDS = 22
 MOST_NAMES = 16
 MOST_OPTIONS = 12
