@@ -1,4 +1,4 @@
-"""What long contexts cost the LLM judge, sent whole or as it chooses, with and without a prefix cache.
+"""What long contexts cost the LLM judge, sent whole or as passages, with and without a prefix cache.
 
     python -m benchmarks.long_contexts
 
@@ -27,9 +27,10 @@ from benchmarks.peers_answers import Case, load
 from benchmarks.peers_environment import installed
 from benchmarks.peers_report import Result, machine, percentile
 from benchmarks.peers_tokens import CACHE_MINIMUM, CACHE_STEP
+from guardrail.judges.llm import LlmJudgeSettings
 
 SIZES = (6_000, 16_000, 40_000, 100_000)
-MODES = ("whole", "auto")
+MODES = {"whole": sys.maxsize, "passages": 0}
 _HEAD = (
     "| characters of contexts | prefix cache | contexts | calls | tokens in | billed | delay p50 (ms) "
     "| first error known p50 (ms) | right |\n"
@@ -98,7 +99,8 @@ async def run(args: argparse.Namespace) -> int:
                     lengthened(corrected(case) if number % 5 else case, cases, chars, rng)
                     for number, case in enumerate(cases)
                 ]
-                args.judge = {"llm": {"contexts": mode}}
+                LlmJudgeSettings.whole_context_chars = MODES[mode]
+                args.judge = {}
                 result = await measure(
                     "guardrail-llm",
                     args.concurrency,

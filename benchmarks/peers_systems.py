@@ -101,13 +101,10 @@ async def _ours(
 
 def _slowed(settings: JudgeSettings, times: float) -> JudgeSettings:
     """With waits that are as long beside an answer that takes so many times its time."""
-    llm, cascade = settings.llm, settings.cascade
-    return settings.model_copy(
-        update={
-            "llm": llm.model_copy(update={"max_wait_ms": round(llm.max_wait_ms * times)}),
-            "cascade": cascade.model_copy(update={"max_wait_ms": round(cascade.max_wait_ms * times)}),
-        }
-    )
+    wait_ms = settings.max_wait_ms
+    if wait_ms is None:
+        wait_ms = (settings.cascade if settings.kind == "cascade" else settings.llm).max_wait_ms
+    return settings.model_copy(update={"max_wait_ms": round(wait_ms * times)})
 
 
 class _Ours:

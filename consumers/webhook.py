@@ -22,13 +22,12 @@ import structlog
 from consumers.cases import CaseStore, DueCase
 from consumers.settings import is_loopback
 from guardrail import __version__, telemetry
+from guardrail.calls import BackOff
 from guardrail.errors import CaseStoreError, ConfigError
 
 ATTEMPTS: Final = 10
 """After so many a case's webhook has failed: three hours and a half after the first, with the waits below."""
-FIRST_WAIT_MS: Final = 5_000
-LONGEST_WAIT_MS: Final = 3_600_000
-_GROWTH: Final = 3
+WAITS: Final = BackOff(first_s=5.0, longest_s=3_600.0, growth=3.0)
 _TIMEOUT_S: Final = 10.0
 _LEASE_MS: Final = 60_000
 """Longer than a batch takes; so long after a process died another one posts what it had taken."""
@@ -84,7 +83,7 @@ def wait_ms(attempt: int) -> int | None:
     """How long after this failed attempt, counted from 1, the next one comes; None after the last."""
     if attempt >= ATTEMPTS:
         return None
-    return int(min(FIRST_WAIT_MS * _GROWTH ** (attempt - 1), LONGEST_WAIT_MS))
+    return int(WAITS.bound(attempt - 1) * 1000)
 
 
 class Webhook:

@@ -36,6 +36,7 @@ from aiokafka.errors import (
 
 from consumers.kafka.workarounds import NotLoggedIn
 from consumers.settings import KafkaSettings, without_query
+from guardrail.calls import BackOff
 from guardrail.errors import ConfigError, TransportUnavailable
 from guardrail.printable import escape_controls, shorten
 from guardrail.secrets import Secret
@@ -151,7 +152,7 @@ _RENEW_BEFORE_S: Final = 60.0
 _RENEW_SHARE: Final = 0.2
 _UNSAID_LIFE_S: Final = 60.0
 """How long a token is kept that does not say when it ends."""
-_WAIT_S: Final = (0.2, 5.0)
+_WAITS: Final = BackOff(first_s=0.2, longest_s=5.0)
 _MAX_REPLY_BYTES: Final = 256 * 1024
 _MAX_DETAIL_CHARS: Final = 200
 _OK, _TOO_MANY, _CLIENT_ERROR, _SERVER_ERROR = 200, 429, 400, 500
@@ -226,7 +227,7 @@ class ClientCredentials(AbstractTokenProvider):
         self._cached: _Cached | None = None
         self._failure: KafkaError | None = None
         self._ask_again_at = 0.0
-        self._wait_s = _WAIT_S[0]
+        self._failures = 0
 
     async def token(self) -> str:
         """A token that has not expired. Raises TokenUnavailable and TokenRefused."""
@@ -264,12 +265,12 @@ class ClientCredentials(AbstractTokenProvider):
         except (TokenUnavailable, TokenRefused) as error:
             self._failed(error)
         else:
-            self._failure, self._wait_s = None, _WAIT_S[0]
+            self._failure, self._failures = None, 0
 
     def _failed(self, error: KafkaError) -> None:
         self._failure = error
-        self._ask_again_at = self._clock() + self._wait_s
-        self._wait_s = min(self._wait_s * 2, _WAIT_S[1])
+        self._ask_again_at = self._clock() + _WAITS.bound(self._failures)
+        self._failures += 1
 
     async def _fetch(self) -> _Cached:
         settings = self._settings

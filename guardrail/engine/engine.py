@@ -36,6 +36,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
+from guardrail.awake import BEAT_S, awake
 from guardrail.engine.judging import Gatherer
 from guardrail.engine.load import Backlog
 from guardrail.engine.runs import (
@@ -62,7 +63,7 @@ from guardrail.events import (
     ResponseHead,
     ResponseStarted,
 )
-from guardrail.judges.base import BEAT_S, MOST_QUESTION_CHARS, Judge, PacedJudge, awake
+from guardrail.judges.base import MOST_QUESTION_CHARS, Judge, PacedJudge
 from guardrail.limits import Limits
 from guardrail.log_events import EventLog
 from guardrail.policy import Policy
@@ -208,7 +209,7 @@ class Engine:
     @property
     def judging(self) -> int:
         """Requests that the judge is working on."""
-        return self._limits.max_concurrent_judgements - self._gatherer.slots.free
+        return self._gatherer.slots.held
 
     @property
     def judge_queue(self) -> int:

@@ -16,9 +16,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple, cast
 
+from guardrail.calls import FairSlots
 from guardrail.claims.links import any_absent
 from guardrail.claims.model import Claim
-from guardrail.engine.load import FairSlots
 from guardrail.engine.runs import Run
 from guardrail.errors import JudgeError, JudgeRefused
 from guardrail.events import Finding, Usage, Verdict
@@ -101,7 +101,7 @@ class Gatherer:
         were put off.
         """
         self.clock = clock
-        self.slots = FairSlots(limits.max_concurrent_judgements)
+        self.slots = FairSlots(lambda: limits.max_concurrent_judgements)
         self.proceed = proceed
         self.slowness = 1.0
         """How many times as long as it should everything takes here: claims wait so many times as long for

@@ -4,82 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Collection, Hashable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from guardrail.limits import Limits
-
-_Queue = OrderedDict[asyncio.Future[None], None]
-
-
-class FairSlots:
-    """A semaphore with a queue per lane: slots go round the waiting lanes, first in first out within each.
-
-    A lane with a thousand waiters therefore delays another lane by one slot, not by a thousand. A waiter may
-    be cancelled at any time; a slot on its way to it goes to the next.
-    """
-
-    def __init__(self, slots: int) -> None:
-        self._free = slots
-        # Lanes with waiters, the next one first. While there are any, no slot is free.
-        self._lanes: OrderedDict[Hashable, _Queue] = OrderedDict()
-
-    @property
-    def free(self) -> int:
-        """Slots that nobody holds."""
-        return self._free
-
-    @property
-    def waiting(self) -> int:
-        """Number of waiters, over all lanes."""
-        return sum(len(queue) for queue in self._lanes.values())
-
-    @asynccontextmanager
-    async def slot(self, lane: Hashable) -> AsyncIterator[None]:
-        """Hold a slot; waits for the lane's turn."""
-        await self._acquire(lane)
-        try:
-            yield
-        finally:
-            self._release()
-
-    async def _acquire(self, lane: Hashable) -> None:
-        if self._free:
-            self._free -= 1
-            return
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._lanes.setdefault(lane, OrderedDict())[turn] = None
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._release()  # it was given a slot and can't use it
-            else:
-                self._leave(lane, turn)
-            raise
-
-    def _leave(self, lane: Hashable, turn: asyncio.Future[None]) -> None:
-        queue = self._lanes.get(lane)
-        if queue is None:
-            return
-        queue.pop(turn, None)
-        if not queue:
-            del self._lanes[lane]
-
-    def _release(self) -> None:
-        while self._lanes:
-            lane, queue = self._lanes.popitem(last=False)
-            turn, _ = queue.popitem(last=False)
-            if queue:
-                self._lanes[lane] = queue  # behind the others
-            if not turn.done():  # else it was cancelled and is about to leave
-                turn.set_result(None)
-                return
-        self._free += 1
-
 
 _Lane = TypeVar("_Lane", bound=Hashable)
 

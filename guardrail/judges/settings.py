@@ -58,6 +58,15 @@ class JudgeSettings(BaseModel):
         default_factory=CascadeSettings,
         description="Which judge is first, which is second, and which claims go on.",
     )
+    max_wait_ms: Annotated[int, Field(ge=0, le=600_000)] | None = Field(
+        default=None,
+        description="How long, while the answer is being written, a claim may wait for others, so that they "
+        "share a call to the LLM judge, or to a cascade's second judge. It bounds what this adds to the "
+        "delay of text while it streams: at most a quarter of claim_timeout_ms, and in a guard that is short "
+        "of processor time so many times as long as everything takes there. Four claims, and those that look "
+        "wrong, wait for no more, and none waits once the answer has ended. 0: none. null: 1,000, or 1,500 "
+        "in a cascade.",
+    )
     budgets: BudgetSettings = Field(
         default_factory=BudgetSettings, description="Limits on what the LLM judge consumes, per process."
     )

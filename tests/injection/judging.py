@@ -18,6 +18,7 @@ from guardrail.events import Context, Severity
 from guardrail.evidence import EvidenceIndex
 from guardrail.judges import Judge, Judgement, JudgeRequest, Usage, Verdict
 from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
+from tests.support.constants import made
 from tests.support.judges import Reply as Judged
 from tests.support.judges import joined, reply_of
 from tests.support.llm_server import LlmServer, Reply, Wire, obliging
@@ -78,9 +79,9 @@ def attacked(place: str, text: str = "Harmless words.", response_id: str = "r1")
 async def judging(server: LlmServer, **changes: Any) -> AsyncIterator[Judge]:
     """A judge that asks ``server``. No certificates are loaded, which would take most of a test's time."""
     http = openai.DefaultAsyncHttpxClient(verify=False)
-    values = {"model": "test", "max_retries": 0} | changes
+    values = {"model": "test", "max_retries": 0, "whole_context_chars": 1_000_000} | changes
     async with openai.AsyncOpenAI(base_url=server.url, api_key=KEY, http_client=http) as client:
-        judge = LlmJudge(LlmJudgeSettings.model_validate(values), client)
+        judge = LlmJudge(made(LlmJudgeSettings, **values), client)
         try:
             yield judge
         finally:

@@ -39,7 +39,7 @@ def _by_price(call: Recorded) -> str:
 
 async def _run(behaviour: Behaviour, policy: Policy | None = None) -> tuple[list[AnyOutputEvent], LlmServer]:
     async with LlmServer(behaviour) as server:
-        settings = LlmJudgeSettings(base_url=server.url, model="m", max_retries=0)
+        settings = LlmJudgeSettings(base_url=server.url, model="m")
         judge = LlmJudge(settings)
         async with Guard(judge, policy) as guard:
             events = [event async for event in guard.stream("What does Basic cost?", CONTEXTS, DELTAS)]

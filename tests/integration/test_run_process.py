@@ -159,7 +159,7 @@ async def test_a_standstill_of_the_guard_is_not_charged_to_the_claims_in_flight(
         LlmServer(Hang(), Reply(obliging)) as server,  # one after the other
         kafka(kafka_bootstrap, topics.verdicts, topics.deliveries) as (producer, consumer),
     ):
-        llm = {"base_url": server.url, "model": "m", "api_key": "none", "max_retries": 0}
+        llm = {"base_url": server.url, "model": "m", "api_key": "none"}
         policy = {"claim_timeout_ms": 4_000, "on_unverified": "fail_closed"}
         add_to(config, judge={"kind": "llm", "llm": llm}, policies={"default": policy})
         with running(config, tmp_path / "guard.log") as frozen:

@@ -57,7 +57,7 @@ def settings(url: str, **changes: Any) -> LlmJudgeSettings:
         "max_retries": 0,
         "ask_again": False,
         "reasoning": "none",
-        "stall_timeout_ms": None,
+        "stall_s": 600.0,
     }
     return made(LlmJudgeSettings, **values | changes)
 

@@ -9,9 +9,9 @@ from functools import partialmethod
 
 import pytest
 
+from guardrail.calls import CircuitBreaker
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges import Judgement, Verdict
-from guardrail.judges.llm import CircuitBreaker
 from tests.real_llm.asking import GIVEN, PATIENCE_S, idle, judging, request, until
 from tests.support.judges import joined, reply_of
 from tests.support.llama_server import LlamaServer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail.judges.llm import RetryWaits
+from guardrail.calls import RETRIES
 
 
 def make_retries_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RetryWaits, "FIRST_S", 0.001)
-    monkeypatch.setattr(RetryWaits, "LONGEST_S", 0.001)
+    monkeypatch.setattr(RETRIES, "first_s", 0.001)
+    monkeypatch.setattr(RETRIES, "longest_s", 0.001)

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from guardrail.awake import AwakeClock, awake
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Decision, Verdict
 from guardrail.judges import Judgement, JudgeRequest
-from guardrail.judges.base import AwakeClock, awake
 from guardrail.policy import Policy
 from tests.support.engine_bench import bench
 from tests.support.judges import GatedJudge, WordJudge
@@ -27,7 +27,7 @@ class Machine:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1_000.0
-        monkeypatch.setattr("guardrail.judges.base.time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr("guardrail.awake.time", SimpleNamespace(monotonic=lambda: self.now))
 
 
 def test_what_lies_between_two_beats_is_half_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,23 +12,19 @@ from guardrail.lazy import face
 
 if TYPE_CHECKING:
     from guardrail.judges.llm.endpoint import OutputMode
-    from guardrail.judges.llm.exchange import RetryWaits
     from guardrail.judges.llm.explain import LlmExplainer
     from guardrail.judges.llm.judge import LlmJudge
-    from guardrail.judges.llm.limits import CircuitBreaker
     from guardrail.judges.llm.prompt import Fence
     from guardrail.judges.llm.reply import ReplyForm, read_reply
     from guardrail.judges.llm.settings import LlmJudgeSettings
 
 __all__ = [
-    "CircuitBreaker",
     "Fence",
     "LlmExplainer",
     "LlmJudge",
     "LlmJudgeSettings",
     "OutputMode",
     "ReplyForm",
-    "RetryWaits",
     "read_reply",
 ]
 
@@ -37,10 +33,8 @@ if not TYPE_CHECKING:  # a type checker sees the names above, and no others
         __name__,
         {
             "guardrail.judges.llm.endpoint": ("OutputMode",),
-            "guardrail.judges.llm.exchange": ("RetryWaits",),
             "guardrail.judges.llm.explain": ("LlmExplainer",),
             "guardrail.judges.llm.judge": ("LlmJudge",),
-            "guardrail.judges.llm.limits": ("CircuitBreaker",),
             "guardrail.judges.llm.prompt": ("Fence",),
             "guardrail.judges.llm.reply": ("ReplyForm", "read_reply"),
             "guardrail.judges.llm.settings": ("LlmJudgeSettings",),

@@ -8,10 +8,10 @@ from typing import Final
 
 import openai
 
+from guardrail.awake import awake
+from guardrail.calls import Failure
 from guardrail.errors import JudgeError, JudgeRefused, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.base import awake
-from guardrail.judges.llm.endpoint import ModelEndpoint, Outcome, OwnClients, Prices, Question
-from guardrail.judges.llm.exchange import Failure, wait_s
+from guardrail.judges.llm.endpoint import ModelEndpoint, OwnClients, Prices, Question
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.spending import BudgetExhausted
@@ -69,7 +69,7 @@ class Chat:
         failures: list[tuple[ModelEndpoint, Failure]] = []
         for number, endpoint in enumerate(self.endpoints):
             until = self._until(endpoint, self.endpoints[number + 1 :], deadline)
-            outcome = await self._repeat(endpoint, question, until)
+            outcome = await endpoint.ask(question, until)
             if not isinstance(outcome, Failure):
                 question.spent.answered_by = endpoint.name
                 return outcome
@@ -87,35 +87,11 @@ class Chat:
         """
         now = asyncio.get_running_loop().time()
         left = deadline - now
-        if not any(other.breaker.would_admit and other.pause_s() < left for other in others):
+        if not any(other.caller.breaker.would_admit and other.caller.pause_s() < left for other in others):
             return deadline
         until = deadline - left * self._reserve
-        typical = endpoint.typical_s()
+        typical = endpoint.caller.typical_s()
         return deadline if typical is not None and until - now < typical <= left else until
-
-    async def _repeat(self, endpoint: ModelEndpoint, question: Question, until: float) -> Outcome:
-        """Call one model until a call succeeds, the retries are used up, or there is no time for another."""
-        loop = asyncio.get_running_loop()
-        retries = 0
-        failed: Failure | None = None
-        while True:
-            outcome = await endpoint.call(question, until)
-            if not isinstance(outcome, Failure):
-                return outcome
-            if failed is not None and isinstance(outcome.error, BudgetExhausted):
-                return Failure(
-                    BudgetExhausted(f"{failed.error}; not tried again: {outcome.error}"), retry=False
-                )
-            if not outcome.retry or retries >= endpoint.settings.max_retries:
-                return outcome
-            wait = wait_s(retries, outcome.retry_after)
-            if loop.time() + wait >= until:
-                # Waiting is pointless. Failing now leaves time for something else.
-                error = JudgeUnavailable(f"{outcome.error}; no time is left to try again")
-                return Failure(error, retry=False)
-            await asyncio.sleep(wait)
-            retries += 1
-            failed = outcome
 
 
 def _joined(failures: Sequence[tuple[ModelEndpoint, Failure]]) -> JudgeError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 import ssl
 import threading
@@ -17,36 +16,24 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import openai
 
-from guardrail import telemetry
+from guardrail.awake import awake
+from guardrail.calls import Call, Caller, Failure, server_of
 from guardrail.errors import ConfigError, JudgeRefused, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Usage
-from guardrail.judges.base import awake
 from guardrail.judges.llm.exchange import (
     Exchange,
-    Failure,
     NotAnApi,
     ReplyProgress,
+    StallBounds,
     Stalled,
     describe,
     httpx,
-    server_of,
-    wait_s,
-)
-from guardrail.judges.llm.limits import (
-    MOST,
-    SILENT_S,
-    AdaptiveLimit,
-    CircuitBreaker,
-    RecentTimes,
-    Slots,
 )
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import NO_KEY, LlmJudgeSettings, split_base_url
 from guardrail.judges.recorder import recorder
+from guardrail.judges.spending import BudgetExhausted
 
-# The longest that all calls wait because one of them got a Retry-After: the server may recover earlier.
-_LONGEST_PAUSE_S: Final = 60.0
-_MIN_TIMED: Final = 5
 _MOST_TOKENS: Final = 1_000_000_000  # of one call
 
 _CONNECT_TIMEOUT_S: Final = 5.0
@@ -97,8 +84,6 @@ class Spent:
     input_tokens: int = 0
     cached_input_tokens: int = 0
     output_tokens: int = 0
-    tells_cached: bool = False
-    """Whether a server has said how many input tokens came from its cache, 0 included."""
     cost_usd: float = 0.0
     models: list[str] = field(default_factory=list)
     answered_by: str = ""
@@ -117,9 +102,7 @@ class Spent:
             return
         details = usage.get("prompt_tokens_details")
         read, written = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-        told = details.get("cached_tokens") if isinstance(details, Mapping) else None
-        self.tells_cached |= told is not None
-        cached = _count(told)
+        cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else 0
         self.input_tokens += read
         self.cached_input_tokens += cached
         self.output_tokens += written
@@ -157,8 +140,8 @@ class Question:
     """
 
     messages: Sequence[dict[str, str]]
-    schema: dict[str, Any] | None
-    """That of the reply; None if the server is to enforce no form."""
+    schema: dict[str, Any]
+    """That of the reply."""
     reader: Callable[[], AnswerReader]
     heard: Callable[[Sequence[Answer]], None]
     spent: Spent
@@ -186,6 +169,11 @@ _REFUSALS: Final = frozenset({400, 404, 415, 422, 500, 501})
 _FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object", "structured output")
 _OTHER_FIELD: Final = {"max_completion_tokens": "max_tokens", "max_tokens": "max_completion_tokens"}
 _UNKNOWN_WORDS: Final = ("support", "unknown", "unrecognized", "unexpected", "not permitted", "not allowed")
+# Chat templates' own words (Gemma, Mistral), OpenAI's of older reasoning models, and Google's.
+_NO_SYSTEM_ROLE: Final = re.compile(
+    r"system (role|message|prompt)s? (is |are )?not|does not support 'system'|roles must alternate"
+    r"|developer instruction is not enabled"
+)
 _MESSAGE_CHARS: Final = 500
 _STREAM_FIELDS: Final = ("stream", "stream_options")
 
@@ -207,11 +195,16 @@ class Dialect:
         self._options |= {"stream": True, "stream_options": {"include_usage": True}}
         self._swapped = False
         self._patterns = True
+        self._system_role = True
 
-    def arguments(self, schema: dict[str, Any] | None) -> dict[str, Any]:
-        """The arguments of a call. In text mode, and without a schema, only the prompt describes the form."""
-        if schema is None:
-            return dict(self._options)
+    def messages(self, messages: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+        """``messages``, as one of the user where the model knows no system role."""
+        if self._system_role:
+            return list(messages)
+        return [{"role": "user", "content": "\n\n".join(each["content"] for each in messages)}]
+
+    def arguments(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a call. In text mode only the prompt describes the form of the reply."""
         shown = schema if self._patterns else _without_patterns(schema)
         formats: dict[OutputMode, dict[str, Any]] = {
             OutputMode.JSON_SCHEMA: {
@@ -236,6 +229,9 @@ class Dialect:
             return False
         # The message may echo data, so it is searched for our own argument names only, and never reported.
         words = f"{error.param or ''} {error.code or ''} {error.message[:_MESSAGE_CHARS]}".lower()
+        if self._system_role and _NO_SYSTEM_ROLE.search(words):
+            self._system_role = False
+            return True
         if "pattern" in words and _has_patterns(sent.get("response_format")):
             # Azure takes schemas, but no pattern in them. The reader is as strict without.
             self._patterns = False
@@ -301,212 +297,96 @@ class ModelEndpoint:
         """``client`` must not retry by itself. ``clock`` gives seconds to the breaker and to recent times."""
         self.name = f"llm:{settings.model}"
         self.settings = settings
-        self.breaker = CircuitBreaker(self.name, clock)
-        self.limit = AdaptiveLimit(settings.max_concurrency)
-        self.slots = Slots(lambda: self.limit.limit)
-        self._client = client
-        self._prices = prices
-        self._clock = clock
+        self.prices = prices
+        self.caller = Caller(self.name, settings.model, settings.max_concurrency, clock)
         self.dialect = Dialect(settings)
+        self._client = client
         self._headers = {name: value.get_secret_value() for name, value in settings.extra_headers.items()}
-        self._first = RecentTimes(clock=clock)  # from the call to its first verdict
-        self._whole = RecentTimes(clock=clock)  # to its end
-        self._paused_until = 0.0
 
-    def typical_s(self) -> float | None:
-        """The seconds that a recent call typically took to its first verdict; None if too few were timed."""
-        return self._first.quantile(0.5, _MIN_TIMED)
+    async def ask(self, question: Question, until: float) -> Outcome:
+        """One call, and others if it fails. ``until`` is in the event loop's time."""
+        call = _QuestionCall(self, question)
+        return await self.caller.run(call, until, question.response_id, retries=self.settings.max_retries)
 
-    def pause_s(self) -> float:
-        """The seconds for which the server still asks not to be called."""
-        return max(0.0, self._paused_until - self._clock())
-
-    def _hopeless(self, response_id: str, seconds: float) -> Failure | None:
-        """Why a call can't succeed within ``seconds``, so that none is wasted; None if it might."""
-        if not self.breaker.would_admit:
-            return self._left_alone()
-        pause = self.pause_s()
-        if pause >= seconds:
-            return _given_up("the server asked to wait; no time is left to try again")
-        return self._too_late(seconds - pause - self._queueing_s(response_id))
-
-    def _left_alone(self) -> Failure:
-        """A call that the breaker does not let through; whoever reads of it wants to know why it is open."""
-        cause = self.breaker.last_failure
-        return _given_up(
-            f"its recent calls failed{f': {cause}' if cause else ''}; it is left alone for a while"
-        )
-
-    def _too_late(self, seconds: float) -> Failure | None:
-        typical = self.typical_s()
-        if typical is None or typical <= seconds:
-            return None
-        return _given_up("the time left is shorter than what it needs at present")
-
-    def _queueing_s(self, response_id: str) -> float:
-        """How many seconds a call would wait for its turn, judging by recent calls."""
-        if self.slots.free:
-            return 0.0
-        whole = self._whole.quantile(0.5, _MIN_TIMED) or 0.0
-        return whole * (self.slots.ahead(response_id) + 1) / self.limit.limit
-
-    async def call(self, question: Question, until: float) -> Outcome:
-        """One call, or several if the server refuses arguments that can be omitted.
-
-        ``until`` is in the event loop's time. If the reply breaks off, the answers that were complete are the
-        outcome.
-        """
-        loop = asyncio.get_running_loop()
-        if loop.time() >= until:
-            return _out_of_time(question)
-        hopeless = self._hopeless(question.response_id, until - loop.time())
-        if hopeless is not None:
-            return hopeless
-        try:
-            async with asyncio.timeout_at(until):
-                if self.pause_s():
-                    await asyncio.sleep(wait_s(0, self.pause_s()))
-                await self.slots.acquire(question.response_id)
-        except TimeoutError:
-            return _out_of_time(question)
-        except JudgeUnavailable as error:
-            return Failure(error, retry=False)
-        try:
-            # The wait may have been longer than expected.
-            too_late = self._too_late(until - loop.time())
-            return too_late or await self._call_in_turn(question, until)
-        finally:
-            self.slots.release()
-
-    async def _call_in_turn(self, question: Question, until: float) -> Outcome:
-        while True:
-            try:
-                if question.admit is not None:
-                    question.admit()
-            except JudgeUnavailable as error:
-                return Failure(error, retry=False)
-            admission = self.breaker.admit()
-            if admission is None:
-                return self._left_alone()
-            began_in, begun = self.limit.round, asyncio.get_running_loop().time()
-            attempt = _Attempt(question)
-            recorded_from = time.monotonic()
-            arguments = self.dialect.arguments(question.schema)
-            try:
-                outcome = await self._attempt(attempt, arguments, until)
-                if outcome is None:  # refused: ask again without what it named
-                    continue
-                self._learn(attempt, outcome, begun, began_in)
-                failed = attempt.failure
-                faulty = failed is not None and failed.fault
-                admission.record(
-                    ok=None if attempt.cut_short else not faulty,
-                    why=str(failed.error) if failed else "",
-                    hung=faulty and attempt.out_of_time and attempt.first_answer_at is None,
-                )
-                return outcome
-            finally:
-                # Cancelled: its claims have run out of time, or are not needed any more.
-                given_s = until - begun
-                admission.given_up(math.inf if attempt.first_answer_at else self._fair_s(MOST * given_s))
-                question.spent.add(self.settings.model, attempt.progress.usage, self._prices)
-                attempt.record(self.name, recorded_from)
-
-    async def _attempt(self, attempt: _Attempt, arguments: dict[str, Any], until: float) -> Outcome | None:
+    async def send(self, call: _QuestionCall, arguments: dict[str, Any]) -> Outcome | None:
         """One HTTP call; None if the server refused an argument, which is omitted from now on."""
-        begun = awake()
-        try:
-            async with asyncio.timeout_at(until) as scope:
-                return await self._exchange(attempt, arguments)
-        except TimeoutError:
-            if not scope.expired():
-                raise
-        # It is the server's fault only if the call had the time that nearly all recent ones needed, without
-        # standstills of this process.
-        had_s = awake() - begun
-        fair = had_s >= self._fair_s(0.0)
-        attempt.cut_short = not fair
-        attempt.out_of_time = had_s >= self._fair_s(SILENT_S)
-        out_of_time = _out_of_time(attempt.question).error
-        return attempt.broke_off(Failure(out_of_time, retry=False, fault=fair, overload=fair))
-
-    def _fair_s(self, unknown: float) -> float:
-        """The time that nearly all recent calls needed to their first answer, if that is known."""
-        long = self._first.quantile(0.95, _MIN_TIMED)
-        return unknown if long is None else long
-
-    async def _exchange(self, attempt: _Attempt, arguments: dict[str, Any]) -> Outcome | None:
-        attempt.question.spent.sent()
         given = self._client
         with given.client() if isinstance(given, OwnClients) else nullcontext(given) as client:
-            return await self._exchange_with(client, attempt, arguments)
-
-    async def _exchange_with(
-        self, client: openai.AsyncOpenAI, attempt: _Attempt, arguments: dict[str, Any]
-    ) -> Outcome | None:
-        exchange = Exchange(client, attempt.progress, attempt.read, self.settings.stall_timeout_ms)
-        try:
-            await exchange.run(
-                {
-                    "model": self.settings.model,
-                    "messages": list(attempt.question.messages),
-                    "extra_headers": self._headers,
-                    "extra_body": self.settings.extra_body or None,
-                }
-                | arguments
+            silence = StallBounds(
+                max(self.settings.stall_s, call.left_s * self.settings.first_token_share),
+                self.settings.stall_s,
             )
-            answers = attempt.finish()
-        except openai.APIStatusError as error:
-            if self.dialect.adapt(error, arguments):
-                return None
-            return attempt.broke_off(describe(error))
-        except openai.APIError as error:
-            return attempt.broke_off(describe(error, server_of(str(client.base_url))))
-        except NotAnApi as error:
-            return attempt.broke_off(Failure(error, retry=True, fault=True))
-        except JudgeReplyError as error:
-            return attempt.broke_off(Failure(error, retry=not isinstance(error, JudgeRefused)))
-        except JudgeUnavailable as error:
-            late = attempt.out_of_time = isinstance(error, Stalled)
-            return attempt.broke_off(Failure(error, retry=True, fault=True, overload=late))
-        if arguments.get("stream") and not attempt.progress.streamed:
+            exchange = Exchange(client, call.progress, call.read, silence)
+            try:
+                await exchange.run(
+                    {
+                        "model": self.settings.model,
+                        "messages": self.dialect.messages(call.question.messages),
+                        "extra_headers": self._headers,
+                        "extra_body": self.settings.extra_body or None,
+                    }
+                    | arguments
+                )
+                answers = call.finish()
+            except openai.APIStatusError as error:
+                return None if self.dialect.adapt(error, arguments) else call.broke_off(describe(error))
+            except openai.APIError as error:
+                return call.broke_off(describe(error, server_of(str(client.base_url))))
+            except NotAnApi as error:
+                return call.broke_off(Failure(error, retry=True, fault=True))
+            except JudgeReplyError as error:
+                return call.broke_off(Failure(error, retry=not isinstance(error, JudgeRefused)))
+            except JudgeUnavailable as error:
+                call.stalled = isinstance(error, Stalled)
+                return call.broke_off(Failure(error, retry=True, fault=True, overload=call.stalled))
+        if arguments.get("stream") and not call.progress.streamed:
             self.dialect.take_whole_replies()
         return answers
 
-    def _learn(self, attempt: _Attempt, outcome: Outcome, begun: float, began_in: int) -> None:
-        now = asyncio.get_running_loop().time()
-        failure = attempt.failure
-        telemetry.JUDGE_CALL_SECONDS.labels(
-            telemetry.model_label(self.settings.model), "ok" if failure is None else "failed"
-        ).observe(now - begun)
-        if failure is None:
-            first = attempt.progress.first_token_at if attempt.progress.streamed else None
-            demand = self.slots.in_flight + self.slots.waiting
-            self.limit.succeeded(began_in, demand, None if first is None else first - begun)
-            self._whole.add(now - begun)
-        elif failure.overload:
-            self.limit.overloaded(began_in)
-        if not isinstance(outcome, Failure):
-            self._first.add((attempt.first_answer_at or now) - begun)
-        if failure is not None and failure.retry_after:
-            until = self._clock() + min(failure.retry_after, _LONGEST_PAUSE_S)
-            self._paused_until = max(self._paused_until, until)
 
+class _QuestionCall(Call[list[Answer]]):
+    """A question to one model, and the reply to the call under way as far as it has arrived."""
 
-class _Attempt:
-    """One call, and its reply as far as it has arrived."""
-
-    def __init__(self, question: Question) -> None:
+    def __init__(self, endpoint: ModelEndpoint, question: Question) -> None:
         self.question = question
-        self.progress = ReplyProgress()
-        self.first_answer_at: float | None = None  # event loop's time
-        self.failure: Failure | None = None
-        self.cut_short = False
-        self.out_of_time = False
-        self._reader = question.reader()
-        self._answers: list[Answer] = []
+        self._endpoint = endpoint
         self._recorder = recorder()
+        self._begin()
+
+    def _begin(self) -> None:
+        self.progress = ReplyProgress()
+        self._reader = self.question.reader()
+        self._answers: list[Answer] = []
         self._raw: list[str] = []
+        self._begun_at = time.monotonic()
+
+    @property
+    def left_s(self) -> float:
+        return self.until - asyncio.get_running_loop().time()
+
+    def admit(self) -> None:
+        try:
+            if self.question.admit is not None:
+                self.question.admit()
+        except BudgetExhausted as error:
+            if self.failure is None:
+                raise
+            raise BudgetExhausted(f"{self.failure.error}; not tried again: {error}") from None
+
+    async def run(self) -> Outcome:
+        while True:
+            self._begin()
+            self.question.spent.sent()
+            outcome = await self._endpoint.send(self, self._endpoint.dialect.arguments(self.question.schema))
+            if outcome is not None:
+                if self.progress.streamed:
+                    self.first_token_at = self.progress.first_token_at
+                return outcome
+            self.ended()
+            try:
+                self.admit()
+            except JudgeUnavailable as error:
+                return Failure(error, retry=False)
 
     def read(self, text: str) -> None:
         if self._recorder is not None:
@@ -521,21 +401,6 @@ class _Attempt:
     def finish(self, *, cut: bool = False) -> list[Answer]:
         return [*self._answers, *self._reader.finish(cut=cut or not self.progress.ended_by_itself)]
 
-    def record(self, judge: str, begun_at: float) -> None:
-        """The messages and the text that came, if anybody wants to see them; of a cancelled call, too."""
-        if self._recorder is None:
-            return
-        failure = self.failure
-        self._recorder.add(
-            "call",
-            self.question.claim_ids,
-            begun_at,
-            judge=judge,
-            prompt="\n\n".join(f"{each['role']}:\n{each['content']}" for each in self.question.messages),
-            reply="".join(self._raw),
-            error=None if failure is None else str(failure.error),
-        )
-
     def broke_off(self, failure: Failure) -> Outcome:
         """The answers that were complete when the call failed, or the failure if there are none."""
         self.failure = failure
@@ -546,15 +411,25 @@ class _Attempt:
         except JudgeReplyError:
             return failure
 
+    def ended(self) -> None:
+        """Count what it took, and record the messages and the text that came if anybody wants to see them."""
+        settings = self._endpoint.settings
+        self.question.spent.add(settings.model, self.progress.usage, self._endpoint.prices)
+        if self._recorder is None:
+            return
+        self._recorder.add(
+            "call",
+            self.question.claim_ids,
+            self._begun_at,
+            judge=self._endpoint.name,
+            prompt="\n\n".join(f"{each['role']}:\n{each['content']}" for each in self.question.messages),
+            reply="".join(self._raw),
+            error=None if self.failure is None else str(self.failure.error),
+        )
 
-def _given_up(why: str) -> Failure:
-    return Failure(JudgeUnavailable(why), retry=False)
-
-
-def _out_of_time(question: Question) -> Failure:
-    made = question.spent.calls
-    text = f"no verdict within the deadline, {'1 call' if made == 1 else f'{made} calls'} made"
-    return Failure(JudgeUnavailable(text), retry=False)
+    def out_of_time(self) -> str:
+        made = self.question.spent.calls
+        return f"no verdict within the deadline, {'1 call' if made == 1 else f'{made} calls'} made"
 
 
 # ------------------------------------------------------------------------------------------------- its client

@@ -9,22 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
-import random
 import re
-import socket
-import ssl
-import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import openai
 
+from guardrail.calls import Failure, cut_off, retry_after, server_of
 from guardrail.errors import JudgeError, JudgeRefused, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.http import Turns
 from guardrail.judges.llm.reply import EventStream
@@ -64,6 +58,15 @@ class NotAnApi(JudgeReplyError):
     """What answered is not a chat-completions API."""
 
 
+class StallBounds(NamedTuple):
+    """The longest silence of a stream in seconds: before its first token, which may take long where a small
+    machine reads a long prompt, and between tokens.
+    """
+
+    first_s: float
+    between_s: float
+
+
 @dataclass(slots=True)
 class ReplyProgress:
     """The state of a reply so far; also valid if the call ends in the middle."""
@@ -90,51 +93,52 @@ class Exchange:
         client: openai.AsyncOpenAI,
         progress: ReplyProgress,
         on_text: Callable[[str], None],
-        stall_timeout_ms: int | None,
+        silence: StallBounds,
     ) -> None:
         self._client = client
         self._server = server_of(str(client.base_url))
         self._progress = progress
         self._on_text = on_text
-        self._stall_ms = stall_timeout_ms
+        self._silence = silence
         self._turns = Turns()
 
     async def run(self, arguments: dict[str, Any]) -> None:
         """Read until the reply is complete. Raises openai.APIError, JudgeReplyError or, if the reply is cut
         off or stalls, JudgeUnavailable.
         """
-        stall_s = self._stall_ms / 1000 if arguments.get("stream") and self._stall_ms else None
         try:
             # In a task of its own, which is cancelled once however often this one is: where two deadlines
             # fall together, the second would interrupt httpx closing the connection, and leave it open.
             async with (
-                asyncio.timeout(stall_s) as silence,
-                beside(self._ask(arguments, silence, stall_s)) as asking,
+                asyncio.timeout(self._silence.first_s if arguments.get("stream") else None) as silence,
+                beside(self._ask(arguments, silence)) as asking,
             ):
                 await asyncio.wait({asking})
                 asking.result()
         except TimeoutError:
             if not silence.expired():
                 raise
-            raise Stalled(f"the reply stalled for {self._stall_ms} ms") from None
+            begun = self._progress.first_token_at is not None
+            seconds = self._silence.between_s if begun else self._silence.first_s
+            raise Stalled(f"the reply stalled for {seconds * 1000:.0f} ms") from None
         except httpx.TimeoutException:
             raise Stalled("the call timed out") from None
         except (httpx.HTTPError, httpx.StreamError) as error:
-            raise JudgeUnavailable(failed(self._server, error)) from None
+            raise JudgeUnavailable(cut_off(self._server, error)) from None
         self._check_end()
 
-    async def _ask(self, arguments: dict[str, Any], silence: asyncio.Timeout, stall_s: float | None) -> None:
+    async def _ask(self, arguments: dict[str, Any], silence: asyncio.Timeout) -> None:
         create: Any = self._client.chat.completions.with_streaming_response.create
         async with create(**_lean(arguments)) as response:
             kind = response.headers.get("content-type", "").lower()
             self._progress.streamed = bool(arguments.get("stream")) and "json" not in kind
             if self._progress.streamed:
-                await self._stream(response, silence, stall_s)
+                await self._stream(response, silence)
             else:
                 silence.reschedule(None)
                 await self._whole(await self._body(response))
 
-    async def _stream(self, response: Any, silence: asyncio.Timeout, stall_s: float | None) -> None:
+    async def _stream(self, response: Any, silence: asyncio.Timeout) -> None:
         loop = asyncio.get_running_loop()
         events = EventStream()
         size = 0
@@ -146,14 +150,14 @@ class Exchange:
             for start in range(0, len(piece), _AT_ONCE):  # a compressed one may hold megabytes
                 part = piece[start : start + _AT_ONCE]
                 for data in events.feed(part):
-                    if stall_s is not None:
-                        silence.reschedule(loop.time() + stall_s)
                     if data.strip() == _DONE:
                         self._done()
                         silence.reschedule(None)
                         await self._drain(pieces)
                         return
                     await self._event(data)
+                    if self._progress.first_token_at is not None:
+                        silence.reschedule(loop.time() + self._silence.between_s)
                 await self._turns.after(len(part))
         for data in events.finish():
             if data.strip() == _DONE:
@@ -164,7 +168,7 @@ class Exchange:
         if not self._progress.is_api:
             raise NotAnApi("the server's answer is no chat completion; check judge.llm.base_url")
         if self._progress.finish_reason is None:
-            raise JudgeUnavailable(failed(self._server))
+            raise JudgeUnavailable(cut_off(self._server))
 
     async def _drain(self, pieces: AsyncIterator[bytes]) -> None:
         with suppress(TimeoutError):
@@ -264,26 +268,6 @@ def _first(choices: object) -> dict[str, Any] | None:
 
 # ------------------------------------------------------------------------------------ failures
 
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-_MOST_CAUSES: Final = 10
-_CHECK: Final = "check base_url"
-
-_CONNECTING: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError)
-
-# The first that an error or one of its causes is an instance of.
-_WORDS: Final[tuple[tuple[type[BaseException], str], ...]] = (
-    (httpx.ProxyError, "the proxy that the environment names refused it; check HTTPS_PROXY and NO_PROXY"),
-    (socket.gaierror, f"the name of the host is not known; {_CHECK}"),
-    (ConnectionRefusedError, f"it was refused: nothing listens there; {_CHECK}"),
-    (
-        ssl.SSLCertVerificationError,
-        "its certificate is not trusted; name the authority's in SSL_CERT_FILE",
-    ),
-    (ssl.SSLError, f"no TLS came about, as where a server speaks http and not https; {_CHECK}"),
-    (httpx.ConnectTimeout, f"there was none in time; {_CHECK}"),
-    (httpx.ConnectError, f"the network failed; {_CHECK}"),
-)
-
 _CODE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _REDIRECTED: Final = "it redirects, which is not followed: set judge.llm.base_url to where it leads"
 _REMEDIES: Final = {
@@ -305,55 +289,6 @@ _FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
 _OVERLOADS: Final = frozenset({408, 429, 503, 504, 529})
 
 
-def server_of(base_url: str) -> str:
-    """Host and port of a URL, without its login and query."""
-    try:
-        parts = urlsplit(base_url)
-        host, port = parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme)
-    except ValueError:
-        host = port = None
-    if not host:
-        return "the server"
-    host = f"[{host}]" if ":" in host else host
-    return f"{host}:{port}" if port else host
-
-
-def failed(server: str, error: BaseException | None = None) -> str:
-    """The message about a connection to ``server`` that could not be made, or was cut."""
-    causes = list(_causes(error))
-    if not any(isinstance(each, _CONNECTING) for each in causes):
-        # The causes of a cut say what the connection was doing, such as waiting for more TLS data.
-        return f"the connection to {server} was cut"
-    for kind, words in _WORDS:
-        if any(isinstance(each, kind) for each in causes):
-            return f"no connection to {server}: {words}"
-    return f"no connection to {server}"
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error and its causes, the latest first."""
-    for _ in range(_MOST_CAUSES):
-        if error is None:
-            return
-        yield error
-        error = error.__cause__ or error.__context__
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """``error`` is raised if the call isn't repeated. ``retry_after`` is in seconds from now.
-
-    ``fault``: the server failed, rather than this particular question. ``overload``: it got too many calls at
-    once.
-    """
-
-    error: JudgeError
-    retry: bool
-    retry_after: float | None = None
-    fault: bool = False
-    overload: bool = False
-
-
 def describe(error: openai.APIError, server: str = "the server") -> Failure:
     """Classify an error of the client. The message contains nothing of the server's body except a plain code.
 
@@ -361,10 +296,10 @@ def describe(error: openai.APIError, server: str = "the server") -> Failure:
     """
     if isinstance(error, openai.APITimeoutError):
         connecting = isinstance(error.__cause__, httpx.ConnectTimeout)
-        text = failed(server, error) if connecting else "the call timed out"
+        text = cut_off(server, error) if connecting else "the call timed out"
         return Failure(JudgeUnavailable(text), retry=True, fault=True, overload=True)
     if isinstance(error, openai.APIConnectionError):
-        return Failure(JudgeUnavailable(failed(server, error)), retry=True, fault=True)
+        return Failure(JudgeUnavailable(cut_off(server, error)), retry=True, fault=True)
     if not isinstance(error, openai.APIStatusError):
         return Failure(JudgeUnavailable(f"the call failed ({type(error).__name__})"), retry=True, fault=True)
     status = error.status_code
@@ -396,38 +331,3 @@ def _too_long(error: openai.APIStatusError) -> bool:
         return True
     words = f"{error.code or ''} {error.type or ''} {error.message[:_MESSAGE_CHARS]}"
     return error.status_code in {400, 422} and _TOO_LONG.search(words) is not None
-
-
-def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
-    """Seconds the server asks to wait: ``retry-after-ms``, else ``Retry-After`` in seconds or as a date."""
-    for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
-        value = headers.get(name)
-        if value is None:
-            continue
-        try:
-            seconds = float(value) * unit
-        except ValueError:
-            continue
-        return None if math.isnan(seconds) else max(0.0, seconds)
-    try:
-        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - now())
-    except (KeyError, ValueError, TypeError, OverflowError):
-        return None
-
-
-class RetryWaits:
-    """Bounds of the random wait before a retry: the first, which doubles with each retry, and the longest."""
-
-    FIRST_S = 0.25
-    LONGEST_S = 4.0
-
-
-def wait_s(retry: int, asked: float | None, random_: Callable[[], float] = random.random) -> float:
-    """Seconds to wait before retry number ``retry``, from 0; ``asked`` is the server's Retry-After.
-
-    Random in ``[0, min(longest, first * 2**retry)]`` ("full jitter"), so that callers that failed together
-    don't come back together; never shorter than what the server asks for.
-    """
-    if asked is not None:
-        return asked + random_() * RetryWaits.FIRST_S
-    return random_() * min(RetryWaits.LONGEST_S, RetryWaits.FIRST_S * 2.0**retry)

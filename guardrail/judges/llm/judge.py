@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 import openai
 
@@ -25,8 +24,6 @@ from guardrail.judges.llm.verdicts import dropped_quotes, settle, uncovered, wit
 from guardrail.judges.spending import BudgetExhausted
 from guardrail.judges.streams import closing, told
 from guardrail.verdicts import TWO_VERDICTS, Judgement, less, unverified
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,113 +171,8 @@ def split(usage: Usage, ways: int) -> list[Usage]:
     ]
 
 
-# ------------------------------------------------------------------------------- whole contexts, or passages
-
-
-_SHORT_CHARS: Final = 8_000  # about 2,000 tokens: always sent whole
-_MARGIN: Final = 2 / 3  # of the cost of whole contexts: only what saves a third is worth seeing less
-_CACHED_PRICE: Final = 0.25  # of a token's, where no price is known
-_EXPLORED: Final = 16  # one response of so many is sent whole to see whether the server caches now
-_MOST_RESPONSES: Final = 4_096
-_FORGET_AT: Final = 200.0
-
-
-class _Average:
-    """A mean of recent values, which begins at a guess that counts as ``weight`` of them."""
-
-    __slots__ = ("_weight", "value")
-
-    def __init__(self, guess: float, weight: float) -> None:
-        self.value = guess
-        self._weight = weight
-
-    def add(self, value: float) -> None:
-        self._weight = min(self._weight + 1.0, _FORGET_AT)
-        self.value += (value - self.value) / self._weight
-
-
-class ContextChoice:
-    """Whether the contexts of a response are sent whole or as passages: what is cheaper by the calls so far.
-
-    With C characters of contexts, k calls a response, a share h of repeated contexts that the server read
-    from its cache, and r, what a cached token costs of another, whole contexts cost
-    ``C * (1 + (k - 1) * (1 - h * (1 - r)))``. Passages of P characters cost ``k * (P + q * M)``, if a share q
-    of the questions takes a second look, at M characters. Whoever reports no cached tokens is taken to cache.
-    """
-
-    def __init__(self, settings: LlmJudgeSettings, prices: Prices | None = None) -> None:
-        self._mode = settings.contexts
-        self._most = settings.max_context_chars
-        self._cached_price = _CACHED_PRICE
-        if prices is not None and (full := prices.cost_usd(settings.model, 1_000_000, 0, 0)) > 0:
-            self._cached_price = prices.cost_usd(settings.model, 1_000_000, 1_000_000, 0) / full
-        self._excerpts: OrderedDict[str, bool] = OrderedDict()  # by response, for its later calls
-        self._whole: OrderedDict[str, None] = OrderedDict()  # responses with a call that was answered
-        self._explored = 0
-        self._calls, self._responses = 25.0, 10.0
-        self._cached = _Average(1.0, 2.0)
-        self._passages = _Average(6_000.0, 5.0)
-        self._looks = _Average(0.3, 10.0)
-        self._more = _Average(12_000.0, 5.0)
-
-    def excerpts(self, request: JudgeRequest) -> bool:
-        """Whether to send passages. The same for all calls of a response: only what repeats is cached."""
-        if self._mode != "auto":
-            return self._mode == "passages"
-        chosen = self._excerpts.get(request.response_id)
-        if chosen is None:
-            chosen = self._cheaper(sum(len(context.text) for context in request.evidence.contexts))
-            _remember(self._excerpts, request.response_id, chosen)
-            self._responses += 1.0
-            if self._responses > _FORGET_AT:
-                self._responses, self._calls = self._responses / 2, self._calls / 2
-        self._calls += 1.0
-        return chosen
-
-    def _cheaper(self, chars: int) -> bool:
-        """Whether passages are cheaper than ``chars`` characters of contexts."""
-        if chars <= _SHORT_CHARS or chars > self._most:
-            return False  # contexts that don't fit are sent as passages anyway
-        calls = self._calls / self._responses
-        passages = calls * (self._passages.value + self._looks.value * self._more.value)
-
-        def whole(cached: float) -> float:
-            return chars * (1.0 + max(0.0, calls - 1.0) * (1.0 - cached * (1.0 - self._cached_price)))
-
-        if passages >= _MARGIN * whole(self._cached.value):
-            return False
-        if passages >= _MARGIN * whole(1.0):
-            self._explored += 1
-            return self._explored % _EXPLORED != 0
-        return True
-
-    def learn_look(self, *, taken: bool) -> None:
-        """Take in whether a question with passages was followed by a second look."""
-        self._looks.add(float(taken))
-
-    def learn(self, response_id: str, prompt: Prompt, spent: Spent, *, second_look: bool) -> None:
-        """Take in what a question that was answered has cost."""
-        parts = prompt.parts
-        if second_look:
-            self._more.add(parts.documents)
-        elif prompt.partial:
-            self._passages.add(parts.documents)
-        elif response_id not in self._whole:
-            _remember(self._whole, response_id, None)
-        elif spent.calls == 1 and spent.tells_cached and spent.input_tokens:
-            tokens_a_char = spent.input_tokens / sum(parts)
-            cached = spent.cached_input_tokens / tokens_a_char - parts.instructions
-            self._cached.add(min(1.0, max(0.0, cached / parts.documents)))
-
-
 # The share of the time that a second question leaves: known verdicts must get through as well.
 _RESERVE: Final = 0.05
-
-
-def _remember(kept: OrderedDict[str, _T], response_id: str, value: _T) -> None:
-    kept[response_id] = value
-    if len(kept) > _MOST_RESPONSES:
-        kept.popitem(last=False)
 
 
 class LlmJudge:
@@ -302,7 +194,6 @@ class LlmJudge:
         self._settings = settings
         self._prompts = Prompts(settings)
         self._chat = Chat(settings, client, prices)
-        self._choice = ContextChoice(settings, prices)
         self._fence = fences()
         self._schema = self._prompts.form.schema()
 
@@ -330,9 +221,9 @@ class LlmJudge:
             self._prompts.build,
             request,
             self._fence(request.response_id),
-            excerpts=self._choice.excerpts(request),
+            excerpts=_long(request, self._settings),
         )
-        case = _Case(self._chat, self._prompts, self._schema, request, prompt, self._settings, self._choice)
+        case = _Case(self._chat, self._prompts, self._schema, request, prompt, self._settings)
         async with closing(told(partial(case.decide, deadline))) as judgements:
             async for judgement in judgements:
                 yield judgement
@@ -352,10 +243,8 @@ class _Case:
         request: JudgeRequest,
         prompt: Prompt,
         settings: LlmJudgeSettings,
-        choice: ContextChoice,
     ) -> None:
         self._chat = chat
-        self._choice = choice
         self._prompts = prompts
         self._schema = schema
         self._request = request
@@ -393,8 +282,6 @@ class _Case:
         hearing = self._hearing
         missing = hearing.missing() if self._again else []
         unsupported = [*hearing.held(), *self._uncovered] if self._prompt.partial else []
-        if self._prompt.partial:
-            self._choice.learn_look(taken=bool(unsupported))
         if not missing and not unsupported:
             return []
         # This may take long, so yield what is known first.
@@ -411,7 +298,7 @@ class _Case:
         if not missing:
             if all(number in self._prompt.shown for number in prompt.shown):
                 return []  # it has seen all that fits
-            if deadline - now < (self._endpoint().typical_s() or 0.0):
+            if deadline - now < (self._endpoint().caller.typical_s() or 0.0):
                 return []
         self._uncovered = self._uncovered.difference(prompt.claim_ids.values())
         hearing.look_again(prompt)
@@ -462,8 +349,6 @@ class _Case:
             ),
             deadline,
         )
-        if spent.answered_by == self._chat.endpoints[0].name:
-            self._choice.learn(self._request.response_id, prompt, spent, second_look=second_look)
         self._hearing.take(_to(answers, asked), self._speaker())
 
     def _endpoint(self) -> ModelEndpoint:
@@ -487,6 +372,13 @@ class _Case:
             )
             for claim_id in self._hearing.missing()
         ]
+
+
+def _long(request: JudgeRequest, settings: LlmJudgeSettings) -> bool:
+    """Whether the contexts are sent as passages. The same for all calls of a response: only what repeats is
+    served from a provider's cache.
+    """
+    return sum(len(context.text) for context in request.evidence.contexts) > settings.whole_context_chars
 
 
 def _to(answers: Sequence[Answer], asked: frozenset[str]) -> list[Answer]:

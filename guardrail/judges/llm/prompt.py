@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
 from string import Template
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pydantic import TypeAdapter
 
@@ -485,15 +485,6 @@ class Prompt:
     fence: Fence
     partial: bool
     uncovered: frozenset[str]
-    parts: PromptChars
-
-
-class PromptChars(NamedTuple):
-    """The lengths of a prompt's parts, in characters, in the order in which they are sent."""
-
-    instructions: int
-    documents: int
-    rest: int
 
 
 class Prompts:
@@ -553,30 +544,22 @@ class Prompts:
             if claim_id not in selection.uncovered and (only is None or claim_id in only)
         }
         instructions = self._instructions.substitute(self._fixed, marker=fence.marker)
-        documents = _documents(selection, fence)
         data = self._data.substitute(
             notice=f"{_rules()['notice']}\n\n" if selection.partial else "",
-            documents=documents,
+            documents=_documents(selection, fence),
             question=fence.group([_named(fence, "question", request.question)]),
             claims=_claims(request, claim_ids, fence),
             asked=", ".join(claim_ids),
         )
         return Prompt(
-            _messages(settings.system_role, instructions, data),
+            ({"role": "system", "content": instructions}, {"role": "user", "content": data}),
             claim_ids,
             sentences,
             selection.numbers,
             fence,
             selection.partial,
             selection.uncovered,
-            PromptChars(len(instructions), len(documents), len(data) - len(documents)),
         )
-
-
-def _messages(role: str, instructions: str, data: str) -> tuple[dict[str, str], ...]:
-    if role == "user":
-        return ({"role": "user", "content": f"{instructions}\n\n{data}"},)
-    return {"role": role, "content": instructions}, {"role": "user", "content": data}
 
 
 def _documents(selection: ShownSentences, fence: Fence) -> str:

@@ -363,6 +363,21 @@ class LlmJudgeSettings(_Settings):
     ask_again: ClassVar[bool] = True
     """Ask once more, for those alone, when a reply lacks verdicts that were asked for and there is time left.
     Models drop a claim now and then, and one short call costs less than an answer that is blocked for it."""
+    whole_context_chars: ClassVar[int] = 24_000
+    """Contexts of up to so many characters are sent whole in each call of a response, in the same words, so
+    that a prefix cache serves them. Of longer ones the passages closest to each claim cost less even where
+    the server caches (docs/llm-judge.md)."""
+    stall_s: ClassVar[float] = 10.0
+    """Longest silence in a streamed reply; after that the call ends, and its complete verdicts are used.
+    Comments that keep a connection open count as silence."""
+    first_token_share: ClassVar[float] = 0.5
+    """The share of its time that a call waits for the first token, if that is longer: a small machine may
+    read a long prompt for a minute. The rest is for a retry or a fallback where the server hangs."""
+    max_retries: ClassVar[int] = 2
+    """Retries where a server is busy, fails or sends an unusable reply: enough for a hiccup. A server that is
+    down is the business of the fallbacks and the circuit breaker."""
+    max_wait_ms: ClassVar[int] = 1_000
+    """How long a claim waits for others where ``judge.max_wait_ms`` says nothing."""
 
     model: Annotated[str, Field(min_length=1)] = Field(
         default="gpt-4.1-mini",
@@ -390,11 +405,6 @@ class LlmJudgeSettings(_Settings):
         "server's own options; none that the judge itself sends. max_tokens replaces "
         "max_output_tokens.",
     )
-    system_role: Literal["system", "developer", "user"] = Field(
-        default="system",
-        description="Role of the instructions. user puts them before the data in one message, for "
-        "models without a system role.",
-    )
     max_output_tokens: Annotated[int, Field(ge=64)] = Field(
         default=4_096, description="Most tokens in one reply; verdicts complete by then are used."
     )
@@ -402,32 +412,6 @@ class LlmJudgeSettings(_Settings):
         default=120_000,
         description="Most characters of contexts in one call. If there are more, the judge sends the "
         "passages closest to each claim instead, and the reasoning says so.",
-    )
-    contexts: Literal["auto", "whole", "passages"] = Field(
-        default="auto",
-        description="What of contexts that fit is sent: all, the passages closest to each claim, or, with "
-        "auto, the passages where they cost less by the usage that the server has reported. Claims that "
-        "passages don't support are judged once more, by more of them.",
-    )
-
-    stall_timeout_ms: Milliseconds | None = Field(
-        default=10_000,
-        description="Longest silence in a streamed reply, including before its first token. After "
-        "that the call ends, and its complete verdicts are used. Comments that keep a "
-        "connection open count as silence. null: no limit.",
-    )
-    max_retries: Annotated[int, Field(ge=0, le=20)] = Field(
-        default=2,
-        description="Retries when the server is busy, fails or sends an unusable reply. The API "
-        "client's own retries are off.",
-    )
-    max_wait_ms: Annotated[int, Field(ge=0, le=600_000)] = Field(
-        default=1000,
-        description="How long, while the answer is being written, a claim may wait for others, so that they "
-        "share a call; four don't wait for more, and none waits once the answer has ended. It bounds what "
-        "this adds to the delay of text while it streams: at most a quarter of claim_timeout_ms, and in a "
-        "guard that is short of processor time so many times as long as everything takes there. 0: none. "
-        "In a cascade, judge.cascade.max_wait_ms applies.",
     )
     max_concurrency: Annotated[int, Field(gt=0)] = Field(
         default=64,

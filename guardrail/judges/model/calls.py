@@ -1,7 +1,6 @@
 """Calls to a model server, on an event loop of their own: judges of any loop, and threads, share them.
 
-Capacity, failures and retries are found out as for the LLM judge (``guardrail.judges.llm.limits``). Errors
-repeat nothing that a server says, since it may repeat texts.
+Errors repeat nothing that a server says, since it may repeat texts.
 """
 
 from __future__ import annotations
@@ -17,11 +16,9 @@ from typing import Any, Final, TypeVar
 
 import httpx2
 
-from guardrail import telemetry
+from guardrail.calls import Call, Caller, Failure, cut_off, retry_after, server_of
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.http import read_body, request_headers
-from guardrail.judges.llm.exchange import Failure, failed, retry_after, server_of, wait_s
-from guardrail.judges.llm.limits import MOST, SILENT_S, AdaptiveLimit, CircuitBreaker, Slots
 from guardrail.judges.model.settings import ServerSettings
 
 _T = TypeVar("_T")
@@ -61,10 +58,7 @@ class ServerCalls:
         self._url = settings.url
         self._server = server_of(settings.url)
         self._timeout_s = settings.timeout_ms / 1000
-        self._model = settings.model or name
-        self._breaker = CircuitBreaker(name)
-        self._limit = AdaptiveLimit(settings.max_concurrency)
-        self._slots = Slots(lambda: self._limit.limit)
+        self._caller = Caller(name, settings.model or name, settings.max_concurrency)
         headers = request_headers(settings.headers, section)
         connections = httpx2.Limits(
             max_connections=settings.max_concurrency, max_keepalive_connections=settings.max_concurrency
@@ -108,15 +102,12 @@ class ServerCalls:
         they have to wait. Raises JudgeError.
         """
         until = self.loop.time() + deadline - time.monotonic()
-        for retry in range(MOST_RETRIES + 1):
-            outcome = await self._in_time(path, body, until, response_id)
-            if not isinstance(outcome, Failure):
-                return outcome[0]
-            wait = wait_s(retry, outcome.retry_after)
-            if not outcome.retry or retry == MOST_RETRIES or self.loop.time() + wait >= until:
-                raise outcome.error
-            await asyncio.sleep(wait)
-        raise AssertionError("every round ends in a reply or an error")
+        outcome = await self._caller.run(
+            _JsonCall(self, path, body), until, response_id, retries=MOST_RETRIES
+        )
+        if isinstance(outcome, Failure):
+            raise outcome.error
+        return outcome[0]
 
     async def aclose(self) -> None:
         """Cancel what runs, close the connections and end the thread."""
@@ -146,49 +137,8 @@ class ServerCalls:
         await self._client.aclose()
         await self.loop.shutdown_default_executor()
 
-    async def _in_time(
-        self, path: str, body: bytes | None, until: float, response_id: str
-    ) -> tuple[Any] | Failure:
-        try:
-            async with asyncio.timeout_at(until) as scope:
-                await self._slots.acquire(response_id)
-                try:
-                    return await self._call(path, body, until)
-                finally:
-                    self._slots.release()
-        except TimeoutError:
-            if not scope.expired():
-                raise
-            raise JudgeUnavailable(_LATE) from None
-
-    async def _call(self, path: str, body: bytes | None, until: float) -> tuple[Any] | Failure:
-        admission = self._breaker.admit()
-        if admission is None:
-            cause = self._breaker.last_failure
-            why = (
-                f"calls to {self._server} failed{f': {cause}' if cause else ''}; it is left alone for a while"
-            )
-            return Failure(JudgeUnavailable(why), retry=False)
-        began_in, begun = self._limit.round, self.loop.time()
-        try:
-            outcome = await self._timed(path, body)
-            fault = isinstance(outcome, Failure) and outcome.fault
-            admission.record(ok=not fault, why=str(outcome.error) if isinstance(outcome, Failure) else "")
-        finally:
-            admission.given_up(max(SILENT_S, MOST * (until - begun)))
-        took = self.loop.time() - begun
-        ok = not isinstance(outcome, Failure)
-        telemetry.JUDGE_CALL_SECONDS.labels(
-            telemetry.model_label(self._model), "ok" if ok else "failed"
-        ).observe(took)
-        if not isinstance(outcome, Failure):
-            # No time to a first token is known, and the time of a whole call depends on its pairs.
-            self._limit.succeeded(began_in, self._slots.in_flight + self._slots.waiting, None)
-        elif outcome.overload:
-            self._limit.overloaded(began_in)
-        return outcome
-
-    async def _timed(self, path: str, body: bytes | None) -> tuple[Any] | Failure:
+    async def send(self, path: str, body: bytes | None) -> tuple[Any] | Failure:
+        """One HTTP call."""
         try:
             async with asyncio.timeout(self._timeout_s) as scope:
                 return await self._exchange(path, body)
@@ -198,7 +148,7 @@ class ServerCalls:
             slow = f"{self._server} gave no answer within {self._timeout_s:g} s"
             return Failure(JudgeUnavailable(slow), retry=True, fault=True, overload=True)
         except (httpx2.HTTPError, httpx2.StreamError) as error:
-            told = failed(self._server, error).replace("base_url", f"{self.section}.url")
+            told = cut_off(self._server, error, f"{self.section}.url")
             return Failure(JudgeUnavailable(told), retry=True, fault=True)
         except JudgeReplyError as error:
             return Failure(error, retry=False, fault=True)
@@ -244,3 +194,21 @@ class ServerCalls:
             retry=False,
             fault=status in _FAULTS,
         )
+
+
+class _JsonCall(Call[tuple[Any]]):
+    """The JSON of one answer, in a tuple: None is an empty one."""
+
+    timed = False  # the time of a call depends on its pairs
+
+    def __init__(self, calls: ServerCalls, path: str, body: bytes | None) -> None:
+        self._calls = calls
+        self._path = path
+        self._body = body
+
+    async def run(self) -> tuple[Any] | Failure:
+        outcome = await self._calls.send(self._path, self._body)
+        return self.broke_off(outcome) if isinstance(outcome, Failure) else outcome
+
+    def out_of_time(self) -> str:
+        return _LATE

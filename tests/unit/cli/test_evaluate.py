@@ -146,7 +146,7 @@ def test_lines_that_cannot_be_read_are_named_and_the_others_judged(called: Progr
 def test_warnings_are_told_and_what_failed_is_in_the_summary(called: Program, tmp_path: Path) -> None:
     """A judge that nobody answers for, and whose model wrote the answer."""
     (tmp_path / "my.yaml").write_text(
-        "judge: {kind: llm, llm: {base_url: 'http://127.0.0.1:1/v1', model: good, max_retries: 0}}\n"
+        "judge: {kind: llm, llm: {base_url: 'http://127.0.0.1:1/v1', model: good}}\n"
     )
     (tmp_path / "in.jsonl").write_text(answer(generator_model="openai/good"))
 
@@ -169,7 +169,7 @@ def test_warnings_are_told_and_what_failed_is_in_the_summary(called: Program, tm
     assert summary[1].startswith("2 of 2 claims were not judged")
     assert summary[2].split(maxsplit=1)[0] == "2"
     assert "connection" in summary[2]
-    assert summary[3].startswith("1 call of the judge: ")
+    assert summary[3].startswith("3 calls of the judge: ")
     assert any(event == "judge.usage" for _, event in judged(GUARDRAIL_LOGGING__LEVEL="info")[1])
     assert judged(GUARDRAIL_LOGGING__LEVEL="error")[1] == []
 
@@ -562,7 +562,7 @@ def test_verdicts_are_written_as_the_four_verdict_prompt_replies(
 def test_some_claims_that_nobody_judged_are_a_failure_too(called: Program, tmp_path: Path) -> None:
     """A claim without documents needs no model, so not all claims fail where the model can't be reached."""
     (tmp_path / "my.yaml").write_text(
-        "judge: {kind: llm, llm: {model: m, base_url: 'http://127.0.0.1:1/v1', max_retries: 0}}\n"
+        "judge: {kind: llm, llm: {model: m, base_url: 'http://127.0.0.1:1/v1'}}\n"
     )
     bare = json.dumps({"question": "q", "contexts": [], "answer": "The plan costs $49."})
     done = called("evaluate", "-", "-c", "my.yaml", stdin=f"{answer()}\n{bare}")

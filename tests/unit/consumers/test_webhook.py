@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from consumers.cases import CaseFilter, CaseStore, DueCase, open_store
-from consumers.webhook import ATTEMPTS, LONGEST_WAIT_MS, Webhook, signing_key, wait_ms
+from consumers.webhook import ATTEMPTS, WAITS, Webhook, signing_key, wait_ms
 from guardrail.errors import CaseStoreError, ConfigError
 from tests.support.cases import new_case
 from tests.support.webhook_server import Post, WebhookServer
@@ -105,7 +105,7 @@ async def test_there_is_an_end_to_it(store: CaseStore) -> None:
         webhook = Webhook(store, server.url, KEY, clock=clock)
         for _ in range(ATTEMPTS + 1):
             await webhook.post_due()
-            clock.now += 2 * LONGEST_WAIT_MS / 1000
+            clock.now += 2 * WAITS.longest_s
         await webhook.aclose()
     assert len(server.posts) == ATTEMPTS
     assert await states(store) == [("failed", ATTEMPTS, "HTTP 500")]
@@ -114,7 +114,7 @@ async def test_there_is_an_end_to_it(store: CaseStore) -> None:
 def test_the_waits_grow_and_are_bounded() -> None:
     waits = [wait_ms(attempt) for attempt in range(1, ATTEMPTS + 1)]
     assert waits[:3] == [5_000, 15_000, 45_000]
-    assert waits[-2:] == [LONGEST_WAIT_MS, None]
+    assert waits[-2:] == [WAITS.longest_s * 1000, None]
 
 
 async def test_what_a_dead_process_had_taken_is_posted_by_the_next(store: CaseStore) -> None:

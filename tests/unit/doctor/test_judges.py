@@ -92,7 +92,7 @@ def by_price(call: Recorded) -> str:
 
 async def asked(behaviour: Behaviour) -> tuple[Check, LlmServer]:
     async with LlmServer(behaviour) as server:
-        [check] = await found(kind="llm", llm={"model": "m", "base_url": server.url, "max_retries": 0})
+        [check] = await found(kind="llm", llm={"model": "m", "base_url": server.url})
     return check, server
 
 

@@ -250,7 +250,7 @@ def test_progress_is_shown_unless_switched_off(capsys: pytest.CaptureFixture[str
 
 async def test_an_llm_judges_as_its_settings_say() -> None:
     async with LlmServer() as server:
-        llm = {"base_url": server.url, "model": "judge-1", "max_retries": 0}
+        llm = {"base_url": server.url, "model": "judge-1"}
         made = HaystackFaithfulnessEvaluator({"kind": "llm", "llm": llm}, progress_bar=False)
         await made.warm_up_async()
         found = await made.run_async(**inputs(RIGHT, WRONG))

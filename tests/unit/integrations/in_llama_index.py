@@ -157,11 +157,9 @@ def test_the_local_judge_has_no_prompts(evaluator: LlamaIndexFaithfulnessEvaluat
 @pytest.mark.parametrize("in_file", [False, True])
 async def test_the_prompts_of_an_llm_judge_are_shown_and_changed(tmp_path: Path, in_file: bool) -> None:
     async with LlmServer() as server:
-        llm = {"base_url": server.url, "model": "m", "max_retries": 0}
+        llm = {"base_url": server.url, "model": "m"}
         file = tmp_path / "guardrail.yaml"
-        file.write_text(
-            f"judge: {{kind: llm, llm: {{base_url: '{server.url}', model: m, max_retries: 0}}}}\n"
-        )
+        file.write_text(f"judge: {{kind: llm, llm: {{base_url: '{server.url}', model: m}}}}\n")
         made = (
             LlamaIndexFaithfulnessEvaluator(settings=file)
             if in_file

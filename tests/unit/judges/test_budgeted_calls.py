@@ -10,6 +10,7 @@ from guardrail.judges import Judge, Usage, Verdict
 from guardrail.judges.factory import build_judge
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import BudgetExhausted, UsageLedger
+from tests.support.constants import made
 from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer, Reply, Status, missing, obliging
 from tests.support.quick_retries import make_retries_quick
@@ -31,7 +32,7 @@ def judging(
     llm = {"model": "judge-1b", "base_url": server.url}
     budgets = {"per_minute": bound} | changes.pop("budgets", {})
     settings = {"kind": "llm", "llm": llm | changes, "budgets": budgets}
-    return build_judge(JudgeSettings.model_validate(settings), ledger=ledger)
+    return build_judge(made(JudgeSettings, **settings), ledger=ledger)
 
 
 async def test_a_call_that_is_tried_again_is_tried_as_often_as_there_is_room_for() -> None:

@@ -18,7 +18,7 @@ from guardrail.policy import Policy
 from tests.support.judges import reply_of
 from tests.unit.judges.doubles import request
 
-LLM: dict[str, Any] = {"api_key": "sk-none", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0}
+LLM: dict[str, Any] = {"api_key": "sk-none", "base_url": "http://127.0.0.1:9/v1"}
 
 
 def settings(**given: Any) -> JudgeSettings:
@@ -48,7 +48,7 @@ async def test_what_policies_name_is_built_and_nothing_else() -> None:
 async def test_a_judge_that_is_missing_is_told_and_built_of_what_its_settings_are_by_then() -> None:
     before = settings()
     http = {"url": "http://mine/"}
-    after = settings(http=http, cache={"enabled": False}, local={"workers": 7})
+    after = settings(http=http, cache={"ttl_seconds": 0}, local={"workers": 7})
     async with judges(before) as found:
         with pytest.raises(ConfigError, match=r"policies\.default\.judge: http: judge\.http\.url is not set"):
             found.missing([policy(judge="http")])

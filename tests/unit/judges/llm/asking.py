@@ -50,6 +50,8 @@ def request(
 
 def settings(server: LlmServer | None = None, **changes: Any) -> LlmJudgeSettings:
     values: dict[str, Any] = {"model": "test"}
+    if "stall_s" in changes:  # else half of the test's time
+        values["first_token_share"] = 0.0
     if server is not None:
         values["base_url"] = server.url
     return made(LlmJudgeSettings, **values | changes)

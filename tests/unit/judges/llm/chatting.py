@@ -9,11 +9,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from guardrail.calls import AdaptiveLimit, CircuitBreaker, FairSlots
 from guardrail.errors import JudgeReplyError
-from guardrail.judges.llm import CircuitBreaker
 from guardrail.judges.llm.chat import Chat
 from guardrail.judges.llm.endpoint import Prices, Question, Spent
-from guardrail.judges.llm.limits import AdaptiveLimit, Slots
 from guardrail.judges.llm.reply import Answer
 from tests.support.llm_server import LlmServer, Reply, Wire
 from tests.unit.judges.llm.asking import settings
@@ -103,11 +102,11 @@ async def chatting(
     chat = Chat(settings(server, **changes), prices=prices, **given)
     for each in chat.endpoints:
         if breaker is not None:
-            each.breaker = CircuitBreaker(each.name, clock or time.monotonic, **breaker)
+            each.caller.breaker = CircuitBreaker(each.name, clock or time.monotonic, **breaker)
         if limit is not None:
-            each.limit = AdaptiveLimit(each.settings.max_concurrency, **limit)
+            each.caller.limit = AdaptiveLimit(each.settings.max_concurrency, **limit)
         if max_queue is not None:
-            each.slots = Slots(lambda found=each: found.limit.limit, max_queue)  # type: ignore[misc]
+            each.caller.slots = FairSlots(lambda found=each: found.caller.limit.limit, max_queue)  # type: ignore[misc]
     try:
         yield chat
     finally:

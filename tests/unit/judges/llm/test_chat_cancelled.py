@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from guardrail.calls import RETRIES
 from guardrail.judges.llm.chat import Chat
-from guardrail.judges.llm.exchange import RetryWaits
 from tests.support.llm_server import Behaviour, Drip, Hang, LlmServer, Reply, Status, busy
 from tests.unit.judges.llm.chatting import MINUTE, Asker, Clock, chatting, lines, tasks_of_ours
 
@@ -20,8 +20,8 @@ async def _left(chat: Chat, server: LlmServer) -> None:
     """No call is under way, none waits, no task runs; and the next question is answered."""
     await server.until_in_flight(0)
     for endpoint in chat.endpoints:
-        assert (endpoint.slots.in_flight, endpoint.slots.waiting) == (0, 0)
-        assert endpoint.breaker.would_admit
+        assert (endpoint.caller.slots.held, endpoint.caller.slots.waiting) == (0, 0)
+        assert endpoint.caller.breaker.would_admit
     assert tasks_of_ours() == []
 
 
@@ -77,7 +77,7 @@ async def test_questions_that_nobody_waits_for_any_more_tell_of_a_server_by_thei
             clock.now += waited_s
             await _cancel(task)
             await server.until_in_flight(0)
-        assert chat.endpoints[0].breaker.would_admit is not hangs
+        assert chat.endpoints[0].caller.breaker.would_admit is not hangs
 
 
 async def test_a_question_that_is_answered_in_part_tells_nothing_of_the_server() -> None:
@@ -90,7 +90,7 @@ async def test_a_question_that_is_answered_in_part_tells_nothing_of_the_server()
             clock.now += 10.0
             await _cancel(task)
             await server.until_in_flight(0)
-        assert chat.endpoints[0].breaker.would_admit
+        assert chat.endpoints[0].caller.breaker.would_admit
 
 
 async def test_at_any_moment() -> None:
@@ -111,7 +111,7 @@ async def test_while_waiting_for_a_turn() -> None:
         first = asyncio.create_task(Asker(chat).ask())
         await server.arrived.wait()
         second = asyncio.create_task(Asker(chat).ask())
-        await _until(lambda: chat.endpoints[0].slots.waiting == 1)
+        await _until(lambda: chat.endpoints[0].caller.slots.waiting == 1)
         await _cancel(second)
         assert len(server.calls) == 1
         await _cancel(first)
@@ -120,14 +120,14 @@ async def test_while_waiting_for_a_turn() -> None:
 
 @pytest.mark.parametrize("trouble", [Status(500), busy("seconds", 30)], ids=["backoff", "Retry-After"])
 async def test_while_waiting_to_try_again(trouble: Behaviour, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RetryWaits, "FIRST_S", 1_000.0)
-    monkeypatch.setattr(RetryWaits, "LONGEST_S", 1_000.0)
+    monkeypatch.setattr(RETRIES, "first_s", 1_000.0)
+    monkeypatch.setattr(RETRIES, "longest_s", 1_000.0)
     async with LlmServer(trouble, GOOD) as server, chatting(server) as chat:
         task = asyncio.create_task(Asker(chat).ask(seconds=10_000))
         await server.arrived.wait()
         await server.calls[0].ended.wait()
         await server.until_in_flight(0)
-        await _until(lambda: chat.endpoints[0].slots.in_flight == 0)
+        await _until(lambda: chat.endpoints[0].caller.slots.held == 0)
         await _cancel(task)
         await _left(chat, server)
         assert len(server.calls) == 1

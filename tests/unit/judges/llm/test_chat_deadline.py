@@ -67,7 +67,7 @@ async def test_questions_end_by_their_deadline_in_answers_or_an_error(seed: int)
     changes: dict[str, Any] = {
         "max_concurrency": 1 + seed,
         "breaker": {"min_calls": 3, "open_s": 0.05},
-        "stall_timeout_ms": 150,
+        "stall_s": 0.15,
         "max_retries": 3,
     }
     async with (
@@ -94,5 +94,5 @@ async def test_questions_end_by_their_deadline_in_answers_or_an_error(seed: int)
             await first.until_in_flight(0)
             await second.until_in_flight(0)
         for endpoint in chat.endpoints:
-            assert (endpoint.slots.in_flight, endpoint.slots.waiting) == (0, 0)
+            assert (endpoint.caller.slots.held, endpoint.caller.slots.waiting) == (0, 0)
         assert tasks_of_ours() == []

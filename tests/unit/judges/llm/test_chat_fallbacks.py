@@ -224,7 +224,7 @@ async def test_no_time_is_kept_for_a_model_that_is_left_alone() -> None:
         LlmServer(GOOD) as second,
         chatting(first, second, **changes) as chat,
     ):
-        admission = chat.endpoints[1].breaker.admit()
+        admission = chat.endpoints[1].caller.breaker.admit()
         assert admission is not None
         admission.record(ok=False)
         asyncio.get_running_loop().call_later(1.0, go.set)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from guardrail.calls import BreakerState
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.judges.llm.chat import Chat
-from guardrail.judges.llm.limits import BreakerState
 from tests.support.llm_server import (
     Act,
     Cut,
@@ -51,7 +51,7 @@ async def test_a_server_that_fails_is_left_alone_then_probed() -> None:
         assert len(server.calls) == 3
         clock.now += 10.0
         assert await Asker(chat).ask() == ["c1", "c2"]
-        assert chat.endpoints[0].breaker.state is BreakerState.CLOSED
+        assert chat.endpoints[0].caller.breaker.state is BreakerState.CLOSED
         assert await Asker(chat).ask() == ["c1", "c2"]
 
 
@@ -87,7 +87,7 @@ async def test_only_a_few_calls_probe_at_once() -> None:
         probe.cancel()
         await asyncio.gather(probe, return_exceptions=True)
         # The probe told nothing; the next call is one again.
-        assert chat.endpoints[0].breaker.would_admit
+        assert chat.endpoints[0].caller.breaker.would_admit
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ async def test_a_server_that_is_well_is_not_left_alone(trouble: Act) -> None:
 def timed(chat: Chat, *seconds: float) -> None:
     """As if calls had taken so long to their first verdict."""
     for each in seconds:
-        chat.endpoints[0]._first.add(each)
+        chat.endpoints[0].caller._first.add(each)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ async def test_a_deadline_that_was_too_short_is_not_held_against_a_server(
         timed(chat, *[0.05] * 9, slowest)
         with pytest.raises(JudgeUnavailable, match="no verdict within the deadline"):
             await Asker(chat).ask(seconds=1.0)
-        assert chat.endpoints[0].breaker.state is state
+        assert chat.endpoints[0].caller.breaker.state is state
 
 
 async def test_a_turn_that_comes_too_late_is_not_used() -> None:
@@ -190,7 +190,7 @@ async def test_the_number_of_calls_that_a_server_bears_is_found() -> None:
         askers = [Asker(chat, response_id=str(number)) for number in range(100)]
         answers = await asyncio.gather(*(asker.ask(4 * MINUTE) for asker in askers))
         assert answers == [["c1"]] * 100
-        assert chat.endpoints[0].limit.limit <= 6
+        assert chat.endpoints[0].caller.limit.limit <= 6
     late = server.calls[len(server.calls) // 2 :]
     refused = [call for call in late if call.in_flight > 4]
     assert len(refused) < len(late) / 2
@@ -203,24 +203,24 @@ async def test_a_server_with_room_is_given_more() -> None:
     }
     async with LlmServer(lines("c1", pause_s=0.002)) as server, chatting(server, **limits) as chat:
         await asyncio.gather(*(Asker(chat).ask() for _ in range(100)))
-        assert chat.endpoints[0].limit.limit == 12
+        assert chat.endpoints[0].caller.limit.limit == 12
     # The server sees the end of a call later than the caller, and so may count a few more.
     assert server.most_in_flight >= 8
 
 
 @pytest.mark.parametrize("trouble", [busy(), Status(503), Hang(0)], ids=["429", "503", "stalled"])
 async def test_signs_of_overload_lower_the_number_of_calls(trouble: Act) -> None:
-    async with LlmServer(trouble) as server, chatting(server, max_retries=0, stall_timeout_ms=200) as chat:
-        before = chat.endpoints[0].limit.limit
+    async with LlmServer(trouble) as server, chatting(server, max_retries=0, stall_s=0.2) as chat:
+        before = chat.endpoints[0].caller.limit.limit
         with pytest.raises(JudgeUnavailable):
             await Asker(chat).ask()
-        assert chat.endpoints[0].limit.limit < before
+        assert chat.endpoints[0].caller.limit.limit < before
 
 
 @pytest.mark.parametrize("trouble", [Status(500), Status(400), Cut(0), Reply("nothing")])
 async def test_other_failures_do_not(trouble: Act) -> None:
     async with LlmServer(trouble) as server, chatting(server, max_retries=0) as chat:
-        before = chat.endpoints[0].limit.limit
+        before = chat.endpoints[0].caller.limit.limit
         with pytest.raises(JudgeError):
             await Asker(chat).ask()
-        assert chat.endpoints[0].limit.limit == before
+        assert chat.endpoints[0].caller.limit.limit == before

@@ -17,7 +17,7 @@ from guardrail.errors import ConfigError, JudgeError
 from guardrail.judges import Verdict
 from guardrail.judges.llm import LlmJudge
 from guardrail.judges.llm.endpoint import OwnClients
-from guardrail.judges.llm.exchange import Exchange, ReplyProgress
+from guardrail.judges.llm.exchange import Exchange, ReplyProgress, StallBounds
 from tests.support.judges import reply_of
 from tests.support.llm_server import Hang, LlmServer, Status
 from tests.support.tcp_server import TcpServer
@@ -185,7 +185,7 @@ async def test_a_call_that_is_cancelled_twice_leaves_no_connection_open() -> Non
     async with LlmServer(Hang()) as server:
         own = OwnClients(settings(server))
         with own.client() as client:
-            exchange = Exchange(client, ReplyProgress(), lambda _: None, None)
+            exchange = Exchange(client, ReplyProgress(), lambda _: None, StallBounds(60.0, 60.0))
             arguments: dict[str, Any] = {"model": "any", "messages": [], "stream": True}
             asking = asyncio.create_task(exchange.run(arguments))
             await server.arrived.wait()

@@ -10,8 +10,9 @@ from pathlib import Path
 import openai
 import pytest
 
+from guardrail.calls import server_of
 from guardrail.errors import JudgeUnavailable
-from guardrail.judges.llm.exchange import describe, httpx, server_of
+from guardrail.judges.llm.exchange import describe, httpx
 from tests.support.certificates import Authority
 from tests.support.kafka_broker import free_ports
 from tests.support.tcp_server import TcpServer

@@ -36,6 +36,7 @@ def test_a_configuration_loads(block: str, tmp_path: Path, monkeypatch: pytest.M
 def test_every_name_in_backticks_that_looks_like_a_setting_is_one() -> None:
     outside = {
         "claim_timeout_ms",  # a policy's
+        "max_wait_ms",  # of judge, beside judge.llm
         "on_unverified",
         "self_judging",  # of judge, beside judge.llm
         "response_format",

@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
-from guardrail.judges.llm import CircuitBreaker, LlmJudgeSettings, RetryWaits
+from guardrail.calls import RETRIES, AdaptiveLimit, CircuitBreaker
+from guardrail.calls.caller import MAX_QUEUE
+from guardrail.judges.llm import LlmJudgeSettings
 from guardrail.judges.llm.chat import Chat
-from guardrail.judges.llm.limits import AdaptiveLimit, Slots
 from guardrail.judges.llm.settings import FallbackSettings
 from guardrail.judges.settings import JudgeSettings
 from tests.unit.judges.llm.test_failures import answered
 
-UNPATCHED_WAITS = (RetryWaits.FIRST_S, RetryWaits.LONGEST_S)
+UNPATCHED_WAITS = (RETRIES.first_s, RETRIES.longest_s)
 ROOT = Path(__file__).parents[4]
 TEXT = (ROOT / "docs" / "llm-robustness.md").read_text("utf-8")
 ROWS = [
@@ -37,11 +38,11 @@ def test_the_configuration_loads() -> None:
 
 
 def test_every_name_of_a_setting_is_one() -> None:
-    outside = {"degraded_from", "on_unverified", "insufficient_quota", "judge_refused"}
+    outside = {"claim_timeout_ms", "degraded_from", "on_unverified", "insufficient_quota", "judge_refused"}
     known = set(LlmJudgeSettings.model_fields) | set(FallbackSettings.model_fields)
     named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", TEXT))
     assert named - outside <= known
-    assert len(named & known) >= 7
+    assert len(named & known) >= 5
 
 
 def defaults(function: Callable[..., Any]) -> dict[str, Any]:
@@ -60,7 +61,10 @@ def test_the_numbers_are_those_of_the_code() -> None:
         breaker["probes"],
         limit["decrease"],
         limit["latency_tolerance"],
-        defaults(Slots)["max_queue"],
+        MAX_QUEUE,
+        LlmJudgeSettings.stall_s,
+        LlmJudgeSettings.first_token_share,
+        LlmJudgeSettings.max_retries,
         *UNPATCHED_WAITS,
         defaults(Chat)["reserve"],
     ]

@@ -5,9 +5,9 @@ from typing import Any
 import openai
 import pytest
 
+from guardrail.calls import BackOff, Failure, retry_after
 from guardrail.errors import JudgeError, JudgeUnavailable
-from guardrail.judges.llm import RetryWaits
-from guardrail.judges.llm.exchange import Failure, describe, httpx, retry_after, wait_s
+from guardrail.judges.llm.exchange import describe, httpx
 from tests.support.llm_server import LlmServer, Status
 from tests.unit.judges.llm.asking import judge
 
@@ -34,26 +34,19 @@ def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: 
     assert retry_after(headers, now=lambda: 100.0) == seconds
 
 
-@pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(RetryWaits, "FIRST_S", 0.1)
-    monkeypatch.setattr(RetryWaits, "LONGEST_S", 0.5)
+WAITS = BackOff(first_s=0.1, longest_s=0.5)
 
 
-@pytest.mark.usefixtures("waits")
 def test_the_bound_of_the_wait_doubles_up_to_the_maximum() -> None:
-    waits = [wait_s(retry, None, random_=lambda: 1.0) for retry in range(5)]
-    assert waits == [0.1, 0.2, 0.4, 0.5, 0.5]
+    assert [WAITS.wait(retry, None, lambda: 1.0) for retry in range(5)] == [0.1, 0.2, 0.4, 0.5, 0.5]
 
 
-@pytest.mark.usefixtures("waits")
 def test_the_wait_is_spread_over_all_of_the_bound() -> None:
-    assert wait_s(3, None, random_=lambda: 0.0) == 0.0
+    assert WAITS.wait(3, None, lambda: 0.0) == 0.0
 
 
-@pytest.mark.usefixtures("waits")
 def test_the_wait_is_never_shorter_than_what_the_server_asks() -> None:
-    assert wait_s(0, 30.0, random_=lambda: 0.5) == 30.05
+    assert WAITS.wait(0, 30.0, lambda: 0.5) == 30.05
 
 
 REQUEST = httpx.Request("POST", "http://localhost/v1")

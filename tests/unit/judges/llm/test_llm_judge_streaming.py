@@ -7,18 +7,16 @@ import json
 
 import pytest
 
-from guardrail.errors import JudgeUnavailable
 from guardrail.judges import Judgement, Usage, Verdict
 from guardrail.judges.llm import LlmJudge
 from guardrail.judges.llm.judge import split
-from tests.support.judges import joined, reply_of
+from tests.support.judges import reply_of
 from tests.support.llm_server import (
     Cut,
     Hang,
     LlmServer,
     Recorded,
     Reply,
-    Status,
     Wire,
     member,
     obliging,
@@ -65,24 +63,6 @@ async def test_nothing_is_announced_of_a_reply_that_does_not_begin_as_ours_befor
     assert [j.usage is not None for j in reply.judgements] == [True] * 3
 
 
-async def test_what_was_announced_is_not_turned_by_a_later_verdict() -> None:
-    twice = verdicts(member("c1", "UNSUPPORTED"), member("c2"), member("c1", "SUPPORTED", evidence=[1]))
-    async with LlmServer(Reply(twice)) as server:
-        reply = await judge(server, request("One.", "Two."))
-    assert len(reply.judgements) == 2
-    assert {j.claim_id: j.verdict for j in reply.judgements} == {
-        "k0": Verdict.UNSUPPORTED,
-        "k1": Verdict.SUPPORTED,
-    }
-
-
-async def test_two_verdicts_that_arrive_together_are_neither_announced_nor_believed() -> None:
-    twice = verdicts(member("c1", "UNSUPPORTED"), member("c1", evidence=[1]))
-    async with LlmServer(Reply(twice, wire=Wire(chunk_chars=10_000))) as server:
-        reply = await judge(server, request("One."))
-    assert [j.verdict for j in reply.judgements] == [Verdict.UNVERIFIED]
-
-
 async def test_a_verdict_that_can_not_be_used_is_announced_at_the_end() -> None:
     announced: list[str] = []
     async with LlmServer(Reply(verdicts(member("c1", "MAYBE"), member("c2")))) as server:
@@ -116,34 +96,6 @@ async def test_what_is_known_is_announced_before_the_rest_is_asked_for_again() -
         with pytest.raises(asyncio.CancelledError):
             await task
         await judging.aclose()
-
-
-async def test_a_claim_that_is_left_out_twice_says_so() -> None:
-    async with LlmServer(Reply(verdicts(member("c2"))), Status(503)) as server:
-        asked = request("One.", "Two.")
-        reply = await judge(server, asked, max_retries=0)
-    found = joined(asked, reply, "llm:test")
-    assert found["k1"].verdict is Verdict.SUPPORTED
-    assert found["k0"].verdict is Verdict.UNVERIFIED
-    assert found["k0"].reasoning == ("left out of the first reply, and asked again: the server answered 503")
-    assert found["k0"].attempts == 2
-
-
-async def test_nothing_is_asked_again_where_the_settings_say_so() -> None:
-    async with LlmServer(Reply(verdicts(member("c2")))) as server:
-        reply = await judge(server, request("One.", "Two."), ask_again=False)
-    assert len(server.calls) == 1
-    assert [j.claim_id for j in reply.judgements] == ["k1"]
-
-
-async def test_the_reply_to_the_second_question_counts_for_what_it_asked_only() -> None:
-    first = verdicts(member("c2", "CONTRADICTED"))
-    async with LlmServer(Reply(first), Reply(verdicts(member("c1"), member("c2")))) as server:
-        reply = await judge(server, request("One.", "Two."))
-    assert {j.claim_id: j.verdict for j in reply.judgements} == {
-        "k0": Verdict.SUPPORTED,
-        "k1": Verdict.CONTRADICTED,
-    }
 
 
 async def test_all_calls_of_a_response_are_alike_up_to_the_claims() -> None:
@@ -191,15 +143,6 @@ def test_costs_are_shared_too() -> None:
     assert sum(share.cost_usd for share in shares) == pytest.approx(0.1)
     assert [share.judge_calls for share in shares] == [0, 1, 1]
     assert split(Usage(judge_calls=1), 0) == []
-
-
-async def test_what_a_failed_request_used_is_told() -> None:
-    async with LlmServer(Reply("I can't say."), Status(503)) as server:
-        asked = request()
-        with pytest.raises(JudgeUnavailable):
-            await judge(server, asked, max_retries=1)
-    usage = asked.meter.usage
-    assert (usage.judge_calls, usage.input_tokens, usage.output_tokens) == (2, 100, 20)
 
 
 async def test_a_claim_is_taken_apart_and_its_verdict_is_that_of_its_parts() -> None:

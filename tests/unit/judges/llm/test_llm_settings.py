@@ -108,10 +108,10 @@ def test_without_fallbacks_there_is_one_model() -> None:
 
 
 def test_what_a_fallback_leaves_out_is_as_for_the_first() -> None:
-    settings = with_fallbacks({"model": "second"}, stall_timeout_ms=700, max_concurrency=3)
+    settings = with_fallbacks({"model": "second"}, max_output_tokens=700, max_concurrency=3)
     _, second = settings.models()
     assert (second.model, second.base_url) == ("second", settings.base_url)
-    assert (second.stall_timeout_ms, second.max_concurrency) == (700, 3)
+    assert (second.max_output_tokens, second.max_concurrency) == (700, 3)
 
 
 def test_the_same_server_is_known_without_its_last_slash() -> None:
@@ -159,7 +159,6 @@ def test_a_password_in_what_is_no_url_is_not_repeated(url: str) -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        {"stall_timeout_ms": 0},
         {"max_retries": 21},
         {"max_concurrency": 0},
         {"fallbacks": [{"model": "m"}] * 9},

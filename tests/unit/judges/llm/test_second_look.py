@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 
 from guardrail.events import Verdict
-from guardrail.judges.llm import LlmJudge
-from guardrail.judges.llm.judge import ContextChoice
-from tests.support.judges import reply_of
 from tests.support.llm_server import Hang, LlmServer, Recorded, Reply, Status, member, verdicts
-from tests.unit.judges.llm.asking import judge, request, settings
+from tests.unit.judges.llm.asking import judge, request
 
 FILLER = " ".join(f"Item {number} of the minutes was read and nothing came of it." for number in range(400))
 FACT = "The premium tariff costs 73 euros."
@@ -44,7 +41,7 @@ def chars(call: Recorded) -> int:
     return len(call.user)
 
 
-async def test_contexts_that_fit_are_sent_whole_while_nothing_says_that_passages_are_cheaper() -> None:
+async def test_contexts_that_are_not_long_are_sent_whole() -> None:
     async with LlmServer(Reply(by_what_is_shown)) as server:
         reply = await judge(server, request(CLAIM, contexts=[LONG[:20_000]]))
     assert len(server.calls) == 1
@@ -54,7 +51,7 @@ async def test_contexts_that_fit_are_sent_whole_while_nothing_says_that_passages
 
 async def test_a_claim_that_its_passages_support_is_judged_by_them() -> None:
     async with LlmServer(Reply(by_what_is_shown)) as server:
-        reply = await judge(server, request(CLAIM, contexts=[LONG]), contexts="passages")
+        reply = await judge(server, request(CLAIM, contexts=[LONG]), whole_context_chars=0)
     assert [judgement.verdict for judgement in reply.judgements] == [Verdict.SUPPORTED]
     assert len(server.calls) == 1
     assert chars(server.calls[0]) < 8_000
@@ -69,7 +66,7 @@ async def test_a_claim_that_its_passages_lack_is_judged_again_by_more() -> None:
             server,
             asked,
             lambda told: early.append((told.claim_id, told.verdict, len(server.calls))),
-            contexts="passages",
+            whole_context_chars=0,
         )
     assert {told.claim_id: told.verdict for told in reply.judgements} == {
         "k0": Verdict.SUPPORTED,
@@ -89,7 +86,7 @@ async def test_what_is_in_no_context_is_unsupported_after_the_second_look() -> N
     async with LlmServer(
         Reply(lambda call: verdicts(*(member(c, "UNSUPPORTED") for c in call.asked)))
     ) as server:
-        reply = await judge(server, request(CLAIM, contexts=[LONG]), contexts="passages")
+        reply = await judge(server, request(CLAIM, contexts=[LONG]), whole_context_chars=0)
     assert [judgement.verdict for judgement in reply.judgements] == [Verdict.UNSUPPORTED]
     assert len(server.calls) == 2
 
@@ -97,7 +94,7 @@ async def test_what_is_in_no_context_is_unsupported_after_the_second_look() -> N
 async def test_what_was_taken_for_a_contradiction_is_looked_up_again() -> None:
     said = iter(["CONTRADICTED", "SUPPORTED"])
     async with LlmServer(Reply(lambda call: verdicts(member("c1", next(said), evidence=[1])))) as server:
-        reply = await judge(server, request(CLAIM, contexts=[LONG]), contexts="passages")
+        reply = await judge(server, request(CLAIM, contexts=[LONG]), whole_context_chars=0)
     assert [judgement.verdict for judgement in reply.judgements] == [Verdict.SUPPORTED]
 
 
@@ -109,7 +106,7 @@ async def test_what_was_taken_for_a_contradiction_is_looked_up_again() -> None:
 async def test_the_first_look_stands_if_the_second_fails(second: Any) -> None:
     async with LlmServer(Reply(lambda call: verdicts(member("c1", "UNSUPPORTED"))), second) as server:
         reply = await judge(
-            server, request(CLAIM, contexts=[LONG], seconds=3.0), contexts="passages", max_retries=0
+            server, request(CLAIM, contexts=[LONG], seconds=3.0), whole_context_chars=0, max_retries=0
         )
     (judgement,) = reply.judgements
     assert judgement.verdict is Verdict.UNSUPPORTED
@@ -120,14 +117,14 @@ async def test_claims_left_out_are_asked_for_with_those_that_need_a_second_look(
     async with LlmServer(
         Reply(lambda call: verdicts(member("c1", "UNSUPPORTED"))), Reply(by_what_is_shown)
     ) as server:
-        reply = await judge(server, request(CLAIM, OTHER_WORDS, contexts=[LONG]), contexts="passages")
+        reply = await judge(server, request(CLAIM, OTHER_WORDS, contexts=[LONG]), whole_context_chars=0)
     assert server.calls[1].asked == ["c1", "c2"]
     assert [judgement.verdict for judgement in reply.judgements] == [Verdict.SUPPORTED] * 2
 
 
 async def test_short_contexts_are_seen_whole_also_as_passages() -> None:
     async with LlmServer(Reply(lambda call: verdicts(member("c1", "UNSUPPORTED")))) as server:
-        reply = await judge(server, request(CLAIM, contexts=[FACT]), contexts="passages")
+        reply = await judge(server, request(CLAIM, contexts=[FACT]), whole_context_chars=0)
     assert len(server.calls) == 1
     assert reply.judgements[0].reasoning == ""
 
@@ -135,50 +132,6 @@ async def test_short_contexts_are_seen_whole_also_as_passages() -> None:
 async def test_contexts_beyond_the_bound_get_a_second_look_at_more_of_them() -> None:
     async with LlmServer(Reply(lambda call: verdicts(member("c1", "UNSUPPORTED")))) as server:
         asked = request("The minutes of the item were read.", contexts=[LONG])
-        await judge(server, asked, contexts="whole", max_context_chars=20_000)
+        await judge(server, asked, whole_context_chars=1_000_000, max_context_chars=20_000)
     first, second = server.calls
     assert chars(first) < chars(second) < 25_000
-
-
-async def test_a_server_that_does_not_cache_gets_passages_in_time() -> None:
-    """Fifteen responses of three calls each, with contexts of 23,000 characters."""
-
-    async def sent(cached: int | None) -> list[int]:
-        details = {} if cached is None else {"prompt_tokens_details": {"cached_tokens": cached}}
-        usage = {"prompt_tokens": 6_000, "completion_tokens": 20, "total_tokens": 6_020} | details
-        async with LlmServer(Reply(by_what_is_shown, usage=usage)) as server:
-            judging = LlmJudge(settings(server))
-            for number in range(15):
-                for _ in range(3):
-                    asked = request(CLAIM, contexts=[f"{FILLER} {FACT}"], response_id=f"r{number}")
-                    await reply_of(judging, asked)
-            await judging.aclose()
-        return [chars(call) for call in server.calls]
-
-    assert min(await sent(5_800)) > 20_000
-    assert min(await sent(None)) > 20_000
-    uncached = await sent(0)
-    assert uncached[0] > 20_000
-    assert uncached[-1] < 8_000
-    for number in range(15):  # a response's calls carry the same
-        assert len({size > 20_000 for size in uncached[3 * number : 3 * number + 3]}) == 1
-
-
-def test_very_long_contexts_are_not_worth_sending_whole_even_if_cached() -> None:
-    choice = ContextChoice(settings())
-    assert not choice.excerpts(request(CLAIM, contexts=["x " * 5_000], response_id="short"))
-    assert choice.excerpts(request(CLAIM, contexts=["x " * 50_000], response_id="long"))
-
-
-def test_a_price_list_says_what_caching_saves() -> None:
-    class Free:
-        def cost_usd(self, model: str, read: int, cached: int, written: int) -> float:
-            return float(read - cached)
-
-    class Full(Free):
-        def cost_usd(self, model: str, read: int, cached: int, written: int) -> float:
-            return float(read)
-
-    asked = request(CLAIM, contexts=["x " * 10_000])
-    assert not ContextChoice(settings(), Free()).excerpts(asked)
-    assert ContextChoice(settings(), Full()).excerpts(asked)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from guardrail.judges.http import read_body
-from guardrail.judges.llm.exchange import Exchange, ReplyProgress
+from guardrail.judges.llm.exchange import Exchange, ReplyProgress, StallBounds
 from guardrail.judges.llm.reply import EventStream
 
 END = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
@@ -62,7 +62,7 @@ def exchange(turns: Turns, pieces: list[bytes], kind: str, on_text: Callable[[st
     client: Any = SimpleNamespace(
         base_url="http://llm.test/v1", chat=SimpleNamespace(completions=completions)
     )
-    return Exchange(client, ReplyProgress(), on_text, None).run({"stream": True})
+    return Exchange(client, ReplyProgress(), on_text, StallBounds(60.0, 60.0)).run({"stream": True})
 
 
 def bytes_of(data: bytes) -> list[bytes]:

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from guardrail.awake import AwakeClock
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Finding, Verdict
-from guardrail.judges.base import AwakeClock, Judge, JudgeRequest
+from guardrail.judges.base import Judge, JudgeRequest
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local import judge as judge_module
 from guardrail.judges.local.check import ClaimChecker
@@ -173,8 +174,8 @@ async def test_closing_frees_the_threads() -> None:
 
 
 def test_wrong_settings_are_refused() -> None:
-    with pytest.raises(ValidationError, match="is above supported_at"):
-        LocalJudgeSettings(supported_at=0.4, partially_supported_at=0.5)
+    with pytest.raises(ValidationError, match="less than or equal to 1"):
+        LocalJudgeSettings(supported_at=1.5)
     with pytest.raises(ValidationError, match="Extra inputs"):
         LocalJudgeSettings.model_validate({"threads": 3})
 
@@ -199,7 +200,7 @@ async def test_a_standstill_counts_for_nothing(tmp_path: Path, monkeypatch: pyte
     asked = asyncio.create_task(reply_of(judge, request))
     await asyncio.sleep(0)
     later = time.monotonic() + 400
-    monkeypatch.setattr("guardrail.judges.base.time", SimpleNamespace(monotonic=lambda: later))
+    monkeypatch.setattr("guardrail.awake.time", SimpleNamespace(monotonic=lambda: later))
     free.set()
     (judgement,) = (await asked).judgements
     assert (judgement.degraded_from, judgement.hurried) == ((), False)

@@ -2,14 +2,18 @@ from __future__ import annotations
 
 import asyncio
 
-from guardrail.engine.load import FairSlots
+import pytest
+
+from guardrail.calls import FairSlots
+from guardrail.errors import JudgeUnavailable
 
 
 class Queueing:
     """Tasks that want a slot, and who had one in which order."""
 
     def __init__(self, slots: int) -> None:
-        self.slots = FairSlots(slots)
+        self.allowed = slots
+        self.slots = FairSlots(lambda: self.allowed)
         self.order: list[str] = []
         self.let_go = asyncio.Event()
 
@@ -37,8 +41,9 @@ async def test_slots_go_round_the_lanes_and_in_order_within_each() -> None:
         await settle()
         assert q.order == []
         assert q.slots.waiting == 7
+        assert [q.slots.ahead(lane) for lane in ("hot", "cold", "new")] == [7, 6, 3]
     assert q.order == ["hot0", "cold0", "late0", "hot1", "cold1", "hot2", "hot3"]
-    assert q.slots.free == 1
+    assert q.slots.held == 0
     assert q.slots.waiting == 0
 
 
@@ -49,10 +54,11 @@ async def test_no_more_than_the_slots_are_held() -> None:
             group.create_task(q.work(f"lane{n % 2}", str(n)))
         await settle()
         assert len(q.order) == 3
-        assert q.slots.free == 0
+        assert q.slots.held == 3
+        assert not q.slots.free
         q.let_go.set()
     assert sorted(q.order) == sorted(map(str, range(8)))
-    assert q.slots.free == 3
+    assert q.slots.held == 0
 
 
 async def test_a_waiter_that_is_cancelled_leaves_the_queue() -> None:
@@ -67,7 +73,7 @@ async def test_a_waiter_that_is_cancelled_leaves_the_queue() -> None:
         await settle()
         assert q.slots.waiting == 1
     assert q.order == ["stays"]
-    assert q.slots.free == 1
+    assert q.slots.held == 0
 
 
 async def test_a_slot_on_its_way_to_one_who_is_cancelled_goes_to_the_next() -> None:
@@ -80,7 +86,7 @@ async def test_a_slot_on_its_way_to_one_who_is_cancelled_goes_to_the_next() -> N
             await settle()
         gone.cancel()  # between being given the slot and running again
     assert q.order == ["next"]
-    assert q.slots.free == 1
+    assert q.slots.held == 0
 
 
 async def test_a_slot_is_not_lost_when_all_who_wait_are_cancelled_as_it_gets_free() -> None:
@@ -91,7 +97,7 @@ async def test_a_slot_is_not_lost_when_all_who_wait_are_cancelled_as_it_gets_fre
         for task in gone:
             task.cancel()  # their futures are cancelled, and they have not run yet
     assert q.order == []
-    assert q.slots.free == 1
+    assert q.slots.held == 0
     assert q.slots.waiting == 0
 
 
@@ -106,4 +112,36 @@ async def test_one_who_is_cancelled_with_a_slot_gives_it_back() -> None:
         await settle()
         assert q.order == ["holder", "next"]
         q.let_go.set()
-    assert q.slots.free == 1
+    assert q.slots.held == 0
+
+
+async def test_a_limit_that_rises_lets_several_in_and_one_that_falls_none() -> None:
+    q = Queueing(1)
+    async with asyncio.TaskGroup() as group:
+        async with q.slots.slot("first"):
+            for lane in ("a", "b", "c", "d", "e"):
+                group.create_task(q.work(lane, lane))
+            await settle()
+            q.allowed = 3
+        await settle()
+        assert q.order == ["a", "b", "c"]
+        q.allowed = 2
+        q.slots.release()  # as one of them would
+        await settle()
+        assert q.order == ["a", "b", "c"]
+        q.slots.release()
+        await settle()
+        assert q.order == ["a", "b", "c", "d"]
+        q.slots.held += 2
+        q.let_go.set()
+
+
+async def test_more_than_may_wait_are_refused_at_once() -> None:
+    slots = FairSlots(lambda: 1, max_waiting=1)
+    await slots.acquire("a")
+    waiting = asyncio.create_task(slots.acquire("b"))
+    await settle()
+    with pytest.raises(JudgeUnavailable, match="1 calls wait"):
+        await slots.acquire("c")
+    slots.release()
+    await waiting

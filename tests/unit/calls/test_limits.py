@@ -1,15 +1,13 @@
-"""What holds calls back: times of late, the circuit breaker, the number of calls, turns, second calls."""
+"""What holds calls back: times of late, the circuit breaker, the number of calls."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
 
-from guardrail.errors import JudgeUnavailable
-from guardrail.judges.llm import CircuitBreaker
-from guardrail.judges.llm.limits import SILENT_S, AdaptiveLimit, BreakerState, RecentTimes, Slots
+from guardrail.calls import AdaptiveLimit, BreakerState, CircuitBreaker, RecentTimes
+from guardrail.calls.limits import SILENT_S
 from tests.unit.judges.llm.chatting import Clock
 
 BUSY = 1_000  # calls that want to be sent: more than any limit
@@ -341,100 +339,3 @@ def test_noise_and_a_lasting_change_are_no_overload() -> None:
     for _ in range(1_000):
         limit.succeeded(limit.round, BUSY, 0.5)
     assert limit.limit >= low
-
-
-async def _queue(slots: Slots, *response_ids: str) -> tuple[list[str], list[asyncio.Task[None]]]:
-    """Calls that wait, in this order; the list grows as they have their turn."""
-    turns: list[str] = []
-
-    async def one(response_id: str) -> None:
-        await slots.acquire(response_id)
-        turns.append(response_id)
-
-    tasks = []
-    for response_id in response_ids:
-        tasks.append(asyncio.create_task(one(response_id)))
-        await asyncio.sleep(0)
-    return turns, tasks
-
-
-async def test_responses_take_turns() -> None:
-    slots = Slots(lambda: 1, 100)
-    await slots.acquire("first")
-    turns, tasks = await _queue(slots, "a", "a", "a", "b", "c", "c")
-    assert slots.waiting == 6
-    assert (slots.ahead("a"), slots.ahead("b"), slots.ahead("d")) == (6, 5, 3)
-    for _ in tasks:
-        slots.release()
-        await asyncio.sleep(0)
-    await asyncio.gather(*tasks)
-    assert turns == ["a", "b", "c", "a", "c", "a"]
-    assert (slots.in_flight, slots.waiting) == (1, 0)
-
-
-async def test_a_limit_that_rises_lets_several_in_and_one_that_falls_none() -> None:
-    allowed = 1
-    slots = Slots(lambda: allowed, 100)
-    await slots.acquire("first")
-    turns, tasks = await _queue(slots, "a", "b", "c", "d")
-    allowed = 3
-    slots.release()
-    await asyncio.sleep(0)
-    assert turns == ["a", "b", "c"]
-    allowed = 2
-    slots.release()
-    await asyncio.sleep(0)
-    assert len(turns) == 3
-    slots.release()
-    await asyncio.gather(*tasks)
-    assert slots.in_flight == 2
-
-
-async def test_more_than_may_wait_are_refused_at_once() -> None:
-    slots = Slots(lambda: 1, 1)
-    await slots.acquire("a")
-    _, tasks = await _queue(slots, "b")
-    with pytest.raises(JudgeUnavailable, match="1 calls wait"):
-        await slots.acquire("c")
-    slots.release()
-    await asyncio.gather(*tasks)
-
-
-async def test_one_that_is_cancelled_while_it_waits_leaves_no_trace() -> None:
-    slots = Slots(lambda: 1, 100)
-    await slots.acquire("first")
-    turns, (a, b) = await _queue(slots, "a", "b")
-    a.cancel()
-    await asyncio.gather(a, return_exceptions=True)
-    assert slots.waiting == 1
-    slots.release()
-    await b
-    assert turns == ["b"]
-    slots.release()
-    assert (slots.in_flight, slots.waiting) == (0, 0)
-
-
-async def test_one_that_is_cancelled_in_the_moment_of_its_turn_passes_it_on() -> None:
-    slots = Slots(lambda: 1, 100)
-    await slots.acquire("first")
-    turns, (a, b) = await _queue(slots, "a", "b")
-    slots.release()  # it is a's turn, which a doesn't know yet
-    a.cancel()
-    await asyncio.gather(a, return_exceptions=True)
-    await b
-    assert turns == ["b"]
-    slots.release()
-    assert (slots.in_flight, slots.waiting) == (0, 0)
-
-
-async def test_one_that_was_cancelled_and_is_not_yet_gone_is_passed_over() -> None:
-    slots = Slots(lambda: 1, 100)
-    await slots.acquire("first")
-    turns, (a, b) = await _queue(slots, "a", "b")
-    a.cancel()
-    slots.release()
-    await b
-    await asyncio.gather(a, return_exceptions=True)
-    assert turns == ["b"]
-    slots.release()
-    assert (slots.in_flight, slots.waiting) == (0, 0)

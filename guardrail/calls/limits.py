@@ -1,21 +1,19 @@
 """What limits the calls to one model: its failures, its capacity and its pace.
 
-The judge learns all of it from the calls themselves, so none of it is a setting. The numbers are the defaults
-of the classes here.
+The caller learns all of it from the calls themselves, so none of it is a setting. The numbers are the
+defaults of the classes here.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from guardrail import telemetry
-from guardrail.errors import JudgeUnavailable
 from guardrail.log_events import EventLog
 
 _log = EventLog(__name__)
@@ -25,8 +23,6 @@ _MOST_SAMPLES: Final = 256
 SILENT_S: Final = 4.0
 """Without an answer for so long, a server that lets calls run out of time hangs; with less time than that, a
 call tells nothing of a server whose times are not known."""
-MOST: Final = 0.8
-"""Of the time that a call was given: who waits no longer then has not just gone away."""
 
 # The number of parts of the breaker's window, which bounds its memory.
 _PARTS: Final = 10
@@ -297,69 +293,3 @@ class AdaptiveLimit:
         self._timed += 1
         self._lowest = self._level if self._timed <= 1 else min(self._lowest * _DRIFT, self._level)
         return self._timed >= _MIN_TIMED and self._level > self._tolerance * self._lowest
-
-
-class Slots:
-    """The calls in flight, up to the limit; waiting calls take turns by response.
-
-    So a response with many waiting calls does not hold up a response with a single call.
-    """
-
-    def __init__(self, limit: Callable[[], int], max_queue: int = 1_000) -> None:
-        self._limit = limit
-        self._max_queue = max_queue
-        self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-        self.in_flight = 0
-        self.waiting = 0
-
-    @property
-    def free(self) -> bool:
-        return self.in_flight < self._limit() and not self.waiting
-
-    def ahead(self, response_id: str) -> int:
-        """At most how many calls would get their turn before a new one of this response."""
-        if self.free:
-            return 0
-        own = len(self._queues.get(response_id, ()))
-        others = (min(len(queue), own + 1) for key, queue in self._queues.items() if key != response_id)
-        return own + sum(others)
-
-    async def acquire(self, response_id: str) -> None:
-        """Wait for a turn. Raises JudgeUnavailable at once if too many calls are waiting."""
-        if self.free:
-            self.in_flight += 1
-            return
-        if self.waiting >= self._max_queue:
-            raise JudgeUnavailable(f"{self.waiting} calls wait for their turn already")
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queues.setdefault(response_id, deque()).append(turn)
-        self.waiting += 1
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.cancelled():
-                self._leave(response_id, turn)
-            else:  # it got its turn at the same moment
-                self.release()
-            raise
-
-    def release(self) -> None:
-        """A call has ended; as many waiting calls get their turn as the limit now allows."""
-        self.in_flight -= 1
-        while self._queues and self.in_flight < self._limit():
-            response_id, queue = self._queues.popitem(last=False)
-            turn = queue.popleft()
-            if queue:
-                self._queues[response_id] = queue
-            self.waiting -= 1
-            if not turn.done():
-                self.in_flight += 1
-                turn.set_result(None)
-
-    def _leave(self, response_id: str, turn: asyncio.Future[None]) -> None:
-        queue = self._queues.get(response_id)
-        if queue is not None and turn in queue:
-            queue.remove(turn)
-            self.waiting -= 1
-            if not queue:
-                del self._queues[response_id]
