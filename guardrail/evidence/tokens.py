@@ -219,6 +219,11 @@ def words(text: str) -> list[tuple[int, int, str]]:
     return found
 
 
+def terms_of(text: str) -> frozenset[int]:
+    """The terms of ``text``, without citation marks."""
+    return frozenset(term for _, term, _ in words(text))
+
+
 def written(text: str) -> list[tuple[int, int]]:
     """Where the words of ``text`` are, as written: "$0.04", "x86", "six-month", "50%".
 

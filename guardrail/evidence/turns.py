@@ -10,7 +10,7 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from heapq import merge
 from typing import Final, NamedTuple
 
@@ -94,44 +94,6 @@ def _other_labels(text: str, turns: SpeakerTurns) -> Iterator[tuple[str, int, in
 def _lines(text: str) -> int:
     """The number of lines with anything but white space."""
     return sum(1 for _ in _LINE.finditer(text))
-
-
-def in_turns(
-    sentences: Windows, turns_of: TurnsOf, numbers: Iterable[int], around: int, most_words: int
-) -> list[int]:
-    """Sentences of conversations with all others of their turn, and of ``around`` turns before and after;
-    sentences of other contexts as they are. Ascending.
-
-    All unchanged if a conversation would have more than ``most_words`` words read for one of them: a turn may
-    be as long as a hostile context.
-    """
-    given = sorted(numbers)
-    held = set(given)
-    for number in given:
-        turns = turns_of(sentences.context[number])
-        if not turns.starts:
-            continue
-        first, last = _of_turns(sentences, turns, number, around)
-        if sentences.last[last - 1] - sentences.first[first] > most_words:
-            return given
-        held.update(range(first, last))
-    return sorted(held)
-
-
-def _of_turns(sentences: Windows, turns: SpeakerTurns, number: int, around: int) -> tuple[int, int]:
-    """The sentences that begin in a sentence's turn, or ``around`` turns before or after: half-open.
-
-    Sentences ascend by context, and within one by their start.
-    """
-    context = sentences.context[number]
-    turn = _turn(turns, sentences.start[number])
-    first = bisect_left(sentences.context, context, hi=number)
-    last = bisect_right(sentences.context, context, lo=number)
-    if turn - around >= 0:  # else from the beginning: what precedes the first turn counts as one too
-        first = bisect_left(sentences.start, turns.starts[turn - around], lo=first, hi=number)
-    if turn + around + 1 < len(turns.starts):
-        last = bisect_left(sentences.start, turns.starts[turn + around + 1], lo=number, hi=last)
-    return first, last
 
 
 def speaker_of(sentences: Windows, turns_of: TurnsOf, number: int) -> tuple[int, int] | None:

@@ -1,6 +1,6 @@
 """Is a figure a right sum, difference, product, quotient, rate or share of others?
 
-Any number comes out of some pair of many. What comes out counts only where a claim says what it reckons
+Any number comes out of some pair of many. What comes out counts only where a claim says what it calculates
 with, or where the documents leave no choice of figures; ``check`` sees to that.
 """
 
@@ -47,7 +47,7 @@ _NO_PERIOD: Final[frozenset[str]] = frozenset()
 
 
 class By(StrEnum):
-    """How a figure is reckoned. SHARE: what part one is of another, or how many times as much; CHANGE: by
+    """How a figure is calculated. SHARE: what part one is of another, or how many times as much; CHANGE: by
     how much in percent; REST: what a share leaves; SPAN: how long from one moment to another, and the moment
     so long after or before; PERIOD: per another period."""
 
@@ -61,8 +61,8 @@ class By(StrEnum):
     PERIOD = "period"
 
 
-class Reckoning(NamedTuple):
-    """A value, what it is reckoned from and how, how exact it must be, and per which periods it is; None:
+class Calculation(NamedTuple):
+    """A value, what it is calculated from and how, how exact it must be, and per which periods it is; None:
     per any."""
 
     value: float
@@ -72,8 +72,8 @@ class Reckoning(NamedTuple):
     per: frozenset[str] | None = _NO_PERIOD
 
 
-def reckoned(claim: Figure, operands: Sequence[Figure], *, twice: bool = False) -> Iterator[Reckoning]:
-    """The reckonings with ``operands`` that come to a claim's figure; ``twice``: also those in two steps, a
+def calculations(claim: Figure, operands: Sequence[Figure], *, twice: bool = False) -> Iterator[Calculation]:
+    """The calculations with ``operands`` that come to a claim's figure; ``twice``: also those in two steps, a
     product and another or an amount together or apart."""
     if claim.kind is Kind.DATE and claim.days and not claim.values:
         yield from _dates(claim, operands)
@@ -86,16 +86,16 @@ def reckoned(claim: Figure, operands: Sequence[Figure], *, twice: bool = False) 
     found += [_moments(claim, usable), _lengths(claim, operands), _changes(claim, operands)]
     if twice:
         found.append(_two_steps(claim, usable))
-    for reckoning in chain(*found):
-        value, _, _, loss, per = reckoning
+    for calculation in chain(*found):
+        value, _, _, loss, per = calculation
         come = any(_comes_to(claim, value, each, loss, place) for each in targets)
         if come and _per_the_same(claim, per):
-            yield reckoning
+            yield calculation
 
 
 def _per_the_same(claim: Figure, per: frozenset[str] | None) -> bool:
-    """Whether a claim's figure is per the periods that what was reckoned is per. A claim may leave them out,
-    but not of a dose: 400 mg a day are not 400 mg whenever one takes it."""
+    """Whether a claim's figure is per the periods that what was calculated is per. A claim may leave them
+    out, but not of a dose: 400 mg a day are not 400 mg whenever one takes it."""
     if per is None:
         return True
     said = _periods(claim)
@@ -119,7 +119,7 @@ def _is_dose(figure: Figure) -> bool:
 
 
 def _operands(figures: Sequence[Figure]) -> Iterator[Figure]:
-    """What can be reckoned with; of a span of hours both ends."""
+    """What can be calculated with; of a span of hours both ends."""
     for figure in figures:
         if figure.kind is Kind.TIME and figure.upper is not None:
             yield from (
@@ -135,7 +135,7 @@ def _place(claim: Figure, target: float) -> float:
 
 
 def _comes_to(claim: Figure, value: float, target: float, loss: float, place: float) -> bool:
-    """Whether a claim's figure is what was reckoned, as exactly as it says."""
+    """Whether a claim's figure is what was calculated, as exactly as it says."""
     gap, size = value - target, abs(value)
     rough = claim.bound is Bound.ABOUT
     if claim.fraction:
@@ -157,23 +157,23 @@ def _amounts(figure: Figure) -> tuple[float, ...]:
     return figure.values if figure.kind is Kind.TIME else (_amount(figure),)
 
 
-def _sums(claim: Figure, operands: list[Figure]) -> Iterator[Reckoning]:
+def _sums(claim: Figure, operands: list[Figure]) -> Iterator[Calculation]:
     measure = dimension(claim)
     same = _like(claim, operands) if measure in _ADDED else []
     for group in chain(combinations(same, 2), combinations(same[:_MAX_ADDED], 3)):
         if (per := _common(*group)) is not None:
-            yield Reckoning(sum(map(_amount, group)), group, By.SUM, per=per)
+            yield Calculation(sum(map(_amount, group)), group, By.SUM, per=per)
     for one, other in permutations(same, 2):
         if (per := _common(one, other)) is not None:
-            yield Reckoning(_amount(one) - _amount(other), (one, other), By.DIFFERENCE, per=per)
+            yield Calculation(_amount(one) - _amount(other), (one, other), By.DIFFERENCE, per=per)
     for unit in dict.fromkeys(f.unit for f in same):  # of a column
         column = tuple(f for f in same if f.unit == unit)
         if len(column) > 2 and (per := _common(*column)) is not None:
             total = sum(map(_amount, column))
-            yield Reckoning(total, column, By.SUM, per=per)
-            yield Reckoning(total / len(column), column, By.SUM, per=per)
+            yield Calculation(total, column, By.SUM, per=per)
+            yield Calculation(total / len(column), column, By.SUM, per=per)
     if measure == "percent":
-        yield from (Reckoning(100 - _amount(one), (one,), By.REST) for one in same)
+        yield from (Calculation(100 - _amount(one), (one,), By.REST) for one in same)
 
 
 def _common(*figures: Figure) -> frozenset[str] | None:
@@ -183,7 +183,7 @@ def _common(*figures: Figure) -> frozenset[str] | None:
     return next(iter(said), _NO_PERIOD) if len(said) < 2 else None
 
 
-def _products(claim: Figure, operands: list[Figure]) -> Iterator[Reckoning]:
+def _products(claim: Figure, operands: list[Figure]) -> Iterator[Calculation]:
     """Amounts so many times, one of so many parts of them, shares of them, and rates times a quantity."""
     measure = dimension(claim)
     same = _like(claim, operands) if measure in _ADDED else []
@@ -192,24 +192,24 @@ def _products(claim: Figure, operands: list[Figure]) -> Iterator[Reckoning]:
         yield from _times(claim, one, count)
     for one, share in ((a, b) for a in same for b in operands if _is_share(b) and a is not b):
         part = _amount(one) * _amount(share) / 100
-        yield Reckoning(part, (one, share), By.PRODUCT, per=_periods(one))
-        yield Reckoning(_amount(one) - part, (one, share), By.PRODUCT, per=_periods(one))
+        yield Calculation(part, (one, share), By.PRODUCT, per=_periods(one))
+        yield Calculation(_amount(one) - part, (one, share), By.PRODUCT, per=_periods(one))
     much = [f for f in operands if f.kind is Kind.QUANTITY and f.unit and dimension(f) != measure]
     for rate, one in ((r, o) for r in same for o in much):
         if (found := _for_so_much(rate, one)) is not None:
-            yield Reckoning(found[0], (rate, one), By.PRODUCT, per=found[1])
+            yield Calculation(found[0], (rate, one), By.PRODUCT, per=found[1])
         for each in much if not rate.per else ():  # "€5 for 15 minutes"
             if each is not one and dimension(each) == dimension(one) and _amount(each):
                 value = _amount(rate) * _amount(one) / _amount(each)
-                yield Reckoning(value, (rate, each, one), By.PRODUCT)
+                yield Calculation(value, (rate, each, one), By.PRODUCT)
         parts = (claim.per or "").split("/")
         if one.values[0] and (one.unit in parts or not any(map(find_unit, parts))):  # "€17 per square metre"
-            yield Reckoning(_amount(rate) / one.values[0], (rate, one), By.PRODUCT, per=None)
+            yield Calculation(_amount(rate) / one.values[0], (rate, one), By.PRODUCT, per=None)
     for one in same:
         yield from _other_periods(claim, one)
 
 
-def _times(claim: Figure, one: Figure, count: Figure) -> Iterator[Reckoning]:
+def _times(claim: Figure, one: Figure, count: Figure) -> Iterator[Calculation]:
     """An amount so many times, and one of so many parts of it; how much it is a day of what is taken so often
     a day."""
     product, quotient = _amount(one) * _amount(count), _amount(one) / _amount(count)
@@ -218,15 +218,15 @@ def _times(claim: Figure, one: Figure, count: Figure) -> Iterator[Reckoning]:
         parts = set((one.per or "").split("/"))
         kept = set((claim.per or "").split("/")) - _periods(claim) - {""}  # "per person"
         if not kept or (kept <= parts and count.noun in parts - kept):
-            yield Reckoning(product, (one, count), By.PRODUCT, per=_periods(one) - {count.noun})
-        yield Reckoning(quotient, (one, count), By.PRODUCT, per=_periods(one))
+            yield Calculation(product, (one, count), By.PRODUCT, per=_periods(one) - {count.noun})
+        yield Calculation(quotient, (one, count), By.PRODUCT, per=_periods(one))
     elif not _periods(one):
-        yield Reckoning(product, (one, count), By.PRODUCT, per=often)
+        yield Calculation(product, (one, count), By.PRODUCT, per=often)
     elif _periods(one) == often:
-        yield Reckoning(quotient, (one, count), By.PRODUCT, per=_NO_PERIOD)
+        yield Calculation(quotient, (one, count), By.PRODUCT, per=_NO_PERIOD)
 
 
-def _other_periods(claim: Figure, one: Figure) -> Iterator[Reckoning]:
+def _other_periods(claim: Figure, one: Figure) -> Iterator[Calculation]:
     """So much per month for what it is per year, and so on; and so much per month of what comes to so much in
     a year."""
     said = _periods(claim)
@@ -236,18 +236,18 @@ def _other_periods(claim: Figure, one: Figure) -> Iterator[Reckoning]:
         if seconds != unit:
             loss = _LOSS if {unit, seconds} <= {_MONTH, 12 * _MONTH} else _CALENDAR
             per = (left | {name}) if said else None
-            yield Reckoning(_amount(one) * seconds / (unit or 1), (one,), By.PERIOD, loss, per)
+            yield Calculation(_amount(one) * seconds / (unit or 1), (one,), By.PERIOD, loss, per)
     whole = next((PERIODS[name] for name in said if name in PERIODS), None)
     if not one.per and whole:
-        yield Reckoning(_amount(one) * whole / (12 * _MONTH), (one,), By.PERIOD, _CALENDAR, None)
+        yield Calculation(_amount(one) * whole / (12 * _MONTH), (one,), By.PERIOD, _CALENDAR, None)
 
 
-def _moments(claim: Figure, operands: list[Figure]) -> Iterator[Reckoning]:
+def _moments(claim: Figure, operands: list[Figure]) -> Iterator[Calculation]:
     """A time of day or a year so long before or after another, and the years between two dates."""
     moments = [f for f in operands if f.kind in (Kind.TIME, Kind.DATE)]
     if claim.kind is Kind.NUMBER and claim.unit is None:
         for one, other in permutations([f for f in moments if f.kind is Kind.DATE], 2):
-            yield Reckoning(one.values[0] - other.values[0], (one, other), By.SPAN, per=None)
+            yield Calculation(one.values[0] - other.values[0], (one, other), By.SPAN, per=None)
     if claim.kind not in (Kind.TIME, Kind.DATE):
         return
     scale = _MINUTE if claim.kind is Kind.TIME else 12 * _MONTH
@@ -256,10 +256,10 @@ def _moments(claim: Figure, operands: list[Figure]) -> Iterator[Reckoning]:
         for moment, way in ((m, w) for m in one.values for w in (1, -1)):
             away = moment + way * _amount(span) / scale
             away = away % _DAY if claim.kind is Kind.TIME else away
-            yield Reckoning(away, (one, span), By.SPAN, _EXACT, None)
+            yield Calculation(away, (one, span), By.SPAN, _EXACT, None)
 
 
-def _lengths(claim: Figure, figures: Sequence[Figure]) -> Iterator[Reckoning]:
+def _lengths(claim: Figure, figures: Sequence[Figure]) -> Iterator[Calculation]:
     """How long it is between two times of day or dates, or from one end of a span to the other."""
     if claim.kind is not Kind.QUANTITY or dimension(claim) != "time":
         return
@@ -268,21 +268,21 @@ def _lengths(claim: Figure, figures: Sequence[Figure]) -> Iterator[Reckoning]:
     for one in moments:
         if one.kind is Kind.TIME and one.upper is not None:
             gap = (one.upper - one.values[0]) % _DAY
-            yield Reckoning(gap * _MINUTE, (one,), By.SPAN, _EXACT, None)
+            yield Calculation(gap * _MINUTE, (one,), By.SPAN, _EXACT, None)
         elif one.last is not None and one.days:
             for days in _between(one.days[0], one.last):
-                yield Reckoning(days * _DAYS, (one,), By.SPAN, loss, None)
+                yield Calculation(days * _DAYS, (one,), By.SPAN, loss, None)
     for one, other in combinations((f for f in moments if f.upper is None and f.last is None), 2):
         if one.kind is not other.kind:
             continue
         if one.kind is Kind.TIME:
             gaps = {(b - a) % _DAY for a in one.values for b in other.values}
             for gap in sorted(gaps):
-                yield Reckoning(gap * _MINUTE, (one, other), By.SPAN, _EXACT, None)
+                yield Calculation(gap * _MINUTE, (one, other), By.SPAN, _EXACT, None)
         else:
             pair = sorted((one, other), key=lambda f: f.days[0].year or 0)
             for days in _between(pair[0].days[0], pair[1].days[0]):
-                yield Reckoning(days * _DAYS, (one, other), By.SPAN, loss, None)
+                yield Calculation(days * _DAYS, (one, other), By.SPAN, loss, None)
 
 
 def _between(first: Day, last: Day) -> Iterator[float]:
@@ -315,7 +315,7 @@ def _date(year: int, month: int, day: int) -> date | None:
         return None
 
 
-def _dates(claim: Figure, figures: Sequence[Figure]) -> Iterator[Reckoning]:
+def _dates(claim: Figure, figures: Sequence[Figure]) -> Iterator[Calculation]:
     """A date so many days, weeks, months or years after or before another."""
     wanted = claim.days[0]
     dated = [f for f in figures if f.kind is Kind.DATE and f.days and f.days[0].month][:_MAX_ADDED]
@@ -332,14 +332,14 @@ def _dates(claim: Figure, figures: Sequence[Figure]) -> Iterator[Reckoning]:
             if (found.month, found.day) == (wanted.month, wanted.day) and (
                 not year or wanted.year in (None, found.year)
             ):
-                yield Reckoning(0.0, (one, span), By.SPAN, per=None)
+                yield Calculation(0.0, (one, span), By.SPAN, per=None)
 
 
 def _is_share(figure: Figure) -> bool:
     return figure.kind is Kind.PERCENT or figure.fraction
 
 
-def _shares(claim: Figure, operands: list[Figure]) -> Iterator[Reckoning]:
+def _shares(claim: Figure, operands: list[Figure]) -> Iterator[Calculation]:
     """What share one figure is of another, by how much it is more or less, how many times as much, and how
     long a stock lasts."""
     measure = dimension(claim)
@@ -350,17 +350,17 @@ def _shares(claim: Figure, operands: list[Figure]) -> Iterator[Reckoning]:
         if measure == "percent" and dimension(part) != "percent":
             if 0 < share < 1:
                 loss = claim.step / 2 / (100 * share)
-                yield Reckoning(100 * share, (part, whole), By.SHARE, loss, None)
+                yield Calculation(100 * share, (part, whole), By.SHARE, loss, None)
             if share not in (0, 1) and _common(part, whole) is not None:
                 change = 100 * abs(share - 1)
-                yield Reckoning(change, (part, whole), By.CHANGE, claim.step / 2 / change, None)
+                yield Calculation(change, (part, whole), By.CHANGE, claim.step / 2 / change, None)
         elif claim.unit == "time" and share > 1:
-            yield Reckoning(share, (part, whole), By.SHARE, per=None)
+            yield Calculation(share, (part, whole), By.SHARE, per=None)
         elif unit is not None and unit.dimension == measure:
-            yield Reckoning(share * unit.factor, (part, whole), By.SHARE, per=None)
+            yield Calculation(share * unit.factor, (part, whole), By.SHARE, per=None)
 
 
-def _changes(claim: Figure, figures: Sequence[Figure]) -> Iterator[Reckoning]:
+def _changes(claim: Figure, figures: Sequence[Figure]) -> Iterator[Calculation]:
     """What something that went from one amount to another changed by: "from 40 to 60", which is 50% more,
     20 more and 1.5 times as much."""
     for span in [f for f in figures if f.upper is not None and f.kind in _SHARED][:_MAX_OPERANDS]:
@@ -403,7 +403,7 @@ def _for_so_much(rate: Figure, much: Figure) -> tuple[float, frozenset[str]] | N
     return None
 
 
-def _two_steps(claim: Figure, own: list[Figure]) -> Iterator[Reckoning]:
+def _two_steps(claim: Figure, own: list[Figure]) -> Iterator[Calculation]:
     """A product and another or an amount together or apart."""
     if dimension(claim) not in _ADDED - {"number", "percent"}:
         return
@@ -415,5 +415,5 @@ def _two_steps(claim: Figure, own: list[Figure]) -> Iterator[Reckoning]:
         if (per and other_per and per != other_per) or any(a is b for a in first for b in second):
             continue
         parts = (*first, *second)
-        yield Reckoning(one + other, parts, By.SUM, per=per or other_per)
-        yield Reckoning(abs(one - other), parts, By.DIFFERENCE, per=per or other_per)
+        yield Calculation(one + other, parts, By.SUM, per=per or other_per)
+        yield Calculation(abs(one - other), parts, By.DIFFERENCE, per=per or other_per)

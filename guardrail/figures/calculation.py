@@ -21,7 +21,7 @@ from typing import Final
 
 from guardrail.evidence.tokens import term_of
 from guardrail.figures.agreement import agrees, dimension, of_a_sort
-from guardrail.figures.arithmetic import By, Reckoning, reckoned
+from guardrail.figures.arithmetic import By, Calculation, calculations
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.outcome import ClaimFigure, FigureCheck, State
 from guardrail.figures.reading import find_figures
@@ -55,8 +55,8 @@ _GIVEN_REACH: Final = 48  # characters before a figure
 _TOTAL_REACH: Final = 40
 _MOST_LINES: Final = 16
 _FEWEST_LINES: Final = 2
-_RECKONING: Final = RESULTING | ADDING | PARTING | SUPPOSING
-_HOW_IT_RECKONS: Final = frozenset(  # what a claim says of how it calculates, and not of what
+_CALCULATING: Final = RESULTING | ADDING | PARTING | SUPPOSING
+_HOW_IT_CALCULATES: Final = frozenset(  # what a claim says of how it calculates, and not of what
     map(
         term_of,
         LASTING
@@ -103,9 +103,9 @@ def derived(own: ClaimFigure) -> FigureCheck | None:
     )
     operands += [replace(f, per=rate.per) for f, rate in rates if rate and rate.per and figure.per]
     operands += [result for result, parts in _equations(own) if all(map(holds, parts))]
-    for found in reckoned(figure, [*operands, *asked], twice=True):
+    for found in calculations(figure, [*operands, *asked], twice=True):
         tiered = found.by is not By.SUM and any(_holds_on_condition(own, part) for part in found.parts)
-        if says_it_reckons(claim, figure, found) and not tiered and not set(found.parts) <= set(asked):
+        if says_it_calculates(claim, figure, found) and not tiered and not set(found.parts) <= set(asked):
             return own.derived(found.parts)
     for number in own.near[:_OPERANDS_FROM]:
         if (parts := _operands_without_choice(own, number)) is not None:
@@ -118,26 +118,28 @@ def perhaps_derived(own: ClaimFigure, doubted: bool, rival: Sentence | None = No
     calculated; both, where the sources have another figure there (``doubted``), if it isn't the price of so
     many. ``rival`` is the sentence that has another figure for the same, where that is plain."""
     figure, claim, asked = own.figure, own.claim, own.asked
-    reckons = says_reckoned(claim, figure, rival)
+    calculates = says_calculated(claim, figure, rival)
     if figure.name or (figure.text[0] == "0" and figure.text[1:2].isdigit()):  # "0184" is no number
         return None
     # How many it is the price of, or for how long: times of day aside.
     counts = (f for f in (*_own_operands(claim, figure), *asked) if f.kind in _COUNTS)
     counted = figure.kind is Kind.MONEY and any(dimension(f) in ("number", "time") for f in counts)
-    if doubted and not (reckons or counted):
+    if doubted and not (calculates or counted):
         return None
     trusted = _trusted_operands(own)
     operands = list(_possible_operands(own, trusted))
     named = {*trusted, *asked}
     likely = max(
-        reckoned(figure, operands), key=lambda each: sum(part in named for part in each.parts), default=None
-    ) or next(reckoned(figure, operands[:_FEW_OPERANDS], twice=True), None)
+        calculations(figure, operands),
+        key=lambda each: sum(part in named for part in each.parts),
+        default=None,
+    ) or next(calculations(figure, operands[:_FEW_OPERANDS], twice=True), None)
     parts = likely.parts if likely else ()
     fitting = (f for f in operands if dimension(figure) == "percent" or dimension(f) == dimension(figure))
-    reckons = reckons and (bool(parts) or any(fitting))
-    told = bool(parts) and (reckons or not doubted or not named.isdisjoint(parts))
+    calculates = calculates and (bool(parts) or any(fitting))
+    told = bool(parts) and (calculates or not doubted or not named.isdisjoint(parts))
     # Where it is plain that the sources have another figure for the same, a word alone doesn't excuse it.
-    if not told and not (reckons and (counted or not doubted) and rival is None):
+    if not told and not (calculates and (counted or not doubted) and rival is None):
         return None
     return own.unchecked(parts)
 
@@ -262,17 +264,17 @@ def _operands_without_choice(own: ClaimFigure, number: int) -> tuple[Figure, ...
     """What a figure is calculated from where one sentence says all the rest of the claim, under no condition,
     and has no other figure that it could be calculated from."""
     sentence = own.source.sentence(number)
-    matter = own.claim.terms - _HOW_IT_RECKONS
+    matter = own.claim.terms - _HOW_IT_CALCULATES
     held = own.source.terms(number)
     if not matter or not matter <= held or not _pieces(sentence.text).isdisjoint(CONDITIONS):
         return None
     theirs = [f for f in sentence.figures[:MANY] if not f.name]
     if any(f.bound.direction for f in theirs):
         return None
-    for found in reckoned(own.figure, [*theirs, *sentence.changes]):
+    for found in calculations(own.figure, [*theirs, *sentence.changes]):
         measures = {dimension(part) for part in found.parts}
         rivals = [f for f in theirs if dimension(f) in measures and f.kind is not Kind.DATE]
-        if len(rivals) <= len(found.parts) and says_it_reckons(own.claim, own.figure, found):
+        if len(rivals) <= len(found.parts) and says_it_calculates(own.claim, own.figure, found):
             return found.parts
     return None
 
@@ -298,7 +300,7 @@ def _total_of_lines(own: ClaimFigure) -> FigureCheck | None:
 # --------------------------------------------------------------------- what a claim says of how it calculates
 
 
-def says_it_reckons(claim: Sentence, figure: Figure, found: Reckoning) -> bool:
+def says_it_calculates(claim: Sentence, figure: Figure, found: Calculation) -> bool:
     """Whether a claim says that it calculates a figure that way."""
     pieces, differs = _pieces_around(claim, figure), claim.is_difference(figure)
     result = not pieces.isdisjoint(RESULTING | PERHAPS_RESULTING | ADDING)
@@ -318,17 +320,17 @@ def says_it_reckons(claim: Sentence, figure: Figure, found: Reckoning) -> bool:
     return not differs and (result or not few)
 
 
-def says_reckoned(claim: Sentence, figure: Figure, rival: Sentence | None = None) -> bool:
+def says_calculated(claim: Sentence, figure: Figure, rival: Sentence | None = None) -> bool:
     """Whether a word around a figure or before it says that it is calculated, or supposed; not one that
     ``rival``, a sentence that has another figure for it, says too: "the total liability"."""
     pieces = _pieces_around(claim, figure) | _pieces(claim.text[: figure.start])
     pieces -= _pieces(rival.text) if rival is not None else frozenset()
     comes_to = _COMES_TO.search(claim.text, max(0, figure.start - _TOTAL_REACH), figure.start) is not None
     comes_to = comes_to and (rival is None or _COMES_TO.search(rival.text) is None)
-    return comes_to or claim.is_difference(figure) or not pieces.isdisjoint(_RECKONING)
+    return comes_to or claim.is_difference(figure) or not pieces.isdisjoint(_CALCULATING)
 
 
-def _change(found: Reckoning) -> float:
+def _change(found: Calculation) -> float:
     """Whether what is calculated in percent is a rise, above 0, or a fall."""
     first, *rest = found.parts
     return first.values[0] - rest[0].values[0] if rest else (first.upper or 0.0) - first.values[0]

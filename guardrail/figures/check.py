@@ -34,8 +34,14 @@ from guardrail.figures.agreement import (
     complements,
     dimension,
 )
-from guardrail.figures.arithmetic import By, reckoned
-from guardrail.figures.calculation import derived, is_given, perhaps_derived, says_it_reckons, says_reckoned
+from guardrail.figures.arithmetic import By, calculations
+from guardrail.figures.calculation import (
+    derived,
+    is_given,
+    perhaps_derived,
+    says_calculated,
+    says_it_calculates,
+)
 from guardrail.figures.comparing import compares, compares_two, contest
 from guardrail.figures.conflicts import (
     FRAME_SAID,
@@ -287,9 +293,9 @@ def _with_inputs(about: _Compared, checks: Sequence[FigureCheck]) -> Iterator[Fi
     unchecked = [check for check in checks if check.state is State.UNCHECKED]
     inputs = {operand for check in unchecked for operand in check.operands}
     measures = {"number", "time", *(dimension(check.figure) for check in unchecked)} if unchecked else set()
-    reckons = any(says_reckoned(about.claim, check.figure) for check in unchecked)
+    calculates = any(says_calculated(about.claim, check.figure) for check in unchecked)
     for check in checks:
-        alike = (reckons or dimension(check.figure) in measures) and check.frame < FRAME_SAID
+        alike = (calculates or dimension(check.figure) in measures) and check.frame < FRAME_SAID
         spent = check.state is State.ABSENT and (check.figure in inputs or alike)
         yield replace(check, state=State.UNCHECKED) if spent else check
 
@@ -325,8 +331,8 @@ def _with_comparison(about: _Compared, checks: Sequence[FigureCheck]) -> Sequenc
     def follows(check: FigureCheck) -> bool:
         apart = (By.DIFFERENCE, By.CHANGE, By.SHARE)
         unchecked = check.state is State.UNCHECKED and found.sure
-        ways = reckoned(check.figure, both) if unchecked else ()
-        return any(each.by in apart and says_it_reckons(about.claim, check.figure, each) for each in ways)
+        ways = calculations(check.figure, both) if unchecked else ()
+        return any(each.by in apart and says_it_calculates(about.claim, check.figure, each) for each in ways)
 
     return [replace(c, state=State.DERIVED, operands=both) if follows(c) else c for c in checks]
 

@@ -1,4 +1,4 @@
-"""What a text reckons with signs or words ("2 × €5 plus €3 = €13"), and whether that is what it comes to.
+"""What a text calculates with signs or words ("2 × €5 plus €3 = €13"), and whether that is what it comes to.
 
 A text is read into runs: figures with an operator or an equals sign between each and the next. A run is one
 side after the other, and every side with an operator is worked out. Whatever can't be read for certain, such
@@ -45,9 +45,9 @@ _BARE: Final = ("number", "percent")
 
 
 class Written(NamedTuple):
-    """The reckonings of a text: their results, whose ``text`` is the whole; the figures that went into each;
-    those of them that are bare factors; and of figures that stand for a result that one, in ``stated`` where
-    they are it and in ``wrong`` where they aren't.
+    """The calculations of a text: their results, whose ``text`` is the whole; the figures that went into
+    each; those of them that are bare factors; and of figures that stand for a result that one, in ``stated``
+    where they are it and in ``wrong`` where they aren't.
     """
 
     results: tuple[Figure, ...] = ()
@@ -63,7 +63,7 @@ class Written(NamedTuple):
 
     def right(self, figure: Figure) -> Figure | None:
         """What should stand in a figure's place, whose ``text`` is what it comes from; None where it is right
-        or nothing is reckoned."""
+        or nothing is calculated."""
         return next((other for wrong, other in self.wrong if wrong is figure), None)
 
 
@@ -91,7 +91,7 @@ class _Side(NamedTuple):
 
 
 def written(text: str, figures: Sequence[Figure]) -> Written:
-    """The reckonings of a text; linear."""
+    """The calculations of a text; linear."""
     results: list[Figure] = []
     operands: list[tuple[Figure, ...]] = []
     factors: list[Figure] = []
@@ -114,7 +114,7 @@ def written(text: str, figures: Sequence[Figure]) -> Written:
 
 
 def _runs(text: str, figures: Sequence[Figure]) -> Iterator[list[_Side]]:
-    """The runs that reckon, each as its sides."""
+    """The runs that calculate, each as its sides."""
     sides: list[_Side] = []
     length = 0
     for at, figure in enumerate(figures):
@@ -324,24 +324,24 @@ def _compared(
     """The figure that stands alone on one of two sides, what the other comes to, and whether it is that."""
     if not values or not others:
         return None
-    for side, claimed, reckoned, of in ((other, others, values, one), (one, values, others, other)):
+    for side, claimed, calculated, of in ((other, others, values, one), (one, values, others, other)):
         if len(side.figures) == 1 and len(of.figures) > 1:
-            agreed = any(_agree(a, b) for a in claimed for b in reckoned)
-            result = _figure(text, of.figures, reckoned[0])
-            return side.figures[0], replace(result, values=(_in_unit_of(reckoned[0], claimed[0]),)), agreed
+            agreed = any(_agree(a, b) for a in claimed for b in calculated)
+            result = _figure(text, of.figures, calculated[0])
+            return side.figures[0], replace(result, values=(_in_unit_of(calculated[0], claimed[0]),)), agreed
     return None
 
 
-def _agree(claimed: _Value, reckoned: _Value) -> bool:
-    """Whether a figure is what was reckoned, as exactly as it says; also where they can't be compared."""
+def _agree(claimed: _Value, calculated: _Value) -> bool:
+    """Whether a figure is what was calculated, as exactly as it says; also where they can't be compared."""
     figure = claimed.unit
-    pairs = [(claimed.written, reckoned.written, figure.step)]
-    if claimed.measure == reckoned.measure and _same_money(claimed, reckoned):
+    pairs = [(claimed.written, calculated.written, figure.step)]
+    if claimed.measure == calculated.measure and _same_money(claimed, calculated):
         scale = abs(claimed.amount / claimed.written) if claimed.written else 1.0
-        pairs = [(claimed.amount, reckoned.amount, figure.step * scale)]
-    elif not {"number", "?", "percent"} & {claimed.measure, reckoned.measure}:
+        pairs = [(claimed.amount, calculated.amount, figure.step * scale)]
+    elif not {"number", "?", "percent"} & {claimed.measure, calculated.measure}:
         return True
-    if "percent" in (claimed.measure, reckoned.measure) and claimed.measure != reckoned.measure:
+    if "percent" in (claimed.measure, calculated.measure) and claimed.measure != calculated.measure:
         pairs += [(a, b * 100, step) for a, b, step in pairs] + [(a, b / 100, step) for a, b, step in pairs]
     rough = figure.bound is Bound.ABOUT or figure.scaled or figure.fraction
     return any(
@@ -350,10 +350,10 @@ def _agree(claimed: _Value, reckoned: _Value) -> bool:
     )
 
 
-def _in_unit_of(reckoned: _Value, claimed: _Value) -> float:
-    if reckoned.measure == claimed.measure and claimed.written:
-        return reckoned.amount / (claimed.amount / claimed.written or 1.0)
-    return reckoned.written * (100.0 if claimed.measure == "percent" and reckoned.written < 1 else 1.0)
+def _in_unit_of(calculated: _Value, claimed: _Value) -> float:
+    if calculated.measure == claimed.measure and claimed.written:
+        return calculated.amount / (claimed.amount / claimed.written or 1.0)
+    return calculated.written * (100.0 if claimed.measure == "percent" and calculated.written < 1 else 1.0)
 
 
 def _figure(text: str, own: Sequence[Figure], value: _Value) -> Figure:

@@ -19,7 +19,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from guardrail.evidence.tokens import STOP_TERMS, term_of, words
+from guardrail.evidence.tokens import STOP_TERMS, term_of, terms_of, words
 from guardrail.figures.agreement import agrees, of_a_sort
 from guardrail.figures.model import Bound, Figure, Kind
 from guardrail.figures.tables import FILLERS
@@ -320,7 +320,7 @@ class Things:
             rivals = [rival for rival in rivals if ids <= {of[rival.number].context_id}]
             return self._by_name(claim, figure, names, own, rivals, holding, asked)
         if found is None and claim.opens_with_pronoun:
-            about = frozenset(term for _, term, _ in words(asked)) - _SILENT
+            about = terms_of(asked) - _SILENT
             found = self._by_word(about, own, rivals, holding, asked)
         return found
 

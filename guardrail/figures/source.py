@@ -111,7 +111,7 @@ _READ_WHOLLY: Final = 60_000  # characters of sentences with figures,
 _READ_FIGURES: Final = 6_000  # and figures of them, a tenth of a millisecond each
 _SAID: Final = 8  # texts that claims go on from; the question is one of them
 _HOLDING: Final = 200  # sentences with a claim's figure that are looked at
-_CENTRES: Final = 2  # sentences whose neighbours may have what a figure is reckoned from
+_CENTRES: Final = 2  # sentences whose neighbours may have what a figure is calculated from
 _BESIDE: Final = (-1, 1, -2, 2, -3, 3, -4, 4)
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
 _NEGATIONS: Final = frozenset(map(term_of, NEGATIONS))
@@ -230,7 +230,7 @@ class Sentence:
 
     @cached_property
     def written(self) -> Written:
-        """The reckonings that are written out."""
+        """The calculations that are written out."""
         return written(self.text, self.figures[:MANY])
 
     @cached_property

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from guardrail.claims.citations import Citation
 from guardrail.events import MAX_CITED_CONTEXTS, CitationBacking, Context, Evidence, Verdict
-from guardrail.evidence.tokens import STOP_TERMS, words
+from guardrail.evidence.tokens import STOP_TERMS, terms_of
 from guardrail.verdicts import Judgement
 
 _MOST_WORDS: Final = 0.5
@@ -91,4 +91,4 @@ def _cited(group: _Group) -> frozenset[str]:
 
 
 def _said(text: str) -> frozenset[int]:
-    return frozenset(term for _, term, _ in words(text)) - STOP_TERMS
+    return terms_of(text) - STOP_TERMS

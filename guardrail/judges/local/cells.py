@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final, NamedTuple
 
-from guardrail.evidence.tokens import STOP_TERMS, term_of, words
+from guardrail.evidence.tokens import STOP_TERMS, term_of, terms_of, words
 from guardrail.figures import Figure, FigureCheck, Kind, State
 from guardrail.figures.agreement import agrees
 from guardrail.figures.source import Sentence
@@ -69,7 +69,7 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
     answering = ANSWERING.match(text)
     sentence = Sentence(text)
     tokens = tuple((start, term) for start, term, _ in words(text))
-    asked = frozenset(term for _, term, _ in words(f"{lead_in} {question}"))
+    asked = terms_of(f"{lead_in} {question}")
     said = ClaimTerms(
         text,
         tokens,

@@ -90,7 +90,6 @@ from guardrail.judges.local.verdict import (
 from guardrail.judges.model import Verifier, load_verifier, read_folder, served_verifier
 from guardrail.verdicts import Judgement, checked_in_part
 
-NAME: Final = "local"
 _LESS_LIKELY: Final = 0.1  # by which each window that settled nothing raises the line of what is hopeless
 _DOUBTED: Final = 0.3  # support of a fact below which the claim is no better supported
 _FACTS_SURE: Final = 0.85  # support of a claim from which on none of its facts is doubted
@@ -192,7 +191,7 @@ class ClaimChecker:
                     return
             if silence is not None and silence.rest is None:
                 left_out = (_NONE,) if pressure >= _READS_NOTHING else ()
-                judgement = judgement_of_silence(claim_id, NAME, spoken_of, evidence, left_out)
+                judgement = judgement_of_silence(claim_id, spoken_of, evidence, left_out)
                 yield _as_far_as_read(judgement, *left_out)
                 continue
             part = (0, len(_text(claim))) if silence is None or silence.rest is None else silence.rest
@@ -243,16 +242,16 @@ class ClaimChecker:
         examined_of: Callable[[str, Examination], None] | None,
     ) -> Judgement:
         if examined is None:
-            return nothing_to_compare(claim_id, NAME)
+            return nothing_to_compare(claim_id)
         if examined_of is not None:
             examined_of(claim_id, examined)
         fit = self._read if examined.read else self._words
         if examined.standing is not None:
             said = examined.evidence.quote(*examined.standing)
-            return judgement_word_for_word(claim_id, NAME, said, fit.lines.supported)
+            return judgement_word_for_word(claim_id, said, fit.lines.supported)
         told = fit.combiner.probabilities(examined.features)
         degraded = () if examined.left_out is None else (examined.left_out,)
-        judgement = judgement_of(claim_id, NAME, examined, told, fit.lines, degraded)
+        judgement = judgement_of(claim_id, examined, told, fit.lines, degraded)
         if claim.mentions:
             judgement = mentioned_only(judgement, rightly=examined.has_right_figures)
         if judgement.verdict is Verdict.UNVERIFIED or compared_exactly(judgement, examined):
@@ -292,8 +291,8 @@ class ClaimChecker:
         tables = evidence.kept(Tables, lambda: Tables(evidence))
         cells = check_cells(view.text, tables, claim.lead_in, question)
         open_ = (State.DERIVED, State.UNCHECKED, State.FOUND)
-        reckoned = {check.figure.start for check in figures if check.state in open_}
-        otherwise = [c for c in cells.otherwise if c.owner or not c.figure or c.start not in reckoned]
+        accounted = {check.figure.start for check in figures if check.state in open_}
+        otherwise = [c for c in cells.otherwise if c.owner or not c.figure or c.start not in accounted]
         figures = with_cells(figures, cells)
         rival = None
         if about.reader is not None and pressure == 0:
@@ -412,9 +411,9 @@ def _as_far_as_read(judgement: Judgement, left_out: str | None = None) -> Judgem
 def _as_set(fit: Fit, settings: LocalJudgeSettings) -> Fit:
     """The fit, with the lines of the settings where they have some."""
     high = fit.lines.supported if settings.supported_at is None else settings.supported_at
-    low = fit.lines.partially if settings.partially_supported_at is None else settings.partially_supported_at
+    low = min(fit.lines.partially, high)
     return fit.model_copy(
-        update={"lines": fit.lines.model_copy(update={"supported": high, "partially": min(low, high)})}
+        update={"lines": fit.lines.model_copy(update={"supported": high, "partially": low})}
     )
 
 
@@ -426,7 +425,7 @@ def build_checker(settings: LocalJudgeSettings) -> ClaimChecker:
         return ClaimChecker(settings, parameters)
     if settings.verifier.server is not None:
         return ClaimChecker(settings, parameters, served_verifier(folder, settings.verifier.server))
-    return ClaimChecker(settings, parameters, load_verifier(folder, settings.verifier.threads))
+    return ClaimChecker(settings, parameters, load_verifier(folder))
 
 
 def check_files(settings: LocalJudgeSettings) -> None:

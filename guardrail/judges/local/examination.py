@@ -12,7 +12,7 @@ from guardrail.claims.model import Claim
 from guardrail.claims.phrases import pattern
 from guardrail.events import Evidence
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.evidence.tokens import words as words_of
+from guardrail.evidence.tokens import terms_of
 from guardrail.figures import FigureCheck, FigureSource, SourceText, State
 from guardrail.judges.local.combiner import Read
 from guardrail.judges.local.doubts import Revoked, Rival
@@ -114,7 +114,7 @@ def is_denied_elsewhere(view: ClaimView, found: Candidates, source: FigureSource
     """Whether one sentence has nearly all words of a claim, and few others, and denies it, and another has
     it: two documents that disagree in words."""
     told = [source.sentence(m.number) for m in found.sentences if m.coverage >= _ALL_BUT]
-    own = frozenset(term for _, term, _ in words_of(view.text))
+    own = terms_of(view.text)
     return len({sentence.denials % 2 for sentence in told if len(sentence.terms - own) <= _FEW_MORE}) > 1
 
 

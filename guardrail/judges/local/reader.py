@@ -192,7 +192,7 @@ def _headers(text: str, lead_in: str) -> list[tuple[int, int, str]]:
 
 
 def _told_otherwise(check: FigureCheck, checks: Sequence[FigureCheck]) -> str | None:
-    """How the sources write a figure of a claim; of a time that is reckoned, as they write the time before
+    """How the sources write a figure of a claim; of a time that is calculated, as they write the time before
     it: with hours up to 24."""
     figure, source = check.figure, check.source
     if check.state is State.FOUND and source is not None and interchangeable(figure, source):
@@ -212,7 +212,7 @@ def _halved(time: Figure) -> bool:
 
 
 def _known(checks: Sequence[FigureCheck], told: Mapping[Figure, str]) -> str:
-    """What the sources' figures make of a claim's, in words: the verifier can't reckon or convert."""
+    """What the sources' figures make of a claim's, in words: the verifier can't calculate or convert."""
     said = []
     for check in checks[:_MOST_KNOWN]:
         figure, source = check.figure, check.source

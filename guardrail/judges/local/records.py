@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from guardrail.events import Span
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.shown import ShownTable
-from guardrail.evidence.tokens import STOP_TERMS, term_of, words
+from guardrail.evidence.tokens import STOP_TERMS, term_of, terms_of, words
 from guardrail.figures import Bound, Figure, Kind
 from guardrail.figures.agreement import agrees, base, dimension
 from guardrail.figures.source import Sentence
@@ -159,7 +159,7 @@ def keeps_limit(figure: Figure, own: Figure) -> bool:
 
 @lru_cache(maxsize=4096)
 def _telling_terms(header: str) -> frozenset[int]:
-    return frozenset(term for _, term, _ in words(header)) - STOP_TERMS
+    return terms_of(header) - STOP_TERMS
 
 
 @lru_cache(maxsize=1024)
@@ -192,7 +192,7 @@ class TableText:
             )
             for record in table.records
         )
-        self.kind = frozenset(term for _, term, _ in words(table.kind))
+        self.kind = terms_of(table.kind)
 
     @cached_property
     def label_terms(self) -> Counter[int]:

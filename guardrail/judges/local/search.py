@@ -19,7 +19,7 @@ from guardrail.claims.sentences import CLOSERS, TERMINATORS
 from guardrail.claims.silence import Silence
 from guardrail.evidence.index import EvidenceIndex, as_copied
 from guardrail.evidence.layout import Layout
-from guardrail.evidence.tokens import CITATION, STOP_TERMS, term_of, term_of_stem, words
+from guardrail.evidence.tokens import CITATION, STOP_TERMS, term_of, term_of_stem, terms_of, words
 from guardrail.evidence.turns import speaker_of
 from guardrail.figures import FigureCheck
 
@@ -99,7 +99,7 @@ def view_of(text: str, question: str, lead_in: str, rarity: Rarity) -> ClaimView
 @lru_cache(maxsize=_TEXTS_REMEMBERED)
 def _topic_of(text: str) -> frozenset[int]:
     """What a question or lead-in is about: the claims of a response share it."""
-    return frozenset(term for _, term, _ in words(text)) - STOP_TERMS
+    return terms_of(text) - STOP_TERMS
 
 
 # -------------------------------------------------------------------------------------------------- sentences
@@ -605,7 +605,7 @@ def _above(text: str, line_at: int, *, item: bool) -> tuple[list[str], list[str]
 
 
 def _terms(text: str) -> frozenset[int]:
-    return frozenset(term for _, term, _ in words(text)) - _IDLE
+    return terms_of(text) - _IDLE
 
 
 def _of_the_same(evidence: EvidenceIndex, lead_in: str, around: str, rarity: Rarity) -> bool:

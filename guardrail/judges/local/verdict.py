@@ -30,6 +30,7 @@ from guardrail.judges.local.records import Cell, CellCheck
 from guardrail.judges.local.search import DENIALS, ClaimView
 from guardrail.verdicts import HALF_CHECKED, Judgement, spans_within
 
+NAME: Final = "local"
 _NOTHING_SHARED: Final = 0.01
 _SILENT: Final = 0.85  # how sure it is that what no sentence has most words of is not spoken of
 _BELOW: Final = 0.001  # a line, that support lies where a figure keeps a claim below it
@@ -61,20 +62,20 @@ def _in_its_row(evidence: EvidenceIndex, cell: Cell) -> Evidence:
     )
 
 
-def nothing_to_compare(claim_id: str, judge: str) -> Judgement:
+def nothing_to_compare(claim_id: str) -> Judgement:
     """The judgement where there is no context, or none with a word."""
     return Judgement(
         claim_id,
         Verdict.UNSUPPORTED,
         1.0 - _NOTHING_SHARED,
         _NOTHING_SHARED,
-        judge,
+        NAME,
         reasoning="There is no document to compare it with.",
     )
 
 
 def judgement_of_silence(
-    claim_id: str, judge: str, spoken_of: int | None, evidence: EvidenceIndex, degraded: tuple[str, ...]
+    claim_id: str, spoken_of: int | None, evidence: EvidenceIndex, degraded: tuple[str, ...]
 ) -> Judgement:
     """The judgement of a claim that says nothing but that the documents are silent on something, which the
     sentence ``spoken_of`` speaks of, if any."""
@@ -83,7 +84,7 @@ def judgement_of_silence(
         Verdict.SUPPORTED,
         _SILENT,
         _SILENT,
-        judge,
+        NAME,
         reasoning="No passage was found that speaks of it.",
         contradiction=0.0,
         degraded_from=degraded,
@@ -107,7 +108,7 @@ def with_silence(judgement: Judgement, spoken_of: int | None, evidence: Evidence
     )
 
 
-def judgement_word_for_word(claim_id: str, judge: str, said: Evidence, least: float) -> Judgement:
+def judgement_word_for_word(claim_id: str, said: Evidence, least: float) -> Judgement:
     """The judgement of a claim that is a sentence of a context; its support is ``least`` or more."""
     support = max(_WORD_FOR_WORD, least)
     return Judgement(
@@ -115,7 +116,7 @@ def judgement_word_for_word(claim_id: str, judge: str, said: Evidence, least: fl
         Verdict.SUPPORTED,
         support,
         support,
-        judge,
+        NAME,
         (said,),
         reasoning="A document says so word for word.",
         contradiction=0.0,
@@ -124,13 +125,14 @@ def judgement_word_for_word(claim_id: str, judge: str, said: Evidence, least: fl
 
 def said_to_be_false(judgement: Judgement) -> Judgement:
     """The judgement of a claim that says of what was judged that it is false ("Myth: …")."""
+    reasoning = f"The answer calls it false. {judgement.reasoning}"
     if judgement.verdict is Verdict.SUPPORTED and judgement.support is not None:
         return replace(
             judgement,
             verdict=Verdict.UNSUPPORTED,
             confidence=judgement.support,
             support=1.0 - judgement.support,
-            reasoning=f"The answer calls it false. {judgement.reasoning}",
+            reasoning=reasoning,
         )
     if judgement.verdict is Verdict.CONTRADICTED:
         return replace(
@@ -139,7 +141,7 @@ def said_to_be_false(judgement: Judgement) -> Judgement:
             confidence=HALF_CHECKED,
             support=HALF_CHECKED,
             contradiction=0.0,
-            reasoning=f"The answer calls it false. {judgement.reasoning}",
+            reasoning=reasoning,
             unsupported_spans=(),
             findings=(),
         )
@@ -156,25 +158,20 @@ def answered_no(judgement: Judgement) -> Judgement:
     """The judgement of a "No", where that of what was asked is given: the reverse."""
     if judgement.verdict is Verdict.UNVERIFIED:
         return judgement
+    reasoning = f"The answer denies what was asked. {judgement.reasoning}"
     if judgement.verdict is Verdict.SUPPORTED:
-        denied = said_to_be_false(judgement)
-        return replace(denied, reasoning=f"The answer denies what was asked. {judgement.reasoning}")
-    contradiction = judgement.support
-    if judgement.verdict is not Verdict.CONTRADICTED:  # that nothing backs what is denied speaks for "no"
-        return replace(
-            judgement,
-            verdict=Verdict.PARTIALLY_SUPPORTED,
-            support=_UNBACKED if (judgement.support or 0.0) < _HARDLY_BACKED else HALF_CHECKED,
-            contradiction=contradiction,
-            reasoning=f"The answer denies what was asked. {judgement.reasoning}",
-            findings=(),
-        )
+        return replace(said_to_be_false(judgement), reasoning=reasoning)
+    if judgement.verdict is Verdict.CONTRADICTED:
+        verdict, support = Verdict.SUPPORTED, judgement.confidence
+    else:  # that nothing backs what is denied speaks for "no"
+        verdict = Verdict.PARTIALLY_SUPPORTED
+        support = _UNBACKED if (judgement.support or 0.0) < _HARDLY_BACKED else HALF_CHECKED
     return replace(
         judgement,
-        verdict=Verdict.SUPPORTED,
-        support=judgement.confidence,
-        contradiction=contradiction,
-        reasoning=f"The answer denies what was asked. {judgement.reasoning}",
+        verdict=verdict,
+        support=support,
+        contradiction=judgement.support,
+        reasoning=reasoning,
         findings=(),
     )
 
@@ -201,7 +198,6 @@ def mentioned_only(judgement: Judgement, *, rightly: bool) -> Judgement:
 
 def judgement_of(
     claim_id: str,
-    judge: str,
     examined: Examination,
     told: Probabilities,
     lines: Lines,
@@ -242,13 +238,13 @@ def judgement_of(
         absent += [c for c in examined.figures if c.state is State.ECHOED and not c.figure.name]
     spans = _unsupported(examined, verdict)
     if cell is not None and not left_open and verdict is not Verdict.SUPPORTED:
-        return _of_cell(claim_id, judge, examined, degraded, verdict, support, told.contradicted, cell)
+        return _of_cell(claim_id, examined, degraded, verdict, support, told.contradicted, cell)
     return Judgement(
         claim_id,
         verdict,
         0.0 if left_open else _confidence(verdict, told, support, conflict),
         None if left_open else support,
-        judge,
+        NAME,
         _proof(examined, verdict, conflict),
         _disagreeing(examined, rival),
         reasoning=_left_open(unchecked[0])
@@ -274,7 +270,6 @@ def judgement_of(
 
 def _of_cell(
     claim_id: str,
-    judge: str,
     examined: Examination,
     degraded: tuple[str, ...],
     verdict: Verdict,
@@ -299,7 +294,7 @@ def _of_cell(
         verdict,
         max(contradicted, 1.0 - support) if verdict is Verdict.CONTRADICTED else 1.0 - support,
         support,
-        judge,
+        NAME,
         (_in_its_row(examined.evidence, cell.cell),),
         reasoning=reason,
         degraded_from=degraded,
@@ -570,10 +565,10 @@ def _may_say_otherwise(examined: Examination, told: Probabilities) -> bool:
 
 def _support_reason(examined: Examination) -> str:
     derived = (c for c in examined.figures if c.state is State.DERIVED and c.operands)
-    reckoned = next((c for c in derived if _quoted(c.figure) not in map(_quoted, c.operands)), None)
-    if reckoned is not None:
-        of = " and ".join(_quoted(operand) for operand in reckoned.operands[:3])
-        return f"The documents say so; {_quoted(reckoned.figure)} follows from {of}."
+    calculated = next((c for c in derived if _quoted(c.figure) not in map(_quoted, c.operands)), None)
+    if calculated is not None:
+        of = " and ".join(_quoted(operand) for operand in calculated.operands[:3])
+        return f"The documents say so; {_quoted(calculated.figure)} follows from {of}."
     if _same_words(examined):
         return "A document says so in nearly the same words."
     deciding = examined.quote(_best_sentence(examined, Verdict.SUPPORTED))

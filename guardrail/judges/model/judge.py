@@ -16,7 +16,7 @@ from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Evidence, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.sentences import sentence_spans
-from guardrail.evidence.tokens import STOP_TERMS, words
+from guardrail.evidence.tokens import STOP_TERMS, terms_of
 from guardrail.judges.base import JudgeRequest
 from guardrail.judges.model.batching import Batcher
 from guardrail.judges.model.classifier import BATCH_SIZE, PairReader, Scores, load_classifier, served_model
@@ -302,11 +302,11 @@ def quote(pair: Pair, claim: str, index: EvidenceIndex) -> Evidence:
     """
     context = index.contexts[pair.context]
     text = context.text[pair.start : pair.end]
-    wanted = {term for _, term, _ in words(claim)}
+    wanted = terms_of(claim)
     wanted = wanted - STOP_TERMS or wanted
     found, most = (0, len(text)), -1
     for start, end in zip(*sentence_spans(text), strict=True):
-        shared = len(wanted & {term for _, term, _ in words(text[start:end])})
+        shared = len(wanted & terms_of(text[start:end]))
         if shared > most:
             found, most = (start, end), shared
     start, end = pair.start + found[0], pair.start + min(found[1], found[0] + _MOST_QUOTE_CHARS)

@@ -23,11 +23,8 @@ from tests.support.llm_server.behaviours import (
 )
 from tests.support.llm_server.calls import Outcome, Recorded
 from tests.support.llm_server.content import (
-    cut_off,
-    duplicated,
     extra,
     fenced,
-    malformed,
     member,
     missing,
     obliging,
@@ -51,12 +48,9 @@ __all__ = [
     "StreamError",
     "Wire",
     "busy",
-    "cut_off",
-    "duplicated",
     "event",
     "extra",
     "fenced",
-    "malformed",
     "member",
     "missing",
     "obliging",

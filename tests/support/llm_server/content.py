@@ -43,11 +43,6 @@ def extra(call: Recorded) -> str:
     return verdicts(*(member(label) for label in [*call.asked, "c9999", "", "claim"]))
 
 
-def duplicated(call: Recorded) -> str:
-    """All, and the first once more with another verdict."""
-    return verdicts(*(member(label) for label in call.asked), member(call.asked[0], "CONTRADICTED"))
-
-
 def swapped(call: Recorded) -> str:
     """In the reverse order; the first claim asked for is CONTRADICTED, which is said last."""
     first, *others = call.asked
@@ -58,16 +53,6 @@ def wrong_enum(call: Recorded) -> str:
     """The first verdict is none of the four."""
     first, *others = call.asked
     return verdicts(member(first, "MOSTLY_TRUE"), *(member(label) for label in others))
-
-
-def cut_off(call: Recorded) -> str:
-    """Ends within the last verdict; goes with ``finish_reason="length"``."""
-    return obliging(call)[:-20]
-
-
-def malformed(call: Recorded) -> str:
-    """The braces of no JSON: quotes of the wrong kind, a comma too many."""
-    return obliging(call).replace('"', "'").replace("]}", ",]}")
 
 
 def fenced(content: Callable[[Recorded], str] = obliging) -> Callable[[Recorded], str]:

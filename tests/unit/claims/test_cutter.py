@@ -18,8 +18,8 @@ class LengthRater:
         return (Severity.CRITICAL if critical else Severity.NORMAL), (kind.value,)
 
 
-def claims(text: str, *, bound: int = 600) -> list[Claim]:
-    cutter = ClaimCutter(LengthRater(), max_segment_chars=bound)
+def claims(text: str, *, question: str = "", bound: int = 600) -> list[Claim]:
+    cutter = ClaimCutter(LengthRater(), question=question, max_segment_chars=bound)
     found = [c for i in range(0, len(text), 3) for cut in cutter.feed(text[i : i + 3]) for c in cut.claims]
     found += [c for cut in cutter.finish() for c in cut.claims]
     for claim in found:
@@ -182,9 +182,7 @@ def test_a_bare_answer_to_a_question_of_the_text_states_what_was_asked() -> None
 def test_an_answer_of_no_more_than_yes_or_no_states_what_the_user_asks(
     question: str, answer: str, asked: str
 ) -> None:
-    cutter = ClaimCutter(LengthRater(), question=question)
-    found = [claim for cut in (*cutter.feed(answer), *cutter.finish()) for claim in cut.claims]
-    assert [claim.lead_in for claim in found] == [asked or question]
+    assert [claim.lead_in for claim in claims(answer, question=question)] == [asked or question]
 
 
 @pytest.mark.parametrize(
@@ -232,8 +230,7 @@ def test_a_reassurance_is_no_denial(answer: str, yes: bool | None) -> None:
 )
 def test_yes_and_no_are_told_apart_in_other_words_too(question: str, answer: str, yes: bool) -> None:
     assert answers(question, answer) is yes
-    cutter = ClaimCutter(LengthRater(), question=question)
-    assert sum(len(cut.claims) for cut in (*cutter.feed(answer), *cutter.finish())) == 1
+    assert len(claims(answer, question=question)) == 1
 
 
 @pytest.mark.parametrize(
@@ -246,9 +243,7 @@ def test_yes_and_no_are_told_apart_in_other_words_too(question: str, answer: str
     ],
 )
 def test_a_wish_behind_a_yes_or_no_hides_neither(answer: str, said: list[str]) -> None:
-    cutter = ClaimCutter(LengthRater(), question="Is the lake too cold to swim?")
-    found = [claim for cut in (*cutter.feed(answer), *cutter.finish()) for claim in cut.claims]
-    assert [claim.text for claim in found] == said
+    assert [claim.text for claim in claims(answer, question="Is the lake too cold to swim?")] == said
 
 
 @pytest.mark.parametrize(
@@ -264,8 +259,7 @@ def test_a_wish_behind_a_yes_or_no_hides_neither(answer: str, said: list[str]) -
     ],
 )
 def test_an_answer_to_a_request_or_another_question_states_nothing(question: str, answer: str) -> None:
-    cutter = ClaimCutter(LengthRater(), question=question)
-    assert not any(cut.claims for cut in (*cutter.feed(answer), *cutter.finish()))
+    assert claims(answer, question=question) == []
 
 
 def test_a_heading_with_a_main_clause_is_a_claim() -> None:
@@ -289,16 +283,12 @@ def test_prose_in_a_fence_is_a_statement_and_data_a_mention() -> None:
         ("Feel free!", False),
         ("Why may children drive it?", False),
     ]:
-        cutter = ClaimCutter(LengthRater(), question=asked)
-        found = [claim for cut in (*cutter.feed(text), *cutter.finish()) for claim in cut.claims]
-        assert [claim.mentions for claim in found] == [mentions], text
-    cutter = ClaimCutter(LengthRater(), question=asked)
-    assert not any(cut.claims for cut in (*cutter.feed("```yaml\ndose: 40 mg\n```\n"), *cutter.finish()))
+        assert [claim.mentions for claim in claims(text, question=asked)] == [mentions], text
+    assert claims("```yaml\ndose: 40 mg\n```\n", question=asked) == []
 
 
 def test_a_question_with_the_users_own_figures_states_nothing() -> None:
-    cutter = ClaimCutter(LengthRater(), question="Which ticket do I get for 12 euros?")
-    assert not any(cut.claims for cut in (*cutter.feed("Is that 12 euros a day?"), *cutter.finish()))
+    assert claims("Is that 12 euros a day?", question="Which ticket do I get for 12 euros?") == []
 
 
 @pytest.mark.parametrize("step", [1, 7, 100_000])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from guardrail.events import Context
 from guardrail.evidence import EvidenceIndex
 from guardrail.evidence.shown import ShownText
-from guardrail.evidence.turns import find_turns, in_turns, speaker_of
+from guardrail.evidence.turns import find_turns, speaker_of
 
 CALL = """Call of 3 May
 [10:02] Agent 2: Good morning. How can I help?
@@ -95,7 +95,7 @@ def test_what_is_no_conversation_has_no_turns(text: str) -> None:
     assert speakers(text) == []
 
 
-def test_sentences_know_their_turn_and_who_says_them() -> None:
+def test_sentences_know_who_says_them() -> None:
     index = EvidenceIndex([Context(id="a", text="It is dry. It is warm."), Context(id="b", text=CALL)])
     sentences = index.layout.sentences
     texts = [
@@ -103,28 +103,11 @@ def test_sentences_know_their_turn_and_who_says_them() -> None:
         for context, start, end in zip(sentences.context, sentences.start, sentences.end, strict=True)
     ]
     lower = texts.index("It should be lower.")
-    assert in_turns(sentences, index.turns, [0], 1, 500) == [0]
-    assert [texts[n] for n in in_turns(sentences, index.turns, [lower], 0, 500)] == [
-        "[10:02] Customer: My bill is wrong.",
-        "It should be lower.",
-    ]
-    around = [texts[n] for n in in_turns(sentences, index.turns, [lower], 1, 500)]
-    assert around[0] == "[10:02] Agent 2: Good morning."
-    assert around[-1] == "[10:03] Agent 2: Let me look: I see it now."
     spoken = speaker_of(sentences, index.turns, lower)
     assert spoken is not None
     assert CALL[slice(*spoken)] == "[10:02] Customer:"
     assert speaker_of(sentences, index.turns, lower - 1) is None
     assert speaker_of(sentences, index.turns, 0) is None
-
-
-def test_of_turns_too_long_to_be_read_the_sentences_are_left_as_they_are() -> None:
-    text = f"{CALL}\n[10:06] Agent 2: {'It is so. ' * 50}\n[10:07] Customer: Fine."
-    index = EvidenceIndex([Context(id="a", text=text)])
-    sentences = index.layout.sentences
-    assert in_turns(sentences, index.turns, [20, 10], 0, 100) == [10, 20]
-    assert len(in_turns(sentences, index.turns, [20, 10], 0, 200)) == 50
-    assert in_turns(sentences, index.turns, [3], 0, 100) == [3, 4]
 
 
 HOSTILE = st.text(alphabet="aBc:[] \t\r\n*(.,#", max_size=300)
@@ -135,34 +118,3 @@ def test_turns_ascend_and_lie_within_the_text(text: str) -> None:
     borders = [border for turn in zip(*find_turns(text), strict=True) for border in turn]
     assert borders == sorted(borders)
     assert all(0 <= border <= len(text) for border in borders)
-
-
-@given(
-    texts=st.lists(
-        st.lists(
-            st.sampled_from(["Ann: It is.", "Bo, MD: So. It is", "\nAnn: Yes", " ", "\n", "word " * 70])
-        ),
-        max_size=3,
-    ),
-    around=st.integers(0, 2),
-    data=st.data(),
-)
-def test_turns_are_held_whole(texts: list[list[str]], around: int, data: st.DataObject) -> None:
-    index = EvidenceIndex([Context(id=f"{n}", text="\n".join(lines)) for n, lines in enumerate(texts)])
-    sentences = index.layout.sentences
-    if not len(sentences):
-        return
-    number = data.draw(st.integers(0, len(sentences) - 1))
-    context = sentences.context[number]
-
-    def turn(at: int) -> int:
-        return sum(start <= sentences.start[at] for start in index.turns(context).starts)
-
-    expected = [
-        at
-        for at in range(len(sentences))
-        if sentences.context[at] == context and abs(turn(at) - turn(number)) <= around
-    ]
-    if not index.turns(context).starts:
-        expected = [number]
-    assert in_turns(sentences, index.turns, [number], around, 1_000_000) == expected

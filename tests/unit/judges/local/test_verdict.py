@@ -222,7 +222,7 @@ def read_as(
     everything = tuple(range(len(index.layout.sentences)))
     read = Read(WindowText(FERRY, everything, 0), Reading(support, contradiction, tokens))
     lines = Lines(supported=0.6, partially=0.3, contradicted=0.5, sure=1.0, hopeless=0.0)
-    return judgement_of("c", "local", replace(examined, read=[read]), Probabilities(*told), lines)
+    return judgement_of("c", replace(examined, read=[read]), Probabilities(*told), lines)
 
 
 def test_what_contradicts_a_claim_is_the_sentence_on_its_matter() -> None:
