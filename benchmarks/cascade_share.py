@@ -241,7 +241,10 @@ def main() -> None:
         show("severity, all sets" if name == "severities" else f"severity, {name}", tables[name])
     print(f"\n{time.perf_counter() - begun:.0f} s")
     if options.json:
-        bands_ = {severity.value: band.model_dump() for severity, band in settings.bands.items()}
+        bands_ = {
+            severity.value: {"accept_support": band.accept_support, "reject_support": band.reject_support}
+            for severity, band in settings.bands.items()
+        }
         options.json.write_text(json.dumps({"bands": bands_, **tables}, indent=1), encoding="utf-8")
 
 

@@ -39,10 +39,8 @@ def test_every_setting_has_a_meaning_a_type_and_a_default() -> None:
     assert required == {
         "challengers.N.against",
         "challengers.N.policy",
-        "judge.classifier.server.kind",
         "judge.classifier.server.url",
         "judge.llm.fallbacks.N.model",
-        "judge.local.verifier.server.kind",
         "judge.local.verifier.server.url",
         "judge.prices.NAME.input",
         "judge.prices.NAME.output",
