@@ -36,6 +36,7 @@ from benchmarks.labelled_sets import (
 from guardrail.claims import cutter, detector, severity
 from guardrail.claims.detector import Assertion
 from guardrail.config import LoggingSettings, Settings, load_settings
+from guardrail.evals.statistics import bootstrap
 from guardrail.events import Severity
 from guardrail.figures import FigureCheck, State, calendar, check_figures, source
 from guardrail.figures import check as figures_check
@@ -45,7 +46,6 @@ from guardrail.judges.local import check, reader, search
 from guardrail.judges.local.combiner import word_features
 from guardrail.judges.model import Verifier
 from guardrail.logs import configure_logging
-from guardrail.offline.statistics import bootstrap
 from tests.chat_answers import ChatCase, load
 from training.rows import Row
 

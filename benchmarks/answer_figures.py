@@ -11,9 +11,7 @@ from typing import Any, Final
 
 from benchmarks.labelled_answers import SUPPORTED, LabelledAnswer
 from benchmarks.saved_verdicts import Judged
-from guardrail.events import ClaimVerdict, Decision, ResponseVerdict
-from guardrail.judges import Verdict
-from guardrail.offline.statistics import (
+from guardrail.evals.statistics import (
     Estimate,
     Figure,
     Rate,
@@ -22,6 +20,8 @@ from guardrail.offline.statistics import (
     bootstrap,
     percent,
 )
+from guardrail.events import ClaimVerdict, Decision, ResponseVerdict
+from guardrail.judges import Verdict
 
 GROUPS: Final = ("all supported", "less than half", "others")
 OUTCOMES: Final[Mapping[str, frozenset[Decision]]] = {

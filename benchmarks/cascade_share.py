@@ -30,13 +30,13 @@ from benchmarks.frame import command_line
 from benchmarks.labelled_answers import read_answers
 from benchmarks.labelled_sets import EXPERTQA, POOL, labelled_sets, require_files
 from guardrail.claims import BuiltinSeverityRater
+from guardrail.evals.statistics import wilson
 from guardrail.events import SegmentKind, Severity
 from guardrail.judges import Judgement, Verdict
 from guardrail.judges.cascade import Band, CascadeSettings, settled
 from guardrail.judges.local import LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker, build_checker
 from guardrail.judges.local.settings import VerifierSettings
-from guardrail.offline.statistics import wilson
 from training.rows import Row
 
 SEED: Final = 20260101

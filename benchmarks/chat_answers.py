@@ -26,11 +26,11 @@ import uvloop
 
 from benchmarks.frame import command_line
 from guardrail.config import LoggingSettings, Settings, load_settings
+from guardrail.evals.statistics import wilson
 from guardrail.events import Decision, ResponseVerdict, Verdict
 from guardrail.guard import Guard
 from guardrail.judges.factory import build_judge
 from guardrail.logs import configure_logging
-from guardrail.offline.statistics import wilson
 from guardrail.printable import escape_controls
 from guardrail.routing import PolicyRouter
 from tests.chat_answers import ChatCase, Part, load

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from guardrail.offline.statistics import BINS
+from guardrail.evals.statistics import BINS
 
 _COLUMNS: Final = (
     ("auroc", "AUROC"),

@@ -48,11 +48,7 @@ from benchmarks.offline_report import markdown, plot
 from guardrail.claims import BuiltinSeverityRater
 from guardrail.config import LoggingSettings, load_settings
 from guardrail.errors import GuardrailError
-from guardrail.events import SegmentKind
-from guardrail.judges import Judge, Judgement, JudgeRequest, Verdict
-from guardrail.judges.factory import build_judge
-from guardrail.logs import configure_logging
-from guardrail.offline.statistics import (
+from guardrail.evals.statistics import (
     ROUNDS,
     Estimate,
     Figure,
@@ -64,6 +60,10 @@ from guardrail.offline.statistics import (
     reliability,
     told,
 )
+from guardrail.events import SegmentKind
+from guardrail.judges import Judge, Judgement, JudgeRequest, Verdict
+from guardrail.judges.factory import build_judge
+from guardrail.logs import configure_logging
 from training.rows import Row
 
 SEED: Final = 20260101

@@ -4,7 +4,7 @@
 
 installs the libraries into .cache (minutes, 900 MB; needs Node.js and npm for Mastra), has each compute its
 score of every number of supported statements in up to 20, and writes the record beside the test,
-tests/unit/offline/published_scores.json.
+tests/unit/evals/published_scores.json.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from benchmarks.peers_environment import CACHE, ROOT, peers_python
 MASTRA: Final = "@mastra/evals@1.10.2"
 MOST: Final = 20
 SCALES: Final = (1, 7, 10, 0.3)
-RECORD: Final = ROOT / "tests" / "unit" / "offline" / "published_scores.json"
+RECORD: Final = ROOT / "tests" / "unit" / "evals" / "published_scores.json"
 _HERE: Final = Path(__file__).parent
 
 

@@ -30,12 +30,12 @@ from benchmarks.labelled_answers import LabelledAnswer, read_answers
 from benchmarks.saved_verdicts import Judged, SavedJudge, load, save
 from guardrail.config import LoggingSettings, Settings, load_settings
 from guardrail.errors import GuardrailError
+from guardrail.evals import statistics
+from guardrail.evals.evaluation import checker, judging_everything
 from guardrail.judges import Judge
 from guardrail.judges.factory import build_judge
 from guardrail.limits import Limits
 from guardrail.logs import configure_logging
-from guardrail.offline import statistics
-from guardrail.offline.evaluation import checker, judging_everything
 from guardrail.routing import PolicyRouter
 
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Final
 
 from guardrail import Guard
+from guardrail.evals.records import RecordReader, values_of
+from guardrail.evals.replay import Replay, Side
 from guardrail.events import Context, Response, ResponseVerdict
-from guardrail.offline.records import RecordReader, values_of
-from guardrail.offline.replay import Replay, Side
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 

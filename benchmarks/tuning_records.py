@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.frame import command_line
+from guardrail.evals.results import EvaluationResult
 from guardrail.events import Label, LabelSource, ResponseVerdict, Verdict
-from guardrail.offline.results import EvaluationResult
 
 VERDICTS: Final[Mapping[str, Verdict]] = {
     "supported": Verdict.SUPPORTED,

@@ -18,8 +18,8 @@ from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from guardrail.evals.results import EvaluationResult, ScoreValue
 from guardrail.events import ClaimVerdict, ResponseVerdict, Verdict
-from guardrail.offline.results import EvaluationResult, ScoreValue
 from guardrail.semconv import (
     ERROR_TYPE,
     EVALUATION,

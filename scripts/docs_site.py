@@ -30,7 +30,7 @@ MODULES: Final = (
     "guardrail",
     "guardrail.client",
     "guardrail.judges",
-    "guardrail.offline",
+    "guardrail.evals",
     "guardrail.testing",
 )
 

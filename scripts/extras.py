@@ -56,7 +56,7 @@ TESTS: Final[Mapping[str, Sequence[str]]] = {
     "llama-index": [f"{_INTEGRATIONS}/in_llama_index.py"],
     "openai-agents": [f"{_INTEGRATIONS}/test_openai_agents.py"],
     "otel": ["tests/unit/test_tracing.py"],
-    "parquet": ["tests/unit/offline/test_formats.py::test_parquet_is_read_in_batches_of_rows"],
+    "parquet": ["tests/unit/evals/test_formats.py::test_parquet_is_read_in_batches_of_rows"],
     "postgres": ["tests/unit/consumers/test_cases.py"],
     "ragas": [f"{_INTEGRATIONS}/in_ragas.py"],
     "redis": ["tests/unit/judges/test_redis_cache.py"],

@@ -27,6 +27,10 @@ from playwright.async_api import async_playwright
 from consumers.settings import load_settings
 from guardrail import JudgeSettings, Policy
 from guardrail.decisions import by_segment, claims_decided_by, redecide
+from guardrail.evals.evaluation import checker, judging_everything
+from guardrail.evals.report import write_report
+from guardrail.evals.results import Evaluation, EvaluationResult, Sample
+from guardrail.evals.scores import score_value
 from guardrail.events import (
     Label,
     LabelSource,
@@ -37,10 +41,6 @@ from guardrail.events import (
     parse_input,
 )
 from guardrail.judges.factory import JudgeSet
-from guardrail.offline.evaluation import checker, judging_everything
-from guardrail.offline.report import write_report
-from guardrail.offline.results import Evaluation, EvaluationResult, Sample
-from guardrail.offline.scores import score_value
 from guardrail.policy import Mode
 from guardrail.routing import PolicyRouter
 from tests.chat_answers import load

@@ -44,7 +44,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import AutoModel
 
-from guardrail.offline.statistics import auroc
+from guardrail.evals.statistics import auroc
 
 _CONTRADICTION: Final = 0.5
 _TOKENS: Final = 0.33

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from guardrail.offline.statistics import auroc
+from guardrail.evals.statistics import auroc
 from training.encoding import encode
 
 Arrays: TypeAlias = Mapping[str, Any]

@@ -20,8 +20,8 @@ from guardrail.cli.sources import range_of
 if TYPE_CHECKING:
     from consumers.settings import GuardSettings
     from guardrail.cli.evaluate_run import EvaluateRequest
-    from guardrail.offline.formats import Format
-    from guardrail.offline.truths import LabelsByResponse
+    from guardrail.evals.formats import Format
+    from guardrail.evals.truths import LabelsByResponse
     from guardrail.routing import PolicyRouter
 
 EPILOG = """[bold]Examples[/]
@@ -209,7 +209,7 @@ def _check_report(path: Path | None) -> None:
     """Fail before anything is judged where the report could not be written. Raises typer.BadParameter."""
     if path is None:
         return
-    import guardrail.offline.report  # noqa: F401 - raises ConfigError where Jinja2 is missing
+    import guardrail.evals.report  # noqa: F401 - raises ConfigError where Jinja2 is missing
     from guardrail.cli.results_file import refuse_unless_report
 
     if not path.parent.is_dir():
@@ -219,7 +219,7 @@ def _check_report(path: Path | None) -> None:
 
 def _score_names(given: list[str] | None) -> list[str]:
     from guardrail.errors import ConfigError
-    from guardrail.offline.evaluation import check_scores
+    from guardrail.evals.evaluation import check_scores
 
     names = [name.strip() for each in given or [_LIVE] for name in each.split(",") if name.strip()]
     try:
@@ -237,7 +237,7 @@ def _how(explain: str | None) -> str | None:
 
 
 def _known(source_format: str) -> Format:
-    from guardrail.offline.formats import FORMATS
+    from guardrail.evals.formats import FORMATS
 
     for each in FORMATS:
         if each == source_format:
@@ -247,8 +247,8 @@ def _known(source_format: str) -> Format:
 
 
 def _labels(path: Path | None) -> LabelsByResponse:
-    from guardrail.offline.formats import read_labels
-    from guardrail.offline.truths import LabelsByResponse
+    from guardrail.evals.formats import read_labels
+    from guardrail.evals.truths import LabelsByResponse
 
     if path is None:
         return LabelsByResponse()
@@ -260,7 +260,7 @@ def _labels(path: Path | None) -> LabelsByResponse:
 
 
 def _router(settings: GuardSettings, policy: str | None) -> PolicyRouter:
-    from guardrail.offline.evaluation import judging_everything
+    from guardrail.evals.evaluation import judging_everything
     from guardrail.routing import PolicyRouter
 
     policies = {name: judging_everything(each) for name, each in settings.policies.items()}

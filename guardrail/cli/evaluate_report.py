@@ -20,11 +20,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.text import Text
 
 from guardrail.cli.terminal import discard
+from guardrail.evals.evaluation import OWN_SCORE
+from guardrail.evals.formats import unread_told
+from guardrail.evals.overview import NO_REASON, OTHERS, Overview, Published, Reasons
+from guardrail.evals.results import EvaluationResult, ScoreSummary, summary_lines, write_line
 from guardrail.events import Decision, Response, ResponseVerdict, Usage, Verdict, claim_that_decided
-from guardrail.offline.evaluation import OWN_SCORE
-from guardrail.offline.formats import unread_told
-from guardrail.offline.overview import NO_REASON, OTHERS, Overview, Published, Reasons
-from guardrail.offline.results import EvaluationResult, ScoreSummary, summary_lines, write_line
 from guardrail.printable import escape_controls, shorten
 from guardrail.render import DECISION_STYLES, VERDICT_STYLES, Symbols, counted, symbols_for
 from guardrail.routing import PolicyRouter
@@ -271,7 +271,7 @@ class Report:
             if result.verdict is not None:
                 write_line(file, result.verdict)
             return
-        from guardrail.offline.four_verdicts import binary_verdicts_batch, four_verdicts_batch
+        from guardrail.evals.four_verdicts import binary_verdicts_batch, four_verdicts_batch
 
         batch = four_verdicts_batch if self._verdicts_as == "four" else binary_verdicts_batch
         file.write(batch([result]).evaluations[0].model_dump_json().encode() + b"\n")

@@ -34,20 +34,20 @@ from guardrail.cli.terminal import (
     replace_unencodable,
     safe,
 )
+from guardrail.evals.evaluation import Asked, checker, default_concurrency, evaluate_each
+from guardrail.evals.results import Evaluation, StoredResults
 from guardrail.judges.factory import JudgeSet
 from guardrail.judges.fingerprint import fingerprint
 from guardrail.logs import configure_logging
-from guardrail.offline.evaluation import Asked, checker, default_concurrency, evaluate_each
-from guardrail.offline.results import Evaluation, StoredResults
 
 if TYPE_CHECKING:
     from consumers.reading import Range
     from consumers.settings import GuardSettings
     from guardrail.config import LoggingSettings
+    from guardrail.evals.formats import Format
+    from guardrail.evals.results import BadSample, Sample
+    from guardrail.evals.truths import LabelsByResponse
     from guardrail.judges.llm import LlmExplainer
-    from guardrail.offline.formats import Format
-    from guardrail.offline.results import BadSample, Sample
-    from guardrail.offline.truths import LabelsByResponse
     from guardrail.routing import PolicyRouter
 
 _WRITE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -189,7 +189,7 @@ def _tell_the_rest(request: EvaluateRequest, report: Report, told: dict[str, str
         report.print_lines(agreement.lines())
     if request.report is None:
         return
-    from guardrail.offline.report import write_report
+    from guardrail.evals.report import write_report
 
     file = request.results_file
     run = Evaluation(tuple(report.kept), settings=told) if file is None else StoredResults(file)

@@ -15,13 +15,13 @@ import typer
 
 from guardrail.cli.sources import KAFKA, records_of
 from guardrail.doctor import is_proof
-from guardrail.offline.assembling import Assembler
-from guardrail.offline.formats import Format, labelled, samples_in
-from guardrail.offline.formats.ragtruth import ANSWERS_FILE
-from guardrail.offline.formats.values import Unread
-from guardrail.offline.lines import STDIN, beside_the_loop
-from guardrail.offline.results import BadSample, Sample
-from guardrail.offline.truths import LabelsByResponse
+from guardrail.evals.assembling import Assembler
+from guardrail.evals.formats import Format, labelled, samples_in
+from guardrail.evals.formats.ragtruth import ANSWERS_FILE
+from guardrail.evals.formats.values import Unread
+from guardrail.evals.lines import STDIN, beside_the_loop
+from guardrail.evals.results import BadSample, Sample
+from guardrail.evals.truths import LabelsByResponse
 
 if TYPE_CHECKING:
     from consumers.reading import Range

@@ -16,8 +16,8 @@ from guardrail.cli.terminal import err, out, print_error, replace_unencodable
 
 if TYPE_CHECKING:
     from consumers.settings import KafkaSettings
+    from guardrail.evals.labels import TraceOf
     from guardrail.events import Label
-    from guardrail.offline.labels import TraceOf
 
 CHECK_EPILOG = """[bold]Examples[/]
 
@@ -117,8 +117,8 @@ def export_command(
     Corrections go along, which may hold texts of answers; for ragas, the answers themselves.
     """
     from guardrail.errors import DecodeError
-    from guardrail.offline.labels import to_langfuse, to_openinference, to_ragas
-    from guardrail.offline.results import read_results
+    from guardrail.evals.labels import to_langfuse, to_openinference, to_ragas
+    from guardrail.evals.results import read_results
 
     if (to == "ragas") != (results is not None):
         raise typer.BadParameter("--to ragas needs --results, and nothing else does", param_hint="--results")
@@ -151,8 +151,8 @@ async def read_labels(source: str, kafka: KafkaSettings) -> tuple[list[Label], l
     """The labels of a file or a topic, those in results too, and what can't be read, by its place."""
     from guardrail.cli.sources import values_of
     from guardrail.errors import DecodeError
-    from guardrail.offline.formats import labels_in
-    from guardrail.offline.records import RecordReader
+    from guardrail.evals.formats import labels_in
+    from guardrail.evals.records import RecordReader
 
     found: list[Label] = []
     problems: list[tuple[str, str]] = []
@@ -170,8 +170,8 @@ def _traces(path: Path) -> dict[str, TraceOf]:
     from pydantic import ValidationError
 
     from guardrail.errors import DecodeError
+    from guardrail.evals.labels import TraceOf
     from guardrail.events import decode_error
-    from guardrail.offline.labels import TraceOf
 
     found = {}
     with path.open("rb") as file:

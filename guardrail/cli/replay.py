@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from consumers.reading import Range
     from consumers.settings import KafkaSettings
     from guardrail.config import Settings
-    from guardrail.offline.records import RecordReader
-    from guardrail.offline.replay import Replay, Side
+    from guardrail.evals.records import RecordReader
+    from guardrail.evals.replay import Replay, Side
 
 EPILOG = """[bold]Examples[/]
 
@@ -103,9 +103,9 @@ def replay_command(
     """
     from guardrail.cli.labels import read_labels
     from guardrail.errors import DecodeError
-    from guardrail.offline.records import RecordReader
-    from guardrail.offline.replay import Replay
-    from guardrail.offline.truths import LabelsByResponse
+    from guardrail.evals.records import RecordReader
+    from guardrail.evals.replay import Replay
+    from guardrail.evals.truths import LabelsByResponse
 
     options = {"kafka": {"bootstrap_servers": bootstrap_servers}}
     settings = settings_from(config, options)
@@ -145,7 +145,7 @@ def replay_command(
 
 def _side(settings: Settings, policy: str | None, option: str, name: str = "") -> Side:
     """The policies of these settings, or the one that is named. Raises typer.BadParameter."""
-    from guardrail.offline.replay import Side
+    from guardrail.evals.replay import Side
     from guardrail.routing import PolicyRouter
 
     if policy is None:

@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from guardrail.cli.terminal import out
+from guardrail.evals.records import Passed
+from guardrail.evals.replay import RIGHT, WRONG, ChangedResponse, DecisionTally, Replay
+from guardrail.evals.statistics import Rate, percent
 from guardrail.events import Decision
-from guardrail.offline.records import Passed
-from guardrail.offline.replay import RIGHT, WRONG, ChangedResponse, DecisionTally, Replay
-from guardrail.offline.statistics import Rate, percent
 from guardrail.printable import escape_controls, shorten
 from guardrail.render import DECISION_STYLES, DECISION_WORDS
 

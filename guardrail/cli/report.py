@@ -119,9 +119,9 @@ def report_command(
         _send(results, otlp, endpoint, texts)
         return
     from guardrail.cli.results_file import refuse_unless_report
-    from guardrail.offline.formats import read_labels
-    from guardrail.offline.report import write_report
-    from guardrail.offline.results import StoredResults
+    from guardrail.evals.formats import read_labels
+    from guardrail.evals.report import write_report
+    from guardrail.evals.results import StoredResults
 
     for source in (results, other):
         if source is not None and target.exists() and source.exists() and target.samefile(source):
@@ -186,8 +186,8 @@ def _exported(results: Path, otlp: str, endpoint: str | None, texts: bool) -> Ex
         raise ConfigError(
             "--otlp needs OpenTelemetry, which is not installed; run: pip install 'streaming-guardrail[otel]'"
         ) from None
+    from guardrail.evals.results import StoredResults
     from guardrail.evaluation_export import export_events, export_spans
-    from guardrail.offline.results import StoredResults
 
     configure_logging(LoggingSettings(level="warning"))
     resource = Resource.create({"service.name": "guardrail"}).merge(OTELResourceDetector().detect())

@@ -16,7 +16,7 @@ from typing import BinaryIO, Final
 import typer
 
 from guardrail.errors import DecodeError
-from guardrail.offline.results import (
+from guardrail.evals.results import (
     BadSample,
     EvaluationCompleted,
     EvaluationResult,

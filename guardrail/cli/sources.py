@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from consumers.reading import Range
     from consumers.settings import KafkaSettings
     from consumers.transport import Record
-    from guardrail.offline.records import RecordReader
+    from guardrail.evals.records import RecordReader
 
 KAFKA: Final = "kafka:"
 """What stands before a topic's name, where a file's could stand."""
@@ -96,8 +96,8 @@ async def values_of(
                 if record.value is not None:
                     yield record.value, place
         return
-    from guardrail.offline import records as reading
-    from guardrail.offline.lines import name_of, open_unpacked
+    from guardrail.evals import records as reading
+    from guardrail.evals.lines import name_of, open_unpacked
 
     name = name_of(Path(source).name)
     with ExitStack() as stack:

@@ -13,8 +13,8 @@ from guardrail.errors import ConfigError
 if TYPE_CHECKING:
     from guardrail.cli.tune_run import TuneRequest
     from guardrail.config import Settings
-    from guardrail.offline.aims import Aim
-    from guardrail.offline.search import Vary
+    from guardrail.evals.aims import Aim
+    from guardrail.evals.search import Vary
     from guardrail.policy import Policy
 
 EPILOG = """[bold]Examples[/]
@@ -211,8 +211,8 @@ def _aim(
     other: object,
 ) -> Aim | None:
     """The aim that options give; None if they ask for something else. Raises typer.BadParameter."""
+    from guardrail.evals.aims import Aim
     from guardrail.events import Severity
-    from guardrail.offline.aims import Aim
 
     given = catch is not None or max_false is not None
     if not given and (share is not None or other is not None):
@@ -232,7 +232,7 @@ def _aim(
 
 
 def _varied(text: str) -> tuple[Vary, ...]:
-    from guardrail.offline.search import Vary
+    from guardrail.evals.search import Vary
 
     known = get_args(Vary)
     given = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
@@ -260,7 +260,7 @@ def _check_places(config: Path | None, request: TuneRequest) -> None:
         return
     if request.aim is None and request.share is None:
         raise typer.BadParameter("--report needs an aim, or --share", param_hint="--report")
-    import guardrail.offline.tuning_report  # noqa: F401 - says now if the extra is missing
+    import guardrail.evals.tuning_report  # noqa: F401 - says now if the extra is missing
     from guardrail.cli.results_file import refuse_unless_report
 
     refuse_unless_report(request.report, "--report")

@@ -17,19 +17,19 @@ from rich.table import Table
 
 from guardrail import __version__
 from guardrail.cli.terminal import err, out, print_error, safe
-from guardrail.offline.aims import Aim, By
-from guardrail.offline.bands import FittedBand, fit_bands
-from guardrail.offline.calibration import Fitted, calibrated, calibrating, calibrations_of, fit_calibrations
-from guardrail.offline.curves import tuning_curves
-from guardrail.offline.labelled import LabelledAnswers, read_labelled
-from guardrail.offline.policy_file import difference, figures, number, provenance, rate, written
-from guardrail.offline.search import Vary
-from guardrail.offline.tuning import Tuned, for_share, tune
+from guardrail.evals.aims import Aim, By
+from guardrail.evals.bands import FittedBand, fit_bands
+from guardrail.evals.calibration import Fitted, calibrated, calibrating, calibrations_of, fit_calibrations
+from guardrail.evals.curves import tuning_curves
+from guardrail.evals.labelled import LabelledAnswers, read_labelled
+from guardrail.evals.policy_file import difference, figures, number, provenance, rate, written
+from guardrail.evals.search import Vary
+from guardrail.evals.tuning import Tuned, for_share, tune
 from guardrail.policy import Policy
 from guardrail.printable import escape_controls
 
 if TYPE_CHECKING:
-    from guardrail.offline.tuning_report import TuningPage
+    from guardrail.evals.tuning_report import TuningPage
 
 _EXIT_FAILED: Final = 1
 
@@ -122,7 +122,7 @@ class _TuneRun:
         else:
             self._write_policy(found.policy, lines)
         if self._request.report is not None:
-            from guardrail.offline.tuning_report import write_suggestion_report
+            from guardrail.evals.tuning_report import write_suggestion_report
 
             page = self._page(
                 found.policy, lines, findings, lines[:1], written=not useless or self._request.force
@@ -200,7 +200,7 @@ class _TuneRun:
         *,
         written: bool,
     ) -> None:
-        from guardrail.offline.tuning_report import write_tuning_report
+        from guardrail.evals.tuning_report import write_tuning_report
 
         findings = [f"{tuned.why[0].upper()}{tuned.why[1:]}."]
         if tuned.shortfall:
@@ -224,7 +224,7 @@ class _TuneRun:
         *,
         written: bool,
     ) -> TuningPage:
-        from guardrail.offline.tuning_report import TuningPage
+        from guardrail.evals.tuning_report import TuningPage
 
         if written and self._request.out is not None:
             where = f"Written to {self._request.out}."

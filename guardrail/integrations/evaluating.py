@@ -25,6 +25,8 @@ from pydantic import ValidationError
 from guardrail.config import Settings, SettingsError, load_settings
 from guardrail.config.problems import explain
 from guardrail.errors import ConfigError, JudgeUnavailable, only_cause
+from guardrail.evals.evaluation import Check, checker, judging_everything
+from guardrail.evals.scores import SCORES
 from guardrail.events import Response, ResponseVerdict
 from guardrail.inputs import ContextLike, as_json, event_of, named_contexts
 from guardrail.integrations.loop_thread import LoopThread
@@ -32,8 +34,6 @@ from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet
 from guardrail.judges.llm.settings import PromptName
 from guardrail.leaves import leaves
-from guardrail.offline.evaluation import Check, checker, judging_everything
-from guardrail.offline.scores import SCORES
 from guardrail.routing import PolicyRouter
 from guardrail.secrets import MASK
 

@@ -19,6 +19,8 @@ from typing import Any, Self
 from haystack import Document, component, default_from_dict, default_to_dict
 from tqdm import tqdm
 
+from guardrail.evals.results import ScoreValue
+from guardrail.evals.scores import MEANING, score_value
 from guardrail.events import ResponseVerdict
 from guardrail.inputs import ContextLike
 from guardrail.integrations.evaluating import (
@@ -30,8 +32,6 @@ from guardrail.integrations.evaluating import (
     with_own_ids,
 )
 from guardrail.log_events import EventLog
-from guardrail.offline.results import ScoreValue
-from guardrail.offline.scores import MEANING, score_value
 
 _log = EventLog(__name__)
 
@@ -42,7 +42,7 @@ class HaystackFaithfulnessEvaluator:
 
     ``judge`` is a ``guardrail.Judge``, or the section ``judge`` of the settings as a dictionary; the local
     judge by default, which needs no key. ``settings`` is the path of a settings file. ``score`` names a
-    published score (``guardrail.offline.scores.SCORES``). ``concurrency`` answers are judged at a time.
+    published score (``guardrail.evals.scores.SCORES``). ``concurrency`` answers are judged at a time.
 
     A score that is undefined, because the answer states nothing or could not be judged, is
     ``undefined_score``, None by default, and never counts in the mean. Raises ConfigError if settings are

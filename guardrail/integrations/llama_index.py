@@ -20,6 +20,8 @@ from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
 from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 
 from guardrail.errors import InputError, JudgeError
+from guardrail.evals.explanation import explain
+from guardrail.evals.scores import score_value
 from guardrail.events import ResponseVerdict
 from guardrail.inputs import ContextLike
 from guardrail.integrations.evaluating import (
@@ -29,8 +31,6 @@ from guardrail.integrations.evaluating import (
     check_score,
     with_own_ids,
 )
-from guardrail.offline.explanation import explain
-from guardrail.offline.scores import score_value
 
 
 class LlamaIndexEvaluationResult(EvaluationResult):
@@ -44,7 +44,7 @@ class LlamaIndexFaithfulnessEvaluator(BaseEvaluator):
 
     ``judge`` is a ``guardrail.Judge``, or the section ``judge`` of the settings as a dictionary; the local
     judge by default, which needs no key. ``settings`` is the path of a settings file. ``score`` names a
-    published score (``guardrail.offline.scores.SCORES``); that of LlamaIndex is 1.0 or 0.0. ``concurrency``
+    published score (``guardrail.evals.scores.SCORES``); that of LlamaIndex is 1.0 or 0.0. ``concurrency``
     answers are judged at a time.
 
     In a result, ``passing`` says whether every claim is supported, ``feedback`` why, and ``verdict`` has all

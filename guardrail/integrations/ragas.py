@@ -25,6 +25,8 @@ from ragas.metrics.base import MetricType, SingleTurnMetric
 from ragas.metrics.collections.base import BaseMetric
 from ragas.metrics.result import MetricResult
 
+from guardrail.evals.explanation import explain
+from guardrail.evals.scores import score_value
 from guardrail.inputs import ContextLike
 from guardrail.integrations.evaluating import (
     CONCURRENCY,
@@ -33,8 +35,6 @@ from guardrail.integrations.evaluating import (
     check_score,
     with_own_ids,
 )
-from guardrail.offline.explanation import explain
-from guardrail.offline.scores import score_value
 
 VERDICTS = "verdicts"
 """The step of a metric, in the traces of an evaluation, that has the verdict."""
@@ -45,7 +45,7 @@ class RagasFaithfulness(BaseMetric):
 
     ``judge`` is a ``guardrail.Judge``, or the section ``judge`` of the settings as a dictionary; the local
     judge by default, which needs no key. ``settings`` is the path of a settings file. ``score`` names a
-    published score (``guardrail.offline.scores.SCORES``). ``concurrency`` answers are judged at a time.
+    published score (``guardrail.evals.scores.SCORES``). ``concurrency`` answers are judged at a time.
     Raises ConfigError if settings are wrong.
     """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.chat_answers import Judged, Outcome, failures, lines, outcome, report
+from guardrail.evals.statistics import wilson
 from guardrail.events import Decision, PolicyRef, ResponseVerdict, Timings, VerdictCounts
-from guardrail.offline.statistics import wilson
 from tests.chat_answers import Answer, ChatCase, Document
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from benchmarks import real_answers
 from benchmarks.labelled_answers import labelled_answer, read_answers
+from guardrail.evals.statistics import auroc, bootstrap, wilson
 from guardrail.judges import Judgement, JudgeRequest, Verdict
-from guardrail.offline.statistics import auroc, bootstrap, wilson
 
 PRICES = "The Pro plan costs $49 per month. Support answers within a day."
 WRONG = "The Pro plan costs $99 per month. Support answers within a day."

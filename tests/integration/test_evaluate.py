@@ -14,8 +14,8 @@ from aiokafka import AIOKafkaProducer
 from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
 from guardrail import Context, Response
+from guardrail.evals import EvaluationResult, read_results
 from guardrail.events import Event, ResponseCompleted, ResponseDelta, ResponseStarted
-from guardrail.offline import EvaluationResult, read_results
 from tests.support.cases import flagged_case
 from tests.support.kafka_guards import own_settings
 from tests.unit.cli.conftest import clean_environment

@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 from guardrail import __version__
 from guardrail.cli import app
 from guardrail.client import GuardClient
+from guardrail.evals.formats import FORMATS
 from guardrail.events import ResponseVerdict, parse_input, parse_output
-from guardrail.offline.formats import FORMATS
 from guardrail.policy import Policy
 from tests.support.examples import run_example
 from tests.support.llm_server import LlmServer

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrail.cli import app
+from guardrail.evals.labelled import read_labelled
 from guardrail.events import Verdict
-from guardrail.offline.labelled import read_labelled
 from guardrail.policy import DEFAULT_RULES
 from tests.support.code_blocks import ROOT, code_blocks, shell_lines
 

@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 
 from guardrail import Guard, Response
 from guardrail.cli import app
+from guardrail.evals.formats import read_samples
+from guardrail.evals.results import EvaluationResult, Sample, ScoreValue
 from guardrail.evaluation_export import (
     Exported,
     Feedback,
@@ -25,8 +27,6 @@ from guardrail.evaluation_export import (
     feedback_of,
     target_of,
 )
-from guardrail.offline.formats import read_samples
-from guardrail.offline.results import EvaluationResult, Sample, ScoreValue
 from guardrail.semconv import EVALUATION, openinference
 from tests.support.judges import WordJudge
 from tests.support.otlp_receiver import OtlpReceiver, attributes_of, otlp_receiver

@@ -21,8 +21,8 @@ from markdown_it import MarkdownIt
 from playwright.async_api import async_playwright, expect
 
 import guardrail.client
+import guardrail.evals
 import guardrail.judges
-import guardrail.offline
 import guardrail.testing
 from scripts.docs_site import NAMED, public_names, with_links_of_the_site
 
@@ -164,7 +164,7 @@ def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", [guardrail, guardrail.client, guardrail.judges, guardrail.offline, guardrail.testing]
+    "module", [guardrail, guardrail.client, guardrail.judges, guardrail.evals, guardrail.testing]
 )
 def test_the_reference_has_every_public_name(module: object, pages: dict[Path, _Loads], site: Path) -> None:
     name = module.__name__  # type: ignore[attr-defined]

@@ -16,9 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrail.cli import app
+from guardrail.evals import EvaluationResult, read_results
 from guardrail.events import Decision, Label, ResponseVerdict, Verdict, parse_output
 from guardrail.judges.calibrated import Calibrations, JudgeCalibration, Temperature
-from guardrail.offline import EvaluationResult, read_results
 from tests.unit.cli.conftest import Program, clean_environment
 
 LEAFLET = "Take one tablet of 400 mg every eight hours. Do not take more than 1,200 mg in 24 hours."

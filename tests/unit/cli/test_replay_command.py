@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from guardrail.cli import app
 from guardrail.cli.sources import range_of
+from guardrail.evals.results import Evaluation, EvaluationResult
 from guardrail.events import Decision, Label, Response, SegmentKind, Verdict
-from guardrail.offline.results import Evaluation, EvaluationResult
 from tests.support.records import claim, recorded
 
 CONFIG = """

@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrail.cli import app
+from guardrail.evals.results import EvaluationResult
 from guardrail.events import Decision, Label, Verdict
-from guardrail.offline.results import EvaluationResult
 from tests.unit.cli.conftest import Program
-from tests.unit.offline.results import failed, result
+from tests.unit.evals.results import failed, result
 
 
 def results_file(path: Path, *results: EvaluationResult) -> str:

@@ -14,12 +14,12 @@ from typer.testing import CliRunner, Result
 from consumers.settings import load_settings
 from guardrail.cli import app
 from guardrail.decisions import by_segment, redecide
+from guardrail.evals.labelled import Judged
+from guardrail.evals.results import EvaluationResult
 from guardrail.events import Decision, Event, Severity, Verdict
 from guardrail.judges.calibrated import Isotonic, read_calibrations
-from guardrail.offline.labelled import Judged
-from guardrail.offline.results import EvaluationResult
-from tests.unit.offline.test_report import opened
-from tests.unit.offline.tuning_cases import claim, judged, label
+from tests.unit.evals.test_report import opened
+from tests.unit.evals.tuning_cases import claim, judged, label
 
 S, U = Verdict.SUPPORTED, Verdict.UNSUPPORTED
 Tune = Callable[..., Result]

@@ -17,8 +17,8 @@ from haystack.dataclasses import ChatMessage
 from haystack.evaluation import EvaluationRunResult
 
 from guardrail.errors import ConfigError, InputError, JudgeUnavailable
+from guardrail.evals.scores import SCORES
 from guardrail.integrations.haystack import HaystackFaithfulnessEvaluator
-from guardrail.offline.scores import SCORES
 from tests.support.judges import FaultyJudge, WordJudge
 from tests.support.llm_server import LlmServer
 from tests.unit.integrations.judges import MeetingJudge

@@ -7,13 +7,13 @@ import json
 import pytest
 
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
+from guardrail.evals.explanation import Explainer, explain, explained
 from guardrail.events import Evidence, Response, Severity, Usage, Verdict
 from guardrail.judges.llm import LlmExplainer
 from guardrail.judges.recorder import recording
-from guardrail.offline.explanation import Explainer, explain, explained
 from tests.support.llm_server import LlmServer, Recorded, Reply, Status, Wire
+from tests.unit.evals.verdicts import claim_verdict, response_verdict
 from tests.unit.judges.llm.asking import settings
-from tests.unit.offline.verdicts import claim_verdict, response_verdict
 
 SAID = "The answer says 30 days; the terms say 14."
 QUOTE = "Refunds are paid within 14 days."

@@ -1,0 +1,240 @@
+"""Calibrations of judges from labels: temperature or isotonic regression, whichever predicts better, or none.
+
+A label of SUPPORTED says that a claim is supported, any other that it isn't; CONTRADICTED says that it is
+contradicted. A method is taken if its log loss on responses held out is less, by more than chance, than that
+of the simpler one: temperature than the judge's own probabilities, isotonic regression than the better of
+these. Claims of one response stay in one fold, and go together in intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+import numpy as np
+
+from guardrail.evals.labelled import Judged
+from guardrail.evals.statistics import ROUNDS, Array, Bin, Estimate, calibration_error, reliability
+from guardrail.evals.truths import answer_truth
+from guardrail.events import ClaimVerdict, Finding, Verdict
+from guardrail.judges.calibrated import (
+    EDGE,
+    Calibration,
+    Calibrations,
+    Isotonic,
+    JudgeCalibration,
+    Temperature,
+)
+from guardrail.verdicts import HALF_CHECKED
+
+Method = Literal["none", "temperature", "isotonic"]
+NEEDED: Final = 50
+"""The least number of labelled claims of either class from which a calibration is fitted."""
+_FOLDS: Final = 5
+_STEPS: Final = 60
+_LOG_TEMPERATURES: Final = (math.log(0.1), math.log(10.0))
+_DIGITS: Final = 6
+_GOLDEN: Final = (math.sqrt(5) - 1) / 2
+_METHODS: Final[tuple[Method, ...]] = ("none", "temperature", "isotonic")
+_MILDEST: Final = {"support": Verdict.PARTIALLY_SUPPORTED, "contradiction": Verdict.CONTRADICTED}
+"""By probability the mildest verdict of a label that is an error: it is right that a claim is supported, and
+wrong where it is contradicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What was found for one probability of one judge. Losses are on responses held out, in nats a claim.
+
+    ``gain`` is the loss without calibration minus that with it, and its interval; ``errors`` are the expected
+    calibration errors before and after, held out, and ``before`` and ``after`` the shares behind them.
+    ``problem`` says why none was fitted.
+    """
+
+    judge: str
+    probability: str
+    claims: int
+    true: int
+    method: Method = "none"
+    losses: tuple[tuple[Method, float], ...] = ()
+    gain: Estimate | None = None
+    errors: tuple[float, float] = (math.nan, math.nan)
+    before: tuple[Bin, ...] = ()
+    after: tuple[Bin, ...] = ()
+    calibration: Calibration | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Claims:
+    """Labelled claims of one judge: probability, truth, and the number of the response."""
+
+    said: Array
+    true: Array
+    response: Array
+
+
+def calibrations_of(fitted: Sequence[Fitted]) -> Calibrations:
+    """The file's content: what was chosen, by judge."""
+    judges: dict[str, dict[str, Calibration]] = defaultdict(dict)
+    for each in fitted:
+        if each.calibration is not None:
+            judges[each.judge][each.probability] = each.calibration
+    return Calibrations(judges={name: JudgeCalibration(**given) for name, given in sorted(judges.items())})
+
+
+def fit_calibrations(responses: Sequence[Judged], *, seed: int = 1) -> list[Fitted]:
+    """For each judge and probability the calibration that predicts labels best, or why there is none."""
+    found = []
+    for (judge, probability), claims in sorted(_labelled(responses).items()):
+        found.append(_fit(judge, probability, claims, seed))
+    return found
+
+
+def calibrated(judged: Judged, calibrations: Calibrations) -> Judged:
+    """The response as it would be if its judges had been calibrated so."""
+    claims = tuple(_claim(claim, calibrations) for claim in judged.claims)
+    return replace(judged, verdict=judged.verdict.model_copy(update={"claims": claims}))
+
+
+def calibrating(responses: Sequence[Judged]) -> Callable[[Judged], Judged]:
+    """Fits calibrations on these responses, for ``tune``: what it is given are others."""
+    fitted = calibrations_of(fit_calibrations(responses))
+    return lambda judged: calibrated(judged, fitted)
+
+
+def _claim(claim: ClaimVerdict, calibrations: Calibrations) -> ClaimVerdict:
+    own = calibrations.judges.get(claim.judge)
+    if own is None or claim.verdict is Verdict.UNVERIFIED:
+        return claim
+    support, contradiction = own.apply(claim.support, claim.contradiction)
+    if support is not None and Finding.CHECKED_IN_PART in claim.findings:
+        support = min(support, HALF_CHECKED)
+    return claim.model_copy(update={"support": support, "contradiction": contradiction})
+
+
+def _labelled(responses: Sequence[Judged]) -> dict[tuple[str, str], _Claims]:
+    rows: dict[tuple[str, str], list[tuple[float, bool, int]]] = defaultdict(list)
+    for number, judged in enumerate(responses):
+        for probability, mildest in _MILDEST.items():
+            for truth in answer_truth(judged.claims, judged.labels, mildest).claims:
+                claim = truth.claim
+                said: float | None = getattr(claim, probability)
+                if said is None or claim.verdict is Verdict.UNVERIFIED:
+                    continue
+                if Finding.CHECKED_IN_PART in claim.findings:
+                    continue  # its support is a bound, not what the judge thinks
+                rows[claim.judge, probability].append(
+                    (said, truth.right == (probability == "support"), number)
+                )
+    return {
+        key: _Claims(*(np.array(column) for column in zip(*each, strict=True))) for key, each in rows.items()
+    }
+
+
+def _fit(judge: str, probability: str, claims: _Claims, seed: int) -> Fitted:
+    true = int(claims.true.sum())
+    found = Fitted(judge, probability, len(claims.true), true)
+    fewer = min(true, found.claims - true)
+    if fewer < NEEDED:
+        what = "supported" if probability == "support" else "contradicted"
+        counted = f"{true} of {found.claims} labelled claims are {what}"
+        problem = f"{counted}: at least {NEEDED} of either kind are needed"
+        return replace(found, problem=problem)
+    groups, member = np.unique(claims.response, return_inverse=True)
+    fold = (np.random.default_rng(seed).permutation(len(groups)) % _FOLDS)[member]
+    held_out = {method: np.array(claims.said, dtype=float) for method in _METHODS}
+    for number in range(_FOLDS):
+        out, rest = fold == number, fold != number
+        for method in ("temperature", "isotonic"):
+            fitted = _FITS[method](claims.said[rest], claims.true[rest])
+            held_out[method][out] = [fitted.apply(p) for p in claims.said[out]]
+    losses = {method: _log_losses(claims.true, p) for method, p in held_out.items()}
+    best: Method = "none"
+    for method in _METHODS[1:]:  # the simpler one first: one with more freedom has to earn its place
+        if _mean_of_groups(losses[best] - losses[method], member, seed).low > 0:
+            best = method
+    gain = _mean_of_groups(losses["none"] - losses[best], member, seed)
+    return replace(
+        found,
+        method=best,
+        losses=tuple((method, float(loss.mean())) for method, loss in losses.items()),
+        gain=gain,
+        errors=(
+            calibration_error(claims.true, held_out["none"]),
+            calibration_error(claims.true, held_out[best]),
+        ),
+        before=tuple(reliability(claims.true, held_out["none"])),
+        after=tuple(reliability(claims.true, held_out[best])),
+        calibration=None if best == "none" else _FITS[best](claims.said, claims.true),
+        problem="" if best != "none" else "none is better than the judge's own by more than chance",
+    )
+
+
+def fit_temperature(said: Array, true: Array) -> Temperature:
+    """The temperature of least log loss, between 0.1 and 10: a golden section of its logarithm."""
+    p = np.clip(np.asarray(said, dtype=float), EDGE, 1 - EDGE)
+    logit = np.log(p / (1 - p))
+    sign = np.where(true, -1.0, 1.0)
+
+    def loss(log_temperature: float) -> float:
+        return float(np.logaddexp(0.0, sign * logit / math.exp(log_temperature)).mean())
+
+    low, high = _LOG_TEMPERATURES
+    for _ in range(_STEPS):
+        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+        if loss(left) <= loss(right):
+            high = right
+        else:
+            low = left
+    return Temperature(temperature=round(math.exp((low + high) / 2), 4))
+
+
+def fit_isotonic(said: Array, true: Array) -> Isotonic:
+    """Isotonic regression by pooling neighbours; each block is a point, by mean and share.
+
+    A share is (true + share of all) / (claims + 1), so that no claim is ever certain; where that breaks the
+    order, the share before it holds.
+    """
+    levels, at = np.unique(np.asarray(said, dtype=float), return_inverse=True)
+    totals = np.bincount(at)
+    hits = np.bincount(at, np.asarray(true, dtype=float))
+    blocks: list[tuple[float, float, float]] = []  # claims, true ones, and the sum of what was said
+    for level, total, hit in zip(levels.tolist(), totals.tolist(), hits.tolist(), strict=True):
+        block = (float(total), float(hit), level * total)
+        while blocks and blocks[-1][1] * block[0] >= block[1] * blocks[-1][0]:
+            before = blocks.pop()
+            block = (before[0] + block[0], before[1] + block[1], before[2] + block[2])
+        blocks.append(block)
+    prior = float(np.mean(true))
+    points: dict[float, float] = {}  # what rounding makes equal is one point
+    highest = 0.0
+    for total, hit, told in blocks:
+        highest = max(highest, (hit + prior) / (total + 1))
+        points[round(told / total, _DIGITS)] = round(highest, _DIGITS)
+    return Isotonic(points=tuple(points.items()))
+
+
+_FITS: Final[dict[str, Callable[[Array, Array], Temperature | Isotonic]]] = {
+    "temperature": fit_temperature,
+    "isotonic": fit_isotonic,
+}
+
+
+def _log_losses(true: Array, said: Array) -> Array:
+    p = np.clip(said, EDGE, 1 - EDGE)
+    return -np.where(true, np.log(p), np.log1p(-p))
+
+
+def _mean_of_groups(values: Array, member: Array, seed: int) -> Estimate:
+    """The mean over claims, and its interval where whole responses are drawn again."""
+    sums, sizes = np.bincount(member, values), np.bincount(member)
+    random = np.random.default_rng(seed)
+    drawn = []
+    for _ in range(ROUNDS):
+        at = random.integers(0, len(sizes), len(sizes))
+        drawn.append(sums[at].sum() / sizes[at].sum())
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return Estimate(float(values.mean()), float(low), float(high))

@@ -1,0 +1,159 @@
+"""Answers to evaluate, in the formats that other tools write: what a file holds, as samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from guardrail.errors import ConfigError, DecodeError, InputError
+from guardrail.evals.formats.files import read_rows
+from guardrail.evals.formats.labels import labelled, labels_in, read_labels
+from guardrail.evals.formats.model import FORMATS, Fields, Format, Row, named
+from guardrail.evals.formats.ragtruth import ANSWERS_FILE, ragtruth_row, read_sources
+from guardrail.evals.formats.rows import (
+    RowReader,
+    deepeval_row,
+    guardrail_row,
+    haystack_row,
+    lettucedetect_row,
+    promptfoo_row,
+    ragas_row,
+)
+from guardrail.evals.formats.traces import is_observation, langfuse_samples, openinference_samples
+from guardrail.evals.formats.values import unread_told
+from guardrail.evals.lines import BROKEN_GZIP
+from guardrail.evals.results import BadSample, Sample
+
+__all__ = [
+    "FORMATS",
+    "Format",
+    "labelled",
+    "labels_in",
+    "read_labels",
+    "read_samples",
+    "samples_in",
+    "samples_of",
+    "unread_told",
+]
+
+_BY_ROW: Final[Mapping[str, RowReader]] = {
+    "guardrail": guardrail_row,
+    "ragas": ragas_row,
+    "deepeval": deepeval_row,
+    "haystack": haystack_row,
+    "promptfoo": promptfoo_row,
+}
+_MOST_NAMES: Final = 8
+
+
+def read_samples(path: str | Path, source_format: Format = "auto") -> Iterator[Sample | BadSample]:
+    """The samples of a file, or of a folder with RAGTruth's two files, as they are read.
+
+    ``auto`` recognises the format by the names of the columns. What can't be read is a ``BadSample`` in its
+    place. Raises OSError, and ConfigError for a file that makes no sense as a whole.
+    """
+    path = Path(path)
+    if path.is_dir() and (path / ANSWERS_FILE).is_file():
+        path = path / ANSWERS_FILE
+    with path.open("rb") as stream:
+        yield from samples_in(stream, path.name, source_format, path)
+
+
+def samples_in(
+    stream: BinaryIO, name: str, source_format: Format = "auto", path: Path | None = None
+) -> Iterator[Sample | BadSample]:
+    """As ``read_samples``, from an open file. ``path`` is where RAGTruth's sources are looked for."""
+    try:
+        yield from samples_of(read_rows(stream, name), source_format, path)
+    except BROKEN_GZIP as error:
+        raise ConfigError(f"{name or 'stdin'}: broken gzip ({error}); write the file anew") from None
+
+
+def samples_of(
+    rows: Iterable[Row], source_format: Format = "auto", path: Path | None = None
+) -> Iterator[Sample | BadSample]:
+    """The samples that rows hold. With ``auto``, the first row with a known format has that of all."""
+    rows = iter(rows)
+    if source_format == "auto":
+        for row in rows:
+            found = None if row.fields is None else recognise(row.fields)
+            if found is None:
+                yield BadSample(row.place, row.problem or _unknown(row.fields or {}), row.size)
+            else:
+                source_format, rows = found, chain([row], rows)
+                break
+        else:
+            return
+    if source_format == "openinference":
+        yield from openinference_samples(rows)
+    elif source_format == "langfuse":
+        yield from langfuse_samples(rows)
+    else:
+        read = _ragtruth(path) if source_format == "ragtruth" else _BY_ROW[source_format]
+        for row in rows:
+            yield _sample(row, read)
+
+
+def _sample(row: Row, read: RowReader) -> Sample | BadSample:
+    if row.fields is None:
+        return BadSample(row.place, row.problem, row.size)
+    try:
+        return read(row.fields, row.name, row.place)
+    except InputError as error:
+        return BadSample(row.place, str(error), row.size)
+
+
+def recognise(fields: Fields) -> Format | None:
+    """The format of a row, by the names of its fields; None for an unknown one."""
+    names = fields.keys()
+    if "resourceSpans" in names or any(name.startswith(("attributes", "context.")) for name in names):
+        return "openinference"
+    if is_observation(fields):
+        return "langfuse"
+    if "vars" in names:
+        return "promptfoo"
+    if "user_input" in names:
+        return "ragas"
+    if "actual_output" in names:
+        return "deepeval"
+    if names & {"predicted_answers", "predicted_answer"}:
+        return "haystack"
+    if {"source_id", "response"} <= names or (
+        {"prompt", "answer", "labels"} <= names and "contexts" not in names
+    ):
+        return "ragtruth"
+    # Last, since it takes what is incomplete: its reader says what is missing.
+    if names & {"answer", "contexts", "response_id"} or isinstance(fields.get("type"), (str, list)):
+        return "guardrail"
+    return None
+
+
+def _ragtruth(path: Path | None) -> RowReader:
+    """Reads both forms of RAGTruth; the file of sources only if an answer needs it."""
+    joined: RowReader | None = None
+
+    def read(fields: Fields, name: str, place: str) -> Sample:
+        nonlocal joined
+        if "source_id" not in fields or "response" not in fields:
+            return lettucedetect_row(fields, name, place)
+        if joined is None:
+            if path is None:
+                raise DecodeError(
+                    "invalid_sample",
+                    "source_id: its source can't be found beside stdin; give the file's name",
+                )
+            joined = partial(ragtruth_row, sources=read_sources(path))
+        return joined(fields, name, place)
+
+    return read
+
+
+def _unknown(fields: Fields) -> str:
+    names = ", ".join(named(each) for each in list(fields)[:_MOST_NAMES]) or "none"
+    return (
+        f"no known format by its fields ({names}); give {{question, contexts: [texts], answer}}, or name the "
+        "format with --format"
+    )

@@ -1,0 +1,238 @@
+"""Files of any kind as rows: JSON lines, JSON documents, CSV, Parquet, each of them gzipped or not.
+
+Lines, tables and Parquet are read as they go; a JSON document is one value, so it is read whole.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, BinaryIO, Final
+
+from pydantic_core import from_json
+
+from guardrail.errors import ConfigError
+from guardrail.evals.formats.model import Row, kind_of
+from guardrail.evals.lines import BOM, MAX_LINE_BYTES, InputLine, read_lines, unpacked
+
+MAX_DOCUMENT_BYTES: Final = 1024 * 1024 * 1024
+_PARQUET: Final = b"PAR1"
+_BATCH: Final = 64
+_FEWEST_COLUMNS: Final = 2
+_ROWS_UNDER: Final = (
+    "data",
+    "samples",
+    "rows",
+    "items",
+    "observations",
+    "spans",
+    "traces",
+    "goldens",
+    "examples",
+)
+_TEST_CASES: Final = ("test_cases", "testCases")
+
+
+def read_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
+    """The rows of a file. ``name`` is its name or "", which tells a table from lines.
+
+    Rows that can't be read have a problem. Raises ConfigError where the file as a whole can't be.
+    """
+    buffered: Any = unpacked(stream)
+    name = name.lower().removesuffix(".gz")
+    if buffered.peek(len(_PARQUET))[: len(_PARQUET)] == _PARQUET:
+        return _parquet(buffered)
+    if name.endswith((".csv", ".tsv")):
+        return _table(buffered)
+    return _json(buffered)
+
+
+def _json(stream: BinaryIO) -> Iterator[Row]:
+    """JSON lines if the first line is an object of its own, else one document."""
+    lines = read_lines(stream)
+    first = next(lines, None)
+    if first is None:
+        return
+    if first.data is None or isinstance(found := _value(first.data), dict):
+        # A document of one line is no stream of lines: it holds all answers in one object.
+        if first.data is not None and isinstance(rows := _rows_in(found), list):
+            yield from _items(rows, first.size)
+            return
+        yield from map(_line_row, chain([first], lines))
+    elif found is None and _is_line(first.data):
+        yield from map(_line_row, chain([first], lines))
+    else:
+        yield from _document(first.data + b"\n", stream)
+
+
+def _is_line(data: bytes) -> bool:
+    """Is this a bad line, rather than the beginning of a document over many lines?"""
+    return data != b"{" and not data.startswith(b"[")
+
+
+def _value(data: bytes) -> Any:
+    try:
+        return from_json(data)
+    except ValueError:
+        return None
+
+
+def _line_row(line: InputLine) -> Row:
+    place, name = f"line {line.number}", f"line-{line.number}"
+
+    def bad(problem: str) -> Row:
+        return Row(place, name, line.size, None, problem)
+
+    if line.data is None:
+        limit = f"{line.size:,} bytes; a line may have {MAX_LINE_BYTES:,}"
+        return bad(f"{limit}: give fewer or shorter contexts")
+    try:
+        line.data.decode()
+    except UnicodeDecodeError as error:
+        return bad(f"not UTF-8 (byte {error.start + 1} of the line); convert the file to UTF-8")
+    try:
+        found = from_json(line.data)
+    except ValueError as error:
+        # The parser counts lines within the event, which is one line; that number would mislead.
+        return bad(
+            f"not valid JSON: {error}; give one object a line".replace(" at line 1 column ", " at column ")
+        )
+    if not isinstance(found, dict):
+        return bad("no JSON object; give one answer a line")
+    return Row(place, name, line.size, found)
+
+
+def _document(begun: bytes, stream: BinaryIO) -> Iterator[Row]:
+    rest = stream.read(MAX_DOCUMENT_BYTES)
+    if len(rest) == MAX_DOCUMENT_BYTES:
+        raise ConfigError(
+            f"a JSON document of more than {MAX_DOCUMENT_BYTES:,} bytes; give JSON lines, one object a line, "
+            "which are read as they go (jq -c '.[]')"
+        )
+    data = begun.removeprefix(BOM) + rest
+    try:
+        found = from_json(data)
+    except ValueError as error:
+        raise ConfigError(
+            f"neither JSON lines nor a JSON document: {error}; give one of them, CSV or Parquet"
+        ) from None
+    rows = _rows_in(found)
+    yield from _items(rows if rows is not None else [found], len(data))
+
+
+def _rows_in(found: Any) -> list[Any] | None:
+    """The rows that a document holds: a list, a list under a known name, or lists as columns.
+
+    None for an object that is a row itself.
+    """
+    if isinstance(found, list):
+        return found
+    if not isinstance(found, Mapping):
+        return None
+    results = found.get("results")
+    if isinstance(results, Mapping) and isinstance(results.get("results"), list):  # promptfoo
+        return list(results["results"])
+    if isinstance(results, list) and results and isinstance(results[0], Mapping) and "vars" in results[0]:
+        return results
+    if isinstance(found.get("inputs"), Mapping):  # Haystack's run, whose inputs are columns
+        return _columns(found["inputs"])
+    for name in _ROWS_UNDER:
+        inner = found.get(name)
+        is_a_trace = name == "observations" and "id" in found
+        if isinstance(inner, list) and not is_a_trace and all(isinstance(each, Mapping) for each in inner):
+            return inner
+    return _columns(found)
+
+
+def _columns(columns: Mapping[str, Any]) -> list[Any] | None:
+    """Rows of columns of one length. None if not all are lists, or if they are the contexts of one answer."""
+    values = list(columns.values())
+    if (
+        len(values) < _FEWEST_COLUMNS
+        or not all(isinstance(each, list) for each in values)
+        or len({len(v) for v in values}) != 1
+    ):
+        return None
+    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+def _items(rows: Sequence[Any], size: int) -> Iterator[Row]:
+    each_size = max(1, size // max(1, len(rows)))
+    for number, found in enumerate(rows, start=1):
+        place, name = f"row {number}", f"row-{number}"
+        if isinstance(found, Mapping):
+            yield Row(place, name, each_size, found)
+        else:
+            yield Row(place, name, each_size, None, f"{kind_of(found)}; give an object for each answer")
+
+
+def _table(stream: BinaryIO) -> Iterator[Row]:
+    """Rows of a table. The delimiter is the one of comma, semicolon and tab that its head has most of."""
+    csv.field_size_limit(MAX_LINE_BYTES)
+    # Bytes that are no UTF-8 are kept apart, so that they spoil their own row only.
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    try:
+        yield from _table_rows(text)
+    finally:
+        text.detach()  # the stream is its owner's to close
+
+
+def _table_rows(text: io.TextIOWrapper) -> Iterator[Row]:
+    head = text.readline(MAX_LINE_BYTES)
+    delimiter = max(",;\t", key=head.count)
+    reader = csv.reader(chain([head], text), delimiter=delimiter, strict=True)
+    names: list[str] | None = None
+    number = 0
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            number += 1
+            problem = f"not valid CSV: {error}; quote cells with line breaks or quotes"
+            yield Row(f"row {number}", f"row-{number}", 1, None, problem)
+            if names is None:
+                return
+            continue
+        if names is None:
+            names = [cell.strip() for cell in cells]
+            continue
+        if not cells:
+            continue
+        number += 1
+        yield _table_row(names, cells, number)
+
+
+def _table_row(names: Sequence[str], cells: Sequence[str], number: int) -> Row:
+    place, name, size = f"row {number}", f"row-{number}", sum(map(len, cells)) + 1
+    if len(cells) != len(names):
+        problem = f"{len(cells)} cells under {len(names)} names; quote cells that hold the delimiter"
+        return Row(place, name, size, None, problem)
+    if any("\udc80" <= char <= "\udcff" for cell in cells if not cell.isascii() for char in cell):
+        return Row(place, name, size, None, "not UTF-8; convert the file to UTF-8")
+    return Row(place, name, size, {key: cell for key, cell in zip(names, cells, strict=True) if cell != ""})
+
+
+def _parquet(stream: BinaryIO) -> Iterator[Row]:
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        raise ConfigError(
+            "Parquet needs pyarrow, which is not installed; run: pip install 'streaming-guardrail[parquet]'"
+        ) from None
+    if not stream.seekable():
+        stream = io.BytesIO(stream.read(MAX_DOCUMENT_BYTES))
+    number = 0
+    try:
+        with ParquetFile(stream) as file:
+            for batch in file.iter_batches(batch_size=_BATCH):
+                size = max(1, batch.nbytes // max(1, batch.num_rows))
+                for fields in batch.to_pylist():
+                    number += 1
+                    yield Row(f"row {number}", f"row-{number}", size, fields)
+    except ArrowException as error:
+        raise ConfigError(f"not a Parquet file that can be read: {error}; write it anew") from None

@@ -1,0 +1,271 @@
+"""Formats in which a row is an answer: ours, Ragas, DeepEval, Haystack, promptfoo, LettuceDetect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from guardrail.errors import DecodeError
+from guardrail.evals.formats.model import Fields, missing, named, wrong
+from guardrail.evals.formats.values import (
+    as_text,
+    contexts_of,
+    first_of,
+    labels_of,
+    text_of,
+    unpacked,
+)
+from guardrail.evals.results import Sample
+from guardrail.events import SCHEMA_VERSION, Context, Label, LabelSource, Response, Verdict
+from guardrail.inputs import named_contexts
+
+_MOST_PROBLEMS: Final = 10
+_OBJECT: Final = "Input should be an object, or in a line without a type a text"
+_IDS: Final = ("response_id", "id")
+_QUESTIONS: Final = ("question", "questions", "query", "user_input", "input")
+_CONTEXTS: Final = ("contexts", "context", "documents", "retrieved_contexts", "retrieval_context")
+_ROUTES: Final = ("route", "tenant", "generator_model", "language")
+_CONFLICTS: Final = ("conflict", "contradict")
+
+RowReader = Callable[[Fields, str, str], Sample]
+"""Fields of a row, the id for an answer without one, its place -> the sample. Raises DecodeError."""
+
+
+def built(
+    fields: Fields,
+    name: str,
+    place: str,
+    *,
+    question: str,
+    contexts: list[Context],
+    answer: str,
+    labels: tuple[Label, ...] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    **head: Any,
+) -> Sample:
+    """A sample of these parts; id, route and the like are taken from the row, and so are labels if none are
+    given.
+    """
+    given = first_of(fields, _IDS)[1]
+    response_id = str(given) if isinstance(given, (str, int)) and given != "" else name
+    routed = {key: fields[key] for key in _ROUTES if isinstance(fields.get(key), str)}
+    values = {
+        "response_id": response_id,
+        "question": question,
+        "contexts": contexts,
+        "answer": answer,
+        "metadata": {key: value for key, value in (metadata or {}).items() if value is not None},
+        **routed,
+        **head,
+    }
+    response = _validated(values)
+    said = labels_of(fields, response_id) if labels is None else (labels, ())
+    return Sample(response, said[0], place, said[1])
+
+
+def guardrail_row(fields: Fields, name: str, place: str) -> Sample:
+    """A ``response`` event, a flagged case, or an object without a type.
+
+    Such a plain object has ``answer`` and ``contexts``, which may be mere texts, and any other field of the
+    event. Its id is ``response_id`` or ``id``, else ``name``.
+    """
+    found = dict(fields)
+    kind = found.get("type")
+    if kind is None:
+        found = _plain(found, name)
+    elif kind == "case.flagged":
+        if found.get("omitted"):
+            raise DecodeError("case_incomplete", "a flagged case without its documents can't be judged")
+        found = {**found, "type": "response"}
+    elif kind != "response":
+        raise DecodeError(
+            "no_response",
+            f"type {named(kind)}: only whole answers can be judged, those of type 'response' or "
+            "'case.flagged', or without a type",
+        )
+    if found.get("schema", SCHEMA_VERSION) != SCHEMA_VERSION:
+        raise DecodeError(
+            "unknown_schema", f"field 'schema': this program reads version {SCHEMA_VERSION} only"
+        )
+    response = _validated(found)
+    labels, unread = labels_of(fields, response.response_id)
+    return Sample(response, labels, place, unread)
+
+
+def _plain(found: dict[str, Any], name: str) -> dict[str, Any]:
+    """What a line without a type stands for, as the fields of a response."""
+    # Without documents nothing is supported: a misspelt name must not pass for "none".
+    absent = [each for each in ("answer", "contexts") if found.get(each) is None]
+    if absent:
+        raise DecodeError(
+            "invalid_event",
+            f"{' and '.join(absent)}: missing; give {{question, contexts: [texts], answer}}, or a "
+            "'response' event with its type",
+        )
+    fields = {**found, "response_id": found.get("response_id", found.get("id", name))}
+    if isinstance(fields["response_id"], int) and not isinstance(fields["response_id"], bool):
+        fields["response_id"] = str(fields["response_id"])
+    if isinstance(fields["contexts"], str):  # a cell of a table
+        fields["contexts"] = contexts_of(fields, ("contexts",))
+    elif isinstance(fields["contexts"], list):
+        fields["contexts"] = named_contexts(fields["contexts"])
+    return {**fields, "metadata": unpacked(fields.get("metadata", {}))}
+
+
+def _validated(values: Mapping[str, Any]) -> Response:
+    try:
+        return Response.model_validate(values)
+    except ValidationError as error:
+        raise DecodeError("invalid_event", _problems(error)) from None
+
+
+def _problems(error: ValidationError) -> str:
+    """Every field that is wrong and why, the first few of them; quotes no value."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    told = [
+        f"{'.'.join(map(str, each['loc']))}: {_OBJECT if each['type'] == 'model_type' else each['msg']}"
+        for each in found[:_MOST_PROBLEMS]
+    ]
+    more = len(found) - len(told)
+    return "; ".join([*told, *([f"and {more} more"] if more else [])])
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A format whose rows have question, contexts and answer in columns of their own, by their names; the
+    first that is there counts. ``metadata`` goes along. ``delimiter``: what lists in cells are joined with.
+    """
+
+    question: tuple[str, ...]
+    contexts: tuple[str, ...]
+    answer: tuple[str, ...]
+    context_ids: str = ""
+    metadata: tuple[str, ...] = ()
+    delimiter: str | None = None
+
+    def __call__(self, fields: Fields, name: str, place: str) -> Sample:
+        """The sample of a row. Raises DecodeError."""
+        ids = fields.get(self.context_ids)
+        return built(
+            fields,
+            name,
+            place,
+            question=text_of(fields, self.question, required=False),
+            contexts=contexts_of(fields, self.contexts, ids, delimiter=self.delimiter),
+            answer=text_of(fields, self.answer),
+            metadata={key: fields.get(key) for key in self.metadata},
+        )
+
+
+_RAGAS: Final = Columns(
+    ("user_input",), ("retrieved_contexts",), ("response",), "retrieved_context_ids", ("reference",)
+)
+deepeval_row: Final = Columns(
+    ("input",),
+    ("retrieval_context", "context"),
+    ("actual_output",),
+    metadata=("name", "expected_output"),
+    delimiter="|",  # what DeepEval joins a list with in a cell
+)
+"""A test case or golden of DeepEval; ``retrieval_context`` is what was retrieved."""
+haystack_row: Final = Columns(
+    _QUESTIONS, _CONTEXTS, ("predicted_answers", "predicted_answer", "replies", "answers", "answer")
+)
+"""A row of a Haystack ``EvaluationRunResult``, from its JSON or its detailed report."""
+
+
+def ragas_row(fields: Fields, name: str, place: str) -> Sample:
+    """A single-turn sample of Ragas (``EvaluationDataset.to_jsonl``, ``to_csv``, ``to_pandas``)."""
+    if isinstance(unpacked(fields.get("user_input")), list):
+        raise wrong(
+            "user_input", [], "a multi-turn sample has no retrieved contexts; give single-turn samples"
+        )
+    return _RAGAS(fields, name, place)
+
+
+def promptfoo_row(fields: Fields, name: str, place: str) -> Sample:
+    """A result of promptfoo's output, with the variables and the provider's response."""
+    variables = fields.get("vars")
+    if not isinstance(variables, Mapping):
+        raise wrong("vars", variables, "give promptfoo's output as JSON or JSON lines")
+    response = fields.get("response")
+    output = response.get("output") if isinstance(response, Mapping) else fields.get("output")
+    if output is None:
+        why = "the provider failed" if fields.get("error") else "there is none"
+        raise missing("response.output", f"{why}; leave out what has no output")
+    provider, grading = fields.get("provider"), fields.get("gradingResult")
+    model = provider.get("label") or provider.get("id") if isinstance(provider, Mapping) else provider
+    passed = grading.get("pass") if isinstance(grading, Mapping) else None
+    return built(
+        fields,
+        name,
+        place,
+        question=text_of(variables, _QUESTIONS, required=False),
+        contexts=contexts_of(variables, _CONTEXTS),
+        answer=as_text(output) or "",
+        generator_model=model[:256] if isinstance(model, str) else None,
+        metadata={"description": fields.get("description"), "promptfoo_pass": passed},
+    )
+
+
+def lettucedetect_row(fields: Fields, name: str, place: str) -> Sample:
+    """A sample of LettuceDetect and of RAGTruth in its form: the whole prompt is the context."""
+    answer = text_of(fields, ("answer",))
+    response_id = str(first_of(fields, _IDS)[1] or name)
+    return built(
+        fields,
+        name,
+        place,
+        question=text_of(fields, ("question",), required=False),
+        contexts=contexts_of(fields, ("context", "prompt")),
+        answer=answer,
+        labels=span_labels(fields.get("labels"), response_id, answer),
+        route=as_text(fields.get("task_type")),
+        metadata={key: fields.get(key) for key in ("dataset", "split")},
+    )
+
+
+def span_labels(given: Any, response_id: str, answer: str) -> tuple[Label, ...]:
+    """Labelled spans of RAGTruth and LettuceDetect, and one label for the whole answer: that of its worst
+    span, or SUPPORTED without any. Raises DecodeError.
+    """
+    given = unpacked(given)
+    if not isinstance(given, list):
+        raise wrong("labels", given, "give a list of {start, end, label}")
+    labels: list[Label] = []
+    for at, each in enumerate(given):
+        if not isinstance(each, Mapping):
+            raise wrong(f"labels.{at}", each, "give an object with start, end and label")
+        start, end = each.get("start"), each.get("end")
+        whole = isinstance(start, int) and isinstance(end, int)
+        if not whole or not 0 <= start < end <= len(answer):  # type: ignore[operator]
+            raise DecodeError(
+                "invalid_sample",
+                f"labels.{at}: start and end are no span of the answer; count in Unicode code points",
+            )
+        category = as_text(first_of(each, ("label_type", "label", "category"))[1]) or ""
+        conflict = any(word in category.lower() for word in _CONFLICTS)
+        labels.append(
+            Label(
+                response_id=response_id,
+                span=(start, end),
+                verdict=Verdict.CONTRADICTED if conflict else Verdict.UNSUPPORTED,
+                category=category[:256] or None,
+                source=LabelSource.DATASET,
+                id=f"{response_id}:{at}",
+            )
+        )
+    found = {label.verdict for label in labels}
+    worst = next((each for each in (Verdict.CONTRADICTED, Verdict.UNSUPPORTED) if each in found), None)
+    return (
+        *labels,
+        Label(
+            response_id=response_id,
+            verdict=worst or Verdict.SUPPORTED,
+            source=LabelSource.DATASET,
+            id=f"{response_id}:whole",
+        ),
+    )

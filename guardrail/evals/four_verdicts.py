@@ -1,0 +1,179 @@
+"""What the four-verdict prompt returns, made of a verdict: claims with verdict, evidence and reasoning,
+``faithfulness_score``, ``hallucinated_claims`` and ``overall_assessment``; its binary and batch variants too.
+
+The format is that of the "RAG Faithfulness Evaluation Prompt" (2026-02-25), mended in three places. The score
+is calculated here and not by a model. Missing evidence is null and not the text "null". The prompt knows no
+verdict for a claim that could not be checked: such claims stand in ``unverified_claims``, and
+``faithfulness_score`` is always that of the claims in ``claims``.
+
+Every model has its JSON Schema: ``FourVerdicts.model_json_schema()``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from guardrail.evals.explanation import explain
+from guardrail.evals.results import EvaluationResult
+from guardrail.evals.scores import MEANING, strict_score
+from guardrail.events import ClaimVerdict, ResponseVerdict, Verdict
+
+_Share = Annotated[float, Field(ge=0.0, le=1.0)]
+_Word = TypeVar("_Word", bound=str)
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Claim(_Model, Generic[_Word]):
+    claim: str = Field(description="The claim as it is written in the answer.")
+    verdict: _Word
+    evidence: str | None = Field(
+        description="Quotes from the contexts, verbatim, one a line; null if there are none."
+    )
+    reasoning: str
+
+
+class FourVerdictClaim(_Claim[Literal["SUPPORTED", "PARTIALLY_SUPPORTED", "UNSUPPORTED", "CONTRADICTED"]]):
+    """A claim of the answer."""
+
+
+class BinaryClaim(_Claim[Literal["SUPPORTED", "UNSUPPORTED"]]):
+    """A claim of the answer, supported or not."""
+
+
+_ClaimModel = TypeVar("_ClaimModel", FourVerdictClaim, BinaryClaim)
+
+
+class _Verdicts(_Model, Generic[_ClaimModel]):
+    claims: tuple[_ClaimModel, ...]
+    faithfulness_score: _Share | None = Field(
+        description="SUPPORTED / number of claims; null if there are none."
+    )
+    hallucinated_claims: tuple[str, ...] = Field(description="Those UNSUPPORTED or CONTRADICTED.")
+    overall_assessment: str
+    unverified_claims: tuple[str, ...] = Field(description="Claims that could not be checked.")
+
+
+class FourVerdicts(_Verdicts[FourVerdictClaim]):
+    """One answer."""
+
+
+class BinaryVerdicts(_Verdicts[BinaryClaim]):
+    """One answer, with two verdicts."""
+
+
+Output = TypeVar("Output", FourVerdicts, BinaryVerdicts)
+
+
+class VerdictsEntry(_Model, Generic[Output]):
+    """One question with its contexts and answer."""
+
+    id: str = Field(description="The response's id, else the sample's place.")
+    question: str
+    evaluation: Output | None = Field(description="null if there was an error.")
+    error: str | None = None
+
+
+class VerdictsBatch(_Model, Generic[Output]):
+    """Many answers, in the order of their source."""
+
+    evaluations: tuple[VerdictsEntry[Output], ...]
+    mean_faithfulness_score: _Share | None = Field(
+        description="Over the answers that have a score; null if none has."
+    )
+    evaluated: int = Field(description="Answers with a score.")
+    failed: int = Field(description="Answers with an error; they count in no mean.")
+
+
+def four_verdicts(verdict: ResponseVerdict, explanation: str | None = None) -> FourVerdicts:
+    """The prompt's output. ``explanation`` is the overall assessment, by default the one by template.
+
+    Raises ValueError if the verdict was stored without its claims.
+    """
+    return FourVerdicts.model_validate(_output(verdict, explanation, lambda claim: claim.verdict.value))
+
+
+def binary_verdicts(verdict: ResponseVerdict, explanation: str | None = None) -> BinaryVerdicts:
+    """The output of the binary variant: whatever is not SUPPORTED is UNSUPPORTED, and hallucinated.
+
+    Raises ValueError if the verdict was stored without its claims.
+    """
+    return BinaryVerdicts.model_validate(
+        _output(
+            verdict,
+            explanation,
+            lambda claim: "SUPPORTED" if MEANING[claim.verdict].binary else "UNSUPPORTED",
+        )
+    )
+
+
+def four_verdicts_batch(results: Iterable[EvaluationResult]) -> VerdictsBatch[FourVerdicts]:
+    """The output of the batch variant. A result without a verdict is an entry with its error."""
+    return VerdictsBatch[FourVerdicts].model_validate(_batch(results, four_verdicts))
+
+
+def binary_verdicts_batch(results: Iterable[EvaluationResult]) -> VerdictsBatch[BinaryVerdicts]:
+    """The output of the variant that is both binary and batch."""
+    return VerdictsBatch[BinaryVerdicts].model_validate(_batch(results, binary_verdicts))
+
+
+def _output(
+    verdict: ResponseVerdict, explanation: str | None, said: Callable[[ClaimVerdict], str]
+) -> dict[str, Any]:
+    if not verdict.claims and "claims" in verdict.omitted:
+        raise ValueError(
+            f"verdict of {verdict.response_id!r}: it was stored without its claims; evaluate the answer again"
+        )
+    checked = [claim for claim in verdict.claims if claim.verdict is not Verdict.UNVERIFIED]
+    strict = strict_score([claim.verdict for claim in checked])
+    if explanation is None or explanation == explain(verdict):
+        # It speaks of the score beside it, where the template would of the policy's score.
+        explanation = explain(verdict.model_copy(update={"score": strict}))
+    return {
+        "claims": [
+            {
+                "claim": claim.text,
+                "verdict": said(claim),
+                "evidence": "\n".join(evidence.quote for evidence in claim.evidence) or None,
+                "reasoning": claim.reasoning,
+            }
+            for claim in checked
+        ],
+        "faithfulness_score": strict,
+        "hallucinated_claims": [
+            claim.text for claim in checked if said(claim) in {Verdict.UNSUPPORTED, Verdict.CONTRADICTED}
+        ],
+        "overall_assessment": explanation,
+        "unverified_claims": [claim.text for claim in verdict.claims if claim.verdict is Verdict.UNVERIFIED],
+    }
+
+
+def _batch(
+    results: Iterable[EvaluationResult],
+    make: Callable[[ResponseVerdict, str | None], FourVerdicts | BinaryVerdicts],
+) -> dict[str, Any]:
+    entries, scores = [], []
+    for result in results:
+        response, verdict = result.response, result.verdict
+        evaluation = None if verdict is None else make(verdict, result.explanation)
+        if evaluation is not None and evaluation.faithfulness_score is not None:
+            scores.append(evaluation.faithfulness_score)
+        entries.append(
+            {
+                "id": response.response_id if response is not None else result.place,
+                "question": response.question if response is not None else "",
+                "evaluation": evaluation,
+                "error": result.error or ("there is no verdict" if verdict is None else None),
+            }
+        )
+    return {
+        "evaluations": entries,
+        "mean_faithfulness_score": sum(scores) / len(scores) if scores else None,
+        "evaluated": len(scores),
+        "failed": sum(each["evaluation"] is None for each in entries),
+    }

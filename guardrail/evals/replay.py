@@ -1,0 +1,298 @@
+"""What another policy would have decided about stored verdicts, set against what was decided.
+
+A record tells a decision for certain if a session under the policy would have decided just so on these
+verdicts. Where it doesn't, the response is *not known*, with the reason, and counts in no rate.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+from guardrail.decisions import claims_decided_by, redecide_record
+from guardrail.evals.records import to_its_end
+from guardrail.evals.statistics import Rate, told
+from guardrail.evals.truths import LabelsByResponse, answer_truth
+from guardrail.events import ClaimVerdict, Decision, Label, ResponseVerdict
+from guardrail.policy import Policy
+from guardrail.routing import PolicyRouter
+
+EXAMPLES: Final = 3
+"""Kept for each kind of change."""
+_CLAIMS_TOLD: Final = 2
+_MOST_RULES: Final = 50
+RIGHT: Final = "right"
+WRONG: Final = "wrong"
+_WITHHELD: Final = (Decision.REDACT, Decision.BLOCK)
+_OMITTED: Final = "the record omits its claims"
+_CUT: Final = "a block ended the judging, and this policy would have gone on"
+_KINDS: Final = "the record doesn't tell the kinds of segments, which this policy asks for"
+_HEAD: Final = "the record doesn't tell route, tenant and model, which select the policy"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Policies that decide. ``by_head``: whether route, tenant or model select among them."""
+
+    name: str
+    router: PolicyRouter
+    by_head: bool = False
+
+    def policy_for(self, verdict: ResponseVerdict) -> Policy:
+        """The policy that would have been applied to this response."""
+        return self.router.choose(
+            verdict.route, verdict.tenant, verdict.generator_model, response_id=verdict.response_id
+        )
+
+
+class SideDecision(NamedTuple):
+    """What a side decides about a response, or what the record says that was decided."""
+
+    policy: str
+    decision: Decision
+    rule: str
+    score: float | None
+
+    def told(self) -> dict[str, Any]:
+        """In JSON."""
+        return self._asdict() | {"decision": self.decision.value}
+
+
+def as_recorded(verdict: ResponseVerdict) -> tuple[SideDecision, str]:
+    """What was decided; it is always known."""
+    return SideDecision(verdict.policy.name, verdict.decision, verdict.rule, verdict.score), ""
+
+
+def decided_by(side: Side, verdict: ResponseVerdict) -> tuple[SideDecision, str]:
+    """What the policies of ``side`` decide, and the reason why that can't be known, or ''."""
+    policy = side.policy_for(verdict)
+    found = redecide_record(policy, verdict)
+    unknown = ""
+    if "claims" in verdict.omitted:
+        unknown = _OMITTED
+    elif side.by_head and verdict.judged_to_end is None:  # older records tell neither
+        unknown = _HEAD
+    elif not found.early and not to_its_end(verdict):
+        unknown = _CUT
+    elif not _tells_kinds(verdict) and any(
+        each is not Decision.RELEASE for each in policy.segment_kinds.values()
+    ):
+        unknown = _KINDS
+    return SideDecision(policy.name, found.decision, found.rule, found.score), unknown
+
+
+def _tells_kinds(verdict: ResponseVerdict) -> bool:
+    kinds = verdict.segment_kinds
+    return kinds is not None and all(claim.segment < len(kinds) for claim in verdict.claims)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedResponse:
+    """A response about which the sides decide differently. ``claims``: those that made the decision."""
+
+    response_id: str
+    place: str
+    route: str | None
+    before: SideDecision
+    after: SideDecision
+    claims: tuple[ClaimVerdict, ...] = ()
+
+    def told(self) -> dict[str, Any]:
+        """In JSON, without texts of the answer."""
+        return {
+            "response_id": self.response_id,
+            "place": self.place,
+            "route": self.route,
+            "before": self.before.told(),
+            "after": self.after.told(),
+        }
+
+
+@dataclass(slots=True)
+class DecisionTally:
+    """Decisions before and after, by their ranks."""
+
+    before: list[int] = field(default_factory=lambda: [0] * len(Decision))
+    after: list[int] = field(default_factory=lambda: [0] * len(Decision))
+    changed: int = 0
+
+    def add(self, was: Decision, now: Decision) -> None:
+        """Count a response."""
+        self.before[was.rank] += 1
+        self.after[now.rank] += 1
+        self.changed += was is not now
+
+    @property
+    def total(self) -> int:
+        """How many responses."""
+        return sum(self.before)
+
+    def told(self) -> dict[str, Any]:
+        """In JSON: counts, shares and their intervals."""
+        total = self.total
+        return {
+            "responses": total,
+            "changed": Rate(self.changed, total).told(),
+            **{
+                name: {each.value: Rate(counts[each.rank], total).told() for each in Decision}
+                for name, counts in (("before", self.before), ("after", self.after))
+            },
+        }
+
+    def withheld(self, counts: Sequence[int]) -> Rate:
+        """How many were redacted or blocked."""
+        return Rate(sum(counts[each.rank] for each in _WITHHELD), self.total)
+
+    def untouched(self, counts: Sequence[int]) -> Rate:
+        """How many were released and not flagged."""
+        return Rate(counts[Decision.RELEASE.rank], self.total)
+
+
+class Replay:
+    """Adds up record by record how ``after`` differs from ``before``, or from what was recorded."""
+
+    def __init__(
+        self,
+        after: Side,
+        before: Side | None = None,
+        labels: LabelsByResponse | None = None,
+        *,
+        examples: int = EXAMPLES,
+    ) -> None:
+        self.after = after
+        self.before = before
+        self.labels = LabelsByResponse() if labels is None else labels
+        self.responses = self.claims = 0
+        self.unknown: Counter[str] = Counter()
+        """Responses of which one side is not known, by the reason."""
+        self.moves: Counter[tuple[Decision, Decision]] = Counter()
+        """Of all that are known, also those that stay."""
+        self.rules: Counter[tuple[Decision, Decision, str]] = Counter()
+        """Of those that change, by the rule that decides now."""
+        self.total = DecisionTally()
+        self.routes: dict[str | None, DecisionTally] = {}
+        self.labelled: dict[str, DecisionTally] = {RIGHT: DecisionTally(), WRONG: DecisionTally()}
+        self.unknown_claims = 0
+        """Labels that name claims which the records don't have."""
+        self._with_labels: Counter[str] = Counter()
+        self.examples: dict[tuple[Decision, Decision], list[ChangedResponse]] = {}
+        self._most_examples = examples
+
+    def add(self, verdict: ResponseVerdict, place: str) -> ChangedResponse | None:
+        """Count a record, which stands at ``place``; what changes, if anything does."""
+        self.responses += 1
+        self.claims += len(verdict.claims)
+        labels = self.labels.of(verdict.response_id)
+        if labels:
+            self._with_labels[verdict.response_id] += 1
+        before, why_not = as_recorded(verdict) if self.before is None else decided_by(self.before, verdict)
+        after, unknown = decided_by(self.after, verdict)
+        if unknown or why_not:
+            self.unknown[unknown or why_not] += 1
+            return None
+        tallies = [self.total, self.routes.setdefault(verdict.route, DecisionTally())]
+        truth = self._truth(verdict, labels)
+        if truth is not None:
+            tallies.append(self.labelled[truth])
+        move = (before.decision, after.decision)
+        for tally in tallies:
+            tally.add(*move)
+        self.moves[move] += 1
+        if before.decision is after.decision:
+            return None
+        change = ChangedResponse(verdict.response_id, place, verdict.route, before, after)
+        self._note(move, change, verdict)
+        return change
+
+    def _truth(self, verdict: ResponseVerdict, labels: Sequence[Label]) -> str | None:
+        if not labels:
+            return None
+        truth = answer_truth(verdict.claims, labels)
+        self.unknown_claims += truth.unknown
+        return None if truth.right is None else RIGHT if truth.right else WRONG
+
+    @property
+    def stray(self) -> int:
+        """Labels that belong to no answer of the records."""
+        return self.labels.stray(self._with_labels)
+
+    @property
+    def ambiguous(self) -> int:
+        """Labels of ids that several of the records have: each of these counts by them."""
+        return sum(len(self.labels.of(name)) for name, count in self._with_labels.items() if count > 1)
+
+    def _note(
+        self, move: tuple[Decision, Decision], change: ChangedResponse, verdict: ResponseVerdict
+    ) -> None:
+        rule = change.after.rule
+        if (*move, rule) in self.rules or len(self.rules) < _MOST_RULES:
+            self.rules[*move, rule] += 1
+        kept = self.examples.setdefault(move, [])
+        if len(kept) < self._most_examples:
+            policy = self.after.policy_for(verdict)
+            claims = claims_decided_by(change.after.decision, rule, verdict.claims, policy)
+            kept.append(replace(change, claims=claims[:_CLAIMS_TOLD]))
+
+    @property
+    def compared(self) -> int:
+        """Responses of which both sides are known."""
+        return self.total.total
+
+    @property
+    def stricter(self) -> int:
+        """Responses that the new side treats more strictly."""
+        return sum(count for (was, now), count in self.moves.items() if now.rank > was.rank)
+
+    @property
+    def milder(self) -> int:
+        """Responses that the new side treats more mildly."""
+        return sum(count for (was, now), count in self.moves.items() if now.rank < was.rank)
+
+    def told(self) -> dict[str, Any]:
+        """Everything in JSON, without texts of answers."""
+        figures: dict[str, Any] = {
+            "before": "as recorded" if self.before is None else self.before.name,
+            "after": self.after.name,
+            "responses": self.responses,
+            "claims": self.claims,
+            "compared": self.compared,
+            "not_known": dict(self.unknown.most_common()),
+            "stricter": Rate(self.stricter, self.compared).told(),
+            "milder": Rate(self.milder, self.compared).told(),
+            "total": self.total.told(),
+            "moves": [
+                {"from": was.value, "to": now.value, "count": count}
+                for (was, now), count in sorted(self.moves.items(), key=_by_rank)
+            ],
+            "rules": [
+                {"from": was.value, "to": now.value, "rule": rule, "count": count}
+                for (was, now, rule), count in self.rules.most_common()
+            ],
+            "routes": [
+                {"route": route, **tally.told()}
+                for route, tally in sorted(self.routes.items(), key=lambda each: -each[1].total)
+            ],
+            "examples": [change.told() for kept in self.examples.values() for change in kept],
+        }
+        if len(self.labels):
+            figures["labels"] = {name: tally.told() for name, tally in self.labelled.items()}
+            figures["labels_left_out"] = {
+                "of_no_answer": self.stray,
+                "of_unknown_claims": self.unknown_claims,
+            }
+            figures["labels_of_repeated_ids"] = self.ambiguous
+            figures["wrongful_blocks"] = self._both(RIGHT, DecisionTally.withheld)
+            figures["misses"] = self._both(WRONG, DecisionTally.untouched)
+        found: dict[str, Any] = told(figures)
+        return found
+
+    def _both(self, truth: str, rate: Any) -> dict[str, Any]:
+        tally = self.labelled[truth]
+        return {"before": rate(tally, tally.before).told(), "after": rate(tally, tally.after).told()}
+
+
+def _by_rank(move: tuple[tuple[Decision, Decision], int]) -> tuple[int, int]:
+    (was, now), _ = move
+    return was.rank, now.rank

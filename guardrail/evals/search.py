@@ -1,0 +1,249 @@
+"""A policy's numbers, searched for what serves an aim best.
+
+The search is a walk along coordinates. Each number that may change (``Knob``) is tried at quantiles of what
+the judge said, the best is kept, and the next one follows, until no single change helps; then all pairs are
+tried on a coarser grid, since an aim with a bound often needs one number to give way for another. It draws
+nothing, so that the same records always give the same policy. Gradients would find nothing, because decisions
+are steps, and a random search needs more tries to find the same place twice.
+
+Whatever is tried is counted for every fold at once, so that cross-validation costs little more than one
+search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from guardrail.evals.aims import Aim, By, Counts
+from guardrail.evals.deciding import BOUNDS, Deciding
+from guardrail.evals.statistics import Array
+from guardrail.events import Decision, ResponseVerdict, Severity
+from guardrail.policy import Policy, Rule
+
+Vary = Literal["thresholds", "weights", "bounds"]
+"""Numbers that may change: thresholds that the policy has, weights, bounds on support that rules lack."""
+_GRID: Final = 40
+_PAIRS: Final = 10
+_TAILS: Final = (0.002, 0.005, 0.01, 0.02, 0.98, 0.99, 0.995, 0.998)
+_WEIGHTS: Final = (0.0, 0.125, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
+_SWEEPS: Final = 20
+_WITHHOLDING: Final = frozenset({Decision.REDACT, Decision.BLOCK})
+_ACTING: Final[dict[By, frozenset[Decision]]] = {
+    "flag": frozenset({Decision.FLAG}),
+    "withhold": _WITHHOLDING,
+    "block": frozenset({Decision.BLOCK}),
+}
+_DIGITS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A number that the search may change. ``rule`` and ``field`` say which, ``values`` what is tried."""
+
+    name: str
+    field: str
+    values: tuple[float | None, ...]
+    rule: int | None = None
+
+
+State = tuple[float | None, ...]
+"""A value for each knob."""
+
+
+def knobs_of(deciding: Deciding, vary: Sequence[Vary], by: By) -> list[Knob]:
+    """The numbers that may change for an aim by that decision, with what is tried for each.
+
+    Tried are the number's own value and quantiles. By ``flag`` only what flags may change (``flag_below``,
+    rules that flag), by ``withhold`` and ``block`` only what withholds or blocks: more flags are never bought
+    by withholding more. Rules that release may always change. Weights keep the order of severities.
+    """
+    policy = deciding.policy
+    acting = _ACTING[by] | {Decision.RELEASE}
+    found = []
+    for number, rule in enumerate(policy.rules):
+        met = deciding.conditions[number]
+        for name, (column, reach) in BOUNDS.items() if rule.action in acting else ():
+            own = getattr(rule, name)
+            added = name == "support_below" and "bounds" in vary and rule.action is not Decision.RELEASE
+            if (own is not None and "thresholds" in vary) or (own is None and added):
+                label = f"rule {number + 1}: {column} {'>=' if reach else '<'}"
+                found.append(Knob(label, name, _grid(deciding.columns[column][met], own), number))
+    final, lowest = deciding.scores(policy.weights)
+    if "thresholds" in vary:
+        values, name = (final, "flag_below") if by == "flag" else (lowest, "block_below")
+        found.append(Knob(name, name, _grid(values, getattr(policy, name))))
+    if "weights" in vary:
+        for severity in (Severity.MINOR, Severity.MAJOR, Severity.CRITICAL):  # normal is the unit
+            values = [
+                each for each in _WEIGHTS if (each <= 1.0) == (severity is Severity.MINOR) or each == 1.0
+            ]
+            own = policy.weights[severity]
+            found.append(Knob(f"weights.{severity}", severity, tuple(sorted({*values, own}))))
+    return found
+
+
+def _grid(values: Array, own: float | None) -> tuple[float | None, ...]:
+    """Cuts between the observed values, at most ``_GRID`` and the tails, and the knob's own value."""
+    seen = np.unique(values[~np.isnan(values)])
+    cuts = np.concatenate(([0.0, 1.0], (seen[1:] + seen[:-1]) / 2)) if len(seen) else np.array([0.0, 1.0])
+    if len(cuts) > _GRID:
+        at = np.concatenate((np.linspace(0, 1, _GRID), _TAILS))
+        spread = np.quantile(values[~np.isnan(values)], at)
+        cuts = np.concatenate((spread, [0.0, 1.0]))
+    found = {float(cut) for cut in np.round(cuts, _DIGITS)}
+    if own is None:
+        return (None, *sorted(found))
+    return tuple(sorted(found | {own}))
+
+
+class Search:
+    """Policies tried on responses whose truth is known, each counted by fold."""
+
+    def __init__(
+        self,
+        verdicts: Sequence[ResponseVerdict],
+        classes: Array,
+        folds: Array,
+        policy: Policy,
+        vary: Sequence[Vary],
+        by: By,
+    ) -> None:
+        self.deciding = Deciding(verdicts, policy)
+        self.policy = policy
+        self.knobs = knobs_of(self.deciding, vary, by)
+        self.start: State = tuple(_own(policy, knob) for knob in self.knobs)
+        self.tried = 0
+        self._folds = max(2, int(folds.max()) + 1)
+        self._place: Array = (folds * 3 + classes) * len(Decision)
+        self._bounds = self.deciding.bounds()
+        self._counted: dict[State, Array] = {}
+
+    def ranks(self, state: State) -> Array:
+        """The decision on each response with these values."""
+        bounds = [list(each) for each in self._bounds]
+        flag, block, weights = self.policy.flag_below, self.policy.block_below, dict(self.policy.weights)
+        names = list(BOUNDS)
+        for knob, value in zip(self.knobs, state, strict=True):
+            if knob.rule is not None:
+                bounds[knob.rule][names.index(knob.field)] = value
+            elif knob.field == "flag_below":
+                flag = value or 0.0
+            elif knob.field == "block_below":
+                block = value or 0.0
+            else:
+                weights[Severity(knob.field)] = value or 0.0
+        flag = max(flag, block)  # a policy never blocks before it flags
+        return self.deciding.ranks([tuple(each) for each in bounds], flag, block, weights)
+
+    def counts(self, state: State, left_out: int | None = None) -> Counts:
+        """Of all folds but the one left out."""
+        known = self._counted.get(state)
+        if known is None:
+            self.tried += 1
+            cells = np.bincount(self._place + self.ranks(state), minlength=self._folds * 3 * len(Decision))
+            known = self._counted[state] = cells.reshape(self._folds, 3, len(Decision))
+        total = known.sum(axis=0)
+        return Counts(total if left_out is None else total - known[left_out])
+
+    def best(self, aim: Aim, left_out: int | None = None) -> State:
+        """The values that serve the aim best on all folds but one, and of equals those nearest the start."""
+        state, key = self.start, self._key(self.start, aim, left_out)
+        for _ in range(_SWEEPS):
+            before = key
+            for number, knob in enumerate(self.knobs):
+                state, key = self._better(
+                    state, key, ((number,), ((value,) for value in knob.values)), aim, left_out
+                )
+            if key < before:
+                continue
+            for pair in combinations(range(len(self.knobs)), 2):
+                values = product(*(self._coarse(number, state[number]) for number in pair))
+                state, key = self._better(state, key, (pair, values), aim, left_out)
+            if key >= before:
+                break
+        return state
+
+    def policy_of(self, state: State) -> Policy:
+        """The policy with these values; rules that had no name of their own are named anew."""
+        rules = list(self.policy.rules)
+        weights = dict(self.policy.weights)
+        changed: dict[str, Any] = {}
+        for knob, value in zip(self.knobs, state, strict=True):
+            if knob.rule is not None:
+                rules[knob.rule] = _with_bound(rules[knob.rule], knob.field, value)
+            elif knob.field in {"flag_below", "block_below"}:
+                changed[knob.field] = value
+            else:
+                weights[Severity(knob.field)] = value or 0.0
+        if "block_below" in changed:
+            changed["flag_below"] = max(self.policy.flag_below, changed["block_below"])  # as in ranks
+        found = self.policy.model_copy(update=changed | {"rules": tuple(rules), "weights": weights})
+        return Policy.model_validate(found.model_dump())
+
+    def _better(
+        self, state: State, key: tuple[float, ...], moves: tuple[Any, Any], aim: Aim, left_out: int | None
+    ) -> tuple[State, tuple[float, ...]]:
+        places, every = moves
+        best, best_key = state, key
+        for values in every:
+            tried = list(state)
+            for place, value in zip(places, values, strict=True):
+                tried[place] = value
+            other = tuple(tried)
+            if self._sound(other):
+                found = self._key(other, aim, left_out)
+                if found < best_key:
+                    best, best_key = other, found
+        return best, best_key
+
+    def _key(self, state: State, aim: Aim, left_out: int | None) -> tuple[float, ...]:
+        moved = [number for number, value in enumerate(state) if value != self.start[number]]
+        distance = sum(abs((state[n] or 0.0) - (self.start[n] or 0.0)) for n in moved)
+        return *aim.key(self.counts(state, left_out)), len(moved), distance
+
+    def _coarse(self, number: int, own: float | None) -> list[float | None]:
+        values = self.knobs[number].values
+        step = max(1, len(values) // _PAIRS)
+        return [*dict.fromkeys((own, *values[::step], values[-1]))]
+
+    def _sound(self, state: State) -> bool:
+        """Whether a policy may have these values."""
+        policy = self.policy
+        named = {
+            knob.field: value for knob, value in zip(self.knobs, state, strict=True) if knob.rule is None
+        }
+        if (named.get("flag_below") or 1.0) < policy.block_below:
+            return False
+        major, critical = (
+            named.get(each) or policy.weights[each] for each in (Severity.MAJOR, Severity.CRITICAL)
+        )
+        if Severity.MAJOR in named and major > critical:
+            return False
+        bounds = {(k.rule, k.field): v for k, v in zip(self.knobs, state, strict=True) if k.rule is not None}
+        for (rule, name), value in bounds.items():
+            if name.startswith("min_") and value is not None and rule is not None:
+                other = f"{name.removeprefix('min_')}_below"
+                under = bounds.get((rule, other), getattr(policy.rules[rule], other))
+                if under is not None and value >= under:
+                    return False
+        return True
+
+
+def _own(policy: Policy, knob: Knob) -> float | None:
+    if knob.rule is not None:
+        value: float | None = getattr(policy.rules[knob.rule], knob.field)
+        return value
+    if knob.field in {"flag_below", "block_below"}:
+        threshold: float = getattr(policy, knob.field)
+        return threshold
+    return policy.weights[Severity(knob.field)]
+
+
+def _with_bound(rule: Rule, name: str, value: float | None) -> Rule:
+    fields = rule.model_dump() | {name: value}
+    return Rule.model_validate({**fields, "name": rule.name if rule.line != rule.name else ""})

@@ -1,0 +1,305 @@
+"""Thresholds chosen from evidence: the policy that serves an aim best, judged on responses held out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+
+from guardrail.errors import InputError
+from guardrail.evals.aims import FAITHFUL, LEAST_RANK, OTHERS, WRONG, Aim, By, Counts, class_of
+from guardrail.evals.deciding import Deciding
+from guardrail.evals.labelled import Judged
+from guardrail.evals.search import Search, Vary
+from guardrail.evals.statistics import ROUNDS, Array, Estimate, Rate, wilson
+from guardrail.evals.truths import answer_truth
+from guardrail.events import Decision
+from guardrail.policy import Policy
+
+FOLDS: Final = 5
+_DIGITS: Final = 6  # of a score
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A number before and after, and the least and the greatest that the folds chose."""
+
+    name: str
+    before: float | None
+    after: float | None
+    folds: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What a search found. Counts are of responses held out: each was decided by a policy that never saw it.
+
+    ``gains`` are differences, tuned minus baseline, on the same held-out responses: ``caught`` and ``false
+    alarms`` as shares, ``cost`` for each response, with intervals by drawing responses again.
+    """
+
+    policy: Policy
+    baseline: Policy
+    aim: Aim
+    settings: tuple[Setting, ...]
+    held_out: Counts
+    baseline_counts: Counts
+    fitted: Counts
+    gains: dict[str, Estimate]
+    unknown: int
+    """Responses without a label that tells their class."""
+    others: int
+    """Responses with lesser errors only."""
+    tried: int = 0
+    problems: tuple[str, ...] = ()
+    """What the labels are too few for, each with the number that would be needed."""
+
+    @property
+    def verdict(self) -> Literal["better", "keep"]:
+        """``better``: than the baseline, by more than chance. ``keep`` it otherwise."""
+        return "better" if _is_better(self) else "keep"
+
+    @property
+    def why(self) -> str:
+        """The verdict in words."""
+        if all(each.before == each.after for each in self.settings):
+            return "the search found nothing better than the policy as it is: keep it"
+        if self.verdict == "better":
+            return (
+                "on answers held out it serves the aim better than the policy as it is, by more than chance"
+            )
+        return (
+            "on answers held out it doesn't serve the aim better than the policy as it is, by more than "
+            "chance: keep that"
+        )
+
+    @property
+    def shortfall(self) -> str:
+        """How the aim is missed on answers held out, by more than chance; empty if it isn't."""
+        aim, counts = self.aim, self.held_out
+        if aim.catch is not None:
+            caught = counts.caught(aim.by)
+            if wilson(caught, counts.wrong)[1] < aim.catch:
+                return f"{caught / counts.wrong:.1%} are caught, and {aim.catch:.1%} were asked for"
+        if aim.max_false is not None:
+            false = counts.false_alarms(aim.by)
+            if wilson(false, counts.faithful)[0] > aim.max_false:
+                return f"{false / counts.faithful:.1%} are false alarms, and {aim.max_false:.1%} were allowed"
+        return ""
+
+
+def _is_better(tuned: Tuned) -> bool:
+    if all(each.before == each.after for each in tuned.settings):
+        return False
+    aim, ours, base = tuned.aim, tuned.held_out, tuned.baseline_counts
+    caught, false = tuned.gains["caught"], tuned.gains["false alarms"]
+    if aim.catch is not None:
+        asked = aim.catch * base.wrong
+        if base.caught(aim.by) < asked and caught.low > 0:
+            return True
+        return ours.caught(aim.by) >= min(asked, base.caught(aim.by)) and false.high < 0
+    if aim.max_false is not None:
+        allowed = aim.max_false * base.faithful
+        if base.false_alarms(aim.by) > allowed and false.high < 0:
+            return True
+        return ours.false_alarms(aim.by) <= max(allowed, base.false_alarms(aim.by)) and caught.low > 0
+    return tuned.gains["cost"].high < 0
+
+
+Calibrate = Callable[[Sequence[Judged]], Callable[[Judged], Judged]]
+"""Fits calibrations on some responses, and gives what applies them to any."""
+
+
+def tune(
+    responses: Sequence[Judged],
+    policy: Policy,
+    aim: Aim,
+    *,
+    vary: Sequence[Vary] = ("thresholds",),
+    folds: int = FOLDS,
+    seed: int = 1,
+    calibrate: Calibrate | None = None,
+) -> Tuned:
+    """The policy like ``policy`` that serves ``aim`` best, with what it does on responses held out.
+
+    Raises InputError where the labels hold no wrong or no faithful response at all. ``seed`` draws folds and
+    intervals.
+    """
+    classes = classes_of(responses, aim)
+    known = [each for each, cls in zip(responses, classes, strict=True) if cls >= 0]
+    unknown = len(responses) - len(known)
+    classes = classes[classes >= 0]
+    problems = _too_few(classes, aim)
+    for cls, called in ((WRONG, "wrong"), (FAITHFUL, "faithful")):
+        if not (classes == cls).any():
+            raise InputError("one_class", _one_class(called, aim, len(responses)))
+    folds = max(2, min(folds, *(int((classes == cls).sum()) for cls in (WRONG, FAITHFUL))))
+    fold = _folds(classes, folds, seed)
+
+    def search_on(apply: Callable[[Judged], Judged] | None) -> Search:
+        verdicts = [(each if apply is None else apply(each)).verdict for each in known]
+        return Search(verdicts, classes, fold, policy, vary, aim.by)
+
+    search = search_on(None if calibrate is None else calibrate(known))
+    before = search if calibrate is None else search_on(None)
+    ours = np.zeros(len(known), dtype=np.int64)
+    chosen = []
+    for number in range(folds):
+        inner = search
+        if calibrate is not None:
+            inner = search_on(calibrate([r for r, f in zip(known, fold, strict=True) if f != number]))
+        state = inner.best(aim, left_out=number)
+        ours[fold == number] = inner.ranks(state)[fold == number]
+        chosen.append(dict(zip((knob.name for knob in inner.knobs), state, strict=True)))
+    base = before.ranks(before.start)
+    best = search.best(aim)
+    found = search.policy_of(best)
+    settings = [
+        Setting(knob.name, own, value, tuple(each.get(knob.name) for each in chosen))
+        for knob, own, value in zip(search.knobs, search.start, best, strict=True)
+    ]
+    if aim.by != "flag" and found.flag_below != policy.flag_below:
+        settings.append(Setting("flag_below", policy.flag_below, found.flag_below))  # pushed up by the other
+    return Tuned(
+        policy=found,
+        baseline=policy,
+        aim=aim,
+        settings=tuple(settings),
+        held_out=_counts(classes, ours),
+        baseline_counts=_counts(classes, base),
+        fitted=search.counts(best),
+        gains=_gains(classes, ours, base, aim, seed),
+        unknown=unknown,
+        others=int((classes == OTHERS).sum()),
+        tried=search.tried,
+        problems=tuple(problems),
+    )
+
+
+def classes_of(responses: Sequence[Judged], aim: Aim) -> Array:
+    """The class of each response by its labels, as ``class_of`` has it."""
+    truths = (answer_truth(each.claims, each.labels) for each in responses)
+    return np.array([class_of(truth, aim) for truth in truths], dtype=np.int64)
+
+
+def _too_few(classes: Array, aim: Aim) -> list[str]:
+    there = [int((classes == cls).sum()) for cls in (WRONG, FAITHFUL)]
+    kinds = (f"answers with {aim.error}", "faithful answers")
+    return [
+        f"{have} labelled {kind}: at least {need} are needed for this aim"
+        for have, need, kind in zip(there, aim.needed(), kinds, strict=True)
+        if have < need
+    ]
+
+
+def _one_class(called: str, aim: Aim, total: int) -> str:
+    need = aim.needed()[0 if called == "wrong" else 1]
+    return (
+        f"the labels of {total} answers tell of no {called} one; at least {need} are needed for this aim. "
+        "Label more answers, or look whether --of leaves out what you mean"
+    )
+
+
+def _folds(classes: Array, folds: int, seed: int) -> Array:
+    """The fold of each response: as many of each class in each as can be."""
+    random = np.random.default_rng(seed)
+    found = np.zeros(len(classes), dtype=np.int64)
+    for cls in (WRONG, FAITHFUL, OTHERS):
+        members = random.permutation(np.flatnonzero(classes == cls))
+        found[members] = np.arange(len(members)) % folds
+    return found
+
+
+def _counts(classes: Array, ranks: Array) -> Counts:
+    cells = np.bincount(classes * len(Decision) + ranks, minlength=3 * len(Decision))
+    return Counts(cells.reshape(3, len(Decision)))
+
+
+def _gains(classes: Array, ours: Array, base: Array, aim: Aim, seed: int) -> dict[str, Estimate]:
+    """Tuned minus baseline on the same responses, wrong and faithful ones drawn again apart."""
+    least = LEAST_RANK[aim.by]
+    change = (ours >= least).astype(float) - (base >= least)
+    wrong, faithful = change[classes == WRONG], change[classes == FAITHFUL]
+    random = np.random.default_rng(seed)
+    caught, false = (
+        np.array([each[random.integers(0, len(each), len(each))].mean() for _ in range(ROUNDS)])
+        for each in (wrong, faithful)
+    )
+    total = len(wrong) + len(faithful)
+    miss, alarm = (aim.cost_miss or 1.0) * len(wrong) / total, (aim.cost_false or 1.0) * len(faithful) / total
+    return {
+        "caught": _estimate(float(wrong.mean()), caught),
+        "false alarms": _estimate(float(faithful.mean()), false),
+        "cost": _estimate(
+            float(alarm * faithful.mean() - miss * wrong.mean()), alarm * false - miss * caught
+        ),
+    }
+
+
+def _estimate(value: float, drawn: Array) -> Estimate:
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return Estimate(value, float(low), float(high))
+
+
+@dataclass(frozen=True, slots=True)
+class ForShare:
+    """A policy that acts on at most a share of the responses, and on how many each policy acts.
+
+    ``policy`` is the one that was given if no threshold comes closer to the share. ``next`` is what the next
+    higher threshold acts on, None if there is none; it is more than the share.
+    """
+
+    policy: Policy
+    before: Rate
+    after: Rate
+    next: Rate | None
+
+
+def for_share(responses: Sequence[Judged], policy: Policy, share: float, by: By) -> ForShare:
+    """Without labels: the policy whose threshold on the score acts on that share of the responses.
+
+    By ``flag`` it is ``flag_below``, by the others ``block_below``. It says nothing of right and wrong. Ties
+    of scores may leave less than the share, or nothing.
+    Raises InputError where rules alone act on more.
+    """
+    if not responses:
+        raise InputError(
+            "no_records", "there is no response in the records; name files with results or verdicts"
+        )
+    deciding = Deciding([each.verdict for each in responses], policy)
+    bounds, weights, least = deciding.bounds(), policy.weights, LEAST_RANK[by]
+
+    def acted(flag: float, block: float) -> int:
+        return int((deciding.ranks(bounds, flag, block, weights) >= least).sum())
+
+    flags = by == "flag"
+    scores = deciding.scores(weights)[0 if flags else 1]
+    seen = np.unique(np.round(scores[~np.isnan(scores)], _DIGITS))
+    allowed = math.floor(share * len(responses) + 1e-9)
+    low = policy.block_below if flags else 0.0
+    tried = sorted({low, *(float(cut) for cut in seen if cut > low), 1.0}, reverse=True)
+
+    def with_cut(cut: float) -> tuple[float, float]:
+        return (cut, policy.block_below) if flags else (max(cut, policy.flag_below), cut)
+
+    now = Rate(acted(policy.flag_below, policy.block_below), len(responses))
+    above = None
+    for cut in tried:
+        acts_on = Rate(acted(*with_cut(cut)), len(responses))
+        if acts_on.count > allowed:
+            above = acts_on
+            continue
+        if acts_on.count <= now.count <= allowed:
+            return ForShare(policy, now, now, above)
+        flag, block = with_cut(cut)
+        chosen = policy.model_copy(update={"flag_below": flag, "block_below": block})
+        return ForShare(chosen, now, acts_on, above)
+    least_share = acted(*with_cut(low)) / len(responses)
+    raise InputError(
+        "share_out_of_reach",
+        f"rules act on {least_share:.1%} of the answers whatever the threshold, which is more than the share "
+        f"{share:.1%}; allow more, or change rules",
+    )
