@@ -177,11 +177,11 @@ def printed(name: str, found: Mapping[str, Any]) -> str:
         lines += [f"    {outcome:10} {_percent_of(made[outcome])}" for outcome in OUTCOMES]
         lines += [f"      {count:3} × {rule}" for rule, count in list(made["rules"].items())[:5]]
     lines.append("  whole answers, all supported against less than half, AUROC")
-    lines += [f"    {name:15} {_percent(value)}" for name, value in found["whole_answers"].items()]
+    lines += [f"    {name:15} {percent_told(value)}" for name, value in found["whole_answers"].items()]
     lines += [
         f"  claims on rated sentences: {claims['rated']}, {claims['labelled_supported']} labelled supported",
-        f"    AUROC of support            {_percent(claims['auroc'])}",
-        f"    balanced accuracy           {_percent(claims['balanced_accuracy'])}",
+        f"    AUROC of support            {percent_told(claims['auroc'])}",
+        f"    balanced accuracy           {percent_told(claims['balanced_accuracy'])}",
         f"    supported, CONTRADICTED     {_percent_of(claims['supported_called_contradicted'])}",
         f"    contradictions of supported {_percent_of(claims['contradictions_of_supported'])}",
     ]
@@ -198,8 +198,9 @@ def printed(name: str, found: Mapping[str, Any]) -> str:
 
 
 def _percent_of(rate: Mapping[str, float]) -> str:
-    return f"{rate['count']:4} of {rate['of']:4}  {_percent(rate)}"
+    return f"{rate['count']:4} of {rate['of']:4}  {percent_told(rate)}"
 
 
-def _percent(told: Mapping[str, float]) -> str:
+def percent_told(told: Mapping[str, float]) -> str:
+    """In percent for people, with the interval, of a figure as it stands in JSON."""
     return percent(Estimate(told["value"], told["low"], told["high"]))

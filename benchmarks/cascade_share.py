@@ -116,7 +116,15 @@ def fitted(rows: Sequence[Judged], least: float) -> Band:
         next((line for line, right in _lines(rows, accepted=accepted) if right >= least), nothing)
         for accepted, nothing in ((True, 1.0), (False, 0.0))
     )
-    return Band(accept_support=accept, reject_support=reject)
+    return _band(accept, reject)
+
+
+def _band(accept: float, reject: float) -> Band:
+    """A band with another lower line than the constant."""
+    band: Band = type("Band", (Band,), {"__module__": __name__, "reject_support": reject})(
+        accept_support=accept
+    )
+    return band
 
 
 def _lines(rows: Sequence[Judged], *, accepted: bool) -> Iterator[tuple[float, float]]:
@@ -130,7 +138,7 @@ def _lines(rows: Sequence[Judged], *, accepted: bool) -> Iterator[tuple[float, f
 
 
 def _one_sided(line: float, *, accepted: bool) -> Band:
-    return Band(accept_support=line if accepted else 1.0, reject_support=0.0 if accepted else line)
+    return _band(line, 0.0) if accepted else _band(1.0, line)
 
 
 def _settled(rows: Sequence[Judged], band: Band, *, accepted: bool) -> list[Judged]:
@@ -201,7 +209,7 @@ def main() -> None:
     if options.accept is not None or options.reject is not None:
         accept = 0.9 if options.accept is None else options.accept
         reject = 0.1 if options.reject is None else options.reject
-        band = Band(accept_support=accept, reject_support=reject)
+        band = _band(accept, reject)
         settings = CascadeSettings(bands=dict.fromkeys(Severity, band))
 
     begun = time.perf_counter()
@@ -233,7 +241,10 @@ def main() -> None:
         show("severity, all sets" if name == "severities" else f"severity, {name}", tables[name])
     print(f"\n{time.perf_counter() - begun:.0f} s")
     if options.json:
-        bands_ = {severity.value: band.model_dump() for severity, band in settings.bands.items()}
+        bands_ = {
+            severity.value: {"accept_support": band.accept_support, "reject_support": band.reject_support}
+            for severity, band in settings.bands.items()
+        }
         options.json.write_text(json.dumps({"bands": bands_, **tables}, indent=1), encoding="utf-8")
 
 

@@ -40,11 +40,11 @@ def main() -> None:
     path = sys.argv.pop(1)
     built = []
 
-    def build(_builder: object, kind: str) -> Judge:
+    def build(_judges: object, kind: str) -> Judge:
         built.append(kind)
         return InstantJudge() if path == "-" else TimedJudge(Path(path))
 
-    factory._Builder.build = build  # type: ignore[method-assign, assignment]
+    factory.JudgeSet._build = build  # type: ignore[method-assign, assignment]
     try:
         guardrail()
     finally:

@@ -1,7 +1,7 @@
 """What the local judge costs, claim by claim: ``python -m benchmarks.local_judge_latency``.
 
     python -m benchmarks.local_judge_latency [--data DIR] [--claims N] [--windows]
-        [--verifier FOLDER --parameters FILE] [--threads N]
+        [--verifier FOLDER --parameters FILE]
 
 Claims are made up from word lists: three contexts of 150 words a response, eight claims of about 14 words
 taken from them, half with one word changed. With ``--data`` they are those of the real answers in
@@ -238,11 +238,10 @@ def main() -> None:
     parser.add_argument("--windows", action="store_true", help="compare reading 1 to 4 windows")
     parser.add_argument("--verifier", type=Path, help="folder of another verifier")
     parser.add_argument("--parameters", type=Path, help="what was fitted with it")
-    parser.add_argument("--threads", type=int, help="of the verifier")
     options = parser.parse_args()
     settings = LocalJudgeSettings(
         parameters_path=options.parameters,
-        verifier=VerifierSettings(path=options.verifier, threads=options.threads),
+        verifier=VerifierSettings(path=options.verifier),
     )
     if options.data is None:
         report("made up", made_up(options.claims), settings, options.windows)

@@ -31,6 +31,7 @@ from typing import Any, Final
 import numpy as np
 import uvloop
 
+from benchmarks.answer_figures import percent_told
 from benchmarks.baselines import baselines
 from benchmarks.frame import command_line
 from benchmarks.labelled_sets import (
@@ -60,7 +61,6 @@ from guardrail.offline.statistics import (
     balanced_accuracy,
     calibration_error,
     mean,
-    percent,
     reliability,
     told,
 )
@@ -271,13 +271,13 @@ def printed(found: Mapping[str, Any]) -> str:
         f"{100 * each['calibration_error']:12.1f}"
         for name, each in found["sets"].items()
     ]
-    lines += [f"macro {name:18} {percent(found['macro'][name])}" for name in FIGURES]
+    lines += [f"macro {name:18} {percent_told(found['macro'][name])}" for name in FIGURES]
     lines.append(
         f"calibration error: macro {100 * found['macro']['calibration_error']['value']:.1f}, "
         f"pooled {100 * found['calibration_error_pooled']:.1f}"
     )
     lines += [
-        f"{words:24} {found[key]['count']} of {found[key]['of']}: {percent(found[key])}"
+        f"{words:24} {found[key]['count']} of {found[key]['of']}: {percent_told(found[key])}"
         for words, key in (
             ("supported, CONTRADICTED", "supported_called_contradicted"),
             ("of all CONTRADICTED", "contradictions_of_supported"),
@@ -300,17 +300,17 @@ def printed(found: Mapping[str, Any]) -> str:
         f"{cost['processor_ms_a_claim']:.1f} ms of processor time"
     )
     for name, gain in found.get("gained", {}).items():
-        lines.append(f"gained, {name}: {percent(gain)}")
+        lines.append(f"gained, {name}: {percent_told(gain)}")
     if "differing" in found:
         other = found["differing"]
         lines.append(
             f"other verdicts: {other['verdicts']['count']} of {other['verdicts']['of']}: "
-            f"{percent(other['verdicts'])}; "
+            f"{percent_told(other['verdicts'])}; "
             + ", ".join(f"{pair} {count}" for pair, count in other["pairs"].items())
         )
         lines.append("support differs by: " + ", ".join(f"{k} {v:.4f}" for k, v in other["support"].items()))
     for name, other in found.get("baselines", {}).items():
-        lines.append(f"{name}: " + ", ".join(f"{key} {percent(other['macro'][key])}" for key in FIGURES))
+        lines.append(f"{name}: " + ", ".join(f"{key} {percent_told(other['macro'][key])}" for key in FIGURES))
     return "\n".join(lines)
 
 

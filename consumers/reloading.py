@@ -281,7 +281,7 @@ def _with_former_policies(settings: GuardSettings, former: GuardSettings) -> Gua
 def _fixed(running: GuardSettings, settings: GuardSettings) -> Iterator[str]:
     """The settings that differ and need a restart, except the judge's."""
     before, after = (
-        {leaf.dotted: leaf.value for leaf in leaves(each, whole_lists=True)} for each in (running, settings)
+        {leaf.dotted: leaf.value for leaf in leaves(each, whole=True)} for each in (running, settings)
     )
     for path in dict.fromkeys((*before, *after)):
         if before.get(path) != after.get(path):

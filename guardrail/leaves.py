@@ -30,21 +30,21 @@ class Leaf(NamedTuple):
 
 
 def leaves(
-    value: Any, path: Loc = (), field: FieldInfo | None = None, *, whole_lists: bool = False
+    value: Any, path: Loc = (), field: FieldInfo | None = None, *, whole: bool = False
 ) -> Iterator[Leaf]:
     """The leaves of settings, or of the plain values that they were dumped to, in their order.
 
-    With ``whole_lists`` a list is a leaf: its items have no names by which two lists could be compared.
+    With ``whole`` lists and mappings are leaves: what is compared is a setting, and not what stands in it.
     """
     below: Any = ()
     if isinstance(value, BaseModel):
         fields = type(value).model_fields
         below = ((name, getattr(value, name), each) for name, each in fields.items())
-    elif isinstance(value, dict) and value:
+    elif isinstance(value, dict) and value and not whole:
         below = ((str(key), item, field) for key, item in value.items())
-    elif isinstance(value, list | tuple) and value and not whole_lists:
+    elif isinstance(value, list | tuple) and value and not whole:
         below = ((number, item, field) for number, item in enumerate(value))
     else:
         yield Leaf(path, field, value)
     for name, inner, each in below:
-        yield from leaves(inner, (*path, name), each, whole_lists=whole_lists)
+        yield from leaves(inner, (*path, name), each, whole=whole)

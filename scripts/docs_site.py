@@ -9,11 +9,11 @@ plain Markdown and needs no plugin for this.
 from __future__ import annotations
 
 import argparse
-import ast
 import os
 import posixpath
 import re
 import shutil
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -123,13 +123,8 @@ def reference(module: str) -> str:
 
 
 def public_names(module: str) -> list[str]:
-    """``__all__`` of the module without ``__version__``, read without importing it."""
-    base = ROOT.joinpath(*module.split("."))
-    source = base / "__init__.py" if base.is_dir() else base.with_suffix(".py")
-    for statement in ast.parse(source.read_text(encoding="utf-8")).body:
-        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__":
-            return [name for name in ast.literal_eval(statement.value) if not name.startswith("__")]
-    raise LookupError(f"{source} has no __all__")
+    """``__all__`` of the module without ``__version__``."""
+    return [name for name in import_module(module).__all__ if not name.startswith("__")]
 
 
 if __name__ == "__main__":

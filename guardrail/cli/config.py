@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from guardrail.secrets import Secret
 
 
-_FOLDERS: Final = frozenset({"cache_dir"})  # made when it is needed
-
-
 def unreadable_files(settings: GuardSettings) -> list[tuple[str, str]]:
     """The settings that name a file which can't be opened, with their value, and why."""
     found = []
@@ -65,7 +62,7 @@ def _below(section: object, name: str) -> Iterator[tuple[str, Path]]:
     from guardrail.secrets import Secret
 
     for leaf in leaves(section, (name,)):
-        if isinstance(leaf.value, Path) and leaf.path[-1] not in _FOLDERS:
+        if isinstance(leaf.value, Path):
             yield leaf.dotted, leaf.value
         elif isinstance(leaf.value, Secret) and leaf.value.file is not None:
             yield f"{leaf.dotted}.file", leaf.value.file

@@ -59,7 +59,7 @@ async def check_judges(settings: Settings) -> AsyncIterator[Check]:
     # yesterday's out of a cache.
     kinds = sorted(frozenset().union(*(each.kinds() for each in every)) - {"cascade"})
     fresh = settings.judge.model_copy(
-        update={"cache": settings.judge.cache.model_copy(update={"enabled": False})}
+        update={"cache": settings.judge.cache.model_copy(update={"ttl_seconds": 0.0})}
     )
     for kind in kinds:
         each = of_kind(fresh, kind)

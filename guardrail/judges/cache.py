@@ -137,9 +137,8 @@ class CacheSettings(BaseModel):
     max_entries: ClassVar[int] = 20_000
     """Verdicts kept in memory, 1 to 8 KB each; the one unused longest goes first."""
 
-    enabled: bool = Field(default=True, description="Reuse earlier verdicts instead of asking again.")
-    ttl_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = Field(
-        default=3_600.0, description="How long a verdict is reused."
+    ttl_seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        default=3_600.0, description="How long a verdict is reused. 0: never, nothing is cached."
     )
     redis_url: Secret | None = Field(
         default=None,
@@ -168,6 +167,11 @@ class CacheSettings(BaseModel):
         if self.signing_key is not None and self.redis_url is None:
             raise ValueError("signing_key has no effect without redis_url; give redis_url, or take it out")
         return self
+
+    @property
+    def enabled(self) -> bool:
+        """Whether verdicts are reused."""
+        return self.ttl_seconds > 0
 
     def resolve_redis_url(self) -> str:
         """The server's URL. Raises ConfigError, without the password, if it is unreadable or not a Redis

@@ -41,28 +41,20 @@ class Band(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    accept_support: Probability = Field(description="SUPPORTED stands from this probability of support on.")
-    reject_support: Probability = Field(
-        description="Any other verdict stands up to this probability of support."
-    )
+    reject_support: ClassVar[float] = 0.0
+    """A verdict other than SUPPORTED stands up to this probability of support. On claims of real answers no
+    probability above 0 was low enough."""
 
-    @model_validator(mode="after")
-    def _ordered(self) -> Band:
-        if self.reject_support > self.accept_support:
-            raise ValueError(
-                f"reject_support {self.reject_support} is above accept_support {self.accept_support}; "
-                "give the lower probability as reject_support"
-            )
-        return self
+    accept_support: Probability = Field(description="SUPPORTED stands from this probability of support on.")
 
 
 # On claims of real answers that people rated (benchmarks.cascade_share --lfqa), at least 99 of 100 settled
-# claims are right. No probability of support is low enough for a verdict other than SUPPORTED to stand.
+# claims are right.
 DEFAULT_BANDS: Final[Mapping[Severity, Band]] = {
-    Severity.MINOR: Band(accept_support=0.8, reject_support=0.0),
-    Severity.NORMAL: Band(accept_support=0.92, reject_support=0.0),
-    Severity.MAJOR: Band(accept_support=0.92, reject_support=0.0),
-    Severity.CRITICAL: Band(accept_support=0.93, reject_support=0.0),
+    Severity.MINOR: Band(accept_support=0.8),
+    Severity.NORMAL: Band(accept_support=0.92),
+    Severity.MAJOR: Band(accept_support=0.92),
+    Severity.CRITICAL: Band(accept_support=0.93),
 }
 
 
@@ -71,8 +63,6 @@ class CascadeSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    contradiction_confidence: ClassVar[float] = 0.9
-    """Least confidence of a contradiction for ``critical_contradictions: block``; below it is confirmed."""
     reserve_ms: ClassVar[int] = 100
     """Time before the claims' deadline at which the second judge is given up, so that the first one's
     verdicts are still in time."""
@@ -88,14 +78,7 @@ class CascadeSettings(BaseModel):
     bands: dict[Severity, Band] = Field(
         default_factory=lambda: dict(DEFAULT_BANDS),
         description="By severity: the probability of support from which SUPPORTED stands "
-        "(accept_support), and up to which any other verdict stands (reject_support). "
-        "Omitted severities keep their defaults.",
-    )
-    critical_contradictions: Literal["block", "confirm"] = Field(
-        default="confirm",
-        description="What happens to a critical claim that the first judge finds contradicted. block: "
-        "the verdict stands at once. confirm: the second judge confirms or overturns it; "
-        "if it can't answer, the verdict stands.",
+        "(accept_support). Omitted severities keep their defaults.",
     )
     max_wait_ms: ClassVar[int] = 1_500
     """How long an unsettled claim waits for others where ``judge.max_wait_ms`` says nothing: longer than for
@@ -112,17 +95,8 @@ class CascadeSettings(BaseModel):
     @field_validator("bands", mode="before")
     @classmethod
     def _merged(cls, value: Any) -> Any:
-        """Given severities over the default ones, and a band's given limit over the default one."""
-        if not isinstance(value, Mapping):
-            return value
-        merged: dict[Any, Any] = {
-            severity.value: band.model_dump() for severity, band in DEFAULT_BANDS.items()
-        }
-        for severity, band in value.items():
-            name = severity.value if isinstance(severity, Severity) else severity
-            given = band.model_dump() if isinstance(band, Band) else band
-            merged[name] = {**merged.get(name, {}), **given} if isinstance(given, Mapping) else given
-        return merged
+        """Given severities over the default ones."""
+        return {**DEFAULT_BANDS, **value} if isinstance(value, Mapping) else value
 
     @field_validator("on_unavailable", mode="before")
     @classmethod
@@ -148,11 +122,9 @@ def settled(judgement: Judgement, severity: Severity, settings: CascadeSettings)
     if judgement.verdict is Verdict.UNVERIFIED or support is None or judgement.degraded_from:
         return False
     if judgement.verdict is Verdict.CONTRADICTED and severity is Severity.CRITICAL:
-        # The gravest case: a wrong dosage shown, or a correct one withheld. Never left to a probability.
-        return (
-            settings.critical_contradictions == "block"
-            and judgement.confidence >= settings.contradiction_confidence
-        )
+        # The gravest case: a wrong dosage shown, or a correct one withheld. The second judge confirms or
+        # overturns it, and if it can't answer, the verdict stands.
+        return False
     band = settings.bands[severity]
     if judgement.verdict is Verdict.SUPPORTED:
         return support >= band.accept_support

@@ -35,7 +35,7 @@ def build_judge(settings: JudgeSettings, *, ledger: UsageLedger | None = None) -
             f"settings: give a guardrail.JudgeSettings, as load_settings(FILE).judge is, not a "
             f"{type(settings).__name__}"
         )
-    return _Builder(settings, ledger).build(settings.kind)
+    return JudgeSet(settings, ledger=ledger).default
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,13 @@ class JudgeSet:
     ) -> None:
         """Builds the judges, like ``build_judge``. Raises ConfigError."""
         policies = tuple(policies)
-        self._builder = _Builder(settings, ledger, has_budget=have_budgets(policies))
-        self._built: dict[str, Judge] = {settings.kind: self._builder.build(settings.kind)}
+        check_judge(settings, policies)
+        self.settings = settings
+        """What the judges are built with; until one is built, its parts may change."""
+        self._ledger = ledger or UsageLedger()
+        self._has_budget = have_budgets(policies)
+        self._lacks_fallback = False  # for an LLM judge whose budget is used up
+        self._built: dict[str, Judge] = {settings.kind: self._build(settings.kind)}
         self.add(self.missing(policies))
 
     @property
@@ -71,11 +76,6 @@ class JudgeSet:
     def by_kind(self) -> Mapping[str, Judge]:
         """All judges built so far."""
         return dict(self._built)
-
-    @property
-    def settings(self) -> JudgeSettings:
-        """The settings that the judges are built with."""
-        return self._builder.settings
 
     def missing(
         self, policies: Iterable[Policy], settings: JudgeSettings | None = None
@@ -98,9 +98,9 @@ class JudgeSet:
         """
         for each in missing:
             if each.kind not in self._built:
-                self._builder.has_budget |= budgets
-                self._builder.settings = each.settings
-                self._built[each.kind] = self._builder.build(each.kind)
+                self._has_budget |= budgets
+                self.settings = each.settings
+                self._built[each.kind] = self._build(each.kind)
 
     def fixed(self, settings: JudgeSettings, policies: Iterable[Policy]) -> list[str]:
         """The parts of ``settings`` and ``policies`` that need a restart: settings by their paths."""
@@ -109,7 +109,7 @@ class JudgeSet:
             for name in sorted(self._used())
             if getattr(settings, name) != getattr(self.settings, name)
         ]
-        if self._builder.lacks_fallback:
+        if self._lacks_fallback:
             # Until then claims over budget are UNVERIFIED.
             found += [f"policies.{policy.name}.budget" for policy in policies if policy.budget is not None]
         return found
@@ -129,11 +129,100 @@ class JudgeSet:
             *(_parts(kind, self.settings) for kind in self._built)
         )
 
+    # Of the settings by the time of the first LLM judge, which may be one that a policy names later.
+    @cached_property
+    def _prices(self) -> PriceTable:
+        return PriceTable(self.settings.prices)
+
+    @cached_property
+    def _budget(self) -> Budget:
+        return Budget(self.settings.budgets)
+
+    def _build(self, kind: str) -> Judge:
+        path = self.settings.calibration
+        if path is None:
+            return self._one(kind, alone=True)
+        from guardrail.judges.calibrated import CalibratedJudge, read_calibrations
+
+        calibrations = read_calibrations(path)  # before a model is loaded
+        return CalibratedJudge(self._one(kind, alone=True), calibrations)
+
+    def _one(self, kind: str, *, alone: bool) -> Judge:
+        """``alone``: not in a cascade, where the first judge's verdict already exists."""
+        settings = self.settings
+        match kind:
+            case "cascade":
+                from guardrail.judges.cascade import CascadeJudge
+
+                tiers = (settings.cascade.first, settings.cascade.second)
+                first, second = (self._one(each, alone=False) for each in tiers)
+                return CascadeJudge(first, second, settings.cascade, max_wait_ms=settings.max_wait_ms)
+            case "llm":
+                return self._llm(alone=alone)
+            case "hhem" | "classifier":
+                from guardrail.judges.model import ClassifierJudge
+
+                return self._cached("classifier", ClassifierJudge(settings.classifier), settings.classifier)
+            case "http":
+                from guardrail.judges.http_judge import HttpJudge
+
+                return self._cached("http", HttpJudge(settings.http), settings.http)
+            case "custom":
+                from guardrail.judges.custom import make_judge
+
+                factory = settings.factory or ""
+                return self._cached("custom", make_judge(factory), factory)
+            case _:
+                return self._local()
+
+    def _local(self) -> Judge:
+        from guardrail.judges.local.judge import LocalJudge
+
+        return LocalJudge(self.settings.local)
+
+    def _llm(self, *, alone: bool) -> Judge:
+        """The LLM judge with its budgets, its cache and the self-judging policy."""
+        from guardrail.judges.llm.judge import LlmJudge
+        from guardrail.judges.self_judging import SelfJudgingGuard
+
+        llm = self.settings.llm
+        judge: Judge = MeteredJudge(
+            LlmJudge(llm, prices=self._prices),
+            llm.model,
+            budget=self._budget,
+            ledger=self._ledger,
+            prices=self._prices,
+            max_context_chars=llm.max_context_chars,
+        )
+        if alone and self.settings.budgets.on_budget == "local":
+            if self._has_budget or self.settings.budgets.bounded:
+                judge = BudgetFallback(judge, self._local())
+            else:
+                self._lacks_fallback = True
+        # In a cascade the claims have gathered when they come.
+        wait_ms = llm.max_wait_ms if self.settings.max_wait_ms is None else self.settings.max_wait_ms
+        cached = self._cached("llm", judge, llm, wait_ms / 1000 if alone else 0.0)
+        return SelfJudgingGuard(cached, llm.model, self.settings.self_judging)
+
+    def _cached(self, kind: str, judge: Judge, settings: BaseModel | str, max_wait_s: float = 0.0) -> Judge:
+        cache = self.settings.cache
+        if not cache.enabled:
+            return GatheringAround(judge, max_wait_s) if max_wait_s else judge
+        from guardrail.judges.cache import CachedJudge
+        from guardrail.judges.fingerprint import fingerprint
+
+        shared = None
+        if cache.redis_url is not None:
+            from guardrail.judges.redis_cache import RedisCache
+
+            shared = RedisCache(cache)
+        return CachedJudge(judge, fingerprint(kind, settings), cache, max_wait_s=max_wait_s, shared=shared)
+
 
 # The parts of the settings that a judge of each kind uses, by its section or setting.
 _PARTS: Final[Mapping[str, frozenset[str]]] = {
     "local": frozenset({"local"}),
-    "llm": frozenset({"llm", "prices", "budgets", "cache", "self_judging", "max_wait_ms"}),
+    "llm": frozenset({"llm", "max_wait_ms", "prices", "budgets", "cache", "self_judging"}),
     "classifier": frozenset({"classifier", "cache"}),
     "hhem": frozenset({"classifier", "cache"}),
     "custom": frozenset({"factory", "cache"}),
@@ -245,114 +334,3 @@ def check_time(settings: JudgeSettings, policies: Mapping[str, Policy]) -> list[
     if lines and len(lines) == len(policies):
         raise ConfigError("\n".join(lines))
     return lines
-
-
-class _Builder:
-    """What the judges of one process share: prices, budget, ledger and the caches' server."""
-
-    def __init__(
-        self, settings: JudgeSettings, ledger: UsageLedger | None, *, has_budget: bool = False
-    ) -> None:
-        """``has_budget``: responses have budgets, whatever the settings say."""
-        self.settings = settings
-        self.has_budget = has_budget
-        self.lacks_fallback = False
-        """Whether there is an LLM judge without another judge to answer when a budget is used up."""
-        self._ledger = ledger or UsageLedger()
-
-    # Of the settings by the time of the first LLM judge, which may be one that a policy names later.
-    @cached_property
-    def _prices(self) -> PriceTable:
-        return PriceTable(self.settings.prices)
-
-    @cached_property
-    def _budget(self) -> Budget:
-        return Budget(self.settings.budgets)
-
-    def build(self, kind: str) -> Judge:
-        _check_one(of_kind(self.settings, kind), in_usd=False)
-        path = self.settings.calibration
-        if path is None:
-            return self._uncalibrated(kind)
-        from guardrail.judges.calibrated import CalibratedJudge, read_calibrations
-
-        calibrations = read_calibrations(path)
-        return CalibratedJudge(self._uncalibrated(kind), calibrations)
-
-    def _uncalibrated(self, kind: str) -> Judge:
-        if kind != "cascade":
-            return self._one(kind, alone=True)
-        from guardrail.judges.cascade import CascadeJudge
-
-        cascade = self.settings.cascade
-        return CascadeJudge(
-            self._one(cascade.first, alone=False),
-            self._one(cascade.second, alone=False),
-            cascade,
-            max_wait_ms=self.settings.max_wait_ms,
-        )
-
-    def _one(self, kind: str, *, alone: bool) -> Judge:
-        """``alone``: not in a cascade, where the first judge's verdict already exists."""
-        settings = self.settings
-        match kind:
-            case "llm":
-                return self._llm(alone=alone)
-            case "hhem" | "classifier":
-                from guardrail.judges.model import ClassifierJudge
-
-                return self._cached("classifier", ClassifierJudge(settings.classifier), settings.classifier)
-            case "http":
-                from guardrail.judges.http_judge import HttpJudge
-
-                return self._cached("http", HttpJudge(settings.http), settings.http)
-            case "custom":
-                from guardrail.judges.custom import make_judge
-
-                factory = settings.factory or ""
-                return self._cached("custom", make_judge(factory), factory)
-            case _:
-                return self._local()
-
-    def _local(self) -> Judge:
-        from guardrail.judges.local.judge import LocalJudge
-
-        return LocalJudge(self.settings.local)
-
-    def _llm(self, *, alone: bool) -> Judge:
-        """The LLM judge with its budgets, its cache and the self-judging policy."""
-        from guardrail.judges.llm.judge import LlmJudge
-        from guardrail.judges.self_judging import SelfJudgingGuard
-
-        llm = self.settings.llm
-        judge: Judge = MeteredJudge(
-            LlmJudge(llm, prices=self._prices),
-            llm.model,
-            budget=self._budget,
-            ledger=self._ledger,
-            prices=self._prices,
-            max_context_chars=llm.max_context_chars,
-        )
-        if alone and self.settings.budgets.on_budget == "local":
-            if self.has_budget or self.settings.budgets.bounded:
-                judge = BudgetFallback(judge, self._local())
-            else:
-                self.lacks_fallback = True
-        # In a cascade the claims have gathered when they come.
-        wait_ms = llm.max_wait_ms if self.settings.max_wait_ms is None else self.settings.max_wait_ms
-        cached = self._cached("llm", judge, llm, wait_ms / 1000 if alone else 0.0)
-        return SelfJudgingGuard(cached, llm.model, self.settings.self_judging)
-
-    def _cached(self, kind: str, judge: Judge, settings: BaseModel | str, max_wait_s: float = 0.0) -> Judge:
-        cache = self.settings.cache
-        if not cache.enabled:
-            return GatheringAround(judge, max_wait_s) if max_wait_s else judge
-        from guardrail.judges.cache import CachedJudge
-        from guardrail.judges.fingerprint import fingerprint
-
-        shared = None
-        if cache.redis_url is not None:
-            from guardrail.judges.redis_cache import RedisCache
-
-            shared = RedisCache(cache)
-        return CachedJudge(judge, fingerprint(kind, settings), cache, max_wait_s=max_wait_s, shared=shared)

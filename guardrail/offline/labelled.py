@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
-
-from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
+from typing import Final
 
 from guardrail.doctor import is_proof
 from guardrail.errors import DecodeError
-from guardrail.events import ClaimVerdict, Label, ResponseVerdict, decode_error, parse_label
+from guardrail.events import ClaimVerdict, Label, ResponseVerdict
 from guardrail.offline.lines import lines_of, name_of, open_unpacked
-from guardrail.offline.records import to_its_end
+from guardrail.offline.records import check_json, is_end, parse_record, to_its_end
 from guardrail.offline.results import EvaluationResult
 from guardrail.offline.truths import LabelsByResponse, answer_truth
 
-_Model = TypeVar("_Model", bound=BaseModel)
-_PASSED_OVER: Final = frozenset({"verdict.claim", "evaluation.started", "evaluation.completed"})
-"""What stands beside: verdicts on claims, which ``verdict.response`` repeats, and a results file's ends."""
+_OF_A_CLAIM: Final = b'"verdict.claim"'
+"""Stands beside: ``verdict.response`` repeats it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,38 +93,26 @@ def read_labelled(records: Sequence[Path], labels: Sequence[Path] = ()) -> Label
 
 
 def _read(data: bytes, found: LabelledAnswers, judged: dict[str, Judged], said: LabelsByResponse) -> None:
-    try:
-        raw: Any = from_json(data)
-    except ValueError as error:
-        raise DecodeError("invalid_json", f"not valid JSON: {error}") from None
-    kind = raw.get("type") if isinstance(raw, dict) else None
-    if kind == "label":
-        said.add([parse_label(data)])
-    elif kind == "evaluation.result":
-        result = _as(EvaluationResult, raw)
-        if result.verdict is None:
+    record = parse_record(data)
+    if isinstance(record, Label):
+        said.add([record])
+    elif isinstance(record, EvaluationResult):
+        if record.verdict is None:
             found.failed += 1
         else:
-            _add(result.verdict, result.labels, found, judged)
-    elif kind == "verdict.response":
-        verdict = _as(ResponseVerdict, raw)
-        if is_proof(verdict):
-            found.proofs += 1
-        else:
-            _add(verdict, (), found, judged)
-    elif kind not in _PASSED_OVER:
-        raise DecodeError(
-            "unknown_type",
-            "neither a result, a verdict nor a label: give lines of the type evaluation.result, "
-            "verdict.response or label",
-        )
-
-
-def _as(model: type[_Model], raw: object) -> _Model:
-    try:
-        return model.model_validate(raw)
-    except ValidationError as error:
-        raise decode_error(error) from None
+            _add(record.verdict, record.labels, found, judged)
+    elif record is None:
+        if not is_end(data) and _OF_A_CLAIM not in data:
+            check_json(data)
+            raise DecodeError(
+                "unknown_type",
+                "neither a result, a verdict nor a label: give lines of the type evaluation.result, "
+                "verdict.response or label",
+            )
+    elif is_proof(record):
+        found.proofs += 1
+    else:
+        _add(record, (), found, judged)
 
 
 def _add(

@@ -5,11 +5,12 @@ What can't be used is counted with its reason, and never guessed at.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from guardrail.doctor import PROOF_ROUTE, is_proof
 from guardrail.errors import DecodeError, InputError
@@ -18,12 +19,47 @@ from guardrail.offline.lines import lines_of
 from guardrail.offline.results import EvaluationResult
 
 _MOST_PROBLEMS: Final = 20
-_RECORD: Final = b'"verdict.response"'
-_RESULT: Final = b'"evaluation.result"'
+_MODELS: Final[Mapping[bytes, type[EvaluationResult | ResponseVerdict | Label]]] = {
+    b'"evaluation.result"': EvaluationResult,  # before what it holds
+    b'"verdict.response"': ResponseVerdict,
+    b'"label"': Label,
+}
+"""By its type, as it stands in JSON: within a text the quotes would be escaped."""
 _ENDS: Final = (b'"evaluation.started"', b'"evaluation.completed"')
-"""The first and the last line of a results file."""
 Problem = tuple[str, str]
 """Where it stands, and what is wrong with it."""
+
+
+def parse_record(value: bytes) -> EvaluationResult | ResponseVerdict | Label | None:
+    """What a line of a file or a value of a topic holds; None for an event of another type.
+
+    Looking for a type is faster than parsing, and most events of the verdicts' topic are verdicts on claims.
+    Raises DecodeError.
+    """
+    for mark, model in _MODELS.items():
+        if mark in value:
+            try:
+                return model.model_validate_json(value)
+            except ValidationError as error:
+                given = error.errors(include_url=False, include_input=False)
+                if all(each["loc"] != ("type",) for each in given):
+                    raise decode_error(error) from None
+    if not value.startswith(b"{"):
+        check_json(value)
+    return None
+
+
+def check_json(value: bytes) -> None:
+    """Raises DecodeError for what is not JSON."""
+    try:
+        from_json(value)
+    except ValueError as error:
+        raise DecodeError("invalid_json", f"not valid JSON: {error}") from None
+
+
+def is_end(value: bytes) -> bool:
+    """Whether this is the first or the last line of a results file."""
+    return any(each in value for each in _ENDS)
 
 
 @dataclass(slots=True)
@@ -54,20 +90,16 @@ class RecordReader:
 
     def read(self, value: bytes, place: str) -> ResponseVerdict | None:
         """The verdict in a value. None if it is no record, which is counted; ``place`` is for messages."""
-        # Within a text the quotes would be escaped. Looking is faster than parsing, and most events of the
-        # verdicts' topic are verdicts on claims.
         try:
-            if _RESULT in value:
-                return self._of_result(EvaluationResult.model_validate_json(value))
-            if _RECORD in value or not value.startswith(b"{"):
-                return self._of_record(ResponseVerdict.model_validate_json(value))
-            if not any(each in value for each in _ENDS):
-                self.passed.others += 1
-        except ValidationError as error:
-            if any(each["loc"] == ("type",) for each in error.errors(include_url=False, include_input=False)):
-                self.passed.others += 1
-            else:
-                self.refuse(place, decode_error(error))
+            found = parse_record(value)
+        except DecodeError as error:
+            self.refuse(place, error)
+            return None
+        if isinstance(found, EvaluationResult):
+            return self._of_result(found)
+        if isinstance(found, ResponseVerdict):
+            return self._of_record(found)
+        self.passed.others += not is_end(value)
         return None
 
     def _of_result(self, result: EvaluationResult) -> ResponseVerdict | None:

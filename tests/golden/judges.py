@@ -19,7 +19,7 @@ class Named:
     def __init__(self, name: str) -> None:
         self.name = name
         http = {"url": f"{SERVER.get()}/chat/completions"}
-        values = {"kind": "http", "http": http, "cache": {"enabled": False}}
+        values = {"kind": "http", "http": http, "cache": {"ttl_seconds": 0}}
         self._judge = build_judge(JudgeSettings.model_validate(values))
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:

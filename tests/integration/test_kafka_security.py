@@ -303,11 +303,10 @@ class TestTokenEndpoint:
 
     async def test_an_endpoint_of_an_unknown_authority(self, wire: Wire) -> None:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        context.load_cert_chain(wire.server.certfile, wire.server.keyfile)
+        strange = wire.stranger.issue("127.0.0.1")
+        context.load_cert_chain(strange.certfile, strange.keyfile)
         async with TokenServer(tls=context) as server:
-            settings = self.settings(
-                wire, server.url, ssl_cafile=wire.stranger.cafile, connect_timeout_ms=SHORT_MS
-            )
+            settings = self.settings(wire, server.url, connect_timeout_ms=SHORT_MS)
             message = await refused(settings)
             assert "check sasl_oauth_token_url and, for its certificate, ssl_cafile" in message
             assert not server.asked

@@ -15,7 +15,9 @@ import pytest
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Verdict
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings, packaged_folder
+from guardrail.judges.model import ServerSettings
 from guardrail.verdicts import Judgement
+from tests.support.constants import made
 from tests.support.environments import EnvironmentMissing
 from tests.support.judges import reply_of
 from tests.support.served_verifier import NAME, PACKAGES, server_environment, serving
@@ -51,7 +53,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def served(url: str, name: str = NAME) -> LocalJudge:
-    place = {"kind": "oip", "url": url, "model": name, "timeout_ms": 20_000}
+    place = made(ServerSettings, url=url, model=name, timeout_ms=20_000)
     return LocalJudge(LocalJudgeSettings.model_validate({"verifier": {"server": place}}))
 
 

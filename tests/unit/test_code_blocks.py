@@ -61,7 +61,7 @@ ELSEWHERE: Final = {
     "docs/frameworks.md:python:4": ("needs Ragas", "tests/unit/integrations/in_ragas.py"),
     "docs/frameworks.md:python:5": ("needs Ragas", "tests/unit/integrations/in_ragas.py"),
     "docs/deploy.md:yaml:0": ("a policy of Kyverno, not ours", "tests/unit/helm/test_deploy_page.py"),
-    "docs/llm-judge.md:yaml:7": (
+    "docs/llm-judge.md:yaml:6": (
         "examples for the prompt, not settings",
         "tests/unit/judges/llm/test_docs_llm_judge.py",
     ),
@@ -166,7 +166,7 @@ def files_that_settings_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path)
     system = ROOT / "guardrail" / "judges" / "llm" / "prompts" / "system.md"
     Path("judge-system.md").write_text(system.read_text("utf-8"), "utf-8")
-    [examples] = (block.text for block in BLOCKS if block.name == "docs/llm-judge.md:yaml:7")
+    [examples] = (block.text for block in BLOCKS if block.name == "docs/llm-judge.md:yaml:6")
     Path("judge-examples.yaml").write_text(examples, "utf-8")
 
 

@@ -411,9 +411,9 @@ def _as_far_as_read(judgement: Judgement, left_out: str | None = None) -> Judgem
 def _as_set(fit: Fit, settings: LocalJudgeSettings) -> Fit:
     """The fit, with the lines of the settings where they have some."""
     high = fit.lines.supported if settings.supported_at is None else settings.supported_at
-    low = fit.lines.partially if settings.partially_supported_at is None else settings.partially_supported_at
+    low = min(fit.lines.partially, high)
     return fit.model_copy(
-        update={"lines": fit.lines.model_copy(update={"supported": high, "partially": min(low, high)})}
+        update={"lines": fit.lines.model_copy(update={"supported": high, "partially": low})}
     )
 
 
@@ -425,7 +425,7 @@ def build_checker(settings: LocalJudgeSettings) -> ClaimChecker:
         return ClaimChecker(settings, parameters)
     if settings.verifier.server is not None:
         return ClaimChecker(settings, parameters, served_verifier(folder, settings.verifier.server))
-    return ClaimChecker(settings, parameters, load_verifier(folder, settings.verifier.threads))
+    return ClaimChecker(settings, parameters, load_verifier(folder))
 
 
 def check_files(settings: LocalJudgeSettings) -> None:

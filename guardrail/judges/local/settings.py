@@ -25,16 +25,10 @@ class VerifierSettings(BaseModel):
         description="The folder of another verifier, with model.onnx, tokenizer.json and manifest.json; "
         "parameters_path must name parameters that were fitted with it. Unset: the packaged one.",
     )
-    threads: int | None = Field(
-        default=None,
-        ge=1,
-        le=64,
-        description="Threads of a run of the model while no other runs; beside others it has one. Unset: 2, "
-        "or 1 where only one processor may be used, by affinity or a container's quota.",
-    )
     server: ServerSettings | None = Field(
         default=None,
-        description="A server of kind oip that runs this verifier's model.onnx; unset: the guard runs it.",
+        description="A server of the Open Inference Protocol that runs this verifier's model.onnx; unset: "
+        "the guard runs it.",
     )
 
     @field_validator("server")
@@ -64,12 +58,6 @@ class LocalJudgeSettings(BaseModel):
         ge=0.0,
         le=1.0,
         description="Least probability of support that is called SUPPORTED; unset: the fitted one.",
-    )
-    partially_supported_at: float | None = Field(
-        default=None,
-        ge=0.0,
-        le=1.0,
-        description="Least probability that is called PARTIALLY_SUPPORTED; unset: the fitted one.",
     )
     parameters_path: Path | None = Field(
         default=None,
@@ -103,15 +91,5 @@ class LocalJudgeSettings(BaseModel):
             raise ValueError(
                 f"languages: the packaged verifier reads {ENGLISH} alone; name the folder of yours as "
                 "verifier.path, or leave languages out"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        low, high = self.partially_supported_at, self.supported_at
-        if low is not None and high is not None and low > high:
-            raise ValueError(
-                f"partially_supported_at ({low:g}) is above supported_at ({high:g}); lower the first or "
-                "raise the second"
             )
         return self

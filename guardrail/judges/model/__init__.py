@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from guardrail.judges.model.files import FittedVerifier, Manifest, missing_runtime, read_folder
     from guardrail.judges.model.judge import ClassifierJudge
     from guardrail.judges.model.runtime import default_threads
-    from guardrail.judges.model.settings import PRESETS, ClassifierSettings, LabelMeaning, ServerSettings
+    from guardrail.judges.model.settings import (
+        PRESETS,
+        ClassifierSettings,
+        LabelMeaning,
+        ServerSettings,
+    )
     from guardrail.judges.model.tokens import Pair, SpecialTokens
     from guardrail.judges.model.verifier import Reading, Verifier, load_verifier, served_verifier
 

@@ -46,7 +46,6 @@ class ModelFiles:
         self.name = name
         self.local = Path(name).is_dir()
         self._revision = revision
-        self._settings = settings
         self.unpinned: str | None = None
         """What is wrong with the revision, if anything but that one commit may come; with the remedy."""
         if self.local:
@@ -71,22 +70,18 @@ class ModelFiles:
         except ImportError:
             raise missing_extra("huggingface-hub", "classifier") from None
         download: Any = snapshot_download
-        offline = self._settings.offline
         try:
             return Path(
                 download(
                     self.name,
                     revision=self._revision,
                     allow_patterns=list(patterns),
-                    cache_dir=self._settings.cache_dir,
-                    local_files_only=offline,
                 )
             )
         except Exception as error:  # noqa: BLE001 (the client's errors have no common root)
-            what = "is not in the cache (offline is set)" if offline else "can't be had"
             at = f" at {self._revision}" if self._revision else ""
             raise ConfigError(
-                f"{SECTION}.model: {self.name}{at} {what} ({type(error).__name__}); check the id, the "
+                f"{SECTION}.model: {self.name}{at} can't be had ({type(error).__name__}); check the id, the "
                 "revision and the connection to the hub, or download the files and give their folder"
             ) from None
 

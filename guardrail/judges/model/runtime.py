@@ -13,11 +13,11 @@ from typing import Any, Final, Protocol
 from guardrail.errors import ConfigError, JudgeReplyError
 from guardrail.judges.model.files import CONFIG, missing_extra, read_json
 from guardrail.judges.model.settings import SECTION, Architecture, ClassifierSettings
-from guardrail.judges.model.tokens import Tokens
+from guardrail.judges.model.tokens import IDS, MASK, TYPES, Tokens, padded
 
 _PROCESSOR: Final = "CPUExecutionProvider"
 _SLOWER: Final = ["SkipLayerNormFusion"]  # a tenth of the run: its kernel for processors is scalar
-_INPUTS: Final = frozenset({"input_ids", "attention_mask", "token_type_ids", "decoder_input_ids"})
+_INPUTS: Final = frozenset({IDS, MASK, TYPES, "decoder_input_ids"})
 
 
 def logistic(value: float) -> float:
@@ -72,23 +72,15 @@ class OnnxGraph:
         of a decoder. Raises whatever the runtime raises.
         """
         np = self._np
-        shape = len(batch), max(len(tokens) for tokens in batch)
-        ids = np.full(shape, pad_id, dtype=np.int64)
-        mask, types = np.zeros_like(ids), np.zeros_like(ids)
-        for row, tokens in enumerate(batch):
-            ids[row, : len(tokens)] = tokens.ids
-            mask[row, : len(tokens)] = 1
-            types[row, : len(tokens)] = tokens.type_ids
-        feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+        rows = padded(batch, pad_id)
+        feeds = {name: np.array(rows[name], dtype=np.int64) for name in self.inputs if name in rows}
         if "decoder_input_ids" in self.inputs:
             feeds["decoder_input_ids"] = np.full((len(batch), 1), start, dtype=np.int64)
         with self._counting:
             session = self._beside if self._running else self._alone
             self._running += 1
         try:
-            found: list[Any] = session.run(
-                list(outputs), {name: values for name, values in feeds.items() if name in self.inputs}
-            )
+            found: list[Any] = session.run(list(outputs), feeds)
         finally:
             with self._counting:
                 self._running -= 1
@@ -138,7 +130,7 @@ class OnnxModel:
         """Raises ConfigError for a missing device, or for a file that is not such a model."""
         providers = onnx_providers(settings.device)
         try:
-            self._graph = OnnxGraph(onnx_session(path, settings.threads, providers))
+            self._graph = OnnxGraph(onnx_session(path, None, providers))
         except Exception as error:  # noqa: BLE001 (the runtime's errors have no common root)
             raise ConfigError(
                 f"{SECTION}.model: {path} can't be loaded ({type(error).__name__}); export it again"
@@ -177,8 +169,6 @@ class TorchModel:
         self._torch: Any = torch
         self._pad_id = pad_id
         self._device = _device(self._torch, settings.device)
-        if settings.threads is not None:
-            self._torch.set_num_threads(settings.threads)
         try:
             if architecture == "hhem" and not settings.allow_remote_code:
                 model = _hhem(transformers, folder)
@@ -208,21 +198,14 @@ class TorchModel:
 
     def logits(self, batch: Sequence[Tokens]) -> list[list[float]]:
         torch = self._torch
-        longest = max(len(tokens) for tokens in batch)
-
-        def padded(rows: list[list[int]], filler: int) -> Any:
-            filled = [row + [filler] * (longest - len(row)) for row in rows]
-            return torch.tensor(filled, dtype=torch.long, device=self._device)
-
-        inputs = {
-            "input_ids": padded([tokens.ids.tolist() for tokens in batch], self._pad_id),
-            "attention_mask": padded([[1] * len(tokens) for tokens in batch], 0),
-        }
-        if self._takes_types:
-            inputs["token_type_ids"] = padded([tokens.type_ids.tolist() for tokens in batch], 0)
+        rows = {name: [row.tolist() for row in given] for name, given in padded(batch, self._pad_id).items()}
+        if not self._takes_types:
+            del rows[TYPES]
         if self._writes:
-            start = [[self._start]] * len(batch)
-            inputs["decoder_input_ids"] = torch.tensor(start, dtype=torch.long, device=self._device)
+            rows["decoder_input_ids"] = [[self._start]] * len(batch)
+        inputs = {
+            name: torch.tensor(given, dtype=torch.long, device=self._device) for name, given in rows.items()
+        }
         with torch.inference_mode():
             output = self._model(**inputs).logits
         return _rows(output.cpu(), output.dim())

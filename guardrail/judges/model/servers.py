@@ -15,6 +15,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
@@ -22,11 +23,8 @@ from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.model.calls import ServerCalls, ServerRefused
 from guardrail.judges.model.classifier import BATCH_SIZE, Part, ServedModel
 from guardrail.judges.model.settings import SECTION, ClassifierSettings, ServerSettings
-from guardrail.judges.model.tokens import Tokens
+from guardrail.judges.model.tokens import IDS, MASK, TYPES, Tokens, padded
 
-_IDS: Final = "input_ids"
-_MASK: Final = "attention_mask"
-_TYPES: Final = "token_type_ids"
 _NOT_READY: Final = frozenset({400, 404})  # Triton's, for a model that isn't loaded; MLServer's
 _INTEGERS: Final = frozenset({"INT64", "INT32"})
 _LEAST_SHARE: Final = 1e-12  # a probability of 0 has no logit
@@ -62,9 +60,7 @@ def model_server(settings: ClassifierSettings, server: ServerSettings, served: S
         return OipClassifier(server, served)
     if server.kind == "tei":
         return TeiClassifier(served)
-    if len(served.label_names) == 1:
-        return VllmScorer(settings, server)
-    return VllmClassifier(server, served)
+    return VllmClassifier(settings, server, served)
 
 
 def _unusable(what: str, remedy: str) -> JudgeReplyError:
@@ -85,7 +81,7 @@ class OipModel:
     section: str
     outputs: tuple[str, ...] = ()
     """Names of those that must be there; empty: any one will do."""
-    inputs: dict[str, str] = field(default_factory=lambda: dict.fromkeys((_IDS, _MASK, _TYPES), "INT64"))
+    inputs: dict[str, str] = field(default_factory=lambda: dict.fromkeys((IDS, MASK, TYPES), "INT64"))
 
     async def learn(self, calls: ServerCalls, deadline: float) -> None:
         """Ask whether it is ready, and what it takes and gives. Raises JudgeError."""
@@ -104,10 +100,10 @@ class OipModel:
         told = await calls.ask(path, None, deadline)
         taken = {name: kind for name, kind, _ in _tensors(told, "inputs")}
         if taken:
-            if _IDS not in taken or taken.keys() - {_IDS, _MASK, _TYPES} or set(taken.values()) - _INTEGERS:
+            if IDS not in taken or taken.keys() - {IDS, MASK, TYPES} or set(taken.values()) - _INTEGERS:
                 raise JudgeReplyError(
-                    f"the model {self.name} takes {_shown(taken)}; a classifier of pairs takes {_IDS} and "
-                    f"at most {_MASK} and {_TYPES}, as INT64: check {self.section}.model"
+                    f"the model {self.name} takes {_shown(taken)}; a classifier of pairs takes {IDS} and "
+                    f"at most {MASK} and {TYPES}, as INT64: check {self.section}.model"
                 )
             self.inputs = taken
         given = tuple(name for name, _, _ in _tensors(told, "outputs"))
@@ -119,16 +115,11 @@ class OipModel:
 
     def asked(self, batch: Sequence[Tokens], pad_id: int = 0) -> tuple[str, bytes]:
         """Path and body that ask about a batch; rows are padded with ``pad_id``."""
-        longest = max(len(tokens) for tokens in batch)
-        data: dict[str, list[int]] = {_IDS: [], _MASK: [], _TYPES: []}
-        for tokens in batch:
-            padding = longest - len(tokens)
-            data[_IDS] += [*tokens.ids, *[pad_id] * padding]
-            data[_MASK] += [*[1] * len(tokens), *[0] * padding]
-            data[_TYPES] += [*tokens.type_ids, *[0] * padding]
+        rows = padded(batch, pad_id)
+        shape = [len(batch), len(rows[IDS][0])]
         body: dict[str, Any] = {
             "inputs": [
-                {"name": name, "shape": [len(batch), longest], "datatype": kind, "data": data[name]}
+                {"name": name, "shape": shape, "datatype": kind, "data": [*chain(*rows[name])]}
                 for name, kind in self.inputs.items()
             ]
         }
@@ -261,16 +252,6 @@ class TeiClassifier:
 # ---------------------------------------------------------------------------------------------------- vLLM
 
 
-async def _vllm_bounds(calls: ServerCalls, model: str, deadline: float) -> ServerTakes:
-    told = await calls.ask("/v1/models", None, deadline)
-    listed = told.get("data") if isinstance(told, dict) else None
-    for each in listed if isinstance(listed, list) else []:
-        if isinstance(each, dict) and each.get("id") == model:
-            most = each.get("max_model_len")
-            return ServerTakes(most if type(most) is int and most > 0 else None)
-    raise _unusable(f"lists no model {model}", "check model")
-
-
 def _by_index(reply: Any, parts: Sequence[Part]) -> list[dict[str, Any]]:
     listed = reply.get("data") if isinstance(reply, dict) else None
     found = {
@@ -289,71 +270,59 @@ def _share(value: object) -> float:
     return min(1.0 - _LEAST_SHARE, max(_LEAST_SHARE, float(value)))
 
 
-class VllmScorer:
-    """``/score`` with pairs of texts, for models with one label."""
+class VllmClassifier:
+    """``/score`` with pairs of texts for models with one label. For others ``/classify`` with the tokens of
+    pairs: it takes no pairs of texts.
+    """
 
-    def __init__(self, settings: ClassifierSettings, server: ServerSettings) -> None:
-        """Raises ConfigError for a template: vLLM makes the pair itself."""
-        if settings.template is not None:
+    def __init__(self, settings: ClassifierSettings, server: ServerSettings, served: ServedModel) -> None:
+        """Raises ConfigError for a template that vLLM would have to apply, and for a model that reads which
+        text a token is of.
+        """
+        self._model = server.model or ""
+        self._labels = len(served.label_names)
+        if self._labels == 1 and settings.template is not None:
             raise ConfigError(
                 f"{SECTION}.template is set, but vLLM's /score makes the pair; take it out, and give vLLM "
                 "the template as --chat-template"
             )
-        self._model = server.model or ""
-        self._premise_first = settings.order == "premise_first"
-
-    async def learn(self, calls: ServerCalls, deadline: float) -> ServerTakes:
-        return await _vllm_bounds(calls, self._model, deadline)
-
-    def asked(self, parts: Sequence[Part]) -> tuple[str, bytes]:
-        texts = [(pair.premise, pair.hypothesis) for pair, _ in parts]
-        ordered = texts if self._premise_first else [(second, first) for first, second in texts]
-        body = {
-            "model": self._model,
-            "queries": [first for first, _ in ordered],
-            "documents": [second for _, second in ordered],
-            "use_activation": True,
-        }
-        return "/score", json.dumps(body).encode()
-
-    def rows(self, reply: Any, parts: Sequence[Part]) -> list[list[float]]:
-        shares = [_share(each.get("score")) for each in _by_index(reply, parts)]
-        return [[math.log(share / (1.0 - share))] for share in shares]
-
-
-class VllmClassifier:
-    """``/classify`` with the tokens of pairs: it takes no pairs of texts."""
-
-    def __init__(self, server: ServerSettings, served: ServedModel) -> None:
-        """Raises ConfigError for a model that reads which text a token is of."""
-        if served.takes_types:
+        if self._labels > 1 and served.takes_types:
             raise ConfigError(
-                f"{SECTION}.server: the model reads {_TYPES} (type_vocab_size in its config.json), which "
+                f"{SECTION}.server: the model reads {TYPES} (type_vocab_size in its config.json), which "
                 "vLLM's /classify can't be given; serve it with kind oip or tei"
             )
-        self._model = server.model or ""
-        self._labels = len(served.label_names)
 
     async def learn(self, calls: ServerCalls, deadline: float) -> ServerTakes:
-        return await _vllm_bounds(calls, self._model, deadline)
+        told = await calls.ask("/v1/models", None, deadline)
+        listed = told.get("data") if isinstance(told, dict) else None
+        for each in listed if isinstance(listed, list) else []:
+            if isinstance(each, dict) and each.get("id") == self._model:
+                most = each.get("max_model_len")
+                return ServerTakes(most if type(most) is int and most > 0 else None)
+        raise _unusable(f"lists no model {self._model}", "check model")
 
     def asked(self, parts: Sequence[Part]) -> tuple[str, bytes]:
-        body = {
-            "model": self._model,
-            "input": [list(tokens.ids) for _, tokens in parts],
-            "use_activation": True,
-        }
-        return "/classify", json.dumps(body, separators=(",", ":")).encode()
+        body: dict[str, Any] = {"model": self._model, "use_activation": True}
+        if self._labels == 1:
+            body["queries"] = [pair.premise for pair, _ in parts]
+            body["documents"] = [pair.hypothesis for pair, _ in parts]
+        else:
+            body["input"] = [list(tokens.ids) for _, tokens in parts]
+        path = "/score" if self._labels == 1 else "/classify"
+        return path, json.dumps(body, separators=(",", ":")).encode()
 
     def rows(self, reply: Any, parts: Sequence[Part]) -> list[list[float]]:
-        rows = []
-        for each in _by_index(reply, parts):
-            shares = each.get("probs")
-            if not isinstance(shares, list) or len(shares) != self._labels:
-                raise _unusable(
-                    f"has other labels than the {self._labels} of config.json",
-                    "serve the model that judge.classifier.model names",
-                )
-            # The softmax of logarithms is the shares themselves, whatever vLLM calls its activation.
-            rows.append([math.log(_share(share)) for share in shares])
-        return rows
+        found = _by_index(reply, parts)
+        if self._labels == 1:
+            shares = [_share(each.get("score")) for each in found]
+            return [[math.log(share / (1.0 - share))] for share in shares]
+        return [self._row(each.get("probs")) for each in found]
+
+    def _row(self, shares: Any) -> list[float]:
+        if not isinstance(shares, list) or len(shares) != self._labels:
+            raise _unusable(
+                f"has other labels than the {self._labels} of config.json",
+                "serve the model that judge.classifier.model names",
+            )
+        # The softmax of logarithms is the shares themselves, whatever vLLM calls its activation.
+        return [math.log(_share(share)) for share in shares]

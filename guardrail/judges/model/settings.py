@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -100,8 +99,9 @@ class ServerSettings(BaseModel):
     """Most calls at once; fewer if the server turns out to take fewer."""
 
     kind: Literal["oip", "tei", "vllm"] = Field(
+        default="oip",
         description="oip: the Open Inference Protocol, version 2 (Triton, KServe, MLServer, OpenVINO). tei: "
-        "text-embeddings-inference. vllm: vLLM's /score for models with one label, /classify for others."
+        "text-embeddings-inference. vllm: vLLM's /score for models with one label, /classify for others.",
     )
     url: HttpUrl = Field(description="Root of the server, without /v2, /predict or /v1.")
     model: Annotated[str, Field(pattern=r"^[^\s?#]+$")] | None = Field(
@@ -147,20 +147,10 @@ class ClassifierSettings(BaseModel):
         description="Run Python code that comes with the model; it can do whatever the guard can. "
         "Needs a pinned revision.",
     )
-    offline: bool = Field(default=False, description="Use only cached files; never ask the hub.")
-    cache_dir: Path | None = Field(
-        default=None, description="Folder for files from the hub; unset: the hub client's own."
-    )
     device: str = Field(
         default="auto",
         pattern=r"^(auto|cpu|mps|cuda(:\d{1,2})?)$",
         description="auto: a GPU if there is one; cpu, cuda, cuda:1, mps.",
-    )
-    threads: int | None = Field(
-        default=None,
-        ge=1,
-        le=256,
-        description="Processor threads for the model; unset: the runtime's choice.",
     )
     server: ServerSettings | None = Field(
         default=None,
@@ -170,9 +160,6 @@ class ClassifierSettings(BaseModel):
     template: str | None = Field(
         default=None,
         description="A text with {premise} and {hypothesis}; unset: the pair form of the model's tokenizer.",
-    )
-    order: Literal["premise_first", "hypothesis_first"] = Field(
-        default="premise_first", description="Which text comes first in the pair form; not for templates."
     )
     labels: dict[str, LabelMeaning] = Field(
         default_factory=dict,

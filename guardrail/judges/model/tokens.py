@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 # Blanking a token can make new neighbours; what is left after this many rounds is refused later.
 _ROUNDS: Final = 4
+IDS: Final = "input_ids"
+MASK: Final = "attention_mask"
+TYPES: Final = "token_type_ids"
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -130,6 +133,18 @@ class Tokens:
         return len(self.ids)
 
 
+def padded(batch: Sequence[Tokens], pad_id: int) -> dict[str, list[array[int]]]:
+    """What models take of a batch, by the names of their inputs: rows that are as long as the longest."""
+    longest = max(len(tokens) for tokens in batch)
+    rows: dict[str, list[array[int]]] = {IDS: [], MASK: [], TYPES: []}
+    for tokens in batch:
+        size, filler = len(tokens), longest - len(tokens)
+        rows[IDS].append(tokens.ids + array("q", [pad_id]) * filler)
+        rows[MASK].append(array("q", [1]) * size + array("q", [0]) * filler)
+        rows[TYPES].append(tokens.type_ids + array("q", [0]) * filler)
+    return rows
+
+
 class PairForm:
     """How a tokenizer and a template assemble a pair. Thread-safe."""
 
@@ -139,7 +154,6 @@ class PairForm:
         tokenizer.no_padding()
         self._tokenizer = tokenizer
         self._template = settings.template
-        self._premise_first = settings.order == "premise_first"
         self._special = SpecialTokens(tokenizer)
         (pair,) = self.encode([Pair("a", 0, 1, "a")])
         self._marks_of_pair = self._special.count(pair.ids)
@@ -172,7 +186,7 @@ class PairForm:
 
     def _input(self, premise: str, hypothesis: str) -> str | tuple[str, str]:
         if self._template is None:
-            return (premise, hypothesis) if self._premise_first else (hypothesis, premise)
+            return premise, hypothesis
         # One pass over the template, so that the texts are never searched for placeholders.
         before, _, after = self._template.partition("{premise}")
         if "{hypothesis}" in before:

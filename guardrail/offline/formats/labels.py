@@ -5,41 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal, NotRequired
-
-from pydantic import TypeAdapter, ValidationError
-from typing_extensions import TypedDict
 
 from guardrail.errors import ConfigError, DecodeError
-from guardrail.events import Label, decode_error, parse_label
+from guardrail.events import Label, parse_label
 from guardrail.offline.lines import InputLine, lines_of, open_unpacked
-from guardrail.offline.results import BadSample, Sample
+from guardrail.offline.records import is_end, parse_record
+from guardrail.offline.results import BadSample, EvaluationResult, Sample
 from guardrail.offline.truths import LabelsByResponse
-
-_RESULT: Final = b'"evaluation.result"'
-"""Within a text the quotes would be escaped."""
-_ENDS: Final = (b'"evaluation.started"', b'"evaluation.completed"')
-"""The first and the last line of a results file."""
-
-
-class _LabelFields(TypedDict):
-    """Of a line of a results file, what people say."""
-
-    type: Literal["evaluation.result"]
-    labels: NotRequired[tuple[Label, ...]]
-
-
-_labels: Final[TypeAdapter[_LabelFields]] = TypeAdapter(_LabelFields)
 
 
 def labels_in(value: bytes) -> tuple[Label, ...]:
     """The label of a line, or the labels of a line of a results file. Raises DecodeError."""
-    if _RESULT not in value:
-        return () if any(each in value for each in _ENDS) else (parse_label(value),)
-    try:
-        return _labels.validate_json(value).get("labels", ())
-    except ValidationError as error:
-        raise decode_error(error) from None
+    record = parse_record(value)
+    if isinstance(record, EvaluationResult):
+        return record.labels
+    if isinstance(record, Label):
+        return (record,)
+    return () if is_end(value) else (parse_label(value),)
 
 
 def read_labels(path: str | Path) -> LabelsByResponse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from guardrail.errors import DecodeError
 from guardrail.printable import escape_controls, shorten
@@ -12,17 +12,7 @@ from guardrail.printable import escape_controls, shorten
 Format = Literal[
     "auto", "guardrail", "ragas", "deepeval", "haystack", "promptfoo", "ragtruth", "openinference", "langfuse"
 ]
-FORMATS: Final[tuple[Format, ...]] = (
-    "auto",
-    "guardrail",
-    "ragas",
-    "deepeval",
-    "haystack",
-    "promptfoo",
-    "ragtruth",
-    "openinference",
-    "langfuse",
-)
+FORMATS: Final[tuple[Format, ...]] = get_args(Format)
 Fields = Mapping[str, Any]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -28,8 +29,6 @@ _QUESTIONS: Final = ("question", "questions", "query", "user_input", "input")
 _CONTEXTS: Final = ("contexts", "context", "documents", "retrieved_contexts", "retrieval_context")
 _ROUTES: Final = ("route", "tenant", "generator_model", "language")
 _CONFLICTS: Final = ("conflict", "contradict")
-# What DeepEval joins a list with in a cell.
-_DEEPEVAL_DELIMITER: Final = "|"
 
 RowReader = Callable[[Fields, str, str], Sample]
 """Fields of a row, the id for an answer without one, its place -> the sample. Raises DecodeError."""
@@ -134,46 +133,57 @@ def _problems(error: ValidationError) -> str:
     return "; ".join([*told, *([f"and {more} more"] if more else [])])
 
 
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A format whose rows have question, contexts and answer in columns of their own, by their names; the
+    first that is there counts. ``metadata`` goes along. ``delimiter``: what lists in cells are joined with.
+    """
+
+    question: tuple[str, ...]
+    contexts: tuple[str, ...]
+    answer: tuple[str, ...]
+    context_ids: str = ""
+    metadata: tuple[str, ...] = ()
+    delimiter: str | None = None
+
+    def __call__(self, fields: Fields, name: str, place: str) -> Sample:
+        """The sample of a row. Raises DecodeError."""
+        ids = fields.get(self.context_ids)
+        return built(
+            fields,
+            name,
+            place,
+            question=text_of(fields, self.question, required=False),
+            contexts=contexts_of(fields, self.contexts, ids, delimiter=self.delimiter),
+            answer=text_of(fields, self.answer),
+            metadata={key: fields.get(key) for key in self.metadata},
+        )
+
+
+_RAGAS: Final = Columns(
+    ("user_input",), ("retrieved_contexts",), ("response",), "retrieved_context_ids", ("reference",)
+)
+deepeval_row: Final = Columns(
+    ("input",),
+    ("retrieval_context", "context"),
+    ("actual_output",),
+    metadata=("name", "expected_output"),
+    delimiter="|",  # what DeepEval joins a list with in a cell
+)
+"""A test case or golden of DeepEval; ``retrieval_context`` is what was retrieved."""
+haystack_row: Final = Columns(
+    _QUESTIONS, _CONTEXTS, ("predicted_answers", "predicted_answer", "replies", "answers", "answer")
+)
+"""A row of a Haystack ``EvaluationRunResult``, from its JSON or its detailed report."""
+
+
 def ragas_row(fields: Fields, name: str, place: str) -> Sample:
     """A single-turn sample of Ragas (``EvaluationDataset.to_jsonl``, ``to_csv``, ``to_pandas``)."""
     if isinstance(unpacked(fields.get("user_input")), list):
         raise wrong(
             "user_input", [], "a multi-turn sample has no retrieved contexts; give single-turn samples"
         )
-    return built(
-        fields,
-        name,
-        place,
-        question=text_of(fields, ("user_input",), required=False),
-        contexts=contexts_of(fields, ("retrieved_contexts",), fields.get("retrieved_context_ids")),
-        answer=text_of(fields, ("response",)),
-        metadata={"reference": fields.get("reference")},
-    )
-
-
-def deepeval_row(fields: Fields, name: str, place: str) -> Sample:
-    """A test case or golden of DeepEval; ``retrieval_context`` is what was retrieved."""
-    return built(
-        fields,
-        name,
-        place,
-        question=text_of(fields, ("input",), required=False),
-        contexts=contexts_of(fields, ("retrieval_context", "context"), delimiter=_DEEPEVAL_DELIMITER),
-        answer=text_of(fields, ("actual_output",)),
-        metadata={key: fields.get(key) for key in ("name", "expected_output")},
-    )
-
-
-def haystack_row(fields: Fields, name: str, place: str) -> Sample:
-    """A row of a Haystack ``EvaluationRunResult``, from its JSON or its detailed report."""
-    return built(
-        fields,
-        name,
-        place,
-        question=text_of(fields, _QUESTIONS, required=False),
-        contexts=contexts_of(fields, _CONTEXTS),
-        answer=text_of(fields, ("predicted_answers", "predicted_answer", "replies", "answers", "answer")),
-    )
+    return _RAGAS(fields, name, place)
 
 
 def promptfoo_row(fields: Fields, name: str, place: str) -> Sample:

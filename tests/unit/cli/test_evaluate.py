@@ -148,7 +148,7 @@ def test_warnings_are_told_and_what_failed_is_in_the_summary(called: Program, tm
     (tmp_path / "my.yaml").write_text(
         "judge: {kind: llm, llm: {base_url: 'http://127.0.0.1:1/v1', model: good}}\n"
     )
-    (tmp_path / "in.jsonl").write_text(answer(generator_model="openai/good-2024-08-06"))
+    (tmp_path / "in.jsonl").write_text(answer(generator_model="openai/good"))
 
     def judged(**env: str) -> tuple[str, list[tuple[str, str]]]:
         done = called("evaluate", "in.jsonl", "--verdicts", "out.jsonl", "-c", "my.yaml", env=env)

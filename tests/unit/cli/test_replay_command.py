@@ -142,7 +142,7 @@ def test_what_can_not_be_read_is_named_and_the_rest_counts(program: Program, fol
         )
     done = program("replay", "records.jsonl", "-c", "new.yaml", "--json")
     assert done.returncode == 1
-    assert "records.jsonl line 3: response_id" in done.stderr
+    assert "records.jsonl line 3: id: Field required" in done.stderr
     found = json.loads(done.stdout)
     assert found["compared"] == 2
     assert found["passed_over"] == {

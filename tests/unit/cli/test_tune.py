@@ -84,8 +84,8 @@ def test_a_policy_of_a_configuration_is_tuned_and_keeps_what_the_aim_does_not_ch
 ) -> None:
     config = tmp_path / "guardrail.yaml"
     config.write_text(
-        "policies:\n  strict:\n    extends: default\n    fallback_message: 'No: # sorry'\n    rules_before:\n"
-        "      - {name: mine, verdict: [SUPPORTED], max_severity: minor, action: flag}\n",
+        "policies:\n  strict:\n    extends: default\n    fallback_message: 'No: # sorry'\n"
+        "    rules_before: ['verdict SUPPORTED and severity <= minor: flag']\n",
         encoding="utf-8",
     )
     verdicts, labels = records(tmp_path, answers())

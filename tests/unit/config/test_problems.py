@@ -144,8 +144,8 @@ policies:
         assert "remedy: " in message
         assert "lower block_below" in message
         message = problems_of(
-            None, {"judge": {"local": {"supported_at": 0.4, "partially_supported_at": 0.6}}}
-        )["judge.local"]
+            None, {"judge": {"classifier": {"supported_at": 0.4, "partially_supported_at": 0.6}}}
+        )["judge.classifier"]
         assert "partially_supported_at (0.6) is above supported_at (0.4)" in message
         assert "remedy: lower the first or raise the second" in message
 

@@ -134,7 +134,7 @@ judge:
     api_key: {file: key}
     prompts: {user: user.md, examples: examples.yaml}
     fallbacks: [{model: b, api_key: {file: other-key}}]
-  classifier: {model: ../models/nli, cache_dir: cache}
+  classifier: {model: ../models/nli}
   http: {headers: {Authorization: {file: header}}}
   cache: {redis_url: {file: redis-url}, signing_key: {env: file}}
 """,
@@ -153,7 +153,6 @@ judge:
         assert judge.llm.prompts.examples == folder / "examples.yaml"
         assert judge.llm.fallbacks[0].api_key == Secret(file=folder / "other-key")
         assert judge.classifier.model == str(folder / "../models/nli")
-        assert judge.classifier.cache_dir == folder / "cache"
         assert judge.http.headers["Authorization"] == Secret(file=folder / "header")
         assert judge.cache.redis_url == Secret(file=folder / "redis-url")
         assert judge.cache.signing_key == Secret(env="file")

@@ -16,6 +16,7 @@ import guardrail
 from guardrail.errors import ConfigError, JudgeUnavailable
 from guardrail.events import Severity
 from guardrail.judges import Judge, JudgeRequest, Verdict
+from guardrail.judges.cascade import Band
 from guardrail.judges.factory import build_judge
 from guardrail.judges.fingerprint import fingerprint
 from guardrail.judges.llm import LlmJudgeSettings
@@ -24,6 +25,7 @@ from guardrail.judges.local.judge import LocalJudge
 from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import UsageLedger
+from tests.support.constants import made
 from tests.support.judges import reply_of
 from tests.support.llm_server import Hang, LlmServer, Recorded, Reply, Status, member, obliging, verdicts
 from tests.unit.judges.doubles import request
@@ -35,8 +37,8 @@ TRUE, FALSE, OPEN = (
 )
 PRICE = {"input": 1.0, "output": 2.0}
 BANDS = {
-    "minor": {"accept_support": 0.5, "reject_support": 0.5},
-    "normal": {"accept_support": 0.6, "reject_support": 0.2},
+    "minor": made(Band, accept_support=0.5, reject_support=0.5),
+    "normal": made(Band, accept_support=0.6, reject_support=0.2),
 }
 
 
@@ -176,7 +178,7 @@ async def test_refused_self_judging_asks_nobody(kind: str, asked: int) -> None:
 
 async def test_the_cache_can_be_switched_off() -> None:
     async with LlmServer() as server:
-        judge = build_judge(settings(server, "llm", cache={"enabled": False}))
+        judge = build_judge(settings(server, "llm", cache={"ttl_seconds": 0}))
         for _ in range(2):
             await reply_of(judge, request(TRUE))
         await judge.aclose()

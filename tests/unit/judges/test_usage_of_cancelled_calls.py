@@ -44,10 +44,10 @@ async def verdict_of(
 
 
 @pytest.mark.parametrize("kind", ["llm", "cascade"])
-@pytest.mark.parametrize("cached", [True, False])
-async def test_a_call_that_is_cancelled_by_the_block_is_counted(kind: str, *, cached: bool) -> None:
+@pytest.mark.parametrize("ttl_seconds", [3_600, 0])
+async def test_a_call_that_is_cancelled_by_the_block_is_counted(kind: str, ttl_seconds: int) -> None:
     async with LlmServer(contradicting) as server:
-        verdict, booked = await verdict_of(server, kind, cache={"enabled": cached})
+        verdict, booked = await verdict_of(server, kind, cache={"ttl_seconds": ttl_seconds})
     assert verdict.decision is Decision.BLOCK
     assert verdict.usage == booked == Usage(judge_calls=len(server.calls))
     assert booked.judge_calls >= 1

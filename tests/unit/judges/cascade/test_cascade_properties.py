@@ -42,11 +42,10 @@ def cascades(draw: st.DrawFn) -> CascadeSettings:
     bands = {}
     for severity in Severity:
         low, high = sorted([draw(PROBABILITY), draw(PROBABILITY)])
-        bands[severity] = Band(accept_support=high, reject_support=low)
+        bands[severity] = made(Band, accept_support=high, reject_support=low)
     return made(
         CascadeSettings,
         bands=bands,
-        critical_contradictions=draw(st.sampled_from(["block", "confirm"])),
         on_unavailable=draw(
             st.dictionaries(st.sampled_from(Severity), st.sampled_from(["local", "unverified"]))
         ),

@@ -25,17 +25,12 @@ def test_a_configuration_loads(block: str) -> None:
 
 
 def test_the_table_has_the_default_bands() -> None:
-    rows = dict(re.findall(r"^\| (minor|normal|major|critical) (\| [0-9.]+ \| [0-9.]+)", TEXT, re.MULTILINE))
-    assert rows == {
-        severity.value: f"| {band.accept_support} | {band.reject_support}"
-        for severity, band in DEFAULT_BANDS.items()
-    }
+    rows = dict(re.findall(r"^\| (minor|normal|major|critical) (\| [0-9.]+) \|", TEXT, re.MULTILINE))
+    assert rows == {severity.value: f"| {band.accept_support}" for severity, band in DEFAULT_BANDS.items()}
 
 
 def test_the_defaults_that_it_names_are_the_defaults() -> None:
-    settings = CascadeSettings()
-    assert settings.critical_contradictions == "confirm"
-    assert f"confidence is at least {settings.contradiction_confidence}" in TEXT
+    assert f"has waited for `judge.max_wait_ms` ({CascadeSettings.max_wait_ms:,})" in TEXT
     assert f"longer than {TIMEOUT_MS} ms" in TEXT
     assert f"last verdict waits {LAST_HELD_S * 1000:.0f} ms" in TEXT
     assert JudgeSettings().self_judging.policy == "warn"

@@ -219,15 +219,14 @@ def test_marks_have_their_places_in_the_whole_claim(checker: ClaimChecker) -> No
 
 
 def test_lines_can_be_set(folder: Path) -> None:
-    def verdict(high: float, low: float | None) -> Verdict:
-        settings = LocalJudgeSettings(supported_at=high, partially_supported_at=low)
+    def verdict(high: float) -> Verdict:
+        settings = LocalJudgeSettings(supported_at=high)
         checker = ClaimChecker(settings, parameters_for(folder, partially=0.4))
         return checker.check("c", claim_of(SURE), "", SKY).verdict
 
-    assert verdict(0.5, None) is Verdict.SUPPORTED
-    assert verdict(1.0, None) is Verdict.PARTIALLY_SUPPORTED
-    assert verdict(1.0, 1.0) is Verdict.UNSUPPORTED
-    assert verdict(0.3, None) is Verdict.SUPPORTED  # the fitted lower line goes down with it
+    assert verdict(0.5) is Verdict.SUPPORTED
+    assert verdict(1.0) is Verdict.PARTIALLY_SUPPORTED
+    assert verdict(0.3) is Verdict.SUPPORTED  # the fitted lower line goes down with it
 
 
 def test_a_verifier_that_fails_settles_nothing(folder: Path) -> None:

@@ -174,8 +174,8 @@ async def test_closing_frees_the_threads() -> None:
 
 
 def test_wrong_settings_are_refused() -> None:
-    with pytest.raises(ValidationError, match="is above supported_at"):
-        LocalJudgeSettings(supported_at=0.4, partially_supported_at=0.5)
+    with pytest.raises(ValidationError, match="less than or equal to 1"):
+        LocalJudgeSettings(supported_at=1.5)
     with pytest.raises(ValidationError, match="Extra inputs"):
         LocalJudgeSettings.model_validate({"threads": 3})
 

@@ -132,18 +132,14 @@ async def test_special_tokens_in_texts_are_text(folder: Path, forged: str) -> No
         await judge.aclose()
 
 
-@pytest.mark.parametrize("order", ["premise_first", "hypothesis_first"])
-async def test_the_order_of_the_pair(folder: Path, order: str) -> None:
-    judge = ClassifierJudge(ClassifierSettings.model_validate({"model": str(folder), "order": order}))
+async def test_the_premise_comes_first(folder: Path) -> None:
+    judge = ClassifierJudge(ClassifierSettings.model_validate({"model": str(folder)}))
     try:
         form = judge._classifier.form
         (tokens,) = form.encode([Pair("xx sky", 3, 6, "blue blue")])
         words = [form._tokenizer.id_to_token(number) for number in tokens.ids]
-        first, second = (
-            (["sky"], ["blue", "blue"]) if order == "premise_first" else (["blue", "blue"], ["sky"])
-        )
-        assert words == ["[CLS]", *first, "[SEP]", *second, "[SEP]"]
-        assert list(tokens.type_ids) == [0] * (len(first) + 2) + [1] * (len(second) + 1)
+        assert words == ["[CLS]", "sky", "[SEP]", "blue", "blue", "[SEP]"]
+        assert list(tokens.type_ids) == [0] * 3 + [1] * 3
     finally:
         await judge.aclose()
 

@@ -26,6 +26,13 @@ def load(**settings: Any) -> Classifier:
     return load_classifier(ClassifierSettings.model_validate(settings))
 
 
+@pytest.fixture(autouse=True)
+def without_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As HF_HUB_OFFLINE and HF_HUB_CACHE set it when the hub's client is imported."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+
+
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
     """The hub client's cache as it is after a download of ``acme/tiny``."""
@@ -36,16 +43,18 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_pinned_model_comes_from_the_cache_without_a_warning(cache: Path) -> None:
+@pytest.mark.usefixtures("cache")
+def test_a_pinned_model_comes_from_the_cache_without_a_warning() -> None:
     with structlog.testing.capture_logs() as logs:
-        load(model="acme/tiny", revision=COMMIT, cache_dir=cache, offline=True)
+        load(model="acme/tiny", revision=COMMIT)
     assert not logs
 
 
 @pytest.mark.parametrize("revision", [None, "main"])
-def test_what_is_not_pinned_is_warned_of(cache: Path, revision: str | None) -> None:
+@pytest.mark.usefixtures("cache")
+def test_what_is_not_pinned_is_warned_of(revision: str | None) -> None:
     with structlog.testing.capture_logs() as logs:
-        load(model="acme/tiny", revision=revision, cache_dir=cache, offline=True)
+        load(model="acme/tiny", revision=revision)
     assert [(log["event"], log["log_level"]) for log in logs] == [("classifier.unpinned", "warning")]
     assert logs[0]["problem"].startswith("judge.classifier.revision: acme/tiny comes from the hub without")
     assert "40 hexadecimal digits" in logs[0]["problem"]
@@ -58,8 +67,8 @@ def test_remote_code_needs_a_pinned_revision(revision: str | None) -> None:
 
 
 def test_a_model_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"judge\.classifier\.model: acme/none .* not in the cache"):
-        load(model="acme/none", cache_dir=tmp_path, offline=True)
+    with pytest.raises(ConfigError, match=r"judge\.classifier\.model: acme/none .*can't be had"):
+        load(model="acme/none")
     with pytest.raises(ConfigError, match=r"judge\.classifier\.model: the folder /nowhere/x does not exist"):
         load(model="/nowhere/x")
     with pytest.raises(ConfigError, match=r"judge\.classifier\.model is not set"):
@@ -79,12 +88,12 @@ def test_presets_pin_what_they_bring(preset: str) -> None:
 @pytest.mark.parametrize("own", [False, True])
 def test_a_folder_s_own_tokenizer_goes_before_that_of_the_preset(tmp_path: Path, own: bool) -> None:
     folder = write_model(tmp_path / "m", ("no", "yes"))
-    settings = {"preset": "hhem", "model": str(folder), "cache_dir": tmp_path / "none", "offline": True}
+    settings = {"preset": "hhem", "model": str(folder)}
     if own:
         assert load(**settings).max_tokens == 512
         return
     (folder / "tokenizer.json").unlink()
-    with pytest.raises(ConfigError, match=r"google/flan-t5-base at 7bcac\w+ is not in the cache"):
+    with pytest.raises(ConfigError, match=r"google/flan-t5-base at 7bcac\w+ can't be had"):
         load(**settings)
 
 
@@ -233,4 +242,4 @@ def test_that_torch_is_missing_is_told_ahead_of_any_download(
         importlib.util, "find_spec", lambda name, *more: None if name == "torch" else found(name, *more)
     )
     with pytest.raises(ConfigError, match=r"judge\.classifier: torch is not installed; run: pip install"):
-        load(preset="hhem", offline=True, cache_dir=tmp_path)
+        load(preset="hhem")

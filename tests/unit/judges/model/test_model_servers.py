@@ -21,7 +21,12 @@ from guardrail.events import Verdict
 from guardrail.judges.base import JudgeRequest
 from guardrail.judges.local.judge import LocalJudge
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.model import ClassifierJudge, ClassifierSettings, ServerSettings, start_notes
+from guardrail.judges.model import (
+    ClassifierJudge,
+    ClassifierSettings,
+    ServerSettings,
+    start_notes,
+)
 from guardrail.verdicts import Judgement
 from tests.support.constants import made
 from tests.support.judges import reply_of
@@ -60,7 +65,7 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def settings(folder: Path, server: ModelServer, **changes: Any) -> ClassifierSettings:
     kind = next(name for name, each in KINDS.items() if isinstance(server, each))
     place = {"kind": kind, "url": server.root, **({} if kind == "tei" else {"model": "m"})}
-    more = {name: changes.pop(name) for name in ("template", "order", "labels") if name in changes}
+    more = {name: changes.pop(name) for name in ("template", "labels") if name in changes}
     served = made(ServerSettings, **place, **changes)
     return ClassifierSettings.model_validate({"model": str(folder), "server": served, **more})
 
@@ -427,7 +432,7 @@ async def local_judges(
     parameters = write_parameters(tmp_path / "parameters.json", parameters_for(verifier))
     here = {"path": str(verifier)}
     async with OipServer(verifier) as server:
-        there = {**here, "server": made(ServerSettings, kind="oip", url=server.root, model="m", **changes)}
+        there = {**here, "server": made(ServerSettings, url=server.root, model="m", **changes)}
         served, own = (
             LocalJudge(
                 LocalJudgeSettings.model_validate({"parameters_path": str(parameters), "verifier": each})
@@ -467,7 +472,7 @@ async def test_a_served_verifier_that_fails_says_where_to_look(verifier: Path, t
 async def test_a_model_that_is_no_verifier_is_refused(nli: Path, verifier: Path, tmp_path: Path) -> None:
     parameters = write_parameters(tmp_path / "parameters.json", parameters_for(verifier))
     async with OipServer(nli) as server:
-        there = {"path": str(verifier), "server": {"kind": "oip", "url": server.root, "model": "m"}}
+        there = {"path": str(verifier), "server": {"url": server.root, "model": "m"}}
         judge = LocalJudge(
             LocalJudgeSettings.model_validate({"parameters_path": str(parameters), "verifier": there})
         )

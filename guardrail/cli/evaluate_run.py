@@ -1,0 +1,281 @@
+"""One run of ``guardrail evaluate``: judged, scored, said and written."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+import typer
+
+from guardrail.cli.evaluate_report import Report
+from guardrail.cli.evaluate_sources import Sources, paths_of
+from guardrail.cli.results_file import (
+    ResultsFile,
+    open_results,
+    opened_for_writing,
+    refuse_source,
+    stdout,
+)
+from guardrail.cli.terminal import (
+    EXIT_FAILURE,
+    EXIT_PIPE_CLOSED,
+    discard,
+    err,
+    print_error,
+    replace_unencodable,
+    safe,
+)
+from guardrail.judges.factory import JudgeSet
+from guardrail.judges.fingerprint import fingerprint
+from guardrail.logs import configure_logging
+from guardrail.offline.evaluation import Asked, checker, default_concurrency, evaluate_each
+from guardrail.offline.results import Evaluation, StoredResults
+
+if TYPE_CHECKING:
+    from consumers.reading import Range
+    from consumers.settings import GuardSettings
+    from guardrail.config import LoggingSettings
+    from guardrail.judges.llm import LlmExplainer
+    from guardrail.offline.formats import Format
+    from guardrail.offline.results import BadSample, Sample
+    from guardrail.offline.truths import LabelsByResponse
+    from guardrail.routing import PolicyRouter
+
+_WRITE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluateRequest:
+    """What one run is asked for: what is read, how it is judged, and where it goes beside the table.
+
+    ``policy`` is the one that holds for all, None where ``router`` chooses. ``out`` and ``verdicts`` are
+    names of files, or ``-`` for stdout.
+    """
+
+    settings: GuardSettings
+    sources: Sequence[str]
+    source_format: Format
+    part: Range | None
+    labels: LabelsByResponse
+    router: PolicyRouter
+    policy: str | None
+    scores: Sequence[str]
+    explain: str | None
+    out: str | None
+    resume: bool
+    force: bool
+    verdicts: str | None
+    verdicts_as: str
+    report: Path | None
+    fail_under: float | None
+
+    @property
+    def on_stdout(self) -> bool:
+        """Whether results or verdicts go there, so that the table makes room."""
+        return "-" in {self.out, self.verdicts}
+
+    @property
+    def results_file(self) -> Path | None:
+        """Where the results can be read again, once they are written."""
+        return None if self.out is None or not Path(self.out).is_file() else Path(self.out)
+
+
+def evaluate_files(request: EvaluateRequest) -> None:
+    """Judge everything, write it, and say what there is to say. Raises typer.Exit with the status."""
+    replace_unencodable()
+    with _naming(request), ExitStack() as stack:
+        settings = request.settings
+        read = stack.enter_context(
+            Sources(request.sources, request.source_format, request.labels, settings.kafka, request.part)
+        )
+        report = Report(read, table_on_stderr=request.on_stdout, router=request.router, scores=request.scores)
+        told = _told(request)
+        results, events = _opened(request, told, read, report, stack)
+        report.keeps = request.report is not None and request.results_file is None
+        report.writes_to(results, events, request.verdicts_as)
+        try:
+            asyncio.run(_judge(request, read, report, results))
+        except KeyboardInterrupt:
+            _tell_partial(request)
+            raise typer.Exit(128 + signal.SIGINT) from None
+        except BrokenPipeError:
+            # Whoever read the events has enough; what they left unread is nobody's loss.
+            stack.pop_all()
+            for stream in (results.stream if results else None, events):
+                if stream is not None:
+                    _silence(stream)
+            raise typer.Exit(EXIT_PIPE_CLOSED) from None
+    _tell_the_rest(request, report, told)
+    problems = _problems(request, report)
+    for problem in problems:
+        print_error(problem)
+    if problems or report.run.whole.errors:
+        raise typer.Exit(EXIT_FAILURE)
+
+
+def _problems(request: EvaluateRequest, report: Report) -> list[str]:
+    """Why the status is a failure, beside answers that could not be judged: those are named already."""
+    whole, unverified = report.run.whole, report.run.unverified.counts
+    problems = []
+    if not whole.results:
+        problems.append(f"there is no answer in {', '.join(request.sources)}")
+    if unverified:
+        none = unverified.total() == whole.claims
+        which = "no claim could" if none else f"{unverified.total():,} of the claims could not"
+        problems.append(f"{which} be judged: {next(iter(unverified))}")
+    if request.fail_under is not None and (why := report.below(request.scores[0], request.fail_under)):
+        problems.append(why)
+    return problems
+
+
+async def _judge(
+    request: EvaluateRequest, sources: Sources, report: Report, results: ResultsFile | None
+) -> None:
+    """Judge everything and write it. Raises what writing raises."""
+    settings = request.settings
+    configure_logging(_logged(settings.logging), report.log_stream)
+    workers = default_concurrency(settings.judge.kind)
+    judges = JudgeSet(settings.judge, request.router.policies)
+    explainer = _explainer(request)
+
+    async def new() -> AsyncIterator[Sample | BadSample]:
+        """The samples that have no result yet."""
+        async for sample in sources.samples(workers):
+            if results is None or results.is_new(sample):
+                yield sample
+
+    try:
+        with report:
+            await evaluate_each(
+                new(),
+                checker(
+                    judges.default,
+                    request.router,
+                    settings.limits,
+                    judges.by_kind,
+                    {name: each.mode for name, each in settings.policies.items()},
+                ),
+                report.add,
+                concurrency=workers,
+                asked=Asked(request.scores, request.explain is not None, explainer),
+            )
+            if results is not None:
+                results.complete()
+            report.tell_sources()
+    finally:
+        await judges.aclose()
+        if explainer is not None:
+            await explainer.aclose()
+
+
+def _explainer(request: EvaluateRequest) -> LlmExplainer | None:
+    from guardrail.judges.llm import LlmExplainer
+
+    return LlmExplainer(request.settings.judge.llm) if request.explain == "llm" else None
+
+
+def _tell_the_rest(request: EvaluateRequest, report: Report, told: dict[str, str]) -> None:
+    """What is made of all results at the end: the agreement where there are labels, and the report."""
+    if (agreement := report.run.agreement) is not None:
+        report.print_lines(agreement.lines())
+    if request.report is None:
+        return
+    from guardrail.offline.report import write_report
+
+    file = request.results_file
+    run = Evaluation(tuple(report.kept), settings=told) if file is None else StoredResults(file)
+    write_report(run, request.report)
+    report.print_lines([f"wrote {request.report}"])
+
+
+def _told(request: EvaluateRequest) -> dict[str, str]:
+    """What the results depend on, for their readers, and for --resume to tell this run from others."""
+    settings, judge = request.settings, request.settings.judge
+    model = f" {judge.llm.model}" if judge.kind == "llm" and judge.llm.model else ""
+    decides = {
+        "policies": {name: each.ref.digest for name, each in settings.policies.items()},
+        "routes": [each.model_dump(mode="json") for each in settings.routes],
+        "default": settings.default_policy,
+        "policy": request.policy,
+    }
+    digest = blake2b(json.dumps(decides, sort_keys=True).encode(), digest_size=6).hexdigest()
+    return {
+        "source": ", ".join(paths_of(request.sources)),
+        "format": request.source_format,
+        "judge": f"{judge.kind}{model}",
+        "judge settings": fingerprint(judge.kind, judge)[:12],
+        "policy": request.policy or "by route and tenant",
+        "policy settings": digest,
+        "scores": ", ".join(request.scores),
+        **({} if request.explain is None else {"explain": request.explain}),
+    }
+
+
+def _opened(
+    request: EvaluateRequest, told: dict[str, str], read: Sources, report: Report, stack: ExitStack
+) -> tuple[ResultsFile | None, BinaryIO | None]:
+    """Where results and verdicts are written; nothing is opened before both names are known to be usable."""
+    events: BinaryIO | None = None
+    if request.verdicts == "-":
+        events = stdout()
+    elif request.verdicts is not None:
+        path = Path(request.verdicts)
+        refuse_source(path, read.files, "--verdicts")
+        events = stack.enter_context(opened_for_writing(path, "--verdicts"))
+    if request.out is None:
+        return None, events
+    results = open_results(
+        request.out,
+        told,
+        read.files,
+        stack,
+        report.note,
+        resume=request.resume,
+        force=request.force,
+    )
+    return results, events
+
+
+def _logged(logging: LoggingSettings) -> LoggingSettings:
+    """Warnings and errors, unless a level is set: the default level is that of a service."""
+    return logging if "level" in logging.model_fields_set else logging.model_copy(update={"level": "warning"})
+
+
+@contextmanager
+def _naming(request: EvaluateRequest) -> Iterator[None]:
+    """Name the file in errors that only writing raises: the system does not say which it was."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in _WRITE_ERRORS:
+            name = request.out or request.verdicts or "-"
+            raise OSError(error.errno, error.strerror, "stdout" if name == "-" else name) from error
+        raise
+
+
+def _tell_partial(request: EvaluateRequest) -> None:
+    name = request.out or request.verdicts
+    if name is None:
+        return
+    told = "stdout" if name == "-" else safe(name)
+    more = "" if request.out in {None, "-"} else "; the same command with --resume goes on"
+    err().print(f"interrupted: {told} is partial, it holds the answers judged so far{more}", soft_wrap=True)
+
+
+def _silence(events: BinaryIO) -> None:
+    """Close without an error what can't be written any more."""
+    try:
+        events.close()
+    except OSError as error:
+        if error.errno != errno.EPIPE:
+            raise
+    discard(sys.stdout)
