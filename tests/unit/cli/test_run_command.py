@@ -263,8 +263,10 @@ def test_a_file_is_read_again_as_a_check_reads_it(tmp_path: Path) -> None:
     path = tmp_path / "guardrail.yaml"
     configured(path, "1")
     source = followed(path)
-    path.write_text("policies:\n  default:\n    judge: command\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"guardrail\.yaml:3: policies\.default\.judge: command: .*argv"):
+    path.write_text("policies:\n  default:\n    judge: http\n", encoding="utf-8")
+    with pytest.raises(
+        ConfigError, match=r"guardrail\.yaml:3: policies\.default\.judge: http: .*judge\.http\.url"
+    ):
         source.read(SettingsFile.read(path))
 
 
