@@ -98,10 +98,12 @@ def guard_process(
 def delays(
     mode: str, run: str, written: Written, seen: Sequence[Seen], verdicts: dict[str, float]
 ) -> dict[str, Any]:
-    """Both delays of one mode's deliveries."""
+    """Both delays of one mode's deliveries. A claim that says what one before it says isn't judged again:
+    segments with such a claim have no verdict of their own."""
     ours = [one for one in seen if one.response_id.startswith(f"{run}-{mode}-")]
     token = [one.at - written.completing[one.response_id, one.segment] for one in ours]
-    verdict = [one.at - max(verdicts[claim] for claim in one.claim_ids) for one in ours if one.claim_ids]
+    judged = [one for one in ours if one.claim_ids and verdicts.keys() >= set(one.claim_ids)]
+    verdict = [one.at - max(verdicts[claim] for claim in one.claim_ids) for one in judged]
     return {"segments": len(ours), "token": percentiles(token), "verdict": percentiles(verdict)}
 
 
