@@ -257,14 +257,14 @@ def test_a_reply_that_never_ends_is_given_up() -> None:
         read_reply("x" * (MAX_REPLY_CHARS + 1), FORM)
 
 
-MEMBERS: Final = st.builds(
+MEMBERS: Final[st.SearchStrategy[Any]] = st.builds(
     member,
     st.sampled_from(["c1", "c2", "c3", "c9"]),
     st.sampled_from([*Verdict, "no"]),
     reasoning=st.text(alphabet='{}[]",\\: é😀\n', max_size=20),
     parts=st.lists(st.just({"text": "}", "verdict": "SUPPORTED"}), max_size=2),
 )
-TEXTS: Final = st.builds(
+TEXTS: Final[st.SearchStrategy[Any]] = st.builds(
     lambda label, numbers, word, reason: " ".join([label, *map(str, numbers), word]) + reason,
     st.sampled_from(["c1", "c2", "c9"]),
     st.lists(st.integers(1, 99), max_size=3),
@@ -274,7 +274,7 @@ TEXTS: Final = st.builds(
 
 
 @given(
-    st.one_of(st.lists(kind, min_size=1, max_size=5) for kind in (MEMBERS, TEXTS)),
+    st.one_of([st.lists(kind, min_size=1, max_size=5) for kind in (MEMBERS, TEXTS)]),
     st.sampled_from([FORM, APART]),
     st.sampled_from([None, 1, 2]),
     st.integers(1, 50),

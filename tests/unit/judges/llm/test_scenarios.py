@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pytest
@@ -83,6 +83,16 @@ def pair(**wire: Any) -> Reply:
     return said(C1, C2, wire=Wire(chunk_chars=CLOSES, **wire))
 
 
+NO_USAGE: Final[list[Any]] = [
+    None,
+    "many",
+    [],
+    {"prompt_tokens": "5"},
+    {"prompt_tokens": -5},
+    {"prompt_tokens": 10**400},
+    {"prompt_tokens_details": 3},
+]
+
 VERDICTS: Final = [
     Row("no contexts", (), "UU", 0, contexts=(), first={"support": 0.0}),
     Row("blank contexts", (), "UU", 0, contexts=("", " \n"), first={"support": 0.0}),
@@ -143,18 +153,7 @@ VERDICTS: Final = [
         reasoning="SUPPORTED, but unfounded",
     ),
     Row("unusable, then good", (Reply("no"), GOOD), "S", 2, tokens=(200, 40)),
-    *(
-        Row(f"usage {usage!r}"[:40], Reply(obliging, usage=usage), "S", tokens=(0, 0))  # type: ignore[arg-type]
-        for usage in (
-            None,
-            "many",
-            [],
-            {"prompt_tokens": "5"},
-            {"prompt_tokens": -5},
-            {"prompt_tokens": 10**400},
-            {"prompt_tokens_details": 3},
-        )
-    ),
+    *(Row(f"usage {usage!r}"[:40], Reply(obliging, usage=usage), "S", tokens=(0, 0)) for usage in NO_USAGE),
     *(
         Row(f"a stream with {wire}", pair(**wire), "SS", 1, ONCE, tokens=(100, 20), early=2)
         for wire in (
@@ -312,18 +311,21 @@ FAILURES: Final = [
     failing("prose", Reply("I think all is well."), JudgeReplyError, "no verdicts in JSON", 3),
     failing("another claim", said(member("c9")), JudgeReplyError, "no verdict for any claim", 3),
     *(
-        failing(f"{name}, {wire}", reply(wire), JudgeReplyError, match, 2, {"max_retries": 1})
+        failing(
+            f"{name}, {'whole' if wire.ignore_stream else 'streamed'}",
+            replace(reply, wire=wire),
+            JudgeReplyError,
+            match,
+            2,
+            {"max_retries": 1},
+        )
         for wire in (Wire(), Wire(ignore_stream=True))
         for name, reply, match in (
-            ("no choice", lambda wire: Reply(None, choices=[], wire=wire), "no choices"),
-            ("choices that are none", lambda wire: Reply(None, choices=["?"], wire=wire), "no choices"),
-            ("empty", lambda wire: Reply("", wire=wire), "is empty"),
-            (
-                "all thought",
-                lambda wire: Reply(None, finish_reason="length", wire=wire),
-                "raise judge.llm.max_output_tokens",
-            ),
-            ("no label", lambda wire: Reply("no label at all", wire=wire), "no verdicts in JSON"),
+            ("no choice", Reply(None, choices=[]), "no choices"),
+            ("choices that are none", Reply(None, choices=["?"]), "no choices"),
+            ("empty", Reply(""), "is empty"),
+            ("all thought", Reply(None, finish_reason="length"), "raise judge.llm.max_output_tokens"),
+            ("no label", Reply("no label at all"), "no verdicts in JSON"),
         )
     ),
     *(
