@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -130,11 +131,11 @@ class Standing:
 
         A time that is known doesn't change; only its conversion may come out differently.
         """
-        found: dict[str, Any] = {}
-        for name in _FIELDS:
-            value, before = getattr(self, name), getattr(known, name)
-            if value != before and (before is None or name not in _ONCE):
-                found[name] = value
+        found: dict[str, Any] = {
+            name: value
+            for name, value, before in zip(_FIELDS, _VALUES(self), _VALUES(known), strict=True)
+            if value is not before and value != before and (before is None or name not in _ONCE)
+        }
         if "usage" in found:
             found["usage"] = self.usage.model_dump(exclude_defaults=True)
         return found
@@ -142,6 +143,7 @@ class Standing:
 
 _ONCE: Final = frozenset(("text_ended_ms", "first_verdict_ms"))
 _FIELDS: Final = tuple(field.name for field in fields(Standing))
+_VALUES: Final = attrgetter(*_FIELDS)
 _STANDING: Final = TypeAdapter(Standing)
 
 
