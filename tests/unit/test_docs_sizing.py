@@ -45,7 +45,7 @@ def test_the_example_with_an_llm_judge_follows_too() -> None:
 
 def test_its_limits_are_the_defaults() -> None:
     assert Limits().max_concurrent_judgements == LlmJudgeSettings().max_concurrency == 64
-    assert Limits().max_sessions == 10_000
+    assert Limits.max_sessions == 10_000
     assert round(Limits().max_bytes / 1e6) == 268
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from guardrail.calls import AdaptiveLimit, BreakerState, CircuitBreaker, RecentTimes
-from guardrail.calls.limits import SILENT_S
+from guardrail.calls.limits import SILENT_S, Admission
 from tests.unit.judges.llm.chatting import Clock
 
 BUSY = 1_000  # calls that want to be sent: more than any limit
@@ -52,187 +52,120 @@ def test_memory_is_bounded_and_the_latest_are_kept() -> None:
     assert times.quantile(0.99) == 1.0
 
 
-def breaker(clock: Clock, **changes: Any) -> CircuitBreaker:
-    values: dict[str, Any] = {"window_s": 10.0, "min_calls": 4, "open_s": 5.0}
-    return CircuitBreaker("llm:test", clock, **values | changes)
+class Watched:
+    """A breaker of a server, and what happens to it, told in words."""
 
+    def __init__(self, **changes: Any) -> None:
+        self.clock = Clock()
+        values: dict[str, Any] = {"window_s": 10.0, "min_calls": 4, "open_s": 5.0}
+        self.breaker = CircuitBreaker("llm:test", self.clock, **values | changes)
 
-def state(tested: CircuitBreaker) -> BreakerState:
-    return tested.state
+    @property
+    def state(self) -> BreakerState:
+        return self.breaker.state
 
-
-def end(tested: CircuitBreaker, *results: bool | None) -> None:
-    for ok in results:
-        admission = tested.admit()
+    def admit(self) -> Admission:
+        admission = self.breaker.admit()
         assert admission is not None
-        admission.record(ok=ok)
+        return admission
+
+    def play(self, events: str) -> None:
+        """``+5`` are seconds; of a call's end ``s`` is a success, ``f`` a failure, ``h`` one without any
+        answer, and ``-`` tells nothing.
+        """
+        for word in events.split():
+            if word.startswith("+"):
+                self.clock.now += float(word)
+                continue
+            for end in word:
+                ok = None if end == "-" else end == "s"
+                self.admit().record(ok=ok, hung=end == "h")
 
 
-def opened(clock: Clock, **changes: Any) -> CircuitBreaker:
-    tested = breaker(clock, **changes)
-    end(tested, False, False, False, False)
-    assert state(tested) is BreakerState.OPEN
-    return tested
+CLOSED, HALF_OPEN, OPEN = BreakerState.CLOSED, BreakerState.HALF_OPEN, BreakerState.OPEN
+OPENED = "ffff"
+ALMOST_SILENT = f"s +{SILENT_S - 0.1} hhhh f "  # an error is an answer
 
 
-def test_it_opens_when_the_share_of_failures_is_reached() -> None:
-    tested = breaker(Clock())
-    end(tested, True, True, False)
-    assert state(tested) is BreakerState.CLOSED
-    end(tested, False)
-    assert state(tested) is BreakerState.OPEN
-    assert tested.admit() is None
+@pytest.mark.parametrize(
+    ("events", "changes", "state"),
+    [
+        # It opens when the share of failures is reached.
+        ("ssf", {}, CLOSED),
+        ("ssff", {}, OPEN),
+        ("fff", {}, CLOSED),
+        ("sssf" * 20, {}, CLOSED),
+        # What is older than the window, or ended without telling anything, does not count.
+        ("fff +10 f", {}, CLOSED),
+        ("fff +10 ffff", {}, OPEN),
+        ("fff ---", {}, CLOSED),
+        # After a time it is probed. It closes when all probes succeed, and what failed before is forgotten.
+        (f"{OPENED} +4.9", {}, OPEN),
+        (f"{OPENED} +5", {}, HALF_OPEN),
+        (f"{OPENED} +5 s", {}, HALF_OPEN),
+        (f"{OPENED} +5 ss", {}, CLOSED),
+        (f"{OPENED} +5 ss fff", {}, CLOSED),
+        # One probe that fails opens it again for the whole time; one that was cancelled makes room.
+        (f"{OPENED} +5 sf", {}, OPEN),
+        (f"{OPENED} +5 sf +4.9", {}, OPEN),
+        (f"{OPENED} +5 sf +5", {}, HALF_OPEN),
+        (f"{OPENED} +5 ---", {"probes": 1}, HALF_OPEN),
+        (f"{OPENED} +5 --- s", {"probes": 1}, CLOSED),
+        # A server that hangs is left alone after few calls, but not if it answers others in the meantime.
+        ("s +10 hh", {"min_calls": 10}, CLOSED),
+        ("s +10 hhh", {"min_calls": 10}, OPEN),
+        (ALMOST_SILENT * 5, {"min_calls": 100}, CLOSED),
+    ],
+)
+def test_when_it_opens_and_closes(events: str, changes: dict[str, Any], state: BreakerState) -> None:
+    tested = Watched(**changes)
+    tested.play(events)
+    assert tested.state is state
+    assert (tested.breaker.admit() is None) is (state is OPEN)
 
 
-def test_few_failures_do_not_open_it() -> None:
-    tested = breaker(Clock())
-    end(tested, False, False, False)
-    assert state(tested) is BreakerState.CLOSED
-
-
-def test_a_smaller_share_of_failures_does_not_open_it() -> None:
-    tested = breaker(Clock())
-    end(tested, *[True, True, True, False] * 20)
-    assert state(tested) is BreakerState.CLOSED
-
-
-def test_what_is_older_than_the_window_does_not_count() -> None:
-    clock = Clock()
-    tested = breaker(clock)
-    end(tested, False, False, False)
-    clock.now += 10.0
-    end(tested, False)
-    assert state(tested) is BreakerState.CLOSED
-    end(tested, False, False, False)
-    assert state(tested) is BreakerState.OPEN
-
-
-def test_what_ended_without_telling_anything_does_not_count() -> None:
-    tested = breaker(Clock())
-    end(tested, False, False, False, None, None, None)
-    assert state(tested) is BreakerState.CLOSED
-
-
-def test_after_a_time_it_lets_a_few_probes_through_and_no_more() -> None:
-    clock = Clock()
-    tested = opened(clock)
-    clock.now += 4.9
-    assert tested.admit() is None
-    clock.now += 0.1
-    assert state(tested) is BreakerState.HALF_OPEN
-    assert tested.admit() is not None
-    assert tested.admit() is not None
-    assert tested.admit() is None
-
-
-def test_it_closes_when_all_probes_succeed() -> None:
-    clock = Clock()
-    tested = opened(clock)
-    clock.now += 5.0
-    end(tested, True)
-    assert state(tested) is BreakerState.HALF_OPEN
-    end(tested, True)
-    assert state(tested) is BreakerState.CLOSED
-    # What failed before it opened is forgotten.
-    end(tested, False, False, False)
-    assert state(tested) is BreakerState.CLOSED
-
-
-def test_one_probe_that_fails_opens_it_again_for_the_whole_time() -> None:
-    clock = Clock()
-    tested = opened(clock)
-    clock.now += 5.0
-    end(tested, True, False)
-    assert state(tested) is BreakerState.OPEN
-    clock.now += 4.9
-    assert tested.admit() is None
-    clock.now += 0.1
-    assert tested.admit() is not None
-
-
-def test_a_probe_that_was_cancelled_makes_room_for_another() -> None:
-    clock = Clock()
-    tested = opened(clock, probes=1)
-    clock.now += 5.0
-    end(tested, None, None, None)
-    assert state(tested) is BreakerState.HALF_OPEN
-    end(tested, True)
-    assert state(tested) is BreakerState.CLOSED
+def test_it_lets_a_few_probes_through_and_no_more() -> None:
+    tested = Watched()
+    tested.play(f"{OPENED} +5")
+    for _ in range(2):
+        tested.admit()
+    assert tested.breaker.admit() is None
 
 
 def test_a_call_from_before_it_opened_says_nothing_of_the_probes() -> None:
-    clock = Clock()
-    tested = breaker(clock)
+    tested = Watched()
     late_good, late_bad = tested.admit(), tested.admit()
-    assert late_good is not None
-    assert late_bad is not None
-    end(tested, False, False, False, False)
-    clock.now += 5.0
-    assert state(tested) is BreakerState.HALF_OPEN
+    tested.play(f"{OPENED} +5")
+    assert tested.state is HALF_OPEN
     late_good.record(ok=True)
     late_bad.record(ok=False)
-    assert state(tested) is BreakerState.HALF_OPEN
-    end(tested, True, True)
-    assert state(tested) is BreakerState.CLOSED
+    assert tested.state is HALF_OPEN
+    tested.play("ss")
+    assert tested.state is CLOSED
 
 
 def test_only_the_first_word_on_a_call_counts() -> None:
-    clock = Clock()
-    tested = opened(clock)
-    clock.now += 5.0
+    tested = Watched()
+    tested.play(f"{OPENED} +5")
     admission = tested.admit()
-    assert admission is not None
-    admission.record(ok=True)
-    admission.record(ok=None)
-    admission.record(ok=True)
-    assert state(tested) is BreakerState.HALF_OPEN
-
-
-def hang(tested: CircuitBreaker, times: int) -> None:
-    for _ in range(times):
-        admission = tested.admit()
-        assert admission is not None
-        admission.record(ok=False, hung=True)
-
-
-def test_a_server_that_hangs_is_left_alone_after_few_calls() -> None:
-    clock = Clock()
-    tested = breaker(clock, min_calls=10)
-    end(tested, True)
-    clock.now += 10.0
-    hang(tested, 2)
-    assert state(tested) is BreakerState.CLOSED
-    hang(tested, 1)
-    assert state(tested) is BreakerState.OPEN
-
-
-def test_a_server_that_answers_others_in_the_meantime_does_not_hang() -> None:
-    clock = Clock()
-    tested = breaker(clock, min_calls=100)
-    for _ in range(5):
-        end(tested, True)
-        clock.now += SILENT_S - 0.1
-        hang(tested, 4)
-        end(tested, False)  # an error is an answer
-    assert state(tested) is BreakerState.CLOSED
+    for ok in (True, None, True):
+        admission.record(ok=ok)
+    assert tested.state is HALF_OPEN
 
 
 def test_a_call_that_was_given_up_counts_by_the_time_that_it_had() -> None:
-    clock = Clock()
-    tested = breaker(clock, min_calls=100)
+    tested = Watched(min_calls=100)
     for _ in range(5):
         early = tested.admit()
-        assert early is not None
-        clock.now += 1.9
+        tested.clock.now += 1.9
         early.given_up(2.0)
-    assert state(tested) is BreakerState.CLOSED
+    assert tested.state is CLOSED
     late = [tested.admit() for _ in range(3)]
-    clock.now += 2.0
+    tested.clock.now += 2.0
     for admission in late:
-        assert admission is not None
         admission.given_up(2.0)
-    assert state(tested) is BreakerState.OPEN
-    assert tested.last_failure == "no answer in time"
+    assert tested.state is OPEN
+    assert tested.breaker.last_failure == "no answer in time"
 
 
 def adaptive(maximum: int = 64, **changes: Any) -> AdaptiveLimit:
@@ -273,11 +206,6 @@ def test_it_follows_a_capacity_that_changes() -> None:
         assert capacity * 0.6 <= sum(rounds) / len(rounds) <= capacity + 2
 
 
-def test_it_begins_with_all_that_is_allowed_unless_told_otherwise() -> None:
-    assert adaptive(maximum=40).limit == 40
-    assert adaptive(maximum=40, initial=3).limit == 3
-
-
 def test_a_limit_that_is_far_too_high_is_halved_until_a_call_succeeds() -> None:
     limit = adaptive(initial=64, decrease=0.75)
     seen = []
@@ -290,16 +218,15 @@ def test_a_limit_that_is_far_too_high_is_halved_until_a_call_succeeds() -> None:
     assert limit.limit == 4
 
 
-def test_it_never_leaves_its_bounds() -> None:
+def test_it_begins_within_its_bounds_and_never_leaves_them() -> None:
+    assert adaptive(maximum=40).limit == 40
+    assert adaptive(maximum=40, initial=3).limit == 3
+    assert adaptive(maximum=2, minimum=5, initial=5).limit == 2
     limit = adaptive(maximum=6, minimum=3, initial=100)
     assert limit.limit == 6
     for _ in range(50):
         limit.overloaded(limit.round)
     assert limit.limit == 3
-
-
-def test_the_minimum_yields_to_a_smaller_maximum() -> None:
-    assert adaptive(maximum=2, minimum=5, initial=5).limit == 2
 
 
 def test_calls_refused_together_count_once() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
-from typing import Any
+import re
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import pytest
 
@@ -12,105 +14,93 @@ from guardrail.errors import ConfigError, JudgeError, JudgeRefused, JudgeReplyEr
 from guardrail.judges.llm.chat import Chat
 from tests.support.llm_server import Behaviour, Cut, Hang, LlmServer, Reply, Status, busy, refusing
 from tests.unit.judges.llm.asking import settings
-from tests.unit.judges.llm.chatting import Asker, Clock, chatting, lines
+from tests.unit.judges.llm.chatting import MINUTE, Asker, Clock, chatting, lines
 
 GOOD = lines("c1", "c2")
-MISSING_KEY = "fallbacks[0].api_key"
+LATE = "no verdict within the deadline, [12] calls? made"
 
 
-@pytest.mark.parametrize(
-    ("trouble", "why"),
-    [
-        (Status(500), "the server answered 500"),
+FAILS: Final = Status(500)
+
+
+@dataclass(frozen=True)
+class Row:
+    """``calls`` to each of the servers; ``failed`` is said of the first models, in order. With an ``error``
+    nobody answers.
+    """
+
+    servers: tuple[Behaviour, ...]
+    calls: tuple[int, ...] = (1, 1)
+    failed: tuple[str, ...] = ()
+    changes: dict[str, Any] = field(default_factory=dict)
+    seconds: float = MINUTE
+    answers: tuple[str, ...] = ("c1", "c2")
+    error: type[JudgeError] | None = None
+
+
+NEXT_ANSWERS: Final = [
+    Row((trouble, GOOD), failed=(why,))
+    for trouble, why in (
+        (FAILS, "the server answered 500"),
         (Status(401), "the server answered 401; check the API key"),
         (Status(400, {"message": "no such role"}), "the server answered 400"),
-        (Status(429, {"code": "insufficient_quota"}), "the server answered 429 (insufficient_quota)"),
-        (busy("seconds", 3600), "the server answered 429 (rate_limit_exceeded)"),
-        (Cut(after=0), "the connection to HOST was cut"),
+        (Status(429, {"code": "insufficient_quota"}), r"the server answered 429 \(insufficient_quota\)"),
+        (busy("seconds", 3600), r"the server answered 429 \(rate_limit_exceeded\)"),
+        (Cut(after=0), r"the connection to 127\.0\.0\.1:\d+ was cut"),
         (Reply("nothing"), "nothing usable"),
         (Reply(None, refusal="no"), "the model refused to judge"),
         (Status(200, raw="<html>"), "the server's answer is not JSON; check judge.llm.base_url"),
-    ],
-)
-async def test_the_next_model_answers_and_it_is_said_why(trouble: Behaviour, why: str) -> None:
-    async with (
-        LlmServer(trouble) as first,
-        LlmServer(GOOD) as second,
-        chatting(first, second, max_retries=0) as chat,
-    ):
-        asker = Asker(chat)
-        assert await asker.ask() == ["c1", "c2"]
-        host = first.url.split("/")[2]
-    assert asker.spent.models == [f"llm:test: {why.replace('HOST', host)}"]
-    assert asker.spent.answered_by == "llm:fallback-1"
-    assert asker.spent.calls == 2
-    assert second.calls[0].body["model"] == "fallback-1"
-
-
-async def test_models_are_asked_in_order_and_no_more_of_them_than_needed() -> None:
-    async with (
-        LlmServer(Status(500)) as first,
-        LlmServer(Status(503)) as second,
-        LlmServer(GOOD) as third,
-        LlmServer(GOOD) as fourth,
-        chatting(first, second, third, fourth, max_retries=1) as chat,
-    ):
-        asker = Asker(chat)
-        assert await asker.ask() == ["c1", "c2"]
-    assert [len(server.calls) for server in (first, second, third, fourth)] == [2, 2, 1, 0]
-    assert asker.spent.models == [
-        "llm:test: the server answered 500",
-        "llm:fallback-1: the server answered 503",
-    ]
-    assert asker.spent.calls == 5
-
-
-@pytest.mark.parametrize(
-    ("troubles", "kind"),
-    [
-        ((Status(500), Status(401)), JudgeUnavailable),
+    )
+]
+ALL_FAIL: Final = [
+    Row(servers, failed=(".*", "the server answered .*"), error=error)
+    for servers, error in (
+        ((FAILS, Status(401)), JudgeUnavailable),
         ((Reply("nothing"), Status(401)), JudgeReplyError),
         ((Status(403), Status(401)), JudgeError),
         ((Reply(None, refusal="no"), Status(400, {"code": "content_filter"})), JudgeRefused),
         ((Reply(None, refusal="no"), Status(400)), JudgeReplyError),
-    ],
-)
-async def test_when_all_fail_each_is_named(troubles: tuple[Behaviour, Behaviour], kind: type) -> None:
-    async with (
-        LlmServer(troubles[0]) as first,
-        LlmServer(troubles[1]) as second,
-        chatting(first, second, max_retries=0) as chat,
-    ):
+    )
+]
+IN_TIME: Final = [
+    # In order, and no more of them than needed.
+    Row(
+        (FAILS, Status(503), GOOD, GOOD),
+        (2, 2, 1, 0),
+        ("the server answered 500", "the server answered 503"),
+        {"max_retries": 1},
+    ),
+    # A model that hangs leaves time for the next, and the last may use all of it.
+    Row((Hang(), GOOD), (1, 1), (LATE,), {"reserve": 0.9}, seconds=10.0),
+    Row((FAILS, Hang()), failed=("the server answered 500", LATE), seconds=1.0, error=JudgeUnavailable),
+    # The first says c1 and only then that it refuses; whatever is asked next, c1 has its answer.
+    Row((Reply("c1\n", refusal="no more", wire=GOOD.wire), GOOD), (1, 0), answers=("c1",)),
+]
+
+
+@pytest.mark.parametrize("row", [*NEXT_ANSWERS, *ALL_FAIL, *IN_TIME])
+async def test_who_is_asked_who_answers_and_why_the_others_did_not(row: Row) -> None:
+    async with AsyncExitStack() as stack:
+        servers = [await stack.enter_async_context(LlmServer(server)) for server in row.servers]
+        chat = await stack.enter_async_context(chatting(*servers, **({"max_retries": 0} | row.changes)))
         asker = Asker(chat)
-        with pytest.raises(JudgeError, match=r"llm:test: .*; llm:fallback-1: the server answered") as caught:
-            await asker.ask()
-    assert type(caught.value) is kind
-    assert len(asker.spent.models) == 2
-    assert asker.spent.answered_by == ""
-
-
-async def test_a_model_that_hangs_leaves_time_for_the_next() -> None:
-    async with (
-        LlmServer(Hang()) as first,
-        LlmServer(GOOD) as second,
-        chatting(first, second, reserve=0.9) as chat,
-    ):
-        asker = Asker(chat)
-        assert await asker.ask(seconds=10.0) == ["c1", "c2"]
-        await first.given_up.wait()
-    assert asker.spent.models == ["llm:test: no verdict within the deadline, 1 call made"]
-
-
-async def test_the_last_model_may_use_all_the_time() -> None:
-    async with (
-        LlmServer(Status(500)) as first,
-        LlmServer(Hang()) as second,
-        chatting(first, second, max_retries=0) as chat,
-    ):
-        asker = Asker(chat)
-        with pytest.raises(JudgeUnavailable, match="fallback-1: no verdict within the deadline"):
-            await asker.ask(seconds=1.0)
-        await second.given_up.wait()
+        if row.error is None:
+            assert tuple(await asker.ask(row.seconds)) == row.answers
+        else:
+            with pytest.raises(JudgeError) as caught:
+                await asker.ask(row.seconds)
+            assert type(caught.value) is row.error
+            assert str(caught.value) == "; ".join(asker.spent.models)
+    names = ["llm:test", *(f"llm:fallback-{number}" for number in range(1, len(servers)))]
+    for name, why, said in zip(names, row.failed, asker.spent.models, strict=False):
+        assert re.fullmatch(f"{name}: {why}", said)
+    assert len(asker.spent.models) == len(row.failed)
+    assert asker.spent.answered_by == ("" if row.error else names[len(row.failed)])
+    assert tuple(len(server.calls) for server in servers) == row.calls
+    assert asker.spent.calls == sum(row.calls)
+    assert [call.body["model"] for server in servers[1:] for call in server.calls[:1]] == [
+        name.removeprefix("llm:") for name, calls in zip(names[1:], row.calls[1:], strict=True) if calls
+    ]
 
 
 async def test_while_a_server_asks_to_wait_it_is_not_called() -> None:
@@ -184,34 +174,11 @@ async def test_another_model_of_the_same_server_is_asked_with_the_same_key() -> 
     assert (first.body["temperature"], second.body["temperature"]) == (0, 1)
 
 
-async def test_a_fallback_may_have_a_key_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "key").write_text("sk-second", "utf-8")
-    async with LlmServer(Status(500), GOOD) as server:
-        fallback = {"model": "smaller", "api_key": {"file": str(tmp_path / "key")}}
-        async with chatting(server, max_retries=0, api_key="sk-first", fallbacks=[fallback]) as chat:
-            await Asker(chat).ask()
-    assert [call.headers["authorization"][7:] for call in server.calls] == ["sk-first", "sk-second"]
-
-
 def test_a_key_that_is_missing_is_named_with_its_place() -> None:
     missing = settings(fallbacks=[{"model": "m", "api_key": {"file": "/nowhere"}}], api_key="k")
     with pytest.raises(ConfigError) as caught:
         Chat(missing)
-    assert f"judge.llm.{MISSING_KEY}" in str(caught.value)
-
-
-async def test_early_answers_are_not_contradicted_by_a_later_call() -> None:
-    """The first says c1 and only then that it refuses; whatever is asked next, c1 has its answer."""
-    refused = Reply("c1\n", refusal="no more", wire=GOOD.wire)
-    async with (
-        LlmServer(refused) as first,
-        LlmServer(GOOD) as second,
-        chatting(first, second) as chat,
-    ):
-        asker = Asker(chat)
-        assert await asker.ask() == ["c1"]
-    assert asker.heard == ["c1"]
-    assert second.calls == []
+    assert "judge.llm.fallbacks[0].api_key" in str(caught.value)
 
 
 async def test_no_time_is_kept_for_a_model_that_is_left_alone() -> None:

@@ -162,6 +162,15 @@ async def test_calls_at_once_are_spread_over_clients_and_idle_connections_used_a
     assert all(client.is_closed() for client in taken)
 
 
+async def test_a_connection_is_used_again() -> None:
+    async with LlmServer() as server:
+        judging = LlmJudge(settings(server, max_retries=0))
+        for number in range(5):
+            await reply_of(judging, request(f"The plan has {number} seats."))
+        await judging.aclose()
+    assert server.connections == 1
+
+
 async def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
     async with LlmServer() as server:
         judging = LlmJudge(settings(server, max_retries=0))

@@ -1,13 +1,145 @@
+"""What servers refuse, and what they are sent from then on."""
+
 from __future__ import annotations
 
-import openai
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any, Final
 
-from guardrail.judges.llm import OutputMode
+import openai
+import pytest
+
+from guardrail.judges import Verdict
+from guardrail.judges.llm import LlmJudge, OutputMode
 from guardrail.judges.llm.endpoint import Dialect
 from guardrail.judges.llm.exchange import httpx
-from tests.unit.judges.llm.asking import settings
+from tests.support.judges import reply_of
+from tests.support.llm_server import (
+    Act,
+    Behaviour,
+    LlmServer,
+    Recorded,
+    Reply,
+    Status,
+    Wire,
+    obliging,
+    refusing,
+    refusing_field,
+)
+from tests.unit.judges.llm.asking import request, settings
 
-SCHEMA = {"type": "object"}
+
+def unless(fits: Callable[[Recorded], bool], status: int, error: dict[str, Any]) -> Callable[[Recorded], Act]:
+    """A server that answers what fits, and else with this error."""
+    return lambda call: Reply(obliging) if fits(call) else Status(status, error)
+
+
+def form_of(call: Recorded) -> str | None:
+    return call.response_format
+
+
+def stream_of(call: Recorded) -> tuple[bool, bool]:
+    return "stream" in call.body, "stream_options" in call.body
+
+
+def bounds_of(call: Recorded) -> list[Any]:
+    return [call.body.get(name) for name in ("temperature", "max_completion_tokens", "max_tokens")]
+
+
+def roles_of(call: Recorded) -> list[str]:
+    messages = call.body["messages"]
+    return [messages[0]["content"][:9], *(each["role"] for each in messages)]
+
+
+def schema_of(call: Recorded) -> tuple[str | None, bool]:
+    return call.response_format, "pattern" in json.dumps(call.body["response_format"])
+
+
+REFUSALS: Final[list[tuple[Behaviour, Callable[[Recorded], Any], list[Any]]]] = [
+    *(
+        (refusing("json_schema", status=status), form_of, ["json_schema", "json_object", "json_object"])
+        for status in (400, 422, 500)
+    ),
+    (refusing("json_schema", "json_object"), form_of, ["json_schema", "json_object", None, None]),
+    *(
+        (refusing_field("stream", status), stream_of, [(True, True), (False, False), (False, False)])
+        for status in (400, 404, 422, 500, 501)
+    ),
+    (refusing_field("stream_options"), stream_of, [(True, True), (True, False), (True, False)]),
+    # Its silence while it writes would be taken for a stall.
+    (Reply(obliging, wire=Wire(ignore_stream=True)), stream_of, [(True, True), (False, False)]),
+    *(
+        (
+            unless(lambda call: "temperature" not in call.body, 400, error),
+            bounds_of,
+            [[0, 4096, None], [None, 4096, None], [None, 4096, None]],
+        )
+        for error in (
+            {"message": "Unsupported value: 'temperature' does not support 0"},
+            {"message": "x is not supported", "param": "temperature"},
+        )
+    ),
+    (
+        unless(
+            lambda call: "max_completion_tokens" not in call.body,
+            400,
+            {"message": "Unrecognized request argument supplied: max_completion_tokens"},
+        ),
+        bounds_of,
+        [[0, 4096, None], [0, None, 4096], [0, None, 4096]],
+    ),
+    *(
+        (
+            unless(lambda call: len(call.body["messages"]) == 1, status, {"message": message}),
+            roles_of,
+            [["You check", "system", "user"], ["You check", "user"], ["You check", "user"]],
+        )
+        for status, message in (
+            (400, "System role not supported"),  # Gemma's chat template
+            (400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."),
+            (500, "Conversation roles must alternate user/assistant/user/assistant/..."),
+            (400, "Developer instruction is not enabled for models/gemma"),
+        )
+    ),
+    (
+        unless(
+            lambda call: "pattern" not in json.dumps(call.body["response_format"]),
+            400,
+            {"message": "Invalid schema for response_format: 'pattern' is not permitted."},
+        ),
+        schema_of,
+        [("json_schema", True), ("json_schema", False), ("json_schema", False)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("server", "look", "seen"), REFUSALS)
+async def test_what_is_refused_is_left_out_from_then_on(
+    server: Behaviour, look: Callable[[Recorded], Any], seen: list[Any]
+) -> None:
+    """Two questions. A refusal is no retry, and costs the second nothing."""
+    async with LlmServer(server) as listening:
+        judging = LlmJudge(settings(listening, max_retries=0))
+        for _ in range(2):
+            (judgement,) = (await reply_of(judging, request())).judgements
+            assert judgement.verdict is not Verdict.UNVERIFIED
+        await judging.aclose()
+    assert [look(call) for call in listening.calls] == seen
+
+
+async def test_requests_refused_together_leave_the_form_once() -> None:
+    """All were refused json_schema; only one of them takes the step to json_object."""
+    async with LlmServer(refusing("json_schema")) as server:
+        judging = LlmJudge(settings(server, max_retries=0))
+        await asyncio.gather(*(reply_of(judging, request(response_id=str(n))) for n in range(8)))
+        await judging.aclose()
+    forms = [form_of(call) for call in server.calls]
+    assert None not in forms
+    assert forms.count("json_object") == 8
+
+
+SCHEMA: Final = {"type": "object"}
 
 
 def refusal(message: str, status: int = 400) -> openai.APIStatusError:
@@ -44,13 +176,6 @@ def test_a_refusal_of_streams_is_known_by_its_words() -> None:
     assert dialect.arguments(SCHEMA)["response_format"] == sent["response_format"]
 
 
-def test_a_refusal_of_the_usage_leaves_the_stream() -> None:
-    dialect = Dialect(settings())
-    assert dialect.adapt(refusal("Unrecognized request argument: stream_options"), dialect.arguments(SCHEMA))
-    assert dialect.arguments(SCHEMA)["stream"] is True
-    assert "stream_options" not in dialect.arguments(SCHEMA)
-
-
 WITH_PATTERN = {"type": "array", "items": {"type": "string", "pattern": "^c1$"}}
 
 
@@ -75,15 +200,6 @@ def test_an_error_of_the_server_s_own_costs_no_option_but_the_stream() -> None:
     failed = refusal("unexpected state, temperature of the GPU", status=500)
     assert not dialect.adapt(failed, sent)
     assert dialect.arguments(SCHEMA) == sent
-
-
-def test_of_calls_refused_together_one_takes_the_step() -> None:
-    dialect = Dialect(settings())
-    sent = dialect.arguments(SCHEMA)
-    refused = refusal("max_completion_tokens is not supported; use max_tokens")
-    assert dialect.adapt(refused, sent)
-    assert dialect.adapt(refused, sent)
-    assert dialect.arguments(SCHEMA)["max_tokens"] == sent["max_completion_tokens"]
 
 
 def test_a_bound_of_tokens_in_the_body_is_the_only_one() -> None:

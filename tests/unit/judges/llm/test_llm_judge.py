@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import openai
 import pytest
 
+from guardrail import Guard
 from guardrail.errors import ConfigError
-from guardrail.events import Context
-from guardrail.judges import Judge, Verdict
+from guardrail.events import Context, Decision
+from guardrail.judges import Judge, Usage, Verdict
 from guardrail.judges.llm import LlmJudge
 from guardrail.judges.llm.verdicts import support_of
+from guardrail.policy import Policy
 from tests.support.judges import reply_of
-from tests.support.llm_server import Act, LlmServer, Recorded, Reply, Status, member, obliging, verdicts
-from tests.unit.judges.llm.asking import claim, judge, request, settings
+from tests.support.llm_server import (
+    Behaviour,
+    Hang,
+    LlmServer,
+    Recorded,
+    Reply,
+    Status,
+    Wire,
+    member,
+    missing,
+    obliging,
+    refusing,
+    verdicts,
+)
+from tests.unit.judges.llm.asking import CONTEXTS, claim, judge, request, settings
 
 PRICE = 1  # the number of the sentence that has it
 
@@ -121,32 +137,6 @@ async def test_options_reach_the_server() -> None:
     assert call.body["response_format"]["json_schema"]["strict"] is True
 
 
-@pytest.mark.parametrize(
-    ("status", "message"),
-    [
-        (400, "System role not supported"),  # Gemma's chat template
-        (400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."),
-        (500, "Conversation roles must alternate user/assistant/user/assistant/..."),
-        (400, "Developer instruction is not enabled for models/gemma"),
-    ],
-)
-async def test_a_model_that_refuses_the_system_role_gets_one_message_from_then_on(
-    status: int, message: str
-) -> None:
-    def choosy(call: Recorded) -> Act:
-        known = [each["role"] for each in call.body["messages"]] == ["user"]
-        return Reply(obliging) if known else Status(status, {"message": message})
-
-    async with LlmServer(choosy) as server:
-        judging = LlmJudge(settings(server, max_retries=0))
-        for _ in range(2):
-            (judgement,) = (await reply_of(judging, request())).judgements
-            assert judgement.verdict is not Verdict.UNVERIFIED
-        await judging.aclose()
-    assert [len(call.body["messages"]) for call in server.calls] == [2, 1, 1]
-    assert server.calls[1].body["messages"][0]["content"].startswith("You check whether")
-
-
 async def test_any_language_arrives_as_it_is() -> None:
     text = "该计划每月费用为50美元。योजना की लागत 50 डॉलर है। 𝄞"
     async with LlmServer() as server:
@@ -154,3 +144,79 @@ async def test_any_language_arrives_as_it_is() -> None:
     shown = server.calls[0].user.replace("\n[2] ", "").replace("\n[3] ", " ")
     assert shown.count(text) == 3
     assert json.dumps(server.calls[0].body)
+
+
+SAID = '{"v":["c1 1 supported !2","c2 2 contradicted 70%: From 9, not 8."]}'
+
+
+@pytest.mark.parametrize("refused", [(), ("json_schema",), ("json_schema", "json_object")])
+async def test_a_text_makes_a_judgement_with_quotes_reason_and_confidence(refused: tuple[str, ...]) -> None:
+    async with LlmServer(refusing(*refused, then=Reply(SAID)) if refused else Reply(SAID)) as server:
+        reply = await judge(server, request("It costs $50.", "It opens at 8."))
+    first, second = reply.judgements
+    assert (first.verdict, first.support) == (Verdict.SUPPORTED, 0.95)
+    assert [quote.quote for quote in first.evidence] == ["The basic plan costs $50 a month."]
+    assert first.conflicting_contexts == ("doc-1",)
+    assert (second.verdict, second.support) == (Verdict.CONTRADICTED, 0.15)
+    assert second.reasoning == "From 9, not 8."
+    assert all('{"v":["ID NUMBERS VERDICT' in call.system for call in server.calls), (
+        "the form stands in the prompt in every mode"
+    )
+
+
+async def test_a_text_can_not_tell_of_the_parts_and_the_verdict_says_so() -> None:
+    """It is no reason to ask three times, nor is the reply without JSON."""
+    async with LlmServer(Reply('{"v":["c1 1 supported","c2 nonsense",""]}')) as server:
+        reply = await judge(server, request("One.", "Two."), decompose=True)
+    assert len(server.calls) == 1
+    assert [judgement.verdict for judgement in reply.judgements] == [Verdict.UNVERIFIED] * 2
+    assert all("parts that decompose asks for" in judgement.reasoning for judgement in reply.judgements)
+
+
+async def test_what_a_stream_used_is_counted_and_priced() -> None:
+    class Prices:
+        def cost_usd(self, model: str, read: int, cached: int, written: int) -> float:
+            assert (model, read, cached, written) == ("test", 100, 64, 20)
+            return 0.25
+
+    async with LlmServer() as server:
+        judging = LlmJudge(settings(server), prices=Prices())
+        usage = (await reply_of(judging, request())).usage
+        await judging.aclose()
+    (call,) = server.calls
+    assert call.streamed
+    assert call.wants_usage
+    assert usage == Usage(
+        judge_calls=1, input_tokens=100, cached_input_tokens=64, output_tokens=20, cost_usd=0.25
+    )
+
+
+@pytest.mark.parametrize(
+    "trouble", [Status(401), Hang(), Reply("{"), Reply('{"verdicts": []}'), Reply(missing)], ids=str
+)
+async def test_neither_an_error_nor_a_missing_verdict_opens_the_gate(trouble: Behaviour) -> None:
+    """Elsewhere it is a skipped row, a NaN that the mean leaves out, or a pass."""
+    async with LlmServer(trouble) as server:
+        judging = LlmJudge(settings(server, max_retries=0))
+        async with Guard(judging, Policy(claim_timeout_ms=500)) as guard:
+            verdict = await guard.check("What does it cost?", list(CONTEXTS), "It costs $50. It opens at 9.")
+        await judging.aclose()
+    assert verdict.counts.unverified > 0
+    assert verdict.decision is not Decision.RELEASE
+
+
+async def test_answers_are_not_judged_one_after_the_other() -> None:
+    arrived = asyncio.Event()
+
+    def fourth_opens(call: Recorded) -> Reply:
+        if call.number == 3:
+            arrived.set()
+        return Reply(obliging, wire=Wire(hold_after=1, until=arrived))
+
+    async with LlmServer(fourth_opens) as server:
+        judging = LlmJudge(settings(server))
+        replies = await asyncio.gather(
+            *(reply_of(judging, request(response_id=f"r{number}")) for number in range(4))
+        )
+        await judging.aclose()
+    assert [len(reply.judgements) for reply in replies] == [1] * 4

@@ -6,7 +6,6 @@ import asyncio
 import gzip
 import tracemalloc
 from contextlib import suppress
-from typing import Any
 
 import openai
 import pytest
@@ -17,13 +16,9 @@ from tests.support.judges import reply_of
 from tests.support.llm_server import (
     Hang,
     LlmServer,
-    Recorded,
     Reply,
     Status,
-    member,
     obliging,
-    refusing,
-    verdicts,
 )
 from tests.unit.judges.llm.asking import judge, request, settings
 
@@ -100,81 +95,3 @@ async def test_no_more_calls_are_in_flight_than_allowed() -> None:
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         await judging.aclose()
-
-
-def _formats(server: LlmServer) -> list[str | None]:
-    return [call.body.get("response_format", {}).get("type") for call in server.calls]
-
-
-@pytest.mark.parametrize(
-    ("refused", "status", "used"),
-    [
-        (("json_schema",), 400, ["json_schema", "json_object"]),
-        (("json_schema", "json_object"), 400, ["json_schema", "json_object", None]),
-        (("json_schema",), 422, ["json_schema", "json_object"]),
-        (("json_schema",), 500, ["json_schema", "json_object"]),
-    ],
-)
-async def test_a_form_that_is_refused_is_left_and_not_tried_again(
-    refused: tuple[str, ...], status: int, used: list[str | None]
-) -> None:
-    """A refusal is no retry, and costs later requests nothing."""
-    async with LlmServer(refusing(*refused, status=status)) as server:
-        judging = LlmJudge(settings(server, max_retries=0))
-        await reply_of(judging, request())
-        assert _formats(server) == used
-        await reply_of(judging, request())
-        assert _formats(server) == [*used, used[-1]]
-        await judging.aclose()
-
-
-async def test_requests_refused_together_leave_the_form_once() -> None:
-    """Both were refused json_schema; only one of them takes the step to json_object."""
-    async with LlmServer(refusing("json_schema")) as server:
-        judging = LlmJudge(settings(server, max_retries=0))
-        await asyncio.gather(*(reply_of(judging, request(response_id=str(n))) for n in range(8)))
-        await judging.aclose()
-    assert None not in _formats(server)
-    assert _formats(server).count("json_object") == 8
-
-
-@pytest.mark.parametrize(
-    ("error", "gone", "instead"),
-    [
-        ({"message": "Unsupported value: 'temperature' does not support 0"}, "temperature", None),
-        ({"message": "x is not supported", "param": "temperature"}, "temperature", None),
-        (
-            {"message": "Unrecognized request argument supplied: max_completion_tokens"},
-            "max_completion_tokens",
-            "max_tokens",
-        ),
-    ],
-)
-async def test_an_option_that_is_refused_is_left_out_from_then_on(
-    error: dict[str, Any], gone: str, instead: str | None
-) -> None:
-    def choosy(call: Recorded) -> Reply | Status:
-        return Status(400, error) if gone in call.body else Reply(obliging)
-
-    async with LlmServer(choosy) as server:
-        judging = LlmJudge(settings(server, max_retries=0))
-        await reply_of(judging, request())
-        await reply_of(judging, request())
-        await judging.aclose()
-    first, second, third = server.calls
-    assert gone in first.body
-    assert gone not in second.body
-    assert gone not in third.body
-    if instead:
-        assert third.body[instead] == first.body[gone]
-
-
-async def test_a_bad_request_for_another_reason_changes_nothing() -> None:
-    error = {"message": "maximum context length is 8192 tokens, and max_completion_tokens is 4096"}
-    async with LlmServer(Status(400, error), Reply(verdicts(member("c1")))) as server:
-        judging = LlmJudge(settings(server))
-        with pytest.raises(JudgeError, match="answered 400"):
-            await reply_of(judging, request())
-        await reply_of(judging, request())
-        await judging.aclose()
-    assert server.calls[1].body["max_completion_tokens"] == 4096

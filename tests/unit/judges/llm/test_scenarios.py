@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pytest
 
 from guardrail.errors import JudgeError, JudgeRefused, JudgeReplyError, JudgeUnavailable
-from guardrail.judges import Verdict
+from guardrail.judges import Judgement, Verdict
 from guardrail.judges.llm.exchange import NotAnApi, Stalled
 from tests.support.judges import joined
 from tests.support.llm_server import (
+    Act,
     Behaviour,
     Cut,
     Drip,
@@ -20,7 +21,9 @@ from tests.support.llm_server import (
     LlmServer,
     Reply,
     Status,
+    StreamError,
     Wire,
+    event,
     member,
     obliging,
     refusing,
@@ -62,6 +65,8 @@ class Row:
     tokens: tuple[int, int] | None = None
     left: bool = False
     """Whether the server sees that nobody waits any more."""
+    early: int | None = None
+    """How many judgements came while the reply was written."""
 
 
 def said(*members: dict[str, Any], **changes: Any) -> Reply:
@@ -69,6 +74,24 @@ def said(*members: dict[str, Any], **changes: Any) -> Reply:
 
 
 C1, C2 = member("c1"), member("c2")
+CLOSES: Final = verdicts(C1, C2).index("}, {") + 1
+AT_ONCE: Final = {"ask_again": False}
+
+
+def pair(**wire: Any) -> Reply:
+    """Verdicts on c1 and c2. Chunk 0 has the role, 1 all of c1, 2 the rest."""
+    return said(C1, C2, wire=Wire(chunk_chars=CLOSES, **wire))
+
+
+NO_USAGE: Final[list[Any]] = [
+    None,
+    "many",
+    [],
+    {"prompt_tokens": "5"},
+    {"prompt_tokens": -5},
+    {"prompt_tokens": 10**400},
+    {"prompt_tokens_details": 3},
+]
 
 VERDICTS: Final = [
     Row("no contexts", (), "UU", 0, contexts=(), first={"support": 0.0}),
@@ -130,7 +153,32 @@ VERDICTS: Final = [
         reasoning="SUPPORTED, but unfounded",
     ),
     Row("unusable, then good", (Reply("no"), GOOD), "S", 2, tokens=(200, 40)),
-    Row("tokens that make no sense", Reply(obliging, usage={"prompt_tokens": "many"}), "S", tokens=(0, 0)),
+    *(Row(f"usage {usage!r}"[:40], Reply(obliging, usage=usage), "S", tokens=(0, 0)) for usage in NO_USAGE),
+    *(
+        Row(f"a stream with {wire}", pair(**wire), "SS", 1, ONCE, tokens=(100, 20), early=2)
+        for wire in (
+            {"split_bytes": 1},
+            {"split_bytes": 7, "newline": "\r\n"},
+            {"newline": "\r"},
+            {"ping_every": 1},
+            {"events_per_write": None},
+            {"pause_s": 0.001},
+            {"done": False},
+            {"usage_with_finish": True},
+            {"close_framed": True},
+            {"insert": {1: "event: note\nid: 5\nretry: 3\n\n", 2: event({"choices": []})}},
+        )
+    ),
+    Row("a whole reply", pair(ignore_stream=True), "SS", 1, ONCE, tokens=(100, 20), early=0),
+    # All of it takes longer than the bound, each token less.
+    Row("slow", said(C1, wire=Wire(chunk_chars=2, pause_s=0.05)), "S", 1, {"stall_s": 1.5} | ONCE),
+    Row("silent at the deadline", Hang(2, pair()), "S?", seconds=1.0, left=True, early=1),
+    Row(
+        "a filter that strikes late",
+        Reply(verdicts(C1, C2)[:-5], finish_reason="content_filter", wire=pair().wire),
+        "S?",
+        settings=AT_ONCE,
+    ),
     Row(
         "fenced, where no form is known",
         refusing(
@@ -151,7 +199,14 @@ MAY_PASS: Final = [
     Row("400, said to pass", (Status(400, headers={"x-should-retry": "true"}), GOOD), "S", 2),
     Row("cut", (Cut(), GOOD), "S", 2),
     Row("cut at once", (Cut(after=0), GOOD), "S", 2),
-    Row("silent", (Hang(), GOOD), "S", 2, {"stall_s": 1.0}),
+    *(
+        Row(f"silent {name}", (trouble, GOOD), "S", 2, {"stall_s": 0.3}, left=True)
+        for name, trouble in (
+            ("before the head", Hang()),
+            ("after it", Hang(0)),
+            ("but for comments", Drip()),
+        )
+    ),
 ]
 
 
@@ -167,6 +222,47 @@ def failing(
     return Row(name, server, "", calls, settings or {}, error=error, match=match, **changes)
 
 
+WAS_CUT: Final = r"the connection to 127\.0\.0\.1:\d+ was cut"
+BROKEN: Final[list[tuple[str, Callable[[int], Act], type[JudgeError], str]]] = [
+    # after so many chunks
+    ("cut", lambda after: Cut(chunks=after, reply=pair()), JudgeUnavailable, WAS_CUT),
+    (
+        "cut inside an event",
+        lambda after: Cut(chunks=after, inside=True, reply=pair()),
+        JudgeUnavailable,
+        WAS_CUT,
+    ),
+    ("ended in order", lambda after: pair(end_after=after), JudgeUnavailable, WAS_CUT),
+    ("closed", lambda after: pair(end_after=after, close_framed=True), JudgeUnavailable, WAS_CUT),
+    (
+        "error",
+        lambda after: StreamError(after, reply=pair()),
+        JudgeUnavailable,
+        "reported an error within the reply",
+    ),
+    (
+        "error and done",
+        lambda after: StreamError(after, done=True, reply=pair()),
+        JudgeUnavailable,
+        "reported an error within the reply",
+    ),
+    ("not JSON", lambda after: pair(insert={after: event("{]")}), JudgeReplyError, "event .* is not JSON"),
+    ("no object", lambda after: pair(insert={after: event([1])}), JudgeReplyError, "event .* is no object"),
+    ("stalled", lambda after: Hang(after, pair()), Stalled, "the reply stalled for 1000 ms"),
+]
+STALLS: Final = {"stall_s": 1.0}
+
+# Of a reply that breaks off what was complete is kept, else it is asked for again.
+BREAKS_OFF: Final = [
+    row
+    for name, after, error, match in BROKEN
+    for row in (
+        Row(f"{name}, one complete", after(2), "S?", 1, STALLS | AT_ONCE, early=1),
+        Row(f"{name}, none complete", (after(1), pair()), "SS", 2, STALLS),
+        failing(f"{name}, none complete, for ever", after(1), error, match, 1, STALLS | ONCE),
+    )
+]
+
 REFUSED_FOR_GOOD: Final = [
     failing("401", Status(401), JudgeError, "answered 401; check the API key"),
     failing("403", Status(403), JudgeError, "answered 403; check what the API key may do"),
@@ -178,7 +274,7 @@ REFUSED_FOR_GOOD: Final = [
 FAILURES: Final = [
     failing("429 for ever", Status(429, headers=NOW), JudgeUnavailable, "answered 429", 3),
     failing("500 for ever", Status(500), JudgeUnavailable, "answered 500", 3),
-    failing("cut for ever", Cut(), JudgeUnavailable, r"the connection to 127\.0\.0\.1:\d+ was cut", 3),
+    failing("cut for ever", Cut(), JudgeUnavailable, WAS_CUT, 3),
     failing(
         "exhausted",
         Status(429, {"code": "insufficient_quota"}),
@@ -191,7 +287,7 @@ FAILURES: Final = [
         "silent",
         Hang(),
         JudgeUnavailable,
-        "no verdict within the deadline, 1 call made",
+        LATE,
         seconds=1.0,
         left=True,
     ),
@@ -199,7 +295,7 @@ FAILURES: Final = [
         "comments",
         Drip(),
         JudgeUnavailable,
-        "no verdict within the deadline, 1 call made",
+        LATE,
         seconds=1.0,
         left=True,
     ),
@@ -214,6 +310,53 @@ FAILURES: Final = [
     failing("too late", (), JudgeUnavailable, "before the first call", 0, seconds=-1.0),
     failing("prose", Reply("I think all is well."), JudgeReplyError, "no verdicts in JSON", 3),
     failing("another claim", said(member("c9")), JudgeReplyError, "no verdict for any claim", 3),
+    *(
+        failing(
+            f"{name}, {'whole' if wire.ignore_stream else 'streamed'}",
+            replace(reply, wire=wire),
+            JudgeReplyError,
+            match,
+            2,
+            {"max_retries": 1},
+        )
+        for wire in (Wire(), Wire(ignore_stream=True))
+        for name, reply, match in (
+            ("no choice", Reply(None, choices=[]), "no choices"),
+            ("choices that are none", Reply(None, choices=["?"]), "no choices"),
+            ("empty", Reply(""), "is empty"),
+            ("all thought", Reply(None, finish_reason="length"), "raise judge.llm.max_output_tokens"),
+            ("no label", Reply("no label at all"), "no verdicts in JSON"),
+        )
+    ),
+    *(
+        failing(raw[:30], Status(200, headers=headers, raw=raw), error, match, 2, {"max_retries": 1})
+        for raw, headers, error, match in (
+            ("<html>", {}, NotAnApi, "not JSON"),
+            ("<HTML>", {"Content-Type": "text/html"}, NotAnApi, "check judge.llm.base_url"),
+            ('{"choices": ' + "[" * 100_000, {}, NotAnApi, "not JSON"),
+            ('{"choices": [{"message": 5}]}', {}, JudgeReplyError, "no choices"),
+        )
+    ),
+    failing(
+        "an endless event",
+        Reply("x", wire=Wire(insert={1: "data: " + "x" * 2_000_000})),
+        JudgeReplyError,
+        "more than 1000000 characters",
+        settings=ONCE,
+    ),
+    failing(
+        "an error in the stream that repeats the key",
+        StreamError(1, dict.fromkeys(("message", "code", "type"), f"{SECRET}: It costs $50."), reply=pair()),
+        JudgeUnavailable,
+        "reported an error within the reply",
+        settings=ONCE,
+    ),
+    failing(
+        "a bad request that names an argument",
+        Status(400, {"message": "maximum context length is 8192 tokens, and max_completion_tokens is 4096"}),
+        JudgeError,
+        "answered 400",
+    ),
     failing("another API", Status(200, raw='{"id": "x"}'), NotAnApi, "no choices", 3),
     failing("a list", Status(200, raw="[]"), NotAnApi, "no choices|no chat completion", 3),
     failing("a refusal", Reply(None, refusal=f"No {SECRET}."), JudgeRefused, "the model refused to judge"),
@@ -246,30 +389,33 @@ FAILURES: Final = [
 
 
 @pytest.mark.parametrize(
-    "row", [*VERDICTS, *MAY_PASS, *REFUSED_FOR_GOOD, *FAILURES], ids=lambda row: row.name
+    "row", [*VERDICTS, *MAY_PASS, *BREAKS_OFF, *REFUSED_FOR_GOOD, *FAILURES], ids=lambda row: row.name
 )
 async def test_what_the_judge_makes_of_it(row: Row) -> None:
     claims = [f"Claim {number}." for number in range(len(row.verdicts) or 1)]
     asked = request(*claims, contexts=row.contexts, seconds=row.seconds)
     server = (row.server,) if not isinstance(row.server, Sequence) else row.server
+    came: list[Judgement] = []
     async with LlmServer(*server) as listening:
         if row.error is not None:
             with pytest.raises(row.error, match=row.match) as caught:
-                await judge(listening, asked, **row.settings)
+                await judge(listening, asked, came.append, **row.settings)
             error = caught.value
             assert type(error) is row.error  # what may pass, and what may not
             assert SECRET not in repr(error)
             assert "$50" not in repr(error)
             assert error.__suppress_context__ or error.__context__ is None
-            if row.left:
-                await listening.given_up.wait()
+            assert came == []
         else:
-            found = joined(asked, await judge(listening, asked, **row.settings), "llm:test")
+            found = joined(asked, await judge(listening, asked, came.append, **row.settings), "llm:test")
             assert [each.verdict for each in found.values()] == [LETTERS[letter] for letter in row.verdicts]
             told = next((each for each in found.values() if each.verdict is Verdict.UNVERIFIED), found["k0"])
             assert told.reasoning.startswith(row.reasoning)
             assert {name: getattr(found["k0"], name) for name in row.first} == row.first
             assert all(each.support is None for each in found.values() if each.verdict is Verdict.UNVERIFIED)
+            assert row.early in {None, sum(each.usage is None and each.support is not None for each in came)}
+        if row.left:
+            await listening.given_up.wait()
     assert len(listening.calls) == asked.meter.usage.judge_calls == row.calls
     if row.tokens is not None:
         assert (asked.meter.usage.input_tokens, asked.meter.usage.output_tokens) == row.tokens
