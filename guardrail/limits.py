@@ -31,6 +31,8 @@ class Limits(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    max_sessions: ClassVar[int] = 10_000
+    """Responses in flight at once: some 100 MB beside the texts, which ``max_bytes`` bounds."""
     max_pending_claims: ClassVar[int] = 5_000
     """Claims that wait for a verdict, all responses together; past that, reading waits for the judge."""
     max_claims_per_call: ClassVar[int] = 16
@@ -53,7 +55,6 @@ class Limits(BaseModel):
     bad_record_min: ClassVar[int] = 100
     """Records taken before the share counts."""
 
-    max_sessions: Positive = Field(default=10_000, description="Responses in flight at once.")
     max_bytes: Positive = Field(
         default=256 * 1024 * 1024,
         description="Characters of questions, contexts and answers in flight, over all responses.",

@@ -124,15 +124,8 @@ def _cores(settings: Settings, machine: Machine) -> Iterator[Check]:
     from guardrail.judges.factory import all_kinds, uses_local
 
     usable = f"{machine.processors:g} may be used"
-    wanted = settings.judge.local.workers
     local = any(uses_local(each) for each in all_kinds(settings.judge, settings.policies.values()))
-    if local and wanted is not None and wanted > math.ceil(machine.processors):
-        yield _MACHINE.warn(
-            "processors",
-            f"{usable}, and judge.local.workers is {wanted}: they wait for each other",
-            f"set judge.local.workers to {max(1, math.floor(machine.processors))}, or leave it out",
-        )
-    elif local and machine.processors < 1:
+    if local and machine.processors < 1:
         yield _MACHINE.warn(
             "processors",
             f"{usable}: the local judge is throttled, and verdicts come late",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Annotated, Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,13 +17,13 @@ class HttpJudgeSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    max_concurrency: ClassVar[int] = 64
+    """Most requests at once, as for a model server; others wait their turn, within their deadline."""
+
     url: HttpUrl | None = Field(default=None, description="Endpoint that gets requests by POST.")
     headers: HttpHeaders = Field(
         default_factory=dict,
         description="HTTP headers to add; a value is text, {file: PATH} or {env: VARIABLE}.",
-    )
-    max_concurrency: Annotated[int, Field(ge=1, le=4096)] = Field(
-        default=16, description="Concurrent requests; others wait their turn, within their deadline."
     )
 
 

@@ -45,7 +45,7 @@ def test_the_example_with_an_llm_judge_follows_too() -> None:
 
 def test_its_limits_are_the_defaults() -> None:
     assert Limits().max_concurrent_judgements == LlmJudgeSettings().max_concurrency == 64
-    assert Limits().max_sessions == 10_000
+    assert Limits.max_sessions == 10_000
     assert round(Limits().max_bytes / 1e6) == 268
 
 
@@ -53,8 +53,8 @@ def test_its_limits_are_the_defaults() -> None:
     "figure",
     [
         "41 · 56 ms of processor time",
-        "their text plus 9.9 KB",
-        "16,300 against",
+        "their text plus 74 KB",
+        "21,900 against",
         "p50 +26 ms, p99 +101 ms",
         "53 ms (182 ms) at 32, where 1.2 processors are busy",
         "some 2,000 answers",

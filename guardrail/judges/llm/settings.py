@@ -125,10 +125,11 @@ ExtraBody = Annotated[
 """Extra members of the body. As JSON their texts are masked."""
 
 
-class FallbackSettings(_Settings):
-    """A model to ask when the ones before it fail. Omitted settings are as for the first model.
+class ChatModelSettings(_Settings):
+    """A model and how it is reached: the judge's own, and each that is asked when the ones before it fail.
 
-    The first model's key and headers go to its own server only, and its body to no other model.
+    What a fallback leaves out is as for the first model, whose key and headers go to its own server only, and
+    its body to no other model.
     """
 
     model: Annotated[str, Field(min_length=1)] = Field(description="Model to ask.")
@@ -146,22 +147,10 @@ class FallbackSettings(_Settings):
     extra_body: ExtraBody = Field(
         default_factory=dict,
         repr=False,
-        description="Members to add to the body of every call; none that the judge itself sends.",
+        description="Members to add to the body of every call: reasoning_effort, seed, temperature, a "
+        "server's own options; none that the judge itself sends. max_tokens replaces "
+        "max_output_tokens.",
     )
-
-    def changes(self, first_base_url: str) -> dict[str, Any]:
-        """The values of ``LlmJudgeSettings`` that differ from the first model's."""
-        same_server = self.base_url in {None, first_base_url}
-        changed: dict[str, Any] = {
-            "model": self.model,
-            "base_url": self.base_url or first_base_url,
-            "extra_body": self.extra_body,
-        }
-        if self.api_key is not None or not same_server:
-            changed["api_key"] = self.api_key
-        if self.extra_headers is not None or not same_server:
-            changed["extra_headers"] = self.extra_headers or {}
-        return changed
 
 
 # ---------------------------------------------------------------------------------- prompts of the user's own
@@ -355,7 +344,7 @@ class Reasoning(StrEnum):
     NONE = "none"
 
 
-class LlmJudgeSettings(_Settings):
+class LlmJudgeSettings(ChatModelSettings):
     """Which model judges, how to reach it, and what it may cost in time and tokens."""
 
     temperature: ClassVar[float] = 0.0
@@ -398,13 +387,6 @@ class LlmJudgeSettings(_Settings):
         default_factory=dict,
         description="HTTP headers to add to every call, such as a gateway's routing key.",
     )
-    extra_body: ExtraBody = Field(
-        default_factory=dict,
-        repr=False,
-        description="Members to add to the body of every call: reasoning_effort, seed, temperature, a "
-        "server's own options; none that the judge itself sends. max_tokens replaces "
-        "max_output_tokens.",
-    )
     max_output_tokens: Annotated[int, Field(ge=64)] = Field(
         default=4_096, description="Most tokens in one reply; verdicts complete by then are used."
     )
@@ -418,7 +400,7 @@ class LlmJudgeSettings(_Settings):
         description="Most concurrent calls; fewer if the server turns out to take fewer. Further "
         "calls wait their turn, within their deadline.",
     )
-    fallbacks: Annotated[tuple[FallbackSettings, ...], Field(max_length=8)] = Field(
+    fallbacks: Annotated[tuple[ChatModelSettings, ...], Field(max_length=8)] = Field(
         default=(),
         description="Models to ask, in this order, when the first one fails or its circuit breaker is open.",
     )
@@ -452,7 +434,16 @@ class LlmJudgeSettings(_Settings):
 
     def models(self) -> tuple[LlmJudgeSettings, ...]:
         """The settings of each model in the order of asking: this one, then its fallbacks."""
-        return (
-            self,
-            *(self.model_copy(update=fallback.changes(self.base_url)) for fallback in self.fallbacks),
-        )
+        return (self, *(self.model_copy(update=self._changes(fallback)) for fallback in self.fallbacks))
+
+    def _changes(self, fallback: ChatModelSettings) -> dict[str, Any]:
+        """The values that differ for a fallback."""
+        changed: dict[str, Any] = {"model": fallback.model, "extra_body": fallback.extra_body}
+        same_server = fallback.base_url in {None, self.base_url}
+        if not same_server:
+            changed["base_url"] = fallback.base_url
+        if fallback.api_key is not None or not same_server:
+            changed["api_key"] = fallback.api_key
+        if fallback.extra_headers is not None or not same_server:
+            changed["extra_headers"] = fallback.extra_headers or {}
+        return changed

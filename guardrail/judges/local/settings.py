@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -44,15 +44,11 @@ class LocalJudgeSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    workers: int | None = Field(
-        default=None,
-        ge=1,
-        le=64,
-        description="Threads that judge; unset: 2, or 1 where only one processor may be used, and 16 where a "
-        "server runs the verifier, for which they wait. Search and "
-        "figures are pure Python and hold the interpreter's lock; the verifier, which takes most of the "
-        "time, doesn't hold it: threads add up as far as processors are idle.",
-    )
+    workers: ClassVar[int | None] = None
+    """Threads that judge; None: 2, or 1 where only one processor may be used, and 16 where a server runs the
+    verifier, for which they wait. Search and figures are pure Python and hold the interpreter's lock; the
+    verifier, which takes most of the time, doesn't hold it: threads add up as far as processors are idle."""
+
     supported_at: float | None = Field(
         default=None,
         ge=0.0,

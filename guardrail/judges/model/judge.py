@@ -265,18 +265,12 @@ def settle(
     best = max(range(len(scores)), key=lambda number: scores[number].support)
     worst = max(range(len(scores)), key=lambda number: scores[number].contradiction)
     support, contradiction = round(scores[best].support, 6), round(scores[worst].contradiction, 6)
-    partial_at = settings.partially_supported_at
     conflicts: tuple[str, ...] = ()
     if contradiction >= settings.contradicted_at and contradiction > support:
         verdict, confidence, decisive = Verdict.CONTRADICTED, contradiction, worst
         support = min(support, round(1.0 - contradiction, 6))
     else:
-        if support >= settings.supported_at:
-            verdict = Verdict.SUPPORTED
-        elif partial_at is not None and support >= partial_at:
-            verdict = Verdict.PARTIALLY_SUPPORTED
-        else:
-            verdict = Verdict.UNSUPPORTED
+        verdict = Verdict.SUPPORTED if support >= settings.supported_at else Verdict.UNSUPPORTED
         decisive = best
         confidence = support if verdict is Verdict.SUPPORTED else max(support, 1.0 - support)
         if verdict is not Verdict.UNSUPPORTED:

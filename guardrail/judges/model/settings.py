@@ -169,12 +169,6 @@ class ClassifierSettings(BaseModel):
     supported_at: float = Field(
         default=0.5, ge=0.0, le=1.0, description="Lowest probability of support for SUPPORTED."
     )
-    partially_supported_at: float | None = Field(
-        default=None,
-        ge=0.0,
-        le=1.0,
-        description="Lowest probability of support for PARTIALLY_SUPPORTED; unset: never.",
-    )
     contradicted_at: float = Field(
         default=0.5,
         ge=0.0,
@@ -214,13 +208,3 @@ class ClassifierSettings(BaseModel):
         if labels and LabelMeaning.SUPPORTED not in labels.values():
             raise ValueError("names no label that means supported; add the one that does")
         return labels
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        low = self.partially_supported_at
-        if low is not None and low > self.supported_at:
-            raise ValueError(
-                f"partially_supported_at ({low:g}) is above supported_at ({self.supported_at:g}); lower the "
-                "first or raise the second"
-            )
-        return self

@@ -252,7 +252,7 @@ def test_check_notes_the_files_of_all_parts_in_use(runner: CliRunner, tmp_path: 
     ("judge", "place", "told"),
     [
         ("{kind: custom}", "{file}:2", "judge.factory is not set"),
-        ("{kind: http,\n  http: {max_concurrency: 2}}", "{file}:3", "judge.http.url is not set"),
+        ("{kind: http,\n  http: {headers: {}}}", "{file}:3", "judge.http.url is not set"),
         ("{kind: classifier}", "{file}:2", "judge.classifier.model is not set"),
         (
             "\n  kind: llm\n  budgets:\n    per_minute: {usd: 1}",
@@ -283,9 +283,9 @@ def test_what_a_variable_gave_is_placed_there(runner: CliRunner, monkeypatch: py
     monkeypatch.setenv("GUARDRAIL_JUDGE__KIND", "http")
     result = runner.invoke(app, ["config", "check"])
     assert f"error: environment variable GUARDRAIL_JUDGE__KIND: {told}" in result.stderr
-    monkeypatch.setenv("GUARDRAIL_JUDGE__HTTP__MAX_CONCURRENCY", "2")
+    monkeypatch.setenv("GUARDRAIL_JUDGE__HTTP__HEADERS", "{}")
     result = runner.invoke(app, ["run"])
-    assert f"error: environment variable GUARDRAIL_JUDGE__HTTP__MAX_CONCURRENCY: {told}" in result.stderr
+    assert f"error: environment variable GUARDRAIL_JUDGE__HTTP__HEADERS: {told}" in result.stderr
 
 
 def test_check_tells_of_policies_that_leave_the_second_judge_no_time(

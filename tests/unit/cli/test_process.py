@@ -43,10 +43,10 @@ def test_a_broker_that_is_not_there_is_one_message(program: Program) -> None:
 
 
 def test_a_wrong_setting_is_status_2_with_path_value_and_remedy(program: Program) -> None:
-    done = program("run", env={"GUARDRAIL_LIMITS__MAX_SESSIONS": "0"})
+    done = program("run", env={"GUARDRAIL_LIMITS__MAX_BYTES": "0"})
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-    assert "environment variable GUARDRAIL_LIMITS__MAX_SESSIONS: limits.max_sessions = '0'" in done.stderr
+    assert "environment variable GUARDRAIL_LIMITS__MAX_BYTES: limits.max_bytes = '0'" in done.stderr
     assert "remedy: give more than 0" in done.stderr
 
 

@@ -109,7 +109,7 @@ policies:
                 "judge.llm.base",
                 "did you mean judge.llm.base_url?",
             ),
-            ("limits: {max_sessions: many}", "limits.max_sessions", "write a whole number:"),
+            ("limits: {max_bytes: many}", "limits.max_bytes", "write a whole number:"),
             ("logging: {log_texts: perhaps}", "logging.log_texts", "write true or false:"),
             ("kafka: {bootstrap_servers: kafka}", "kafka.bootstrap_servers", "write HOST:PORT"),
         ],
@@ -143,11 +143,6 @@ policies:
         assert "block_below (0.9) is above flag_below (0.8)" in message
         assert "remedy: " in message
         assert "lower block_below" in message
-        message = problems_of(
-            None, {"judge": {"classifier": {"supported_at": 0.4, "partially_supported_at": 0.6}}}
-        )["judge.classifier"]
-        assert "partially_supported_at (0.6) is above supported_at (0.4)" in message
-        assert "remedy: lower the first or raise the second" in message
 
     @pytest.mark.parametrize(
         ("rule", "wrong", "remedy"),
@@ -288,9 +283,9 @@ policies:
         assert "remedy: add 'score: credits'" in message
 
     def test_the_source_of_a_wrong_value_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("GUARDRAIL_LIMITS__MAX_SESSIONS", "many")
+        monkeypatch.setenv("GUARDRAIL_LIMITS__MAX_BYTES", "many")
         found = problems_of(None, {"kafka": {"client": {"max_poll_records": -1}}})
-        assert "environment variable GUARDRAIL_LIMITS__MAX_SESSIONS" in found["limits.max_sessions"]
+        assert "environment variable GUARDRAIL_LIMITS__MAX_BYTES" in found["limits.max_bytes"]
         assert "command line" in found["kafka.client.max_poll_records"]
 
     @pytest.mark.parametrize(
@@ -473,6 +468,6 @@ def test_the_schema_knows_the_parameters_of_the_client() -> None:
 def test_the_core_passes_over_the_section_of_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An application that judges without Kafka reads the same file and the same environment."""
     monkeypatch.setenv("GUARDRAIL_KAFKA__GROUP_ID", "a")
-    path = write(tmp_path, "kafka: {nothing: known}\nlimits: {max_sessions: 7}\n")
-    assert guardrail.config.load_settings(path).limits.max_sessions == 7
+    path = write(tmp_path, "kafka: {nothing: known}\nlimits: {max_bytes: 7}\n")
+    assert guardrail.config.load_settings(path).limits.max_bytes == 7
     assert "kafka.nothing" in problems_of(path)

@@ -222,15 +222,15 @@ class TestReloading:
 
     async def test_what_needs_a_restart_is_named_and_stays(self, path: Path) -> None:
         async with guarded(path) as guard:
-            text = "kafka: {group_id: other, client: {linger_ms: 5}}\nlimits: {max_sessions: 5}\n"
-            write(path, f"{text}judge: {{local: {{workers: 3}}}}\n{SECOND}")
+            text = "kafka: {group_id: other, client: {linger_ms: 5}}\nlimits: {max_bytes: 5}\n"
+            write(path, f"{text}judge: {{local: {{supported_at: 0.7}}}}\n{SECOND}")
             with capture_logs() as logs:
                 said = await guard.reloader.reload()
             [warning] = [entry for entry in logs if entry["event"] == "config.restart_needed"]
             assert warning["settings"] == [
                 "kafka.group_id",
                 "kafka.client",
-                "limits.max_sessions",
+                "limits.max_bytes",
                 "judge.local",
             ]
             assert said.splitlines()[0] == "reloaded: policies"

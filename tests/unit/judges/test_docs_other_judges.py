@@ -72,7 +72,7 @@ def test_every_name_in_backticks_that_looks_like_a_setting_is_one() -> None:
     named -= {"input_ids", "attention_mask", "token_type_ids", "raw_scores"}  # of a server's protocol
     models = (ClassifierSettings, ServerSettings, HttpJudgeSettings)
     assert named <= {name for model in models for name in model.model_fields}
-    assert len(named) > 3
+    assert len(named) >= 3
 
 
 def test_every_preset_is_named() -> None:

@@ -15,6 +15,7 @@ from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnav
 from guardrail.judges import Judge, Judgement, Verdict
 from guardrail.judges.custom import HttpJudgeSettings
 from guardrail.judges.http_judge import HttpJudge
+from tests.support.constants import made
 from tests.support.judges import Reply, joined, reply_of
 from tests.unit.judges.endpoint_server import Answer, EndpointServer, http, replying, serving
 from tests.unit.judges.model.asking import claim, request
@@ -27,7 +28,7 @@ async def asking(
     answer: Answer, *, cut: bool = False, **settings: Any
 ) -> AsyncIterator[tuple[HttpJudge, EndpointServer]]:
     async with serving(answer, cut=cut) as server:
-        judge = HttpJudge(HttpJudgeSettings(url=server.url, **settings))
+        judge = HttpJudge(made(HttpJudgeSettings, url=server.url, **settings))
         try:
             yield judge, server
         finally:

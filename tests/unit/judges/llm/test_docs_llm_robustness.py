@@ -15,7 +15,6 @@ from guardrail.calls import RETRIES, AdaptiveLimit, CircuitBreaker
 from guardrail.calls.caller import MAX_QUEUE
 from guardrail.judges.llm import LlmJudgeSettings
 from guardrail.judges.llm.chat import Chat
-from guardrail.judges.llm.settings import FallbackSettings
 from guardrail.judges.settings import JudgeSettings
 from tests.unit.judges.llm.test_failures import answered
 
@@ -39,7 +38,7 @@ def test_the_configuration_loads() -> None:
 
 def test_every_name_of_a_setting_is_one() -> None:
     outside = {"claim_timeout_ms", "degraded_from", "on_unverified", "insufficient_quota", "judge_refused"}
-    known = set(LlmJudgeSettings.model_fields) | set(FallbackSettings.model_fields)
+    known = set(LlmJudgeSettings.model_fields)
     named = set(re.findall(r"`([a-z]+(?:_[a-z]+)+)`", TEXT))
     assert named - outside <= known
     assert len(named & known) >= 5

@@ -25,6 +25,7 @@ from guardrail.judges.local.combiner import load_parameters
 from guardrail.judges.local.examination import Examination
 from guardrail.judges.local.judge import TurnQueue
 from guardrail.judges.local.settings import VerifierSettings
+from tests.support.constants import made
 from tests.support.guards import until
 from tests.support.judges import reply_of
 from tests.unit.judges.local.contexts import FILLER, PRICING, claim_of, index_of
@@ -54,14 +55,14 @@ class Gated(ClaimChecker):
 
 
 def gated_judge() -> tuple[LocalJudge, Gated]:
-    judge, checker = LocalJudge(LocalJudgeSettings(workers=1)), Gated()
+    judge, checker = LocalJudge(made(LocalJudgeSettings, workers=1)), Gated()
     judge._checker = checker
     return judge, checker
 
 
 async def test_a_request_that_another_judge_can_answer_better_does_not_wait_for_long() -> None:
     """Without its turn nothing is read, but figures are compared."""
-    judge = LocalJudge(LocalJudgeSettings(workers=1))
+    judge = LocalJudge(made(LocalJudgeSettings, workers=1))
     wrong = request_of("Basic costs $30 per month.")
 
     async def told(within_s: float) -> list[tuple[bool, bool]]:
@@ -77,7 +78,7 @@ async def test_a_request_that_another_judge_can_answer_better_does_not_wait_for_
 
 
 def test_loops_share_a_judge() -> None:
-    judge = LocalJudge(LocalJudgeSettings(workers=1))
+    judge = LocalJudge(made(LocalJudgeSettings, workers=1))
     found: list[int] = []
 
     async def ask() -> None:
@@ -140,7 +141,7 @@ async def test_after_the_deadline_no_claim_is_begun() -> None:
 
 
 async def test_concurrent_requests_share_an_index_and_agree() -> None:
-    judge = LocalJudge(LocalJudgeSettings(workers=4))
+    judge = LocalJudge(made(LocalJudgeSettings, workers=4))
     shared = request_of("Pro costs $49 per month.", "Store above 25 °C.", "Alcohol is not reimbursed.")
     replies = await asyncio.gather(*(reply_of(judge, shared) for _ in range(8)))
     assert all(reply == replies[0] for reply in replies)
@@ -260,7 +261,7 @@ async def test_the_wait_before_the_judge_was_asked_counts(monkeypatch: pytest.Mo
 
 async def test_it_tells_how_long_further_claims_would_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge_module, "_FIRST_PACE_S", 1.0)
-    judge = LocalJudge(LocalJudgeSettings(workers=2, verifier=VerifierSettings(enabled=False)))
+    judge = LocalJudge(made(LocalJudgeSettings, workers=2, verifier=VerifierSettings(enabled=False)))
     free = threading.Event()
     for _ in range(judge._pool._max_workers):
         judge._pool.submit(free.wait)
@@ -317,7 +318,7 @@ class Asking(ClaimChecker):
 
 def asking_judge(monkeypatch: pytest.MonkeyPatch, *, slice_s: float) -> tuple[LocalJudge, Asking]:
     monkeypatch.setattr(judge_module, "_SLICE_S", slice_s)
-    judge, checker = LocalJudge(LocalJudgeSettings(workers=1)), Asking()
+    judge, checker = LocalJudge(made(LocalJudgeSettings, workers=1)), Asking()
     judge._checker = checker
     return judge, checker
 

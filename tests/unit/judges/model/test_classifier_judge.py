@@ -161,9 +161,8 @@ async def test_a_model_of_two_labels_knows_no_contradiction(tmp_path: Path, per_
         ["sky blue", "not red"],
         ["the sky is blue not"],
         labels={"no": "unsupported", "1": "supported"},
-        partially_supported_at=0.001,
     )
-    assert [j.verdict for j in reply.judgements] == [Verdict.SUPPORTED, Verdict.PARTIALLY_SUPPORTED]
+    assert [j.verdict for j in reply.judgements] == [Verdict.SUPPORTED, Verdict.UNSUPPORTED]
     assert [j.contradiction for j in reply.judgements] == [None, None]
 
 

@@ -173,7 +173,6 @@ def test_presets_fill_in_and_what_is_set_wins() -> None:
     [
         ({"template": "{premise} only"}, "must hold {hypothesis} once, not 0"),
         ({"labels": {"0": "unsupported"}}, "names no label that means supported"),
-        ({"supported_at": 0.4, "partially_supported_at": 0.6}, "is above supported_at"),
         ({"device": "gpu"}, "device"),
         ({"preset": "hhem9"}, "preset"),
     ],
