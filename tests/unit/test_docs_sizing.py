@@ -53,8 +53,8 @@ def test_its_limits_are_the_defaults() -> None:
     "figure",
     [
         "41 · 56 ms of processor time",
-        "their text plus 9.9 KB",
-        "16,300 against",
+        "their text plus 74 KB",
+        "21,900 against",
         "p50 +26 ms, p99 +101 ms",
         "53 ms (182 ms) at 32, where 1.2 processors are busy",
         "some 2,000 answers",
