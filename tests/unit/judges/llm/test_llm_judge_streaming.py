@@ -74,6 +74,7 @@ async def test_what_is_known_is_announced_before_the_rest_is_asked_for_again() -
         judging = LlmJudge(settings(server))
         task = asyncio.create_task(reply_of(judging, request("One.", "Two."), announced.put_nowait))
         assert (await announced.get()).claim_id == "k1"
+        assert not server.given_up.is_set()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
