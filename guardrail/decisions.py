@@ -38,7 +38,7 @@ class Decider:
         self._policy = policy
         self._kinds = policy.segment_kinds
         self._streaming = policy.mode == "stream"
-        self._score = ScoreKeeper(policy.score, policy.weights, policy.credits)
+        self._score = ScoreKeeper(policy.score, policy.weights)
         self.claims = 0  # in the segments so far, checked or not
         self.worst = _RELEASE  # the strictest decision so far, and the first rule that made it
         self.worst_rule = ""
@@ -187,9 +187,7 @@ def claims_decided_by(
         return tuple(claim for claim in claims if policy.decide_claim(claim) == (decision, rule))
 
     def cost(claim: ClaimVerdict) -> float:
-        return lost(
-            claim.severity, claim.verdict, claim.support, policy.score, policy.weights, policy.credits
-        )
+        return lost(claim.severity, claim.verdict, claim.support, policy.score, policy.weights)
 
     return tuple(sorted((claim for claim in claims if cost(claim) > 0.0), key=cost, reverse=True))
 

@@ -404,15 +404,11 @@ class Policy(BaseModel):
     score: Formula = Field(
         default=Formula.SEVERITY_WEIGHTED,
         description="How claims count in the score. severity_weighted: by their probability of "
-        "support. credits: by the credit of their verdict. The two need different "
-        "thresholds.",
+        "support. credits: by their verdict, 1 for SUPPORTED, 0.5 for PARTIALLY_SUPPORTED, 0 else. The two "
+        "need different thresholds.",
     )
     weights: dict[Severity, Annotated[float, Field(ge=0)]] = Field(
         default_factory=lambda: dict(DEFAULT_WEIGHTS), description="Weight of each severity in the score."
-    )
-    credits: dict[Verdict, Probability] = Field(
-        default_factory=lambda: dict(DEFAULT_CREDITS),
-        description="Credit of each verdict with the formula credits; needs score: credits.",
     )
     on_unverified: FailPolicy = Field(
         default=FailPolicy.FAIL_CLOSED,
@@ -515,27 +511,12 @@ class Policy(BaseModel):
             raise ValueError("all are 0, so that no claim counts in the score; give one of them a weight")
         return weights
 
-    @field_validator("credits")
-    @classmethod
-    def _all_credits(cls, value: dict[Verdict, float]) -> dict[Verdict, float]:
-        if Verdict.UNVERIFIED in value:
-            raise ValueError("UNVERIFIED claims are not scored; on_unverified says what happens to them")
-        return {**DEFAULT_CREDITS, **value}
-
     @model_validator(mode="after")
     def _ordered(self) -> Policy:
         if self.block_below > self.flag_below:
             raise ValueError(
                 f"block_below ({self.block_below:g}) is above flag_below ({self.flag_below:g}); "
                 "a response would be blocked before it is flagged: lower block_below or raise flag_below"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _credits_count(self) -> Policy:
-        if self.score is not Formula.CREDITS and self.credits != DEFAULT_CREDITS:
-            raise ValueError(
-                f"credits count for nothing under score: {self.score}; add 'score: credits', or take them out"
             )
         return self
 
@@ -565,13 +546,15 @@ class Policy(BaseModel):
         return PolicyRef(name=self.name, version=self.version, digest=self._digest())
 
     def _digest(self) -> str:
-        """12 hex digits over the content: everything but the name, as canonical JSON without nulls.
+        """12 hex digits over the content: everything but the name, and the credits of verdicts, which decide
+        too, as canonical JSON without nulls.
 
         Nulls are left out so that adding a setting later changes no digest.
         """
         content = self.model_dump(
             mode="json", exclude={"name", "extends", "rules_before", "rules_after"}, exclude_none=True
         )
+        content["credits"] = dict(DEFAULT_CREDITS)
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return blake2b(canonical.encode(), digest_size=6).hexdigest()
 

@@ -55,12 +55,11 @@ def lost(
     support: float | None,
     formula: Formula,
     weights: Mapping[Severity, float],
-    credits: Mapping[Verdict, float],
 ) -> float:
     """How much of its weight a claim costs the score: 0 if it has full credit, or was not checked."""
     if verdict is Verdict.UNVERIFIED:
         return 0.0
-    return weights[severity] * (1.0 - _CREDIT[formula](verdict, support, credits))
+    return weights[severity] * (1.0 - _CREDIT[formula](verdict, support, DEFAULT_CREDITS))
 
 
 class ScoreKeeper:

@@ -282,7 +282,7 @@ def _broken_json(kind: type[Settings]) -> list[str]:
 
 
 def _restore_names(values: dict[str, Any], file_values: Mapping[str, Any]) -> dict[str, Any]:
-    """Give policies and verdicts the spelling that variable names can't express (case, dashes)."""
+    """Give policies the spelling that variable names can't express (case, dashes)."""
     policies = values.get("policies")
     if not isinstance(policies, dict):
         return values
@@ -291,9 +291,6 @@ def _restore_names(values: dict[str, Any], file_values: Mapping[str, Any]) -> di
         {re.sub(r"\W", "_", str(key)).lower(): key for key in in_file} if isinstance(in_file, dict) else {}
     )
     restored = {spelt.get(key, key): policy for key, policy in policies.items()}
-    for policy in restored.values():
-        if isinstance(policy, dict) and isinstance(policy.get("credits"), dict):
-            policy["credits"] = {str(key).upper(): credit for key, credit in policy["credits"].items()}
     return values | {"policies": restored}
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from guardrail.evals.statistics import Array
 from guardrail.events import ClaimVerdict, Decision, ResponseVerdict, Severity, Verdict
 from guardrail.policy import Policy, contradiction_of
-from guardrail.scoring import Formula
+from guardrail.scoring import DEFAULT_CREDITS, Formula
 
 BOUNDS: Final = {
     "min_support": ("support", True),
@@ -107,7 +107,7 @@ class Deciding:
 
     def _scored(self, weights: Mapping[Severity, float]) -> tuple[Array, Array]:
         policy, owner, checked = self.policy, self._owner, self._checked
-        credit = np.array([policy.credits.get(claim.verdict, 0.0) for claim in self._claims], np.float64)
+        credit = np.array([DEFAULT_CREDITS.get(claim.verdict, 0.0) for claim in self._claims], np.float64)
         if policy.score is Formula.SEVERITY_WEIGHTED:
             support = self.columns["support"]
             credit = np.where(np.isnan(support), credit, support)

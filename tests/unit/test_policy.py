@@ -18,7 +18,6 @@ from guardrail.policy import (
     Rule,
     parse_rule,
 )
-from guardrail.scoring import Formula
 
 S, V, D, F = Severity, Verdict, Decision, Finding
 DOUBTED = NEARLY_SUPPORTED / 2
@@ -291,14 +290,3 @@ def test_percentages_instead_of_shares_are_refused() -> None:
 def test_weights_left_out_keep_their_defaults() -> None:
     policy = Policy(weights={S.CRITICAL: 10})
     assert policy.weights == {S.MINOR: 0.25, S.NORMAL: 1.0, S.MAJOR: 2.0, S.CRITICAL: 10}
-
-
-def test_no_credit_can_be_given_to_what_was_not_checked() -> None:
-    with pytest.raises(ValidationError, match="UNVERIFIED claims are not scored"):
-        Policy(score=Formula.CREDITS, credits={V.UNVERIFIED: 1.0})
-
-
-def test_credits_are_refused_where_they_count_for_nothing() -> None:
-    with pytest.raises(ValidationError, match="add 'score: credits'"):
-        Policy(credits={V.PARTIALLY_SUPPORTED: 0.25})
-    assert Policy(score=Formula.CREDITS, credits={V.PARTIALLY_SUPPORTED: 0.25}).credits[V.SUPPORTED] == 1.0

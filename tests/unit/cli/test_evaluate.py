@@ -69,17 +69,14 @@ def test_a_verdict_for_every_line_in_their_order_and_a_table(called: Program, tm
     assert [each.mode for each in found] == ["stream"] * 3
 
 
-def test_without_out_there_is_the_table_alone(called: Program, tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_text(answer("bad", WRONG))
-    done = called("evaluate", "in.jsonl")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert [line.split()[0] for line in done.stdout.splitlines()[:2]] == ["response", "bad"]
-    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
-
-
-def test_an_answer_cannot_steer_the_terminal_from_the_table(called: Program) -> None:
+def test_without_out_there_is_the_table_alone_and_an_answer_cannot_steer_the_terminal(
+    called: Program, tmp_path: Path
+) -> None:
     evil = "Do not take more than 9,999 mg\x1b[2J in 24 hours."
-    done = called("evaluate", "-", stdin=answer("bad", evil))
+    done = called("evaluate", "-", stdin=answer(text=evil))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[0] for line in done.stdout.splitlines()[:2]] == ["response", "r1"]
+    assert list(tmp_path.iterdir()) == []
     assert "9,999" in done.stdout
     assert "\x1b" not in done.stdout
 
@@ -95,31 +92,22 @@ def test_a_route_that_nothing_names_is_told(called: Program, tmp_path: Path) -> 
     assert table[at + 1 :] == ["      1 route slaes"]
 
 
-def test_plain_lines_are_judged_and_get_ids(called: Program) -> None:
+def test_of_stdin_verdicts_go_to_stdout_and_the_table_makes_room(called: Program) -> None:
+    """Plain lines get ids, an id may stand twice, and claims behind one that blocks are judged too."""
     plain: list[dict[str, Any]] = [
         {"question": "How much?", "contexts": [LEAFLET], "answer": WRONG},
         {"id": 17, "contexts": [{"text": LEAFLET}, {"id": "x", "text": "No more."}], "answer": LEAFLET},
+        {"id": 17, "contexts": [LEAFLET], "answer": WRONG},
     ]
-    done = called("evaluate", "-", "--verdicts", "-", stdin="\n".join(map(json.dumps, plain)))
+    done = called("evaluate", "-", "--verdicts", "-", stdin="\n".join([answer(), *map(json.dumps, plain)]))
     assert done.returncode == 0, done.stderr
-    first, second = verdicts(done.stdout)
-    assert (first.response_id, second.response_id) == ("line-1", "17")
-    assert first.hallucinated_claims == (WRONG_CLAIM,)
-    assert {evidence.context_id for claim in second.claims for evidence in claim.evidence} == {"c1"}
-
-
-def test_claims_behind_one_that_blocks_are_judged_too(called: Program) -> None:
-    done = called("evaluate", "-", "--verdicts", "-", stdin=answer("bad", WRONG))
-    (found,) = verdicts(done.stdout)
-    assert len(found.claims) == 2
-
-
-def test_dash_is_stdin_and_stdout_and_the_table_makes_room(called: Program) -> None:
-    done = called("evaluate", "-", "--verdicts", "-", stdin=answer())
-    assert done.returncode == 0
-    assert [each.response_id for each in verdicts(done.stdout)] == ["r1"]
+    found = verdicts(done.stdout)
+    assert [each.response_id for each in found] == ["r1", "line-2", "17", "17"]
+    assert [each.hallucinated_claims for each in found] == [(), (WRONG_CLAIM,), (), (WRONG_CLAIM,)]
+    assert [len(each.claims) for each in found] == [2] * 4
+    assert {evidence.context_id for claim in found[2].claims for evidence in claim.evidence} == {"c1"}
     assert "response" in done.stderr
-    assert "1 response: 1 release" in done.stderr
+    assert "4 responses: 2 release" in done.stderr
 
 
 def test_lines_that_cannot_be_read_are_named_and_the_others_judged(called: Program, tmp_path: Path) -> None:
@@ -172,13 +160,6 @@ def test_warnings_are_told_and_what_failed_is_in_the_summary(called: Program, tm
     assert summary[3].startswith("3 calls of the judge: ")
     assert any(event == "judge.usage" for _, event in judged(GUARDRAIL_LOGGING__LEVEL="info")[1])
     assert judged(GUARDRAIL_LOGGING__LEVEL="error")[1] == []
-
-
-def test_an_id_that_stands_twice_is_judged_twice(called: Program) -> None:
-    lines = "\n".join([answer("same"), answer("same", WRONG), answer("same")])
-    done = called("evaluate", "-", "--verdicts", "-", stdin=lines)
-    assert done.returncode == 0
-    assert [each.hallucinated_claims for each in verdicts(done.stdout)] == [(), (WRONG_CLAIM,), ()]
 
 
 def test_nothing_in_is_nothing_out(called: Program) -> None:
@@ -421,29 +402,24 @@ def test_a_run_killed_at_any_moment_goes_on_where_it_stopped(called: Program, tm
 
 
 def test_a_run_is_resumed_only_with_what_it_was_begun_with(called: Program, tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_text(answer())
-    (tmp_path / "my.yaml").write_text("policies: {default: {flag_below: 0.9}}\n")
-    assert called("evaluate", "in.jsonl", "-o", "out.jsonl").returncode == 0
-    other = called("evaluate", "in.jsonl", "-o", "out.jsonl", "--resume", "-c", "my.yaml")
-    assert other.returncode == 2
-    assert "another policy settings" in " ".join(other.stderr.replace("│", " ").split())
-    kept = called("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml")
-    assert kept.returncode == 2
-    assert "a finished run" in " ".join(kept.stderr.replace("│", " ").split())
-    replaced = called("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml", "--force")
-    assert replaced.returncode == 0, replaced.stderr
-
-
-def test_a_calibration_is_applied_once_and_belongs_to_what_a_run_was_begun_with(
-    called: Program, tmp_path: Path
-) -> None:
+    """A policy and a calibration, which is applied once."""
     (tmp_path / "in.jsonl").write_text(answer())
     (tmp_path / "my.yaml").write_text("judge: {calibration: calibration.yaml}\n")
+    (tmp_path / "policy.yaml").write_text("policies: {default: {flag_below: 0.9}}\n")
     calibration = Temperature(temperature=2.0)
 
     def write(given: Temperature) -> None:
         calibrations = Calibrations(judges={"local": JudgeCalibration(support=given)})
         (tmp_path / "calibration.yaml").write_text(calibrations.model_dump_json(exclude_none=True))
+
+    def run(name: str, *options: str) -> tuple[int, str]:
+        done = called("evaluate", "in.jsonl", "-o", name, *options)
+        return done.returncode, " ".join(done.stderr.replace("│", " ").split())
+
+    def refused(*arguments: str, told: str) -> None:
+        status, said = run(*arguments)
+        assert status == 2
+        assert told in said
 
     def supports(name: str) -> list[float]:
         return [
@@ -454,16 +430,17 @@ def test_a_calibration_is_applied_once_and_belongs_to_what_a_run_was_begun_with(
         ]
 
     write(calibration)
-    assert called("evaluate", "in.jsonl", "-o", "plain.jsonl").returncode == 0
-    assert called("evaluate", "in.jsonl", "-o", "out.jsonl", "-c", "my.yaml").returncode == 0
+    assert run("plain.jsonl") == (0, "")
+    assert run("out.jsonl", "-c", "my.yaml") == (0, "")
     assert supports("plain.jsonl")
     assert supports("out.jsonl") == pytest.approx(
         [calibration.apply(each) for each in supports("plain.jsonl")], abs=1e-6
     )
+    refused("plain.jsonl", "--resume", "-c", "policy.yaml", told="another policy settings")
     write(Temperature(temperature=3.0))
-    other = called("evaluate", "in.jsonl", "-o", "out.jsonl", "--resume", "-c", "my.yaml")
-    assert other.returncode == 2
-    assert "another judge settings" in " ".join(other.stderr.replace("│", " ").split())
+    refused("out.jsonl", "--resume", "-c", "my.yaml", told="another judge settings")
+    refused("out.jsonl", "-c", "my.yaml", told="a finished run")
+    assert run("out.jsonl", "-c", "my.yaml", "--force") == (0, "")
 
 
 def test_a_source_that_grew_or_changed_is_told_when_a_run_goes_on(called: Program, tmp_path: Path) -> None:
@@ -500,17 +477,20 @@ def test_several_sources_of_several_formats_are_one_run(called: Program, tmp_pat
     assert places == [None, "a.jsonl line 1", "b.csv row 1", None]
 
 
-@pytest.mark.parametrize(("bound", "status"), [("0.9", 1), ("0.1", 0)])
-def test_a_mean_below_the_bound_fails_the_command(called: Program, bound: str, status: int) -> None:
-    done = called("evaluate", "-", "--fail-under", bound, stdin=answer("bad", WRONG))
-    assert done.returncode == status
-    assert ("is below 0.9" in done.stderr) is (status == 1)
-
-
-def test_an_undefined_mean_is_not_above_any_bound(called: Program) -> None:
-    done = called("evaluate", "-", "--fail-under", "0", stdin=answer("none", "I don't know."))
-    assert done.returncode == 1
-    assert "severity_weighted is undefined" in done.stderr
+@pytest.mark.parametrize(
+    ("text", "bound", "told"),
+    [
+        (WRONG, "0.1", ""),
+        (WRONG, "0.9", "is below 0.9"),
+        ("I don't know.", "0", "severity_weighted is undefined"),
+    ],
+)
+def test_a_mean_that_is_not_above_the_bound_fails_the_command(
+    called: Program, text: str, bound: str, told: str
+) -> None:
+    done = called("evaluate", "-", "--fail-under", bound, stdin=answer(text=text))
+    assert done.returncode == (1 if told else 0)
+    assert told in done.stderr
 
 
 def test_scores_and_reasons_are_in_the_results_if_asked_for(called: Program, tmp_path: Path) -> None:

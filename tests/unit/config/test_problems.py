@@ -276,12 +276,6 @@ policies:
     def test_what_does_something_is_not(self, tmp_path: Path, policy: str) -> None:
         assert load_settings(write(tmp_path, f"policies: {{a: {{{policy}}}}}")).policies["a"]
 
-    def test_credits_that_count_for_nothing(self, tmp_path: Path) -> None:
-        text = "policies: {a: {credits: {PARTIALLY_SUPPORTED: 0.25}}}"
-        message = problems_of(write(tmp_path, text))["policies.a"]
-        assert "credits count for nothing under score: severity_weighted" in message
-        assert "remedy: add 'score: credits'" in message
-
     def test_the_source_of_a_wrong_value_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("GUARDRAIL_LIMITS__MAX_BYTES", "many")
         found = problems_of(None, {"kafka": {"client": {"max_poll_records": -1}}})

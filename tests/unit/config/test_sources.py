@@ -13,7 +13,6 @@ from consumers.settings import GuardSettings, load_settings
 from guardrail.config.loading import anchored
 from guardrail.errors import ConfigError
 from guardrail.events import Severity
-from guardrail.judges import Verdict
 from guardrail.policy import Policy
 from guardrail.secrets import Secret
 from tests.support.config_files import models_in, problems_of, write
@@ -71,15 +70,13 @@ class TestSources:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The names of policies keep the file's spelling, which variable names can't carry."""
-        path = write(tmp_path, "policies: {Strict-EU: {mode: hold, flag_below: 0.9, score: credits}}")
+        path = write(tmp_path, "policies: {Strict-EU: {mode: hold, flag_below: 0.9}}")
         monkeypatch.setenv("GUARDRAIL_POLICIES__STRICT_EU__FLAG_BELOW", "0.95")
-        monkeypatch.setenv("GUARDRAIL_POLICIES__STRICT_EU__CREDITS__PARTIALLY_SUPPORTED", "0.25")
         monkeypatch.setenv("GUARDRAIL_POLICIES__STRICT_EU__WEIGHTS__CRITICAL", "9")
         policies = load_settings(path).policies
         assert set(policies) == {"default", "Strict-EU"}
         policy = policies["Strict-EU"]
         assert (policy.name, policy.mode, policy.flag_below) == ("Strict-EU", "hold", 0.95)
-        assert policy.credits[Verdict.PARTIALLY_SUPPORTED] == 0.25
         assert policy.weights[Severity.CRITICAL] == 9
 
     def test_lists_and_mappings_in_the_environment_are_json(self, monkeypatch: pytest.MonkeyPatch) -> None:

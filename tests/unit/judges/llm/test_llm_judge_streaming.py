@@ -53,24 +53,6 @@ async def test_a_verdict_is_announced_when_its_object_closes_though_the_reply_go
     assert [j.claim_id for j in reply.judgements] == ["k0", "k1", "k2"]
 
 
-@pytest.mark.parametrize("content", [f"```json\n{THREE}\n```", f"So: {THREE}"])
-async def test_nothing_is_announced_of_a_reply_that_does_not_begin_as_ours_before_its_end(
-    content: str,
-) -> None:
-    """A judgement that is told at the end has its share of what the call took."""
-    async with LlmServer(Reply(content)) as server:
-        reply = await judge(server, request("One.", "Two.", "Three."))
-    assert [j.usage is not None for j in reply.judgements] == [True] * 3
-
-
-async def test_a_verdict_that_can_not_be_used_is_announced_at_the_end() -> None:
-    announced: list[str] = []
-    async with LlmServer(Reply(verdicts(member("c1", "MAYBE"), member("c2")))) as server:
-        reply = await judge(server, request("One.", "Two."), lambda j: announced.append(j.claim_id))
-    assert announced == ["k1", "k0"]
-    assert reply.judgements[0].verdict is Verdict.UNVERIFIED
-
-
 async def test_of_a_reply_that_breaks_off_the_complete_verdicts_stand_and_the_others_are_asked_again() -> (
     None
 ):

@@ -114,6 +114,7 @@ VERDICTS: Final = [
         "two verdicts, told at the end",
         Reply(f"So: {verdicts(C1, member('c1', 'CONTRADICTED'), C2, C2)}"),
         "?S",
+        early=0,
     ),
     Row(
         "two verdicts, the first told",
@@ -130,6 +131,7 @@ VERDICTS: Final = [
         said(member("c1", "MAYBE"), C2),
         "?S",
         reasoning="the judge's verdict 'MAYBE' is none of the four",
+        early=1,
     ),
     Row(
         "cut by its length",

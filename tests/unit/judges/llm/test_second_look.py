@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
 from guardrail.events import Verdict
-from tests.support.llm_server import Hang, LlmServer, Recorded, Reply, Status, member, verdicts
+from tests.support.llm_server import Behaviour, Hang, LlmServer, Recorded, Reply, Status, member, verdicts
 from tests.unit.judges.llm.asking import judge, request
 
 FILLER = " ".join(f"Item {number} of the minutes was read and nothing came of it." for number in range(400))
@@ -20,6 +19,10 @@ LONG = " ".join([f"{FILLER} {FACT}", *(f"{BETWEEN} {decoy}" for decoy in DECOYS)
 CLAIM = "Premium is 73 euros."
 OTHER_WORDS = "The tariff for clubs costs 90 euros."
 """What ``ELSEWHERE`` says; the decoys have more of its words."""
+
+
+UNSUPPORTED = Reply(verdicts(member("c1", "UNSUPPORTED")))
+FOUND = Reply(verdicts(member("c1", evidence=[1])))
 
 
 def by_what_is_shown(call: Recorded) -> str:
@@ -82,55 +85,41 @@ async def test_a_claim_that_its_passages_lack_is_judged_again_by_more() -> None:
     assert asked.meter.usage.judge_calls == 2
 
 
-async def test_what_is_in_no_context_is_unsupported_after_the_second_look() -> None:
-    async with LlmServer(
-        Reply(lambda call: verdicts(*(member(c, "UNSUPPORTED") for c in call.asked)))
-    ) as server:
-        reply = await judge(server, request(CLAIM, contexts=[LONG]), whole_context_chars=0)
-    assert [judgement.verdict for judgement in reply.judgements] == [Verdict.UNSUPPORTED]
-    assert len(server.calls) == 2
-
-
-async def test_what_was_taken_for_a_contradiction_is_looked_up_again() -> None:
-    said = iter(["CONTRADICTED", "SUPPORTED"])
-    async with LlmServer(Reply(lambda call: verdicts(member("c1", next(said), evidence=[1])))) as server:
-        reply = await judge(server, request(CLAIM, contexts=[LONG]), whole_context_chars=0)
-    assert [judgement.verdict for judgement in reply.judgements] == [Verdict.SUPPORTED]
-
-
 @pytest.mark.parametrize(
-    "second",
-    [Status(500), Reply("no verdicts here"), Reply(verdicts()), Hang()],
-    ids=["error", "prose", "nothing", "silence"],
+    ("looks", "contexts", "verdict", "calls", "told"),
+    [
+        # The second look confirms it, or finds what seemed a contradiction; if it fails, the first stands.
+        ((UNSUPPORTED,), [LONG], "UNSUPPORTED", 2, True),
+        ((Reply(verdicts(member("c1", "CONTRADICTED", evidence=[1]))), FOUND), [LONG], "SUPPORTED", 2, True),
+        ((UNSUPPORTED, Status(500)), [LONG], "UNSUPPORTED", 2, True),
+        ((UNSUPPORTED, Reply("no verdicts here")), [LONG], "UNSUPPORTED", 2, True),
+        ((UNSUPPORTED, Reply(verdicts())), [LONG], "UNSUPPORTED", 2, True),
+        ((UNSUPPORTED, Hang()), [LONG], "UNSUPPORTED", 2, True),
+        # Short contexts are seen whole also as passages.
+        ((UNSUPPORTED,), [FACT], "UNSUPPORTED", 1, False),
+    ],
 )
-async def test_the_first_look_stands_if_the_second_fails(second: Any) -> None:
-    async with LlmServer(Reply(lambda call: verdicts(member("c1", "UNSUPPORTED"))), second) as server:
-        reply = await judge(
-            server, request(CLAIM, contexts=[LONG], seconds=3.0), whole_context_chars=0, max_retries=0
-        )
+async def test_what_becomes_of_a_second_look(
+    looks: tuple[Behaviour, ...], contexts: list[str], verdict: str, calls: int, *, told: bool
+) -> None:
+    asked = request(CLAIM, contexts=contexts, seconds=3.0)
+    async with LlmServer(*looks) as server:
+        reply = await judge(server, asked, whole_context_chars=0, max_retries=0)
     (judgement,) = reply.judgements
-    assert judgement.verdict is Verdict.UNSUPPORTED
-    assert "excerpts" in judgement.reasoning
+    assert judgement.verdict == verdict
+    assert ("excerpts" in judgement.reasoning) is told
+    assert len(server.calls) == calls
 
 
 async def test_claims_left_out_are_asked_for_with_those_that_need_a_second_look() -> None:
-    async with LlmServer(
-        Reply(lambda call: verdicts(member("c1", "UNSUPPORTED"))), Reply(by_what_is_shown)
-    ) as server:
+    async with LlmServer(UNSUPPORTED, Reply(by_what_is_shown)) as server:
         reply = await judge(server, request(CLAIM, OTHER_WORDS, contexts=[LONG]), whole_context_chars=0)
     assert server.calls[1].asked == ["c1", "c2"]
     assert [judgement.verdict for judgement in reply.judgements] == [Verdict.SUPPORTED] * 2
 
 
-async def test_short_contexts_are_seen_whole_also_as_passages() -> None:
-    async with LlmServer(Reply(lambda call: verdicts(member("c1", "UNSUPPORTED")))) as server:
-        reply = await judge(server, request(CLAIM, contexts=[FACT]), whole_context_chars=0)
-    assert len(server.calls) == 1
-    assert reply.judgements[0].reasoning == ""
-
-
 async def test_contexts_beyond_the_bound_get_a_second_look_at_more_of_them() -> None:
-    async with LlmServer(Reply(lambda call: verdicts(member("c1", "UNSUPPORTED")))) as server:
+    async with LlmServer(UNSUPPORTED) as server:
         asked = request("The minutes of the item were read.", contexts=[LONG])
         await judge(server, asked, whole_context_chars=1_000_000, max_context_chars=20_000)
     first, second = server.calls
