@@ -192,7 +192,9 @@ async def test_what_a_stream_used_is_counted_and_priced() -> None:
 
 
 @pytest.mark.parametrize(
-    "trouble", [Status(401), Hang(), Reply("{"), Reply('{"verdicts": []}'), Reply(missing)], ids=str
+    "trouble",
+    [Status(401), Hang(), Reply("{"), Reply('{"verdicts": []}'), Reply(missing)],
+    ids=["error", "silence", "half a reply", "none", "one left out"],
 )
 async def test_neither_an_error_nor_a_missing_verdict_opens_the_gate(trouble: Behaviour) -> None:
     """Elsewhere it is a skipped row, a NaN that the mean leaves out, or a pass."""

@@ -368,6 +368,7 @@ SAID: Final[list[tuple[Any, dict[str, Any] | None]]] = [
             "yes",
             "UNVERIFIED",
             "unterstützt",
+            "ſupported",  # whose upper case is an S
             "it's",
         )
     ),

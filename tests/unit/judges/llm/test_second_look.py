@@ -94,6 +94,7 @@ async def test_a_claim_that_its_passages_lack_is_judged_again_by_more() -> None:
         ((UNSUPPORTED, Status(500)), [LONG], "UNSUPPORTED", 2, True),
         ((UNSUPPORTED, Reply("no verdicts here")), [LONG], "UNSUPPORTED", 2, True),
         ((UNSUPPORTED, Reply(verdicts())), [LONG], "UNSUPPORTED", 2, True),
+        ((UNSUPPORTED, Reply(verdicts(member("c1", "MAYBE")))), [LONG], "UNSUPPORTED", 2, True),
         ((UNSUPPORTED, Hang()), [LONG], "UNSUPPORTED", 2, True),
         # Short contexts are seen whole also as passages.
         ((UNSUPPORTED,), [FACT], "UNSUPPORTED", 1, False),
