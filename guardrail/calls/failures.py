@@ -100,6 +100,10 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time
         return None
 
 
+_LONG_GROWN: Final = 64
+"""By this retry every wait is the longest. Some callers count on for days, and large powers overflow."""
+
+
 @dataclass(slots=True)
 class BackOff:
     """Waits before retries, in seconds: the first, how it grows with each, and the longest."""
@@ -110,7 +114,7 @@ class BackOff:
 
     def bound(self, retry: int) -> float:
         """The wait before retry number ``retry``, from 0."""
-        return min(self.longest_s, self.first_s * self.growth**retry)
+        return min(self.longest_s, self.first_s * self.growth ** min(retry, _LONG_GROWN))
 
     def wait(self, retry: int, asked: float | None, random_: Callable[[], float] = random.random) -> float:
         """A random wait; ``asked`` is the server's Retry-After.

@@ -213,7 +213,7 @@ says what one of them is.
 - An environment variable wins over the file: `GUARDRAIL_` and the path in capitals, two underscores between
   the levels, as in `GUARDRAIL_KAFKA__GROUP_ID=a`. Lists and mappings are JSON.
 - Relative paths in the file are relative to its folder, those in environment variables to the current one.
-  What may be something else as well (a classifier's model and tokenizer, the program of a command) is a
+  What may be something else as well (a classifier's model and tokenizer) is a
   relative path only where it begins with `./` or `../`.
 - A secret is the text itself, `{file: PATH}` (a mounted secret) or `{env: VARIABLE}`. Nothing shows its text.
   As environment variables: `GUARDRAIL_KAFKA__SASL_PASSWORD` has the text, and

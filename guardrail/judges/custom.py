@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import traceback
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -32,11 +35,13 @@ def load_factory(factory: str) -> Any:
     name, _, attribute = factory.partition(":")
     try:
         return getattr(importlib.import_module(name), attribute)
-    except Exception as error:  # a module may raise anything while it is imported
+    except (ImportError, AttributeError) as error:
         raise ConfigError(
             f"judge.factory: {factory} can't be imported ({type(error).__name__}: {error}); install it where "
             "the guard runs, or put its folder on PYTHONPATH"
         ) from error
+    except (Exception, SystemExit) as error:  # a module may do anything while it is imported
+        raise ConfigError(f"judge.factory: importing {factory} failed ({_where(error)})") from error
 
 
 def make_judge(factory: str) -> Judge:
@@ -44,9 +49,21 @@ def make_judge(factory: str) -> Judge:
     make = load_factory(factory)
     try:
         judge = make()
-    except Exception as error:
-        raise ConfigError(f"judge.factory: {factory} failed ({type(error).__name__}: {error})") from error
-    if not isinstance(judge, Judge):
-        wrong = f"{factory} made a {type(judge).__name__}, which has no name, judge and aclose"
-        raise ConfigError(f"judge.factory: {wrong}; return a guardrail.judges.Judge")
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"judge.factory: {factory} failed ({_where(error)})") from error
+    wrong = ""
+    if isinstance(judge, type):
+        wrong = f"the class {judge.__name__}; return an instance"
+    elif not isinstance(judge, Judge) or not isinstance(judge.name, str):
+        wrong = f"a {type(judge).__name__}, which lacks a name, judge or aclose; return a Judge"
+    elif inspect.iscoroutinefunction(judge.judge):
+        wrong = f"a {type(judge).__name__} whose judge returns; let it yield each judgement"
+    if wrong:
+        raise ConfigError(f"judge.factory: {factory} made {wrong}")
     return judge
+
+
+def _where(error: BaseException) -> str:
+    """The kind of the error and the line that raised it. Its text may quote a secret."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{type(error).__name__} in {Path(frames[-1].filename).name}, line {frames[-1].lineno}"

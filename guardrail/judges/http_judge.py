@@ -98,10 +98,13 @@ class HttpJudge:
         """A judgement for each claim that the reply names, and how many quotes are in no context."""
         try:
             reply = _HttpReply.model_validate_json(body, strict=True)
+            json.loads(body, object_pairs_hook=_named_once)
         except ValidationError as error:
             wrong = error.errors(include_input=False)[0]  # of the reply itself nothing is repeated
             place = ".".join(map(str, wrong["loc"]))
             raise JudgeReplyError(f"the reply is unusable: {place} {wrong['msg']}") from None
+        except ValueError as error:
+            raise JudgeReplyError(f"the reply is unusable: {error}") from None
         found: dict[str, Judgement] = {}
         dropped = 0
         for offer in reply.verdicts:
@@ -127,10 +130,16 @@ class HttpJudge:
                 judgement = unverified(offer.id, self.name, reasoning or "the judge could not say")
             elif offer.verdict is Verdict.SUPPORTED and located and not evidence:
                 judgement = unverified(offer.id, self.name, "none of its quotes is in the contexts")
-            if offer.id in found and found[offer.id].verdict is not judgement.verdict:
+            if found.get(offer.id, judgement) != judgement:
                 judgement = unverified(offer.id, self.name, TWO_VERDICTS)
             found[offer.id] = judgement
         return list(found.values()), dropped
+
+
+def _named_once(members: list[tuple[str, object]]) -> None:
+    """Refuse an object that gives a member twice, since either may be meant."""
+    if len(dict(members)) != len(members):
+        raise ValueError("it names a member twice")
 
 
 def _body(request: JudgeRequest, deadline_ms: int) -> bytes:

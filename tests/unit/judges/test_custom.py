@@ -31,6 +31,16 @@ def coroutine():
 
 def breaks():
     raise OSError("no such model")
+
+def leaves():
+    raise SystemExit(0)
+
+def a_class():
+    return Words
+
+class Returning(Words):
+    async def judge(self, request):
+        return []
 """
 
 
@@ -41,13 +51,14 @@ def built(factory: str) -> object:
 @pytest.fixture(autouse=True)
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.syspath_prepend(tmp_path)
-    for name in ("own_judges", "own_judges.words", "own_judges.broken"):
+    for name in ("own_judges", "own_judges.words", "own_judges.broken", "own_judges.leaves"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     folder = tmp_path / "own_judges"
     folder.mkdir()
     (folder / "__init__.py").touch()
     (folder / "words.py").write_text(MODULE)
     (folder / "broken.py").write_text("1 / 0")
+    (folder / "leaves.py").write_text("import sys\nsys.exit(0)")
     return folder
 
 
@@ -67,17 +78,28 @@ async def test_the_judge_that_a_function_or_class_makes_is_asked(factory: str) -
             "can't be imported (ModuleNotFoundError: No module named 'own_nothing'); install",
         ),
         ("own_judges.words:other", "can't be imported (AttributeError: module 'own_judges.words' has no"),
-        ("own_judges.broken:make", "can't be imported (ZeroDivisionError: division by zero)"),
-        ("own_judges.words:breaks", "own_judges.words:breaks failed (OSError: no such model)"),
-        ("own_judges.words:made", "own_judges.words:made failed (TypeError: 'list' object is not callable)"),
-        ("own_judges.words:nothing", "made a NoneType, which has no name, judge and aclose; return a"),
-        ("own_judges.words:coroutine", "made a function, which has no name"),
+        (
+            "own_judges.broken:make",
+            "make failed (ZeroDivisionError in broken.py, line 1)",
+        ),
+        (
+            "own_judges.leaves:make",
+            "make failed (SystemExit in leaves.py, line 2)",
+        ),
+        ("own_judges.words:breaks", "own_judges.words:breaks failed (OSError in words.py, line 16)"),
+        ("own_judges.words:leaves", "own_judges.words:leaves failed (SystemExit in words.py, line 19)"),
+        ("own_judges.words:made", "own_judges.words:made failed (TypeError in custom.py"),
+        ("own_judges.words:nothing", "made a NoneType, which lacks a name, judge or aclose; return a"),
+        ("own_judges.words:coroutine", "made a function, which lacks a name"),
+        ("own_judges.words:a_class", "made the class WordJudge; return an instance"),
+        ("own_judges.words:Returning", "made a Returning whose judge returns; let it yield each judgement"),
     ],
 )
 def test_what_makes_no_judge_is_told_at_start(factory: str, told: str) -> None:
+    """The text of an error that the factory raises isn't: it may quote a secret."""
     with pytest.raises(ConfigError) as wrong:
         built(factory)
-    assert str(wrong.value).startswith(f"judge.factory: {factory}")
+    assert str(wrong.value).startswith("judge.factory: ")
     assert told in str(wrong.value)
 
 

@@ -151,6 +151,18 @@ async def test_a_body_that_is_no_reply(body: bytes) -> None:
         await replied(lambda _: http(body))
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"verdicts": [{"id": "c0", "verdict": "CONTRADICTED", "verdict": "SUPPORTED", "confidence": 1}]}',
+        b'{"verdicts": [{"id": "c0", "verdict": "CONTRADICTED", "confidence": 1}], "verdicts": []}',
+    ],
+)
+async def test_of_a_member_given_twice_neither_is_believed(body: bytes) -> None:
+    with pytest.raises(JudgeReplyError, match="it names a member twice"):
+        await replied(lambda _: http(body))
+
+
 async def test_an_unusable_reply_says_where_and_repeats_nothing() -> None:
     with pytest.raises(JudgeReplyError) as wrong:
         await replied(replying(verdict(verdict="s3cret")))
@@ -164,6 +176,8 @@ async def test_an_unusable_reply_says_where_and_repeats_nothing() -> None:
         ([], [Verdict.UNVERIFIED, Verdict.UNVERIFIED]),
         ([verdict(id="c9"), verdict(id="c1")], [Verdict.UNVERIFIED, Verdict.SUPPORTED]),
         ([verdict(), verdict(verdict="CONTRADICTED"), verdict()], [Verdict.UNVERIFIED, Verdict.UNVERIFIED]),
+        ([verdict(confidence=0.1), verdict(), verdict(id="c1")], [Verdict.UNVERIFIED, Verdict.SUPPORTED]),
+        ([verdict(), verdict(), verdict(id="c1")], [Verdict.SUPPORTED, Verdict.SUPPORTED]),
         ([verdict(verdict="UNVERIFIED"), verdict(id="c1")], [Verdict.UNVERIFIED, Verdict.SUPPORTED]),
     ],
 )

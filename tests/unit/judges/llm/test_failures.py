@@ -39,6 +39,7 @@ WAITS = BackOff(first_s=0.1, longest_s=0.5)
 
 def test_the_bound_of_the_wait_doubles_up_to_the_maximum() -> None:
     assert [WAITS.wait(retry, None, lambda: 1.0) for retry in range(5)] == [0.1, 0.2, 0.4, 0.5, 0.5]
+    assert WAITS.bound(100_000) == 0.5
 
 
 def test_the_wait_is_spread_over_all_of_the_bound() -> None:
