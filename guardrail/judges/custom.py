@@ -51,16 +51,15 @@ def make_judge(factory: str) -> Judge:
         judge = make()
     except (Exception, SystemExit) as error:
         raise ConfigError(f"judge.factory: {factory} failed ({_where(error)})") from error
-    wrong = ""
     if isinstance(judge, type):
         wrong = f"the class {judge.__name__}; return an instance"
     elif not isinstance(judge, Judge) or not isinstance(judge.name, str):
         wrong = f"a {type(judge).__name__}, which lacks a name, judge or aclose; return a Judge"
     elif inspect.iscoroutinefunction(judge.judge):
         wrong = f"a {type(judge).__name__} whose judge returns; let it yield each judgement"
-    if wrong:
-        raise ConfigError(f"judge.factory: {factory} made {wrong}")
-    return judge
+    else:
+        return judge
+    raise ConfigError(f"judge.factory: {factory} made {wrong}")
 
 
 def _where(error: BaseException) -> str:
