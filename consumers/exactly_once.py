@@ -113,7 +113,7 @@ class Lane:
         if not self.admitting:
             return False
         if self.ready and not self.waiting and not self.full:
-            self._grow(len(record.value or b"") + len(record.key or b""))
+            self._grow([record])
             return True
         self.waiting.append(record)
         return False
@@ -123,7 +123,7 @@ class Lane:
         if not self.waiting or self.full or not self.admitting:
             return None
         record = self.waiting.popleft()
-        self._grow(len(record.value or b"") + len(record.key or b""))
+        self._grow([record])
         return record
 
     def reading(self, offset: int) -> StartStatus:
@@ -136,35 +136,33 @@ class Lane:
             self.put_since = time.monotonic()
             self._wake.set()
         self._outputs += records
-        self._grow(sum([len(record.value or b"") + len(record.key or b"") for record in records]))
+        self._grow(records)
 
     def taken(self, offset: int, response_id: str | None) -> None:  # noqa: ARG002 - part of Holding
         """Part of Holding."""
         self._next = offset + 1
-        if self._dirty_since is None:
-            self._mark_dirty()
+        self._mark_dirty()
 
     def changed(self, change: Change) -> None:
         """A session of this lane has new state to store."""
         self._changes.append(change)
-        if self._dirty_since is None:
-            self._mark_dirty()
+        self._mark_dirty()
 
     def close(self, response: ClosedResponse) -> None:
         """A session of this lane is over."""
         self._closed.append(response)
-        if self._dirty_since is None:
-            self._mark_dirty()
+        self._mark_dirty()
 
-    def _grow(self, size: int) -> None:
-        self._bytes += size
+    def _grow(self, records: Sequence[Record | OutRecord]) -> None:
+        self._bytes += sum([len(record.value or b"") + len(record.key or b"") for record in records])
         if not self.full and (self._bytes >= MAX_BYTES or len(self._outputs) >= MAX_OUTPUTS):
             self.full = True
             self._wake.set()
 
     def _mark_dirty(self) -> None:
-        self._dirty_since = time.monotonic()
-        self._wake.set()
+        if self._dirty_since is None:
+            self._dirty_since = time.monotonic()
+            self._wake.set()
 
     def end(self) -> None:
         """Take no more records; the step that is due now is the last one."""
@@ -215,9 +213,7 @@ class Lane:
         if self._next is None:
             return None  # nothing was ever read, so there can be no output
         captures = [
-            (change.run.session.head.response_id, captured)
-            for change in changes
-            if (captured := change.take()) is not None
+            (change.response_id, captured) for change in changes if (captured := change.take()) is not None
         ]
         state = self.store.changes(captures, closed)
         commit = Commit(self._next, self._second_reading.note(self._next))
@@ -317,7 +313,7 @@ class ExactlyOnce:
             lane.put(records)
 
     def changed(self, change: Change) -> None:
-        lane = self._lanes.get(change.run.lane.key)  # type: ignore[call-overload]
+        lane = self._lanes.get(change.lane)  # type: ignore[call-overload]
         if lane is not None:
             lane.changed(change)
 

@@ -537,7 +537,8 @@ class Policy(BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with other values, which are not validated."""
         copied = super().model_copy(update=update, deep=deep)
-        copied.__dict__.pop("ref", None)  # it would be the original's
+        for derived in ("ref", "_rules_for"):  # they would be the original's
+            copied.__dict__.pop(derived, None)
         return copied
 
     @cached_property
@@ -585,13 +586,28 @@ class Policy(BaseModel):
 
     def decide_claim(self, claim: ClaimVerdict) -> tuple[Decision, str]:
         """What happens to this claim's segment, and the rule that decided it."""
-        if claim.verdict is Verdict.UNVERIFIED and claim.unanswered:
-            return self.decides_unanswered, self.unverified_rule
         left_open = claim.verdict is Verdict.UNVERIFIED
-        for rule in self.rules:
-            if (rule.decides_open or not left_open) and rule.matches(claim):
+        if left_open and claim.unanswered:
+            return self.decides_unanswered, self.unverified_rule
+        for rule in self._rules_for[claim.verdict, bool(claim.findings)]:
+            if rule.matches(claim):
                 return rule.action, rule.name
         return (Decision.FLAG, LEFT_OPEN_RULE) if left_open else (Decision.RELEASE, "no rule matched")
+
+    @cached_property
+    def _rules_for(self) -> dict[tuple[Verdict, bool], tuple[Rule, ...]]:
+        """In order, the rules that a claim may meet with this verdict, and with any finding or none."""
+        return {
+            (verdict, found): tuple(
+                rule
+                for rule in self.rules
+                if (not rule.verdict or verdict in rule.verdict)
+                and (found or not rule.finding)
+                and (rule.decides_open or verdict is not Verdict.UNVERIFIED)
+            )
+            for verdict in Verdict
+            for found in (True, False)
+        }
 
     def decide_score(self, score: float | None) -> tuple[Decision, str]:
         """The decision by the score alone."""

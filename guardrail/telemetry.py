@@ -232,6 +232,7 @@ def _count_claim(event: ClaimVerdict) -> None:
     VERDICT_SECONDS.labels(judge).observe(event.latency_ms / 1000)
     for finding in event.findings:
         FINDINGS.labels(finding.value).inc()
+    # Nearly all are answered, which the verdict says without a call.
     if event.verdict is Verdict.UNVERIFIED and event.unanswered:
         UNVERIFIED.labels(reason_label(_kind(event.reasoning))).inc()
     if event.degraded_from:

@@ -331,12 +331,11 @@ class Engine:
         ``pieces``: how many deltas the event joins, as ``joins`` allows.
         """
         run = self._runs.get(event.response_id)
+        if run is not None and run.stored:
+            self._changed(run)
         now = self._clock()
         if run is not None:
             run.session.late_s = late_s
-            if run.stored and self._on_change is not None:
-                run.stored = False
-                self._on_change(Change(run, self._clock, self._wall))
             if run.lane.key is not lane and run.lane.key != lane:
                 self._carry_out(run, run.session.end_early(WRONG_LANE, now), now)
                 raise ProtocolError(
@@ -351,7 +350,7 @@ class Engine:
             return
         session = run.session
         chars = session.answer_chars
-        run.behind_s = self._backlog.behind_s if self._backlog.behind else self._backlog.past_s
+        run.behind_s = self._backlog.behind_s
         try:
             if isinstance(event, ResponseDelta):  # by far the most frequent event
                 effects = session.delta(event.seq, event.text, now, pieces)
@@ -375,7 +374,7 @@ class Engine:
                 self._bounds.measure()
                 if self.shedding and total.chars >= MOST_WHILE_SHEDDING * self._limits.max_bytes:
                     effects = [*effects, *session.end_early(OVERLOADED, now, force_block=True)]
-        if effects or (session.input_ended and session.decided):
+        if effects or session.closed:
             self._carry_out(run, effects, now)
 
     def reject(
@@ -599,9 +598,8 @@ class Engine:
         session, gatherer = run.session, self._gatherer
         if outputs:
             self._emit(outputs)
-            if run.stored and self._on_change is not None:
-                run.stored = False
-                self._on_change(Change(run, self._clock, self._wall))
+            if run.stored:
+                self._changed(run)
         self._table.count(run)
         if session.decided:
             if session.input_ended:
@@ -612,8 +610,7 @@ class Engine:
             self._tell_known(run)
         may_judge = (run.waiting or run.put_off) and not session.decided and not self._leaving
         if may_judge and gatherer.may_begin(run):
-            call = self._group.create_task(gatherer.call(run), name="judge")
-            self._tasks.add(call)
+            call = self.spawn(gatherer.call(run), name="judge")
             run.calls.add(call)
             self._backlog.calls += 1
             call.add_done_callback(partial(self._call_ended, run))
@@ -644,7 +641,6 @@ class Engine:
         return outputs
 
     def _call_ended(self, run: Run, call: asyncio.Task[None]) -> None:
-        self._tasks.discard(call)
         run.calls.discard(call)
         self._backlog.calls -= 1
         self._look()
@@ -666,7 +662,8 @@ class Engine:
     def _changed(self, run: Run) -> None:
         if run.stored and self._on_change is not None:
             run.stored = False
-            self._on_change(Change(run, self._clock, self._wall))
+            lane, response_id = run.lane.key, run.session.head.response_id
+            self._on_change(Change(lane, response_id, run, self._clock, self._wall))
 
     def _cut_on(self) -> None:
         """Cut on one of the long texts; the next one has its turn when others have had theirs."""

@@ -105,6 +105,7 @@ class Backlog:
         "_busy_s",
         "_clock",
         "_known",
+        "_past_s",
         "_resume_at",
         "_since",
         "_verdict_at",
@@ -114,7 +115,6 @@ class Backlog:
         "busy",
         "calls",
         "caught_up",
-        "past_s",
         "timeout_s",
         "wait_s",
     )
@@ -137,8 +137,7 @@ class Backlog:
         self._resume_at = resume_at
         self._clock = clock
         self._since = 0.0
-        self.past_s = 0.0
-        """The times behind that are over, in seconds."""
+        self._past_s = 0.0  # times behind that are over
         self.busy = False
         """There were more requests than that. Where there are not, nor were, nothing is to be measured."""
         self._known = 0  # verdicts in busy times
@@ -169,14 +168,14 @@ class Backlog:
             self.caught_up.clear()
             return True
         if was and not self.behind:
-            self.past_s += now - self._since
+            self._past_s += now - self._since
             self.caught_up.set()
         return False
 
     @property
     def behind_s(self) -> float:
         """Seconds in which the judge was behind, all together."""
-        return self.past_s + self._clock() - self._since if self.behind else self.past_s
+        return self._past_s + self._clock() - self._since if self.behind else self._past_s
 
     def _pace_s(self, limit: float) -> float:
         if self._known < self.at_once:

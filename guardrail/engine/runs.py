@@ -32,7 +32,6 @@ from guardrail.events import (
     ResponseDelta,
     ResponseHead,
     ResponseStarted,
-    Verdict,
 )
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.base import GatheringJudge, Judge, question_to_judge
@@ -166,8 +165,7 @@ class EqualClaims:
             hurried = self._hurried.pop(judgement.claim_id, None)
             best = judgement if hurried is None else better_of(hurried, judgement)
             said = replace(best, usage=None)
-            answered = said.verdict is not Verdict.UNVERIFIED or not said.unanswered
-            if answered and not said.hurried:  # a judge may say more of those that come later
+            if not (said.unanswered or said.hurried):  # a judge may say more of those that come later
                 self._said[key] = said
             self.known.extend(replace(said, claim_id=claim_id) for claim_id, _ in self._behind.pop(key))
 
@@ -244,21 +242,14 @@ class Change(NamedTuple):
     to ask the engine.
     """
 
+    lane: Hashable
+    """The lane that the response is read from, which owns this state."""
+    response_id: str
     run: Run
     clock: Callable[[], float]
     """The engine's, in seconds."""
     wall: Callable[[], float]
     """Unix time, in seconds."""
-
-    @property
-    def lane(self) -> Hashable:
-        """The lane that the response is read from, which owns this state."""
-        return self.run.lane.key
-
-    @property
-    def response_id(self) -> str:
-        """The response that has changed."""
-        return self.run.session.head.response_id
 
     def take(self) -> Captured | None:
         """The increment since the last one, which counts as stored; None if the response is over."""

@@ -534,6 +534,7 @@ class Session:
             self._news.verdicts.append((pending.claim, judgement, verdict.latency_ms))
         if self._first_verdict_at is None:
             self._first_verdict_at = now
+        # Nearly all are answered, which the verdict says without a call.
         if judgement.verdict is not _UNVERIFIED or not judgement.unanswered:
             self._heard_at = now
         held = pending.held

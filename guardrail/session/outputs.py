@@ -66,7 +66,7 @@ class Deliveries:
         if decision is Decision.REDACT:
             text = redacted(segment, self._replacement)
             self.replaced.append((segment.start + segment.body[0], segment.start + segment.body[1]))
-        span = (segment.start, segment.start + len(segment.text))
+        span = (segment.start, segment.end)
         return self.deliver(text, span, segment.index, decision, rule, claim_ids, since)
 
     def deliver(
