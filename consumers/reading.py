@@ -164,7 +164,13 @@ class TopicReader:
         for tp, records in batches.items():
             for one in records:
                 yield Record(
-                    Partition(*tp), one.offset, one.key, one.value, tuple(one.headers), one.timestamp
+                    Partition(*tp),
+                    one.offset,
+                    one.key,
+                    one.value,
+                    tuple(one.headers),
+                    one.timestamp,
+                    one.timestamp_type,
                 )
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.structs import ConsumerRecord
 
+from consumers.kafka import examiner
+from consumers.kafka.examiner import Examiner
 from consumers.reading import Range, TopicReader
+from consumers.transport import LOG_APPEND_TIME
 from guardrail.errors import TransportError
 from tests.support.kafka_settings import kafka_settings
 
@@ -63,3 +68,18 @@ async def test_a_standstill_is_told_with_its_partition_and_its_offset() -> None:
     reader = await reader_of([1, 3], [record(0, 0), record(1, 0), record(1, 1)])
     with pytest.raises(TransportError, match=r"reading t\[1\]: nothing came .* 0\.1 s, at offset 2 of 3; do"):
         _ = [one async for one in reader.until_end()]
+
+
+async def test_the_newest_time_is_of_those_that_the_broker_stamped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The topic was switched to LogAppendTime; what a producer wrote before may be of any time."""
+    records = [record(0, 0, 9_000_000), record(0, 1, 5_000, LOG_APPEND_TIME), record(1, 0, 8_000_000)]
+
+    @asynccontextmanager
+    async def opened(_settings: object, _topic: str, *, part: Range) -> AsyncIterator[TopicReader]:
+        yield await reader_of([2, 1], records, part)
+
+    monkeypatch.setattr(examiner, "open_topic", opened)
+    asked = Examiner(SETTINGS, cast("Any", None), cast("Any", None))
+    assert await asked.newest_append_s(TOPIC) == 5.0
+    records[1] = record(0, 1, 5_000)
+    assert await asked.newest_append_s(TOPIC) is None
