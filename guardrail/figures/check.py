@@ -380,13 +380,19 @@ def _with_formulas(about: _Compared, checks: Sequence[FigureCheck]) -> Sequence[
         said = Figure(Kind.IDENTIFIER, own, mine.start, mine.end, key="=")
         theirs = Figure(Kind.IDENTIFIER, text, other.start, other.end, key="=")
         if mine.value == other.value:
-            found = [replace(c, state=State.FOUND, sentence=number) if c in parts else c for c in found]
+            found = [_found_in(source, number, check) if check in parts else check for check in found]
             found.append(FigureCheck(replace(said, name=True), State.FOUND, 1.0, number, theirs))
             continue
         open_ = (State.ABSENT, State.UNCHECKED)
         found = [check for check in found if check not in parts or check.state not in open_]
         found.append(FigureCheck(said, State.CONFLICT, 1.0, number, theirs))
     return sorted(found, key=_start)
+
+
+def _found_in(source: FigureSource, number: int, check: FigureCheck) -> FigureCheck:
+    """The check of a figure that a sentence has, with what stands there."""
+    there = source.backing(check.figure, number)
+    return replace(check, state=State.FOUND, sentence=number, source=there)
 
 
 def _with_parted_name(about: _Compared, checks: Sequence[FigureCheck]) -> Iterator[FigureCheck]:
