@@ -302,9 +302,15 @@ def schema_command(
         ),
     ] = "settings",
     folder: Annotated[
-        Path,
-        typer.Option("--out", "-o", metavar="FOLDER", help="Where schemas/*.json and asyncapi.yaml go."),
-    ] = Path("docs"),
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            show_default="docs",
+            help="Of events: where schemas/*.json and asyncapi.yaml go.",
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option("--check", help="Of events: write nothing; status 1 when the files are not current."),
@@ -313,6 +319,11 @@ def schema_command(
     """Print what settings there are, or write what events look like."""
     from consumers.settings import GuardSettings
 
+    if what != "events":
+        for option, given in (("--out", folder is not None), ("--check", check)):
+            if given:
+                raise typer.BadParameter("goes with events only: config schema events", param_hint=option)
+    folder = folder or Path("docs")
     if what == "settings":
         _write(json.dumps(GuardSettings.model_json_schema(), indent=2))
     elif what == "reference":
