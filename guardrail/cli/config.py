@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -233,7 +233,7 @@ Editors that know YAML schemas complete and check the settings when their first 
 
 SHOW_EPILOG = """[bold]Examples[/]
 
-guardrail config show policies.default.flag_below
+guardrail config show policies.default.flag_below --config guardrail.yaml
 
 GUARDRAIL_LIMITS__MAX_SESSIONS=500 guardrail config show --config guardrail.yaml --format json
 
@@ -359,7 +359,7 @@ def show_command(
         str | None,
         typer.Argument(
             metavar="[KEY]",
-            help="What a setting or section means, may hold and is called in the environment.",
+            help="What a setting or section means, may hold, is called in the environment and holds now.",
             show_default="all settings as they hold, secrets masked",
         ),
     ] = None,
@@ -380,11 +380,21 @@ def show_command(
     ] = False,
 ) -> None:
     """Print all settings as they hold, or what one of them means, or the prompts that they make."""
+    if key is not None and prompt is not None:
+        raise typer.BadParameter("give a KEY or a prompt, not both", param_hint="--prompt")
+    if template and prompt is None:
+        raise typer.BadParameter("goes with --prompt only", param_hint="--template")
     if key is not None:
         from consumers.settings import GuardSettings
-        from guardrail.config.reference import describe
+        from guardrail.config.reference import describe, in_effect
 
-        _write(describe(GuardSettings, key))
+        _write(describe(GuardSettings, key))  # first: who mends settings that don't load may look it up
+        settings = settings_from(config, {})
+        try:
+            shown = _shown(in_effect(settings, key), output_format)
+        except LookupError:
+            shown = "not set"
+        _write("  in effect " + shown.replace("\n", "\n            "))
     elif prompt is not None:
         texts = _prompts(settings_from(config, {}).judge.llm, template=template)
         for name in _PROMPTS if prompt == "both" else (prompt,):
@@ -392,13 +402,16 @@ def show_command(
                 _write(f"--- {name} ---")
             _write(texts[name])
     else:
-        import yaml
+        _write(_shown(settings_from(config, {}).masked(), output_format))
 
-        values = settings_from(config, {}).masked()
-        if output_format == "json":
-            _write(json.dumps(values, indent=2))
-        else:
-            _write(yaml.safe_dump(values, sort_keys=False, allow_unicode=True).rstrip("\n"))
+
+def _shown(values: Any, output_format: Literal["yaml", "json"]) -> str:
+    if output_format == "json":
+        return json.dumps(values, indent=2)
+    import yaml
+
+    # YAML ends a value that stands alone with a line of dots.
+    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True).rstrip("\n").removesuffix("\n...")
 
 
 def _prompts(settings: LlmJudgeSettings, *, template: bool) -> dict[str, str]:
