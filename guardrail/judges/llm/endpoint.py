@@ -405,11 +405,11 @@ class _QuestionCall(Call[list[Answer]]):
                 if self.progress.streamed:
                     self.first_token_at = self.progress.first_token_at
                 return outcome
-            self.ended()
             try:
                 self.admit()
             except JudgeUnavailable as error:
-                return Failure(error, retry=False)
+                return self.broke_off(Failure(error, retry=False))
+            self.ended()
 
     def read(self, text: str) -> None:
         if self._recorder is not None:
