@@ -167,14 +167,12 @@ class Report:
         table_on_stderr: bool,
         router: PolicyRouter | None = None,
         scores: Sequence[str] = (),
+        worst: int = 0,
     ) -> None:
-        """``router`` tells which routes no entry names."""
-        self.run = Overview(worst=0)
+        """``router`` tells which routes no entry names. ``worst`` is how many answers are kept whole."""
+        self.run = Overview(worst=worst)
         """The figures so far."""
         self._unrouted = Reasons()
-        self.keeps = False
-        """Whether results are kept in ``kept``, for those who want all of them at the end."""
-        self.kept: list[EvaluationResult] = []
         self._router = router
         self._sources = sources
         self._scores = list(scores)
@@ -289,8 +287,6 @@ class Report:
 
     def _take(self, result: EvaluationResult) -> None:
         self.run.add(result)
-        if self.keeps:
-            self.kept.append(result)
         if result.verdict is None:
             reason = escape_controls(f"{self._sources.name}{result.place}: {result.error}")
             self._errors.print(Text(reason), soft_wrap=True)
