@@ -115,8 +115,9 @@ async def traced() -> Way:
 
 
 async def _delivered(broker: MemoryBroker, segments: int) -> None:
-    while len(broker.records(TOPICS.deliveries)) < segments:  # noqa: ASYNC110 - only the topic counts
-        await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        while len(broker.records(TOPICS.deliveries)) < segments:  # noqa: ASYNC110 - only the topic counts
+            await asyncio.sleep(0)
 
 
 def main() -> None:

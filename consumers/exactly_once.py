@@ -126,6 +126,12 @@ class Lane:
         self._grow([record])
         return record
 
+    def release(self) -> list[Record]:
+        """Part of Holding."""
+        waiting = list(self.waiting)
+        self.waiting.clear()
+        return waiting
+
     def reading(self, offset: int) -> StartStatus:
         """Part of Holding."""
         return self._second_reading.reading(offset)
@@ -374,7 +380,7 @@ class ExactlyOnce:
                 return
 
     async def _take_waiting(self, lane: Lane) -> None:
-        """Take the records that found the lane full, until it is full again."""
+        """Take the records that found the lane full, until it is full again or releases them."""
         while lane.waiting and not lane.full and lane.admitting:
             self._take(lane, iter(lane.next_waiting, None))
             await asyncio.sleep(0)

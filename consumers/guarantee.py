@@ -31,6 +31,10 @@ class Holding(Protocol):
         """Records that could not be taken yet, the oldest first."""
         ...
 
+    def release(self) -> list[Record]:
+        """Give back the records that could not be taken yet: they wait elsewhere."""
+        ...
+
     def admits(self, record: Record) -> bool:
         """Whether ``record`` may be taken now. Otherwise it is kept for later, or another holder reads it."""
         ...
@@ -60,7 +64,7 @@ class Guarantee(Protocol):
 
     def attach(self, engine: Engine, take: Callable[[Holding, Iterable[Record]], object]) -> None:
         """Call it once, before entering. ``take`` makes the guard take records that had to wait, some of
-        them.
+        them; or it releases them all.
         """
         ...
 

@@ -167,7 +167,7 @@ class Intake:
                 else:
                     if before is not None:
                         self._hand_over(holding, {response_id: joined.pop(response_id)})
-                    self._handle(holding, record, event)
+                    self._handle(holding, [record], event)
                     holding.taken(offset, response_id)
                     work += WORK_OF_RECORD
             if work >= SLICE or bad_records.too_many:
@@ -183,27 +183,32 @@ class Intake:
         """Have the deltas handled, those of one response together if they fit it."""
         for response_id, deltas in joined.items():
             if len(deltas) > 1:
-                record, first = deltas[0]
+                first = deltas[0][1]
                 text = "".join([delta.text for _, delta in deltas])
-                if self._engine.joins(response_id, first.seq, len(text), record.partition):
+                if self._engine.joins(response_id, first.seq, len(text), holding.partition):
                     whole = first.model_copy(update={"text": text})
-                    self._handle(holding, deltas[-1][0], whole, len(deltas))
+                    self._handle(holding, [record for record, _ in deltas], whole)
                     continue
             for record, delta in deltas:
-                self._handle(holding, record, delta)
+                self._handle(holding, [record], delta)
         joined.clear()
 
-    def _handle(self, holding: Holding, record: Record, event: InputEventType, pieces: int = 1) -> None:
+    def _handle(self, holding: Holding, records: Sequence[Record], event: InputEventType) -> None:
+        """Have the event of a record handled, or what several deltas are together."""
+        record = records[-1]
         try:
             if isinstance(event, ResponseStarted | Response):
                 self._begin(event, record, holding.reading(record.offset))
             else:
-                lane, born = record.partition, record.offset
-                self._engine.handle(event, lane=lane, born=born, late_s=_age_s(record), pieces=pieces)
+                # Joined text is as old as its beginning: it may have waited for the rest.
+                late_s = _age_s(records[0])
+                lane, born, pieces = record.partition, record.offset, len(records)
+                self._engine.handle(event, lane=lane, born=born, late_s=late_s, pieces=pieces)
         except InputError as error:
             self._dead_letter(holding, record, error, holding.reading(record.offset))
         except Exception as error:  # noqa: BLE001 - see _failed
-            self._failed(holding, record, error)
+            for each in records:
+                self._failed(holding, each, error)
 
     def _failed(self, holding: Holding, record: Record, error: Exception) -> None:
         """One record that we fail on must not stop all others for ever."""
@@ -400,7 +405,7 @@ class GuardConsumer:
             self._limits,
             max_record_bytes=max_record_bytes,
         )
-        self._guarantee.attach(self._engine, self._intake.take)
+        self._guarantee.attach(self._engine, self._take_waited)
         self._paused: frozenset[Partition] = frozenset()
         self._full_since: float | None = None
         self._untaken: dict[Partition, deque[tuple[Holding, Record]]] = {}
@@ -583,6 +588,16 @@ class GuardConsumer:
             self._untaken.pop(partition, None)
         return work
 
+    def _take_waited(self, holding: Holding, records: Iterable[Record]) -> None:
+        """Take records that found their lane full. Where too much of the partition can't be read, they
+        wait on, with those that were read after them.
+        """
+        if self._intake.pauses(holding.partition):
+            untaken = self._untaken.setdefault(holding.partition, deque())
+            untaken.extendleft((holding, record) for record in reversed(holding.release()))
+        else:
+            self._intake.take(holding, records)
+
     def _to_wait(self) -> bool:
         """Whether text must wait for the judge to catch up: the time of its claims would run out."""
         return self._engine.behind and not self._engine.shedding
@@ -621,13 +636,13 @@ class GuardConsumer:
     # ---------------------------------------------------------------------------------- writing
 
     def _emit(self, outputs: Sequence[Output]) -> None:
-        """Hand what one step of a response says to its lane; every event is written out once."""
+        """Hand what one step of a response says to its lane; an event that fits is written out once."""
         records: list[OutRecord] = []
         for output in outputs:
             event = output.event
             value = event.to_json()
             if len(value) > self._max_value_bytes:
-                value = self._made_to_fit(event, value)
+                value = self._made_to_fit(event)
             headers = (*output.headers, self._group_header)
             key = event.response_id.encode()
             records.append(OutRecord(self._topic_of[output.channel], key, value, headers))
@@ -641,11 +656,10 @@ class GuardConsumer:
         assert isinstance(lane, Partition)  # noqa: S101 - every event is handled with its partition
         self._guarantee.put(lane, records)
 
-    def _made_to_fit(self, event: OutputEvent, value: bytes) -> bytes:
+    def _made_to_fit(self, event: OutputEvent) -> bytes:
         value, omitted = value_within(event, self._max_value_bytes)
-        if omitted:
-            telemetry.OVERSIZED.inc()
-            log.warning("guard.event_too_large", response_id=event.response_id, omitted=omitted)
+        telemetry.OVERSIZED.inc()
+        log.warning("guard.event_too_large", response_id=event.response_id, omitted=omitted)
         return value
 
     async def _drain(self) -> None:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -233,7 +233,7 @@ Editors that know YAML schemas complete and check the settings when their first 
 
 SHOW_EPILOG = """[bold]Examples[/]
 
-guardrail config show policies.default.flag_below
+guardrail config show policies.default.flag_below --config guardrail.yaml
 
 GUARDRAIL_LIMITS__MAX_SESSIONS=500 guardrail config show --config guardrail.yaml --format json
 
@@ -302,9 +302,15 @@ def schema_command(
         ),
     ] = "settings",
     folder: Annotated[
-        Path,
-        typer.Option("--out", "-o", metavar="FOLDER", help="Where schemas/*.json and asyncapi.yaml go."),
-    ] = Path("docs"),
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            show_default="docs",
+            help="Of events: where schemas/*.json and asyncapi.yaml go.",
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option("--check", help="Of events: write nothing; status 1 when the files are not current."),
@@ -313,6 +319,11 @@ def schema_command(
     """Print what settings there are, or write what events look like."""
     from consumers.settings import GuardSettings
 
+    if what != "events":
+        for option, given in (("--out", folder is not None), ("--check", check)):
+            if given:
+                raise typer.BadParameter("goes with events only: config schema events", param_hint=option)
+    folder = folder or Path("docs")
     if what == "settings":
         _write(json.dumps(GuardSettings.model_json_schema(), indent=2))
     elif what == "reference":
@@ -348,7 +359,7 @@ def show_command(
         str | None,
         typer.Argument(
             metavar="[KEY]",
-            help="What a setting or section means, may hold and is called in the environment.",
+            help="What a setting or section means, may hold, is called in the environment and holds now.",
             show_default="all settings as they hold, secrets masked",
         ),
     ] = None,
@@ -369,11 +380,21 @@ def show_command(
     ] = False,
 ) -> None:
     """Print all settings as they hold, or what one of them means, or the prompts that they make."""
+    if key is not None and prompt is not None:
+        raise typer.BadParameter("give a KEY or a prompt, not both", param_hint="--prompt")
+    if template and prompt is None:
+        raise typer.BadParameter("goes with --prompt only", param_hint="--template")
     if key is not None:
         from consumers.settings import GuardSettings
-        from guardrail.config.reference import describe
+        from guardrail.config.reference import describe, in_effect
 
-        _write(describe(GuardSettings, key))
+        _write(describe(GuardSettings, key))  # first: who mends settings that don't load may look it up
+        settings = settings_from(config, {})
+        try:
+            shown = _shown(in_effect(settings, key), output_format)
+        except LookupError:
+            shown = "not set"
+        _write("  in effect " + shown.replace("\n", "\n            "))
     elif prompt is not None:
         texts = _prompts(settings_from(config, {}).judge.llm, template=template)
         for name in _PROMPTS if prompt == "both" else (prompt,):
@@ -381,13 +402,16 @@ def show_command(
                 _write(f"--- {name} ---")
             _write(texts[name])
     else:
-        import yaml
+        _write(_shown(settings_from(config, {}).masked(), output_format))
 
-        values = settings_from(config, {}).masked()
-        if output_format == "json":
-            _write(json.dumps(values, indent=2))
-        else:
-            _write(yaml.safe_dump(values, sort_keys=False, allow_unicode=True).rstrip("\n"))
+
+def _shown(values: Any, output_format: Literal["yaml", "json"]) -> str:
+    if output_format == "json":
+        return json.dumps(values, indent=2)
+    import yaml
+
+    # YAML ends a value that stands alone with a line of dots.
+    return yaml.safe_dump(values, sort_keys=False, allow_unicode=True).rstrip("\n").removesuffix("\n...")
 
 
 def _prompts(settings: LlmJudgeSettings, *, template: bool) -> dict[str, str]:

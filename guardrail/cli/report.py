@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -50,22 +51,30 @@ def report_command(
         ),
     ] = None,
     target: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE.html", help="Where the report goes.")
-    ] = Path("report.html"),
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE.html",
+            show_default="report.html",
+            help="Where the report goes.",
+        ),
+    ] = None,
     title: Annotated[
         str | None,
         typer.Option("--title", metavar="TEXT", show_default="Faithfulness report", help="Its title."),
     ] = None,
     worst: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--worst",
             min=0,
             max=_MOST,
             metavar="N",
+            show_default=str(_WORST),
             help="How many of the worst answers it shows whole, with claims and evidence.",
         ),
-    ] = _WORST,
+    ] = None,
     labels: Annotated[
         Path | None,
         typer.Option(
@@ -115,9 +124,20 @@ def report_command(
     With --otlp the results go to where traces are kept instead. A response's metadata names the span that
     wrote it: in traceparent, or in trace_id and span_id.
     """
+    of_page = {
+        "[OTHER.jsonl]": other,
+        "--out": target,
+        "--title": title,
+        "--worst": worst,
+        "--labels": labels,
+        "--json": as_json or None,
+    }
     if otlp is not None:
+        _refuse(of_page, "is of the page, which --otlp does not write; give one of the two")
         _send(results, otlp, endpoint, texts)
         return
+    _refuse({"--endpoint": endpoint, "--texts": texts or None}, "goes with --otlp only")
+    target = Path("report.html") if target is None else target
     from guardrail.cli.results_file import refuse_unless_report
     from guardrail.evals.formats import read_labels
     from guardrail.evals.report import write_report
@@ -132,7 +152,7 @@ def report_command(
         run = StoredResults(results, labels=said)
         before = None if other is None else StoredResults(other)
         try:
-            figures = write_report(run, target, before, title=title, worst=worst)
+            figures = write_report(run, target, before, title=title, worst=_WORST if worst is None else worst)
         except OSError as error:
             if error.filename is None:  # only writing fails so, and the system does not say where
                 raise OSError(error.errno, error.strerror, str(target)) from error
@@ -141,6 +161,13 @@ def report_command(
         typer.echo(json.dumps(figures, indent=2))
     told = _told(figures)
     (err() if as_json else out()).print(f"wrote {safe(str(target))}: {told}", soft_wrap=True)
+
+
+def _refuse(options: Mapping[str, object], why: str) -> None:
+    """Raises typer.BadParameter for the first that was given."""
+    for name, given in options.items():
+        if given is not None:
+            raise typer.BadParameter(why, param_hint=name)
 
 
 def _told(figures: dict[str, Any]) -> str:

@@ -180,7 +180,7 @@ def _share(name: str, whole: str, **labels: str) -> Callable[[Scrape, Scrape], s
     def show(before: Scrape, now: Scrape) -> str:
         all_ = now.total(whole) - before.total(whole)
         part = now.total(name, **labels) - before.total(name, **labels)
-        return percent(part, all_, 0)
+        return percent(part, all_, 0) if all_ > 0 else "–"  # less than before: a guard has restarted
 
     return show
 

@@ -280,12 +280,33 @@ def describe(kind: type[Settings], path: str) -> str:
     """Describes the setting or section at ``path``. Raises ConfigError, with a similar name, if there is
     none.
     """
-    parts = tuple(part for part in path.strip().split(".") if part)
+    parts = _parts(path)
     top = entries(kind)
-    found = next((each for one in top for each in one.all() if _matches(each.path, parts)), None)
+    known = [each for one in top for each in one.all()]
+    known += [
+        replace(each, path=each.below[0].path[:-1], kind="section")
+        for each in known
+        if each.below and len(each.below[0].path) == len(each.path) + 2
+    ]
+    found = next((each for each in known if _matches(each.path, parts)), None)
     if found is None:
-        raise ConfigError(_unknown(top, parts))
+        raise ConfigError(_unknown(top, known, parts))
     return "\n".join(_told(found, parts))
+
+
+def in_effect(settings: Settings, path: str) -> Any:
+    """What the settings hold at ``path``, secrets masked. Raises LookupError where they hold nothing."""
+    found: Any = settings.masked()
+    for part in _parts(path):
+        below = {str(number): each for number, each in enumerate(found)} if isinstance(found, list) else found
+        if not isinstance(below, Mapping):
+            raise KeyError(part)
+        found = below[part]
+    return found
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(part for part in path.strip().split(".") if part)
 
 
 def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
@@ -297,11 +318,11 @@ def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
     )
 
 
-def _unknown(top: Sequence[Entry], parts: Sequence[str]) -> str:
+def _unknown(top: Sequence[Entry], known: Sequence[Entry], parts: Sequence[str]) -> str:
     path = escape_controls(".".join(parts)) or "(nothing)"
-    known = [each.dotted for one in top for each in one.all()]
-    same = [each for each in known if parts and each.rpartition(".")[2] == parts[-1]]
-    close = difflib.get_close_matches(path, same or known, n=3, cutoff=0.0 if same else _CLOSE)
+    names = [each.dotted for each in known]
+    same = [each for each in names if parts and each.rpartition(".")[2] == parts[-1]]
+    close = difflib.get_close_matches(path, same or names, n=3, cutoff=0.0 if same else _CLOSE)
     remedy = (
         f"did you mean {' or '.join(close)}?" if close else f"sections: {', '.join(e.dotted for e in top)}"
     )

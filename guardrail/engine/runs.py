@@ -265,7 +265,7 @@ class Change(NamedTuple):
         def unix_ms(reading: float) -> int:
             return round((epoch + reading) * 1000)
 
-        silent = session.decided and session.silent
+        silent = session.decided and session.silent  # most are not decided, which costs no call
         known = run.silence_captured if silent else run.head_captured
         head = None if known else capture_head(run, unix_ms)
         run.head_captured, run.silence_captured = True, silent
@@ -400,6 +400,7 @@ class RunTable:
     def count(self, run: Run) -> None:
         """Update the response's load."""
         session, load = run.session, run.lane.load
+        # Text that is not cut counts as a claim, or its response would pass for idle.
         pending = len(session.pending) + bool(session.uncut)
         if pending != run.pending:
             more, run.pending = pending - run.pending, pending

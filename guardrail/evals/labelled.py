@@ -10,13 +10,13 @@ from typing import Final
 from guardrail.doctor import is_proof
 from guardrail.errors import DecodeError
 from guardrail.evals.lines import lines_of, name_of, open_unpacked
-from guardrail.evals.records import check_json, is_end, parse_record, to_its_end
+from guardrail.evals.records import ENDS, parse_record, to_its_end, type_of
 from guardrail.evals.results import EvaluationResult
 from guardrail.evals.truths import LabelsByResponse, answer_truth
 from guardrail.events import ClaimVerdict, Label, ResponseVerdict
 
-_OF_A_CLAIM: Final = b'"verdict.claim"'
-"""Stands beside: ``verdict.response`` repeats it."""
+_PASSED_OVER: Final = ENDS | {"verdict.claim"}
+"""What stands beside: a results file's ends, and verdicts on claims, which ``verdict.response`` repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,7 @@ def _read(data: bytes, found: LabelledAnswers, judged: dict[str, Judged], said: 
         else:
             _add(record.verdict, record.labels, found, judged)
     elif record is None:
-        if not is_end(data) and _OF_A_CLAIM not in data:
-            check_json(data)
+        if type_of(data) not in _PASSED_OVER:
             raise DecodeError(
                 "unknown_type",
                 "neither a result, a verdict nor a label: give lines of the type evaluation.result, "

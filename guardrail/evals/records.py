@@ -25,7 +25,9 @@ _MODELS: Final[Mapping[bytes, type[EvaluationResult | ResponseVerdict | Label]]]
     b'"label"': Label,
 }
 """By its type, as it stands in JSON: within a text the quotes would be escaped."""
-_ENDS: Final = (b'"evaluation.started"', b'"evaluation.completed"')
+ENDS: Final = frozenset({"evaluation.started", "evaluation.completed"})
+"""The types of the first and the last line of a results file."""
+_MARKS_OF_ENDS: Final = tuple(f'"{each}"'.encode() for each in ENDS)
 Problem = tuple[str, str]
 """Where it stands, and what is wrong with it."""
 
@@ -45,21 +47,23 @@ def parse_record(value: bytes) -> EvaluationResult | ResponseVerdict | Label | N
                 if all(each["loc"] != ("type",) for each in given):
                     raise decode_error(error) from None
     if not value.startswith(b"{"):
-        check_json(value)
+        type_of(value)  # raises for what is not JSON
     return None
 
 
-def check_json(value: bytes) -> None:
-    """Raises DecodeError for what is not JSON."""
+def type_of(value: bytes) -> str | None:
+    """The type of an event, None if it has none. Raises DecodeError for what is not JSON."""
     try:
-        from_json(value)
+        found = from_json(value)
     except ValueError as error:
         raise DecodeError("invalid_json", f"not valid JSON: {error}") from None
+    kind = found.get("type") if isinstance(found, dict) else None
+    return kind if isinstance(kind, str) else None
 
 
 def is_end(value: bytes) -> bool:
-    """Whether this is the first or the last line of a results file."""
-    return any(each in value for each in _ENDS)
+    """Whether this is the first or the last line of a results file. Raises DecodeError."""
+    return any(each in value for each in _MARKS_OF_ENDS) and type_of(value) in ENDS
 
 
 @dataclass(slots=True)
@@ -92,6 +96,7 @@ class RecordReader:
         """The verdict in a value. None if it is no record, which is counted; ``place`` is for messages."""
         try:
             found = parse_record(value)
+            other = found is None and not is_end(value)
         except DecodeError as error:
             self.refuse(place, error)
             return None
@@ -99,7 +104,7 @@ class RecordReader:
             return self._of_result(found)
         if isinstance(found, ResponseVerdict):
             return self._of_record(found)
-        self.passed.others += not is_end(value)
+        self.passed.others += other
         return None
 
     def _of_result(self, result: EvaluationResult) -> ResponseVerdict | None:

@@ -219,11 +219,6 @@ class Session:
         return self.decided and not self._observing
 
     @property
-    def pending_claims(self) -> int:
-        """Claims without a verdict; uncut text counts as one."""
-        return len(self.pending) + bool(self.uncut)
-
-    @property
     def next_deadline(self) -> float:
         """When ``tick`` must be called at the latest, as things stand; infinity if never."""
         due = float("inf")
@@ -247,10 +242,6 @@ class Session:
         if not self._queue or self._queue[0].cut_at is None:
             return None
         return self._queue[0].cut_at - self._queue[0].late_s
-
-    def awaits(self, claim_id: str) -> bool:
-        """Whether a verdict on this claim is still wanted."""
-        return claim_id in self.pending
 
     def taken_up(self, claim_ids: Iterable[str]) -> tuple[dict[str, float], float]:
         """The judge has started on these claims, which are awaited: their time starts now.

@@ -145,7 +145,7 @@ class Restartable:
                     self.effects.append("cancel")
                 case Emit(channel, event):
                     self.effects.append((channel, without_times(event.model_dump())))
-        self.pending = {name: claim for name, claim in self.pending.items() if self.session.awaits(name)}
+        self.pending = {name: claim for name, claim in self.pending.items() if name in self.session.pending}
 
     # what the process does -------------------------------------------------------------
 

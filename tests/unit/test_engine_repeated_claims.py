@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from guardrail.claims.cutter import MOST_CLAIMS
-from guardrail.events import Decision, Response, Usage
+from guardrail.events import Decision, Response, ResponseDelta, ResponseStarted, Usage
 from guardrail.judges import Verdict
 from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, Policy
@@ -143,3 +143,11 @@ async def test_the_loop_has_a_turn_every_so_many_outputs() -> None:
         counting.cancel()
     assert sum(turns) > 2_000
     assert max(turns) <= 4 * Session.MOST_CUT_CLAIMS
+
+
+async def test_a_text_that_is_not_cut_yet_does_not_pass_for_idle() -> None:
+    async with bench(GatedJudge()) as b:
+        b.engine.handle(ResponseStarted(response_id="r"))
+        text = "Paris is in France. " * Session.MOST_CUT_CHARS
+        b.engine.handle(ResponseDelta(response_id="r", seq=0, text=text[: 2 * Session.MOST_CUT_CHARS]))
+        assert b.engine.pending_claims == 1

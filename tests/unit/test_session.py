@@ -304,7 +304,7 @@ def test_a_long_text_is_cut_piece_by_piece_and_ends_as_a_short_one(mode: str) ->
     driver = Driver(Policy.model_validate({"mode": mode}))
     driver.feed(text)
     assert (driver.cutting, driver.pending) == (True, {})
-    assert driver.session.pending_claims == 1  # the text, so that nobody takes it for idle
+    assert (driver.session.pending, bool(driver.session.uncut)) == ({}, True)
     driver.cut_on()
     first = len(driver.pending)
     assert 0 < first < text.count(".") / 2
@@ -325,7 +325,7 @@ def test_a_block_ends_the_cutting() -> None:
     driver.answer_claims([next(iter(driver.pending))])
     driver.check_end()
     driver.cut_on()
-    assert (driver.cutting, driver.session.pending_claims) == (False, 0)
+    assert (driver.cutting, driver.session.pending, list(driver.session.uncut)) == (False, {}, [])
 
 
 def test_a_claim_behind_others_has_its_time_from_the_latest_verdict_on_them() -> None:

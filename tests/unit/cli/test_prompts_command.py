@@ -52,6 +52,20 @@ def test_settings_show_in_the_prompt(runner: CliRunner, tmp_path: Path) -> None:
     assert "# Examples" not in shown
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["judge", "--prompt", "both"], "--prompt: give a KEY or a prompt, not both"),
+        (["judge", "--template"], "--template: goes with --prompt only"),
+        (["--template"], "--template: goes with --prompt only"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(runner: CliRunner, options: list[str], told: str) -> None:
+    done = runner.invoke(app, ["config", "show", *options])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert told in done.stderr
+
+
 @pytest.mark.parametrize("name", ["system", "user"])
 def test_a_template_that_was_printed_can_be_configured_and_changes_nothing(
     runner: CliRunner, tmp_path: Path, name: str

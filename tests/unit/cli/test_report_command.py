@@ -100,6 +100,28 @@ def test_it_replaces_reports_and_nothing_else(
         assert runner.invoke(app, ["report", *files, "--out", str(notes)]).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("before.jsonl --otlp events", "[OTHER.jsonl]: is of the page, which --otlp does not write"),
+        ("--otlp events --out page.html", "--out: is of the page"),
+        ("--otlp events --title Nightly", "--title: is of the page"),
+        ("--otlp events --worst 0", "--worst: is of the page"),
+        ("--otlp events --labels before.jsonl", "--labels: is of the page"),
+        ("--otlp openinference --json", "--json: is of the page"),
+        ("--endpoint http://localhost:1", "--endpoint: goes with --otlp only"),
+        ("--texts", "--texts: goes with --otlp only"),
+    ],
+)
+def test_an_option_that_would_say_nothing_is_refused(
+    called: Program, files: tuple[str, str], tmp_path: Path, options: str, told: str
+) -> None:
+    done = called("report", "now.jsonl", *options.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in " ".join(done.stderr.replace("│", "").split())
+    assert {each.suffix for each in tmp_path.iterdir()} == {".jsonl"}
+
+
 @pytest.mark.parametrize("missing", ["results", "folder"])
 def test_a_file_that_is_not_there_is_named(program: Program, tmp_path: Path, missing: str) -> None:
     results_file(tmp_path / "now.jsonl", result("a"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from guardrail.cli import app
@@ -28,3 +29,13 @@ def test_what_was_written_is_current_until_it_is_changed(runner: CliRunner, tmp_
 def test_check_writes_nothing(runner: CliRunner, tmp_path: Path) -> None:
     assert runner.invoke(app, [*EVENTS, "--out", str(tmp_path), "--check"]).exit_code == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("what", [[], ["settings"], ["reference"]])
+@pytest.mark.parametrize("option", [["--check"], ["--out", "docs"]])
+def test_what_goes_with_events_is_refused_elsewhere(
+    runner: CliRunner, what: list[str], option: list[str]
+) -> None:
+    done = runner.invoke(app, ["config", "schema", *what, *option])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"Invalid value for {option[0]}: goes with events only" in done.stderr

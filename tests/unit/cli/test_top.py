@@ -74,6 +74,11 @@ def test_rates_and_shares_are_of_the_time_between_two_readings() -> None:
     assert rows["release p99"] == ["–"]
 
 
+def test_after_a_restart_there_is_no_share() -> None:
+    rows = shown([counts(10, 100, 100)], [counts(12, 10, 30)])
+    assert (rows["answers/s"], rows["block"]) == (["0.0"], ["–"])
+
+
 def test_several_guards_are_added_up_and_one_that_is_away_is_left_out() -> None:
     away = Scrape(12, problem="no answer")
     rows = shown([counts(10, 0, 0), counts(10, 0, 0), away], [counts(12, 2, 2), counts(12, 0, 4), away], 120)

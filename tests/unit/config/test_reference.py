@@ -89,7 +89,62 @@ def test_a_setting_is_described() -> None:
         "  holds     number (0 to 1)",
         "  default   0.55",
         "  variable  GUARDRAIL_POLICIES__DEFAULT__FLAG_BELOW",
+        "  in effect 0.55",
     ]
+
+
+def test_one_of_many_is_described_as_a_section() -> None:
+    told = told_of("policies.default").splitlines()
+    assert told[0] == "policies.default"
+    assert "    flag_below: Flag a response whose score is below this" in told
+    assert "            flag_below: 0.55" in told
+    assert "  in effect not set" in told_of("routes.0").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("key", "form", "held"),
+    [
+        ("policies.strict.flag_below", "yaml", ["0.7"]),
+        ("policies.other.flag_below", "yaml", ["not set"]),
+        ("judge.kind", "yaml", ["llm"]),
+        ("judge.kind", "json", ['"llm"']),
+        ("judge.llm.api_key", "yaml", ["'**********'"]),
+        ("routes.1.tenant", "yaml", ["b"]),
+        ("routes.2.tenant", "yaml", ["not set"]),
+        ("judge.kind.local", "yaml", None),
+        ("policies.strict.redaction_text", "json", ["{", '  "default": "cut",', '  "de": "-"', "}"]),
+        ("policies.strict.redaction_text", "yaml", ["default: cut", "de: '-'"]),
+        ("judge.calibration", "yaml", ["null"]),
+        ("logging.log_texts", "yaml", ["true"]),
+    ],
+)
+def test_the_value_in_effect_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, form: str, held: list[str] | None
+) -> None:
+    file = tmp_path / "guardrail.yaml"
+    file.write_text(
+        "judge: {kind: llm, llm: {model: m, api_key: sk-hidden}}\npolicies: "
+        "{strict: {flag_below: 0.7, redaction_text: {default: cut, de: '-'}}}\n"
+        "routes: [{policy: strict, tenant: a}, {policy: strict, tenant: b}]\n"
+    )
+    monkeypatch.setenv("GUARDRAIL_LOGGING__LOG_TEXTS", "true")
+    done = CliRunner().invoke(app, ["config", "show", key, "--config", str(file), "--format", form])
+    if held is None:
+        assert done.exit_code == 2
+        return
+    first, *more = held
+    expected = [f"  in effect {first}", *(f"            {line}" for line in more)]
+    assert done.stdout.splitlines()[-len(expected) :] == expected, done.output
+    assert "sk-hidden" not in done.output
+
+
+def test_settings_that_do_not_load_leave_the_description(tmp_path: Path) -> None:
+    file = tmp_path / "guardrail.yaml"
+    file.write_text("judge: {kind: lmm}\n")
+    done = CliRunner().invoke(app, ["config", "show", "judge.kind", "--config", str(file)])
+    assert done.exit_code == 2
+    assert "holds" in done.stdout
+    assert "judge.kind = 'lmm'" in done.stderr
 
 
 def test_a_section_lists_its_settings() -> None:

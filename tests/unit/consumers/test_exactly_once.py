@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker
@@ -435,6 +436,28 @@ async def test_a_step_is_bounded_and_records_that_find_its_lane_full_wait(
     async with faulty_guard(broker, limits=made(Limits, bad_record_share=1)) as transport:
         await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
     assert [len(records) for _, records, _, _ in transport.steps] == [3] * 10
+    expected = [f"rubbish {n}".encode() for n in range(30)]
+    assert [letter.value for letter in Reader(broker).dead_letters()] == expected
+
+
+async def test_records_that_wait_in_a_full_lane_wait_for_an_unreadable_partition_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("consumers.exactly_once.MAX_OUTPUTS", 3)
+    monkeypatch.setattr("consumers.dead_letters.BAD_RECORD_PAUSE_S", 3600.0)
+    broker = new_broker(1)
+    for n in range(30):
+        broker.append(TOPICS.responses, None, f"rubbish {n}".encode())
+    limits = made(Limits, bad_record_min=5)
+    with capture_logs():
+        async with running_guard(broker, WordJudge(), limits=limits) as guard:
+            await until(lambda: broker.lag("guard", TOPICS.responses) == 25)
+            (partition,) = guard.state().partitions
+            assert (partition.unreadable, partition.paused, partition.lag) == (True, True, 25)
+    monkeypatch.setattr("consumers.dead_letters.BAD_RECORD_PAUSE_S", 0.0)
+    with capture_logs():
+        async with running_guard(broker, WordJudge(), limits=limits):
+            await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
     expected = [f"rubbish {n}".encode() for n in range(30)]
     assert [letter.value for letter in Reader(broker).dead_letters()] == expected
 

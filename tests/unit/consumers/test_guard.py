@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from itertools import zip_longest
 from typing import cast
 
@@ -24,6 +25,8 @@ from guardrail.limits import Limits
 from guardrail.partitioning import partition_of
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
+from guardrail.session.effects import Effect
+from guardrail.session.machine import Session
 from tests.support.constants import made
 from tests.support.guards import (
     TOPICS,
@@ -119,6 +122,33 @@ async def test_deltas_that_come_together_mean_what_they_mean_one_by_one(mode: st
     alone = await said_of(events, policy, alone=True)
     assert await said_of(events, policy, alone=False) == alone
     assert {reason for _, reason in alone[1]} == {"sequence_gap", "answer_too_long"}
+
+
+async def test_joined_deltas_are_as_old_as_the_first_and_none_is_lost_if_we_fail_on_them(
+    guarantee: DeliveryGuarantee, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ages: list[float] = []
+
+    def broken(self: Session, seq: int, text: str, now: float, pieces: int = 1) -> list[Effect]:
+        assert pieces > 1
+        ages.append(self.late_s)
+        raise RuntimeError
+
+    monkeypatch.setattr(Session, "delta", broken)
+    broker = new_broker(1)
+    read = Reader(broker)
+    started, *deltas = events_of("r", FAITHFUL, complete=False)
+    send(broker, [started])
+    for number, delta in enumerate(deltas):
+        written_s = time.time() - 100 + number
+        broker.append(TOPICS.responses, b"r", delta.to_json(), timestamp_ms=round(1000 * written_s))
+    with capture_logs():
+        async with running_guard(broker, WordJudge(), delivery_guarantee=guarantee):
+            await until(lambda: len(read.dead_letters()) == len(deltas))
+            await until(lambda: bool(read.verdicts()))
+    assert [record.value for record in read.dead_letters()] == [delta.to_json() for delta in deltas]
+    assert {reason(record) for record in read.dead_letters()} == {"internal_error"}
+    assert 100 <= ages[0] < 110
 
 
 def key_on(partition: int, name: str = "r") -> bytes:

@@ -90,6 +90,11 @@ def test_a_later_label_with_the_same_id_replaces_the_earlier_one(tmp_path: Path)
         (b'{"type": "label", "response_id": "secret"}', "line 2: verdict: Field required"),
         (b'{"type": "verdict.response"}', "line 2: id: Field required"),
         (b"[]", "line 2: neither"),
+        (b'{"type": ["verdict.claim"]}', "line 2: neither"),
+        (b'{"type": "case.flagged", "claims": [{"type": "verdict.claim"}]}', "line 2: neither"),
+        (b'{"type": "response", "metadata": {"of": "evaluation.started"}}', "line 2: neither"),
+        (b'{"type": "verdict.claim", "id"', "line 2: not valid JSON"),
+        (b'{"type": "evaluation.completed", "res', "line 2: not valid JSON"),
     ],
 )
 def test_a_bad_line_is_named_and_not_quoted(tmp_path: Path, data: bytes, told: str) -> None:

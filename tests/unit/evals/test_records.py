@@ -39,9 +39,11 @@ def test_what_is_read_is_what_was_written() -> None:
 def test_verdicts_on_claims_and_other_events_are_passed_over_and_counted() -> None:
     other = b'{"type": "delivery.completed", "response_id": "r1"}'
     named = b'{"type": "response", "question": "what is \\"verdict.response\\"?"}'
-    records, reader = read(WRONG.claims[0].to_json(), WRONG.to_json(), other, named)
+    naming = b'{"type": "response", "metadata": {"of": "evaluation.completed"}}'
+    end = b'{"type": "evaluation.completed"}'
+    records, reader = read(WRONG.claims[0].to_json(), WRONG.to_json(), other, named, naming, end)
     assert ids(records) == ["r2"]
-    assert reader.passed.others == 3
+    assert reader.passed.others == 4
 
 
 def test_proofs_of_the_doctor_are_left_out_and_counted_and_their_route_alone_makes_none() -> None:
@@ -82,6 +84,7 @@ def broken(**fields: Any) -> bytes:
     [
         (b'{"type": "verdict.response"', "not valid JSON"),
         (b"no JSON", "not valid JSON"),
+        (b'{"type": "evaluation.completed", "res', "not valid JSON"),
         (broken(score=1.5), "score"),
         (broken(decision="perhaps"), "decision"),
         (broken(schema=2), "this program reads version 1 only"),
