@@ -85,12 +85,18 @@ def why(verdict: ResponseVerdict, symbols: Symbols, width: int) -> Text:
 
 
 def most_frequent(counts: Counter[str]) -> list[Text]:
-    """The most frequent of what was said, a line each; how many more there are on the last."""
-    given = [(said, count) for said, count in counts.most_common() if said not in {OTHERS, NO_REASON}]
-    shown = given[:_TOLD_SHOWN]
-    rest = counts.total() - counts[NO_REASON] - sum(count for _, count in shown)
-    told = [(shorten(escape_controls(said), _TOLD_WIDTH), count) for said, count in shown]
-    return [Text(f"{count:>7,} {said}") for said, count in [*told, *([(_OTHER, rest)] if rest else [])]]
+    """The most frequent of what was said, a line each; how many more there are on the last.
+
+    Where no reason was given there is nothing to tell. Texts that look the same on a line count as one.
+    """
+    told: Counter[str] = Counter()
+    for said, count in counts.items():
+        if said not in {OTHERS, NO_REASON}:
+            told[shorten(escape_controls(said), _TOLD_WIDTH)] += count
+    shown = told.most_common(_TOLD_SHOWN)
+    if rest := told.total() + counts[OTHERS] - sum(count for _, count in shown):
+        shown.append((_OTHER, rest))
+    return [Text(f"{count:>7,} {said}") for said, count in shown]
 
 
 def totals(run: Overview, unrouted: Reasons) -> list[Text]:
@@ -106,7 +112,7 @@ def totals(run: Overview, unrouted: Reasons) -> list[Text]:
     rules: Counter[str] = Counter()
     for (decision, rule), count in run.rules.items():
         if decision is not Decision.RELEASE:
-            rules[f"{decision} by rule: {rule}"] += count
+            rules[OTHERS if rule == OTHERS else f"{decision} by rule: {rule}"] += count
     lines = [
         Text(f"{counted(whole.judged, 'response')}: {decisions or 'none judged'}{mean}", "bold"),
         *most_frequent(rules),
@@ -167,14 +173,12 @@ class Report:
         table_on_stderr: bool,
         router: PolicyRouter | None = None,
         scores: Sequence[str] = (),
+        worst: int = 0,
     ) -> None:
-        """``router`` tells which routes no entry names."""
-        self.run = Overview(worst=0)
+        """``router`` tells which routes no entry names. ``worst`` is how many answers are kept whole."""
+        self.run = Overview(worst=worst)
         """The figures so far."""
         self._unrouted = Reasons()
-        self.keeps = False
-        """Whether results are kept in ``kept``, for those who want all of them at the end."""
-        self.kept: list[EvaluationResult] = []
         self._router = router
         self._sources = sources
         self._scores = list(scores)
@@ -289,8 +293,6 @@ class Report:
 
     def _take(self, result: EvaluationResult) -> None:
         self.run.add(result)
-        if self.keeps:
-            self.kept.append(result)
         if result.verdict is None:
             reason = escape_controls(f"{self._sources.name}{result.place}: {result.error}")
             self._errors.print(Text(reason), soft_wrap=True)
