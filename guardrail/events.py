@@ -159,6 +159,9 @@ class Finding(StrEnum):
     """The claim, or what would decide it, is in a language that the judge does not read."""
     JUDGE_REFUSED = "judge_refused"
     """The model refused to judge, or its provider's filter withheld the reply."""
+    JUDGE_UNDECIDED = "judge_undecided"
+    """A decision model's answer can't be used: it is missing or doubled, its probabilities are none, or most of
+    the model's probability lies outside the options."""
     TOO_MANY_CLAIMS = "too_many_claims"
     """It stands behind as many claims as are judged of one response."""
 
@@ -168,6 +171,7 @@ LEFT_OPEN: Final = frozenset(
         Finding.CALCULATION_UNCHECKED,
         Finding.LANGUAGE_UNCOVERED,
         Finding.JUDGE_REFUSED,
+        Finding.JUDGE_UNDECIDED,
         Finding.TOO_MANY_CLAIMS,
     }
 )

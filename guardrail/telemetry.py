@@ -143,6 +143,17 @@ LLM_CONTEXTS: Final = _counter(
     "sent",
 )
 JUDGE_COST: Final = _counter("judge_cost_usd", "Cost of the calls in US dollars, by judge.prices.", "model")
+MODEL_CHANGES: Final = _counter(
+    "judge_model_changes",
+    "Times that a decision model's server named another model than before in its reply.",
+    "model",
+)
+ORDER_DIFFERENCE: Final = _gauge(
+    "judge_order_difference",
+    "How much a decision model's probability of support still depends on the order of the options (0 to 1), "
+    "after its preference for a place is taken out.",
+    "model",
+)
 CIRCUIT_STATE: Final = _gauge(
     "judge_circuit_state", "Circuit breaker of a model: 0 closed, 1 half open, 2 open.", "model"
 )

@@ -72,7 +72,7 @@ class CascadeSettings(BaseModel):
     first: Literal["local", "hhem", "classifier"] = Field(
         default="local", description="Judges every claim; configured in its own section of judge."
     )
-    second: Literal["llm", "hhem", "classifier", "custom", "http"] = Field(
+    second: Literal["llm", "decisions", "hhem", "classifier", "custom", "http"] = Field(
         default="llm", description="Judges the claims that the first can't settle; configured likewise."
     )
     bands: dict[Severity, Band] = Field(

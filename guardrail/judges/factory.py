@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel
 
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, JudgeError
 from guardrail.judges.base import Judge
+from guardrail.judges.fallback import KEPT_SHARE, FallbackJudge
 from guardrail.judges.gathering import GatheringAround
 from guardrail.judges.prices import PriceTable
 from guardrail.judges.settings import JudgeSettings
-from guardrail.judges.spending import Budget, BudgetFallback, MeteredJudge, UsageLedger
+from guardrail.judges.spending import Budget, BudgetExhausted, MeteredJudge, UsageLedger
 
 if TYPE_CHECKING:
+    from guardrail.judges.decisions import DecisionsSettings
+    from guardrail.judges.llm.settings import LlmJudgeSettings
     from guardrail.policy import JudgeKind, Policy
 
 
@@ -158,6 +161,8 @@ class JudgeSet:
                 return CascadeJudge(first, second, settings.cascade, max_wait_ms=settings.max_wait_ms)
             case "llm":
                 return self._llm(alone=alone)
+            case "decisions":
+                return self._decisions(alone=alone)
             case "hhem" | "classifier":
                 from guardrail.judges.model import ClassifierJudge
 
@@ -182,26 +187,50 @@ class JudgeSet:
     def _llm(self, *, alone: bool) -> Judge:
         """The LLM judge with its budgets, its cache and the self-judging policy."""
         from guardrail.judges.llm.judge import LlmJudge
-        from guardrail.judges.self_judging import SelfJudgingGuard
 
         llm = self.settings.llm
-        judge: Judge = MeteredJudge(
-            LlmJudge(llm, prices=self._prices),
-            llm.model,
+        return self._paid("llm", LlmJudge(llm, prices=self._prices), llm, alone=alone)
+
+    def _decisions(self, *, alone: bool) -> Judge:
+        """The decisions judge, likewise, and with the judge that answers in its place."""
+        from guardrail.judges.decisions import DecisionsJudge
+
+        settings = self.settings.decisions
+        judge = DecisionsJudge(settings, prices=self._prices)
+        fallback = None if settings.fallback == "none" else self._one(settings.fallback, alone=False)
+        return self._paid("decisions", judge, settings, alone=alone, fallback=fallback)
+
+    def _paid(
+        self,
+        kind: str,
+        judge: Judge,
+        settings: LlmJudgeSettings | DecisionsSettings,
+        *,
+        alone: bool,
+        fallback: Judge | None = None,
+    ) -> Judge:
+        """A judge that is paid per token, with all that goes around one."""
+        from guardrail.judges.self_judging import SelfJudgingGuard
+
+        judge = MeteredJudge(
+            judge,
+            settings.model,
             budget=self._budget,
             ledger=self._ledger,
             prices=self._prices,
-            max_context_chars=llm.max_context_chars,
+            max_context_chars=settings.max_context_chars,
         )
         if alone and self.settings.budgets.on_budget == "local":
             if self._has_budget or self.settings.budgets.bounded:
-                judge = BudgetFallback(judge, self._local())
+                judge = FallbackJudge(judge, self._local(), BudgetExhausted)
             else:
                 self._lacks_fallback = True
+        if fallback is not None:
+            judge = FallbackJudge(judge, fallback, JudgeError, KEPT_SHARE)
         # In a cascade the claims have gathered when they come.
-        wait_ms = llm.max_wait_ms if self.settings.max_wait_ms is None else self.settings.max_wait_ms
-        cached = self._cached("llm", judge, llm, wait_ms / 1000 if alone else 0.0)
-        return SelfJudgingGuard(cached, llm.model, self.settings.self_judging)
+        wait_ms = settings.max_wait_ms if self.settings.max_wait_ms is None else self.settings.max_wait_ms
+        cached = self._cached(kind, judge, settings, wait_ms / 1000 if alone else 0.0)
+        return SelfJudgingGuard(cached, settings.model, self.settings.self_judging)
 
     def _cached(self, kind: str, judge: Judge, settings: BaseModel | str, max_wait_s: float = 0.0) -> Judge:
         cache = self.settings.cache
@@ -219,9 +248,11 @@ class JudgeSet:
 
 
 # The parts of the settings that a judge of each kind uses, by its section or setting.
+_PAID: Final = ("max_wait_ms", "prices", "budgets", "cache", "self_judging")
 _PARTS: Final[Mapping[str, frozenset[str]]] = {
     "local": frozenset({"local"}),
-    "llm": frozenset({"llm", "max_wait_ms", "prices", "budgets", "cache", "self_judging"}),
+    "llm": frozenset({"llm", *_PAID}),
+    "decisions": frozenset({"decisions", *_PAID}),
     "classifier": frozenset({"classifier", "cache"}),
     "hhem": frozenset({"classifier", "cache"}),
     "custom": frozenset({"factory", "cache"}),

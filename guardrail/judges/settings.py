@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from guardrail.judges.cache import CacheSettings
 from guardrail.judges.cascade import CascadeSettings
 from guardrail.judges.custom import HttpJudgeSettings
+from guardrail.judges.decisions import DecisionsSettings
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.model import ClassifierSettings
@@ -24,10 +25,11 @@ class JudgeSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["local", "llm", "hhem", "classifier", "custom", "http", "cascade"] = Field(
+    kind: Literal["local", "llm", "decisions", "hhem", "classifier", "custom", "http", "cascade"] = Field(
         default="local",
         description="local: rules and a small calibrated model, in process, no key needed. llm: a "
-        "language model behind an OpenAI-compatible API. classifier: any Hugging Face "
+        "language model behind an OpenAI-compatible API. decisions: a model that answers each claim with "
+        "probabilities. classifier: any Hugging Face "
         "sentence-pair classifier, in process. hhem: a classifier with the preset hhem, "
         "Vectara's HHEM-2.1-Open. custom: a judge of your own, which factory makes. http: an "
         "HTTP endpoint of your own. cascade: a first judge for every claim, and a second for what it can't "
@@ -37,6 +39,9 @@ class JudgeSettings(BaseModel):
         default_factory=LocalJudgeSettings, description="Settings of the local judge."
     )
     llm: LlmJudgeSettings = Field(default_factory=LlmJudgeSettings, description="Settings of the LLM judge.")
+    decisions: DecisionsSettings = Field(
+        default_factory=DecisionsSettings, description="Settings of the decisions judge."
+    )
     classifier: ClassifierSettings = Field(
         default_factory=ClassifierSettings,
         description="Settings of the classifier judge, also for kind hhem.",

@@ -314,49 +314,6 @@ def _shown(number: float) -> str:
     return f"{number:,}" if isinstance(number, int) else f"{number:.4f}"
 
 
-class BudgetFallback:
-    """A Judge. Judgements of the second judge name the first, and the budget, in ``degraded_from``."""
-
-    def __init__(self, judge: Judge, local: Judge) -> None:
-        """Takes over both judges, and closes them."""
-        self._judge = judge
-        self._local = local
-
-    @property
-    def name(self) -> str:
-        return self._judge.name
-
-    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
-        """The first judge's judgements; where that has no budget left, the second judge's for the remaining
-        claims.
-        """
-        meter = Meter(request.meter)
-        left = dict(request.claims)
-        try:
-            async with closing(self._judge.judge(replace(request, meter=meter))) as judgements:
-                async for judgement in judgements:
-                    left.pop(judgement.claim_id, None)
-                    yield judgement
-                return
-        except BudgetExhausted as error:
-            why = f"{self._judge.name}: {error}"
-        async with closing(self._local.judge(replace(request, claims=left))) as judgements:
-            async for judgement in judgements:
-                yield replace(
-                    judgement,
-                    # Calls may have failed until there was no room for another.
-                    attempts=judgement.attempts + meter.usage.judge_calls,
-                    degraded_from=(why, *judgement.degraded_from),
-                )
-
-    async def aclose(self) -> None:
-        """Close both."""
-        try:
-            await self._judge.aclose()
-        finally:
-            await self._local.aclose()
-
-
 _CHARS_PER_TOKEN = 4
 _PROMPT_TOKENS = 600
 _OUTPUT_TOKENS_PER_CLAIM = 60

@@ -458,6 +458,15 @@ class _QuestionCall(Call[list[Answer]]):
 # ------------------------------------------------------------------------------------------------- its client
 
 
+class Reached(Protocol):
+    """Where a server is, and with which key."""
+
+    @property
+    def base_url(self) -> str: ...
+
+    def resolve_api_key(self, place: str) -> str: ...
+
+
 class OwnClients:
     """Clients without retries: for each event loop that asks, since connections belong to the loop in which
     they were made, as many as are needed for the calls under way.
@@ -470,7 +479,7 @@ class OwnClients:
     ``ALL_PROXY``, ``NO_PROXY``, ``SSL_CERT_FILE``, ``SSL_CERT_DIR``), and send nothing from the environment.
     """
 
-    def __init__(self, settings: LlmJudgeSettings, place: str = "judge.llm") -> None:
+    def __init__(self, settings: Reached, place: str = "judge.llm") -> None:
         """Raises ConfigError if a key is missing, which names ``place``, or if the environment names a SOCKS
         proxy without the package that it takes.
         """
@@ -530,7 +539,7 @@ class _Shared:
     calls: int = 0
 
 
-def _make_client(settings: LlmJudgeSettings, key: str) -> openai.AsyncOpenAI:
+def _make_client(settings: Reached, key: str) -> openai.AsyncOpenAI:
     # Every call ends by its deadline; the client's own timeout would only end replies that are still coming.
     timeout = openai.Timeout(None, connect=_CONNECT_TIMEOUT_S)
     base_url, query = split_base_url(settings.base_url)

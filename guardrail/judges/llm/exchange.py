@@ -269,12 +269,12 @@ def _first(choices: object) -> dict[str, Any] | None:
 # ------------------------------------------------------------------------------------ failures
 
 _CODE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_REDIRECTED: Final = "it redirects, which is not followed: set judge.llm.base_url to where it leads"
+_REDIRECTED: Final = "it redirects, which is not followed: set {section}.base_url to where it leads"
 _REMEDIES: Final = {
     **dict.fromkeys((301, 302, 303, 307, 308), _REDIRECTED),
     401: "check the API key",
     403: "check what the API key may do",
-    404: "check judge.llm.base_url and judge.llm.model",
+    404: "check {section}.base_url and {section}.model",
 }
 # How OpenAI, Azure, vLLM, llama.cpp, Ollama and gateways say that a prompt exceeds the model's window.
 _TOO_LONG: Final = re.compile(
@@ -282,17 +282,17 @@ _TOO_LONG: Final = re.compile(
     r"|\b(prompt|input|context)\b.{0,40}\btoo (long|large)|too many (input )?tokens",
     re.IGNORECASE,
 )
-_SHORTEN: Final = "the prompt is longer than the model takes: lower judge.llm.max_context_chars"
+_SHORTEN: Final = "the prompt is longer than the model takes: lower {section}.max_context_chars"
 _MESSAGE_CHARS: Final = 500
 _FAULTS: Final = frozenset({401, 403, 404, 408})  # no question would succeed
 _FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
 _OVERLOADS: Final = frozenset({408, 429, 503, 504, 529})
 
 
-def describe(error: openai.APIError, server: str = "the server") -> Failure:
+def describe(error: openai.APIError, server: str = "the server", section: str = "judge.llm") -> Failure:
     """Classify an error of the client. The message contains nothing of the server's body except a plain code.
 
-    ``server`` is the server's name in messages about connections.
+    ``server`` is the server's name in messages about connections, and ``section`` has the settings.
     """
     if isinstance(error, openai.APITimeoutError):
         connecting = isinstance(error.__cause__, httpx.ConnectTimeout)
@@ -322,7 +322,7 @@ def describe(error: openai.APIError, server: str = "the server") -> Failure:
     if code in _FILTERED:
         return replace(failure, error=JudgeRefused(text))
     remedy = _SHORTEN if _too_long(error) else _REMEDIES.get(status)
-    return replace(failure, error=JudgeError(f"{text}; {remedy}" if remedy else text))
+    return replace(failure, error=JudgeError(f"{text}; {remedy.format(section=section)}" if remedy else text))
 
 
 def _too_long(error: openai.APIStatusError) -> bool:

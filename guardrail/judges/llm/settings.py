@@ -80,8 +80,17 @@ def _checked_headers(headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
     return headers
 
 
-_BaseUrl = Annotated[str, AfterValidator(_checked_base_url)]
-_Headers = Annotated[dict[str, SecretStr], AfterValidator(_checked_headers)]
+BaseUrl = Annotated[str, AfterValidator(_checked_base_url)]
+Headers = Annotated[dict[str, SecretStr], AfterValidator(_checked_headers)]
+
+
+def api_key_for(base_url: str, api_key: Secret | None, place: str) -> str:
+    """The key to send to a server, ``NO_KEY`` where there is none. Raises ConfigError, which says where a key
+    was looked for, never the key."""
+    if api_key is None and urlsplit(base_url).hostname == urlsplit(OPENAI_BASE_URL).hostname:
+        api_key = Secret(env=OPENAI_KEY_ENV)
+    return NO_KEY if api_key is None else api_key.read(f"{place}.api_key", "key", for_header=True)
+
 
 # What the judge sends itself, and what to do instead. A member of the same name would silently replace it:
 # another model would judge, or other texts be judged, or nothing would hold the reply to its form.
@@ -133,7 +142,7 @@ class ChatModelSettings(_Settings):
     """
 
     model: Annotated[str, Field(min_length=1)] = Field(description="Model to ask.")
-    base_url: _BaseUrl | None = Field(
+    base_url: BaseUrl | None = Field(
         default=None, description="Root of the API; if omitted, the first model's server."
     )
     api_key: Secret | None = Field(
@@ -141,7 +150,7 @@ class ChatModelSettings(_Settings):
         description="Key of the API, like judge.llm.api_key; if omitted, the first model's on the "
         "same server.",
     )
-    extra_headers: _Headers | None = Field(
+    extra_headers: Headers | None = Field(
         default=None, description="HTTP headers to add; if omitted, the first model's on the same server."
     )
     extra_body: ExtraBody = Field(
@@ -372,7 +381,7 @@ class LlmJudgeSettings(ChatModelSettings):
         default="gpt-4.1-mini",
         description="Model to ask; preferably not the one that writes the answers.",
     )
-    base_url: _BaseUrl = Field(
+    base_url: BaseUrl = Field(
         default=OPENAI_BASE_URL,
         description="Root of an OpenAI-compatible API (OpenAI, vLLM, llama.cpp, Ollama, …), including "
         "/v1. A query (Azure's ?api-version=…) is sent with every call; the URL is shown, "
@@ -383,7 +392,7 @@ class LlmJudgeSettings(ChatModelSettings):
         description=f"Key of the API, better as {{file: PATH}} (a mounted secret) or {{env: VARIABLE}}. If "
         f"omitted: {OPENAI_KEY_ENV} from the environment if base_url is OpenAI's, otherwise no key.",
     )
-    extra_headers: _Headers = Field(
+    extra_headers: Headers = Field(
         default_factory=dict,
         description="HTTP headers to add to every call, such as a gateway's routing key.",
     )
@@ -426,11 +435,7 @@ class LlmJudgeSettings(ChatModelSettings):
 
     def resolve_api_key(self, place: str = "judge.llm") -> str:
         """The key to send. Raises ConfigError, which says where a key was looked for, never the key."""
-        if self.api_key is not None:
-            return self.api_key.read(f"{place}.api_key", "key", for_header=True)
-        if urlsplit(self.base_url).hostname == urlsplit(OPENAI_BASE_URL).hostname:
-            return Secret(env=OPENAI_KEY_ENV).read(f"{place}.api_key", "key", for_header=True)
-        return NO_KEY
+        return api_key_for(self.base_url, self.api_key, place)
 
     def models(self) -> tuple[LlmJudgeSettings, ...]:
         """The settings of each model in the order of asking: this one, then its fallbacks."""

@@ -264,12 +264,18 @@ class ClaimChecker:
         return unread(judgement, examined, claim=False) if other else judgement
 
     def examine(
-        self, claim: Claim, question: str, evidence: EvidenceIndex, *, wholly: bool = True
+        self,
+        claim: Claim,
+        question: str,
+        evidence: EvidenceIndex,
+        *,
+        wholly: bool = True,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> Examination | None:
-        """What is found out about a claim; None if there is nothing to compare it with. ``wholly``: all
-        windows are read, also where one settles it; for fitting. Raises JudgeError when the verifier
-        fails."""
-        about = self._asked(question, evidence, lambda: False)
+        """What is found out about a claim, until ``stopped()``; None if there is nothing to compare it with.
+        ``wholly``: all windows are read, also where one settles it; for fitting. Raises JudgeError when the
+        verifier fails."""
+        about = self._asked(question, evidence, stopped)
         return self._examine(claim, (0, len(_text(claim))), about, -1 if wholly else 0)
 
     def _asked(self, question: str, evidence: EvidenceIndex, stopped: Callable[[], bool]) -> _Asked:

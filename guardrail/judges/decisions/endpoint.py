@@ -1,0 +1,139 @@
+"""One decision model on one server: every call to it, within a deadline, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any, Final
+
+import openai
+
+from guardrail.awake import awake
+from guardrail.calls import Call, Caller, Failure, server_of
+from guardrail.errors import ConfigError, JudgeReplyError
+from guardrail.events import Usage
+from guardrail.judges.base import JudgeRequest, Meter
+from guardrail.judges.decisions.question import wording
+from guardrail.judges.decisions.settings import DecisionsSettings
+from guardrail.judges.decisions.transports import (
+    Choice,
+    NextToken,
+    OpenAiDecisions,
+    Reply,
+    State,
+    SystemOne,
+    Transport,
+)
+from guardrail.judges.llm.endpoint import OwnClients, Prices
+from guardrail.judges.llm.exchange import describe, httpx
+
+_SECTION: Final = "judge.decisions"
+_MOST_BYTES: Final = 1_000_000
+_FIRST_RELEASE: Final = "3.50"
+
+
+def make_transport(settings: DecisionsSettings) -> Transport:
+    """The one that the settings name."""
+    match settings.transport:
+        case "openai":
+            return OpenAiDecisions()
+        case "systemone":
+            return SystemOne()
+        case "logprobs":
+            return NextToken(wording()["labels"])
+
+
+class DecisionsEndpoint:
+    """Calls to one model. Concurrent questions share all its state."""
+
+    def __init__(
+        self,
+        settings: DecisionsSettings,
+        client: openai.AsyncOpenAI | None = None,
+        prices: Prices | None = None,
+        clock: Callable[[], float] = awake,
+    ) -> None:
+        """The caller closes a given ``client``. Raises ConfigError."""
+        if settings.transport == "openai" and not hasattr(openai.AsyncOpenAI, "decisions"):
+            raise ConfigError(
+                f"{_SECTION}.transport: openai {openai.__version__} is installed, which knows no decisions; "
+                f"install {_FIRST_RELEASE} or newer, or name another transport"
+            )
+        self.settings = settings
+        self.transport = make_transport(settings)
+        self._caller = Caller(f"decisions:{settings.model}", settings.model, settings.max_concurrency, clock)
+        self._prices = prices
+        self._headers = {name: value.get_secret_value() for name, value in settings.extra_headers.items()}
+        self._own = OwnClients(settings, _SECTION) if client is None else None
+        self._client = None if client is None else client.with_options(max_retries=0)
+
+    async def ask(
+        self, state: State, questions: Sequence[Choice], request: JudgeRequest, meter: Meter, until: float
+    ) -> Reply:
+        """The answers to these questions; ``until`` is in the event loop's time. Raises JudgeError."""
+        call = _DecisionCall(self, state, questions, meter)
+        retries = self.settings.max_retries
+        outcome = await self._caller.run(call, until, request.response_id, retries=retries)
+        if isinstance(outcome, Failure):
+            raise outcome.error
+        return outcome
+
+    async def aclose(self) -> None:
+        """Close all connections. No question may follow."""
+        if self._own is not None:
+            await self._own.aclose()
+
+    async def send(self, body: dict[str, Any]) -> bytes | Failure:
+        """One HTTP call."""
+        given = nullcontext(self._client) if self._own is None else self._own.client()
+        with given as client:
+            assert client is not None
+            try:
+                if self.settings.transport == "openai":
+                    raw = await client.decisions.with_raw_response.create(extra_headers=self._headers, **body)
+                    return raw.content
+                response = await client.post(
+                    self.transport.path,
+                    body=body,
+                    cast_to=httpx.Response,
+                    options={"headers": self._headers},
+                )
+                return response.content
+            except openai.APIError as error:
+                return describe(error, server_of(str(client.base_url)), _SECTION)
+
+    def usage(self, reply: Reply) -> Usage:
+        """What a call took, with its price."""
+        model = reply.model or self.settings.model
+        taken = (reply.input_tokens, reply.cached_tokens, reply.output_tokens)
+        cost = 0.0 if self._prices is None else self._prices.cost_usd(model, *taken)
+        return Usage(
+            input_tokens=taken[0], cached_input_tokens=taken[1], output_tokens=taken[2], cost_usd=cost
+        )
+
+
+class _DecisionCall(Call[Reply]):
+    """Questions in one call."""
+
+    def __init__(
+        self, endpoint: DecisionsEndpoint, state: State, questions: Sequence[Choice], meter: Meter
+    ) -> None:
+        self._endpoint = endpoint
+        self._questions = questions
+        self._meter = meter
+        self._body = {"model": endpoint.settings.model, **endpoint.transport.body(state, questions)}
+
+    def admit(self) -> None:
+        self._meter.admit()
+
+    async def run(self) -> Reply | Failure:
+        self._meter.add(Usage(judge_calls=1), self._endpoint.settings.model)
+        said = await self._endpoint.send(self._body)
+        if isinstance(said, Failure):
+            return self.broke_off(said)
+        try:
+            reply = self._endpoint.transport.read(said, self._questions)
+        except JudgeReplyError as error:
+            return self.broke_off(Failure(error, retry=True, fault=True))
+        self._meter.add(self._endpoint.usage(reply), reply.model or self._endpoint.settings.model)
+        return reply

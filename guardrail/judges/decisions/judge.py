@@ -1,0 +1,228 @@
+"""The decisions judge: each claim is a question to a model that answers with probabilities.
+
+What code does better stays with code: before anything is asked the claim's figures, cells and words are compared
+with the documents as the local judge does it, and what that finds joins the model's probabilities. A claim that
+stands in a document word for word is not asked about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+import openai
+
+from guardrail import telemetry
+from guardrail.errors import JudgeError
+from guardrail.events import Finding, Usage
+from guardrail.judges.base import JudgeRequest, Meter
+from guardrail.judges.decisions.bias import OrderBias, moved_on
+from guardrail.judges.decisions.endpoint import DecisionsEndpoint
+from guardrail.judges.decisions.question import Asked, asked, options_of, verdict_probabilities
+from guardrail.judges.decisions.settings import DecisionsSettings
+from guardrail.judges.decisions.transports import Answer, Choice, Problem
+from guardrail.judges.llm.endpoint import Prices
+from guardrail.judges.llm.prompt import fences
+from guardrail.judges.llm.verdicts import PARTIAL, split, uncovered, without_contexts
+from guardrail.judges.local.check import ClaimChecker
+from guardrail.judges.local.combiner import Lines, Probabilities, load_parameters
+from guardrail.judges.local.examination import Examination, quoted_sentence
+from guardrail.judges.local.settings import LocalJudgeSettings
+from guardrail.judges.local.verdict import (
+    compared_exactly,
+    judgement_of,
+    judgement_word_for_word,
+    mentioned_only,
+)
+from guardrail.judges.streams import closing, told
+from guardrail.log_events import EventLog
+from guardrail.printable import shorten
+from guardrail.verdicts import Judgement, unverified
+
+_log = EventLog(__name__)
+
+LINES: Final = Lines(supported=0.75, partially=0.25, contradicted=0.5, sure=1.0, hopeless=0.0)
+"""Of support as the LLM judge counts it: 1.0 supported, 0.4 partly, 0.1 not in the documents, 0 contradicted."""
+_SUPPORT: Final = (1.0, 0.4, 0.1, 0.0)
+_QUOTED_CHARS: Final = 160
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A request: what was found out about its claims, and what is asked of those that code didn't settle."""
+
+    request: JudgeRequest
+    meter: Meter
+    examined: Mapping[str, Examination | None]
+    settled: Sequence[Judgement]
+    asked: Asked
+
+
+class DecisionsJudge:
+    """A Judge. Claims on which the model's answer is unusable are UNVERIFIED, with a finding that says so."""
+
+    def __init__(
+        self,
+        settings: DecisionsSettings,
+        client: openai.AsyncOpenAI | None = None,
+        prices: Prices | None = None,
+    ) -> None:
+        """The caller closes a given ``client``. Raises ConfigError if there is no key, or the installed
+        ``openai`` lacks what the transport needs.
+        """
+        self._settings = settings
+        self._endpoint = DecisionsEndpoint(settings, client, prices)
+        self._checker = ClaimChecker(LocalJudgeSettings(), load_parameters())
+        self._fence = fences()
+        self._bias = OrderBias(len(options_of(settings.options).options))
+        self._answers_as = ""
+
+    @property
+    def name(self) -> str:
+        return f"decisions:{self._settings.model}"
+
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        """Judgements as answers come: one call for all claims, or one for each where a call takes one.
+
+        Raises JudgeError if no claim got an answer.
+        """
+        if not request.claims:
+            return
+        request.meter.add(Usage())  # counted here, so that zero calls are known to be zero
+        if not any(context.text.strip() for context in request.evidence.contexts):
+            for claim_id in request.claims:
+                yield without_contexts(claim_id, self.name)
+            return
+        case = await asyncio.to_thread(self._case, request)
+        for judgement in case.settled:
+            yield judgement
+        until = asyncio.get_running_loop().time() + request.deadline - time.monotonic()
+        async with closing(told(partial(self._decide, case, until))) as judgements:
+            async for judgement in judgements:
+                yield judgement
+
+    async def aclose(self) -> None:
+        await self._endpoint.aclose()
+
+    def _case(self, request: JudgeRequest) -> _Case:
+        """CPU work: compare the claims exactly, and write the questions."""
+        settings = self._settings
+        examined = {
+            claim_id: self._checker.examine(claim, request.question, request.evidence, wholly=False)
+            for claim_id, claim in request.claims.items()
+        }
+        settled = [
+            replace(
+                judgement_word_for_word(claim_id, found.evidence.quote(*found.standing), LINES.supported),
+                judge=self.name,
+                attempts=0,
+            )
+            for claim_id, found in examined.items()
+            if found is not None and found.standing is not None
+        ]
+        known = {judgement.claim_id for judgement in settled}
+        open_ = {claim_id: claim for claim_id, claim in request.claims.items() if claim_id not in known}
+        fence = self._fence(request.response_id)
+        question = asked(
+            open_, request.question, request.evidence, fence, settings.options, settings.max_context_chars
+        )
+        settled += uncovered(question.uncovered, self.name)
+        return _Case(request, Meter(request.meter), examined, settled, question)
+
+    async def _decide(self, case: _Case, until: float, tell: Callable[[Judgement], None]) -> None:
+        """Yield all verdicts. Raises JudgeError if there are none."""
+        most = self._endpoint.transport.most_questions
+        claims = list(case.asked.questions)
+        batches = [claims[start : start + most] for start in range(0, len(claims), most)]
+        failures: dict[str, JudgeError] = {}
+
+        async def ask(claim_ids: Sequence[str]) -> None:
+            try:
+                found = await self._answers(case, claim_ids, until)
+            except JudgeError as error:
+                failures.update(dict.fromkeys(claim_ids, error))
+                return
+            for judgement in found:
+                tell(judgement)
+
+        async with asyncio.TaskGroup() as group:
+            for batch in batches:
+                group.create_task(ask(batch))
+        if failures and len(failures) == len(claims):
+            raise next(iter(failures.values()))
+        for claim_id, error in failures.items():
+            tell(unverified(claim_id, self.name, f"{type(error).__name__}: {error}"))
+
+    async def _answers(self, case: _Case, claim_ids: Sequence[str], until: float) -> list[Judgement]:
+        """The judgements on claims whose questions go together. Raises JudgeError."""
+        questions = [case.asked.questions[claim_id] for claim_id in claim_ids]
+        again = [
+            replace(each, id=f"{each.id}b", options=moved_on(each.options))
+            for each in questions
+            if self._bias.to_measure()
+        ]
+        replies = [
+            await self._endpoint.ask(case.asked.state, together, case.request, case.meter, until)
+            for together in self._calls(questions, again)
+        ]
+        self._note_model(replies[0].model)
+        answers = {name: answer for reply in replies for name, answer in reply.answers.items()}
+        for each in again:
+            first, second = answers[each.id.removesuffix("b")], answers[each.id]
+            if not isinstance(first, Problem) and not isinstance(second, Problem):
+                self._bias.learn(first, second)
+        judge = f"decisions:{replies[0].model or self._settings.model}"
+        shares = split(total(*(reply.usage for reply in replies)), len(claim_ids))
+        return await asyncio.to_thread(
+            lambda: [
+                replace(
+                    self._settle(case, claim_id, answers[case.asked.questions[claim_id].id], judge),
+                    attempts=case.meter.attempts,
+                    usage=share,
+                )
+                for claim_id, share in zip(claim_ids, shares, strict=True)
+            ]
+        )
+
+    def _calls(self, questions: list[Choice], again: list[Choice]) -> list[list[Choice]]:
+        """The second orders go with the first ones where a call takes as many."""
+        together = [*questions, *again]
+        if len(together) <= self._endpoint.transport.most_questions:
+            return [together]
+        return [questions, again]
+
+    def _note_model(self, model: str) -> None:
+        """Its probabilities may mean something else when another model answers."""
+        if model and self._answers_as and model != self._answers_as:
+            telemetry.JUDGE_MODEL_CHANGES.labels(telemetry.model_label(self._settings.model)).inc()
+            _log.warning("judge.model_changed", model=self._settings.model, was=self._answers_as, now=model)
+            self._bias = OrderBias(len(options_of(self._settings.options).options))
+        self._answers_as = model or self._answers_as
+
+    def _settle(self, case: _Case, claim_id: str, answer: Answer, judge: str) -> Judgement:
+        """The judgement from the model's answer and what code found out."""
+        if isinstance(answer, Problem):
+            finding = Finding.JUDGE_REFUSED if answer.refused else Finding.JUDGE_UNDECIDED
+            return replace(unverified(claim_id, judge, answer.why), findings=(finding,))
+        answer = self._bias.fair(answer)
+        told_ = verdict_probabilities(answer, self._settings.options)
+        support = sum(weight * p for weight, p in zip(_SUPPORT, told_, strict=True))
+        claim, examined = case.request.claims[claim_id], case.examined[claim_id]
+        value = max(answer, key=lambda each: answer[each])
+        reasoning = f"The model gives {answer[value]:.2f} to '{value}'"
+        if examined is None:
+            found = by_lines(claim_id, told_, support)
+        else:
+            found = judgement_of(claim_id, examined, Probabilities(support, *told_[1:]), LINES)
+            if claim.mentions:
+                found = mentioned_only(found, rightly=examined.has_right_figures)
+            closest = quoted_sentence(examined.evidence, examined.found.sentences[0].number)
+            reasoning += f"; closest passage: '{shorten(closest.quote, _QUOTED_CHARS)}'"
+            if found.findings or compared_exactly(found, examined):
+                reasoning = f"{found.reasoning} {reasoning}"
+        notes = [f"{reasoning}.", *([PARTIAL] if case.asked.partial else [])]
+        return replace(found, judge=judge, reasoning=" ".join(notes))

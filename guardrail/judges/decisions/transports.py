@@ -1,0 +1,331 @@
+"""How decision models are asked: documents once, then questions, and probabilities back, in three forms.
+
+A transport makes the body of a call and reads its reply. It does no I/O, and believes no reply: a question
+without a usable answer has a ``Problem`` that says why. Of what a server says nothing is repeated but the name
+of its model.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Protocol
+
+from guardrail.errors import JudgeReplyError
+
+_SUM_WITHIN: Final = 0.02  # of 1: servers round
+LEAST_MASS: Final = 0.5
+"""Of the next token's probability, on the labels: with less the model was about to say something else."""
+_MOST_TOKENS: Final = 1_000_000_000  # of one call
+_MODEL: Final = re.compile(r"[\w./:@+-]{1,120}")
+LABELS: Final = "ABCDEFGH"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One of the possible answers: ``value`` is its name."""
+
+    value: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A question: which option fits. ``id`` is a short name of ours, which the model may read."""
+
+    id: str
+    instructions: str
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What all questions of a response are about, the same in each of its calls: first of all what to do, then
+    the documents. ``key`` tells it from other responses' states."""
+
+    instructions: str
+    documents: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a question has no answer; ``refused``: because the model declined."""
+
+    why: str
+    refused: bool = False
+
+
+Answer = Mapping[str, float] | Problem
+"""The probability of each option by its value, which sum to 1; or why there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answers of a call by the ids of its questions, and what it took; ``model`` is empty where the server
+    names none."""
+
+    answers: dict[str, Answer]
+    model: str = ""
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+
+
+class Transport(Protocol):
+    """A form of asking."""
+
+    path: ClassVar[str]
+    """Behind the base URL."""
+    most_questions: ClassVar[int]
+    """Of one call."""
+
+    def body(self, state: State, questions: Sequence[Choice]) -> dict[str, Any]:
+        """What a call sends, but for the model's name."""
+        ...
+
+    def read(self, body: bytes, questions: Sequence[Choice]) -> Reply:
+        """What the server answered, for each question. Raises JudgeReplyError if that is no such reply."""
+        ...
+
+
+class OpenAiDecisions:
+    """``POST /decisions`` of OpenAI, and of Fireworks."""
+
+    path: ClassVar[str] = "/decisions"
+    most_questions: ClassVar[int] = 400
+
+    def body(self, state: State, questions: Sequence[Choice]) -> dict[str, Any]:
+        documents = {
+            "type": "input_text",
+            "text": state.documents,
+            "prompt_cache_breakpoint": {"mode": "explicit"},
+        }
+        return {
+            "input": [
+                {"type": "message", "role": "developer", "content": state.instructions},
+                {"type": "message", "role": "user", "content": [documents]},
+            ],
+            "questions": [
+                {
+                    "type": "choice",
+                    "name": question.id,
+                    "instructions": question.instructions,
+                    "choices": [
+                        {"value": option.value, "description": option.description}
+                        for option in question.options
+                    ],
+                }
+                for question in questions
+            ],
+            "prompt_cache_key": state.key,
+            "prompt_cache_options": {"mode": "explicit", "ttl": "30m"},
+        }
+
+    def read(self, body: bytes, questions: Sequence[Choice]) -> Reply:
+        reply = _object(body)
+        offered = reply.get("answers")
+        if not isinstance(offered, list):
+            raise JudgeReplyError("the reply has no answers; check judge.decisions.transport and base_url")
+        named: dict[str, list[Any]] = {}
+        for number, answer in enumerate(offered):
+            if not isinstance(answer, dict):
+                continue
+            name = answer.get("name")
+            if name is None and len(offered) == len(questions):  # they come in the order of the questions
+                name = questions[number].id
+            named.setdefault(str(name), []).append(answer)
+        return _reply(reply, {each.id: self._answer(each, named.get(each.id, [])) for each in questions})
+
+    def _answer(self, question: Choice, given: Sequence[dict[str, Any]]) -> Answer:
+        if len(given) != 1:
+            return Problem("two answers to one question" if given else "no answer to it")
+        answer = given[0]
+        if answer.get("type") == "refusal":
+            return Problem("the model refused to judge", refused=True)
+        listed = answer.get("probabilities")
+        if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+            return Problem("the answer has no probabilities")
+        values = [each.get("value") for each in listed]
+        if len(set(map(str, values))) < len(values):
+            return Problem("an option has two probabilities")
+        return probabilities(question, {str(each["value"]): each.get("probability") for each in listed})
+
+
+class SystemOne:
+    """``POST /systemone`` of TypeSafe Jev, OpenRouter, Upstage, Cloudflare Clef and open servers."""
+
+    path: ClassVar[str] = "/systemone"
+    most_questions: ClassVar[int] = 200
+
+    def body(self, state: State, questions: Sequence[Choice]) -> dict[str, Any]:
+        return {
+            "state": f"{state.instructions}\n\n{state.documents}",
+            "questions": {
+                question.id: {
+                    "type": "choice",
+                    "instructions": question.instructions,
+                    "criteria": {option.value: option.description for option in question.options},
+                }
+                for question in questions
+            },
+        }
+
+    def read(self, body: bytes, questions: Sequence[Choice]) -> Reply:
+        reply = _object(body)
+        answers = reply.get("answers")
+        if not isinstance(answers, dict):
+            raise JudgeReplyError("the reply has no answers; check judge.decisions.transport and base_url")
+        return _reply(reply, {each.id: self._answer(each, answers.get(each.id)) for each in questions})
+
+    def _answer(self, question: Choice, answer: Any) -> Answer:
+        if answer is None:
+            return Problem("no answer to it")
+        if not isinstance(answer, dict):
+            return Problem("the answer is not an object")
+        if answer.get("type") == "refusal":
+            return Problem("the model refused to judge", refused=True)
+        mass = answer.get("option_mass")
+        if _is_number(mass) and mass < LEAST_MASS:
+            return _low(mass)
+        given = answer.get("probabilities")
+        return probabilities(question, given if isinstance(given, dict) else {})
+
+
+class NextToken:
+    """``POST /chat/completions`` with one token: the probabilities of the options' labels as the next one."""
+
+    path: ClassVar[str] = "/chat/completions"
+    most_questions: ClassVar[int] = 1
+
+    def __init__(self, labels: str) -> None:
+        """``labels`` is the text behind the question, with ``{options}``."""
+        self._labels = labels
+
+    def body(self, state: State, questions: Sequence[Choice]) -> dict[str, Any]:
+        (question,) = questions
+        options = "\n".join(
+            f"{label}. {option.value}: {option.description}"
+            for label, option in zip(LABELS, question.options, strict=False)
+        )
+        asked = f"{question.instructions}\n{self._labels.format(options=options)}"
+        return {
+            "messages": [
+                {"role": "system", "content": state.instructions},
+                {"role": "user", "content": f"{state.documents}\n\n{asked}"},
+            ],
+            "max_tokens": 1,
+            "temperature": 0,
+            "logprobs": True,
+            "top_logprobs": 20,
+        }
+
+    def read(self, body: bytes, questions: Sequence[Choice]) -> Reply:
+        (question,) = questions
+        reply = _object(body)
+        choice = _first(reply.get("choices"))
+        if choice is None:
+            raise JudgeReplyError("the reply has no choices; check judge.decisions.transport and base_url")
+        message = choice.get("message")
+        if choice.get("finish_reason") == "content_filter" or (
+            isinstance(message, dict) and message.get("refusal")
+        ):
+            return _reply(reply, {question.id: Problem("the model refused to judge", refused=True)})
+        told = choice.get("logprobs")
+        token = _first(told.get("content")) if isinstance(told, dict) else None
+        top = token.get("top_logprobs") if token is not None else None
+        if not isinstance(top, list) or not top:
+            raise JudgeReplyError(
+                "the reply has no logprobs: the server or the model gives none (models that reason do not); "
+                "name another model, or another judge.decisions.transport"
+            )
+        return _reply(reply, {question.id: self._answer(question, top)})
+
+    def _answer(self, question: Choice, top: Iterable[Any]) -> Answer:
+        by_label = dict(zip(LABELS, question.options, strict=False))
+        found = dict.fromkeys((option.value for option in question.options), 0.0)
+        for each in top:
+            token, logprob = (
+                (each.get("token"), each.get("logprob")) if isinstance(each, dict) else (None, None)
+            )
+            option = by_label.get(token.strip()) if isinstance(token, str) else None
+            if option is not None and _is_number(logprob) and logprob <= 0:
+                found[option.value] += math.exp(logprob)
+        mass = sum(found.values())
+        if mass < LEAST_MASS:
+            return _low(mass)
+        return probabilities(question, {value: each / mass for value, each in found.items()})
+
+
+def _low(mass: float) -> Problem:
+    return Problem(f"the options have only {mass:.2f} of the model's probability; the rest lies elsewhere")
+
+
+def probabilities(question: Choice, given: Mapping[str, Any]) -> Answer:
+    """``given`` if it is one probability for each option, which sum to 1."""
+    values = [option.value for option in question.options]
+    if unknown := given.keys() - set(values):
+        return Problem(f"{len(unknown)} of the answer's options were not asked for")
+    if missing := [value for value in values if value not in given]:
+        return Problem(f"the answer lacks the probability of '{missing[0]}'")
+    found = {value: given[value] for value in values}
+    if not all(_is_number(each) and -_SUM_WITHIN <= each <= 1 + _SUM_WITHIN for each in found.values()):
+        return Problem("a probability is not a number from 0 to 1")
+    whole = sum(found.values())
+    if abs(whole - 1) > _SUM_WITHIN:
+        return Problem(f"the probabilities sum to {whole:.2f}")
+    return {value: min(1.0, max(0.0, each / whole)) for value, each in found.items()}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        reply = json.loads(body, object_pairs_hook=_named_once)
+    except JudgeReplyError:
+        raise
+    except (ValueError, RecursionError):
+        raise JudgeReplyError(
+            "the server's answer is not JSON; check judge.decisions.transport and base_url"
+        ) from None
+    if not isinstance(reply, dict):
+        raise JudgeReplyError("the server's answer is not an object; check judge.decisions.transport")
+    return reply
+
+
+def _named_once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse an object that gives a member twice, since either may be meant."""
+    found = dict(members)
+    if len(found) != len(members):
+        raise JudgeReplyError("the reply names a member twice")
+    return found
+
+
+def _first(values: object) -> dict[str, Any] | None:
+    first = values[0] if isinstance(values, list) and values else None
+    return first if isinstance(first, dict) else None
+
+
+def _reply(reply: Mapping[str, Any], answers: dict[str, Answer]) -> Reply:
+    """With what the server says of its model and of tokens, by either of their names; nothing is guessed."""
+    usage = reply.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    details = usage.get("input_tokens_details") or usage.get("prompt_tokens_details")
+    model = reply.get("model")
+    return Reply(
+        answers,
+        model if isinstance(model, str) and _MODEL.fullmatch(model) else "",
+        _count(usage.get("input_tokens", usage.get("prompt_tokens"))),
+        _count(details.get("cached_tokens")) if isinstance(details, dict) else 0,
+        _count(usage.get("output_tokens", usage.get("completion_tokens"))),
+    )
+
+
+def _count(value: object) -> int:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and 0 < value <= _MOST_TOKENS else 0  # type: ignore[operator, return-value]
