@@ -133,23 +133,10 @@ def evaluate(
     judge that was used on that loop can't be given then.
     """
 
+    given = dict(locals())  # its parameters, those of aevaluate: nothing else is local yet
+
     def run() -> Evaluation:
-        return asyncio.run(
-            aevaluate(
-                samples,
-                judge=judge,
-                policy=policy,
-                scores=scores,
-                concurrency=concurrency,
-                progress=progress,
-                raise_on_failure=raise_on_failure,
-                explain=explain,
-                explainer=explainer,
-                trace=trace,
-                source_format=source_format,
-                name=name,
-            )
-        )
+        return asyncio.run(aevaluate(**given))
 
     try:
         asyncio.get_running_loop()
