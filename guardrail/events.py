@@ -160,8 +160,8 @@ class Finding(StrEnum):
     JUDGE_REFUSED = "judge_refused"
     """The model refused to judge, or its provider's filter withheld the reply."""
     JUDGE_UNDECIDED = "judge_undecided"
-    """A decision model's answer can't be used: it is missing or doubled, its probabilities are none, or most of
-    the model's probability lies outside the options."""
+    """A decision model's answer can't be used: it is missing or doubled, its probabilities are none, or most
+    of the model's probability lies outside the options."""
     TOO_MANY_CLAIMS = "too_many_claims"
     """It stands behind as many claims as are judged of one response."""
 

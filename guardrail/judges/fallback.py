@@ -20,8 +20,8 @@ class FallbackJudge:
     """A Judge. Judgements of the second judge name the first, and why, in ``degraded_from``."""
 
     def __init__(self, judge: Judge, other: Judge, on: type[JudgeError], kept_share: float = 0.0) -> None:
-        """Takes over both judges, and closes them. ``other`` answers where ``judge`` raises ``on``, and with a
-        ``kept_share`` of the time left, which is kept for it, also on claims that have no judgement by then.
+        """Takes over both judges, and closes them. ``other`` answers where ``judge`` raises ``on``, and with
+        a ``kept_share`` of the time left, which is kept for it, also on claims without a judgement by then.
         """
         self._judge = judge
         self._other = other

@@ -1,13 +1,14 @@
 """How much a model prefers an option for its place in the list, measured without labels and taken out.
 
-Of some claims the model is asked twice, the second time with the options moved on by one place. With ``q`` the
-probability of an option as the model means it and ``b`` the preference for a place, in log-odds,
+Of some claims the model is asked twice, the second time with the options moved on by one place. With ``q``
+the probability of an option as the model means it and ``b`` the preference for a place, in log-odds,
 
     log p1(option i) = log q(i) + b(i) + c1        log p2(option i) = log q(i) + b(i - 1) + c2
 
-so the differences of the two answers give ``b(i) - b(i - 1)``, after their mean (``c1 - c2``) is taken out. Their
-running mean over the sample, with less weight while it is small, is what ``fair`` takes out of every answer. What
-the two answers still differ by then is reported: it is not the place, but the model's own unsteadiness.
+so the differences of the two answers give ``b(i) - b(i - 1)``, after their mean (``c1 - c2``) is taken out.
+Their running mean over the sample, with less weight while it is small, is what ``fair`` takes out of every
+answer. What the two answers still differ by then is reported: it is not the place, but the model's own
+unsteadiness.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class OrderBias:
         self._weight = 0.0
         self._count = 0
         self.differs = 0.0
-        """By how much the probability of the first option still differs between the two orders, in the mean."""
+        """By how much the first option's probability still differs between the two orders, in the mean."""
 
     def to_measure(self) -> bool:
         """Whether the next claim is one of those to ask twice."""

@@ -29,7 +29,7 @@ from guardrail.judges.llm.exchange import describe, httpx
 
 _SECTION: Final = "judge.decisions"
 _MOST_BYTES: Final = 1_000_000
-_FIRST_RELEASE: Final = "3.50"
+_FIRST_RELEASE: Final = "3.26"
 
 
 def make_transport(settings: DecisionsSettings) -> Transport:
@@ -64,8 +64,9 @@ class DecisionsEndpoint:
         self._caller = Caller(f"decisions:{settings.model}", settings.model, settings.max_concurrency, clock)
         self._prices = prices
         self._headers = {name: value.get_secret_value() for name, value in settings.extra_headers.items()}
-        self._own = OwnClients(settings, _SECTION) if client is None else None
-        self._client = None if client is None else client.with_options(max_retries=0)
+        self._client: openai.AsyncOpenAI | OwnClients = (
+            OwnClients(settings, _SECTION) if client is None else client.with_options(max_retries=0)
+        )
 
     async def ask(
         self, state: State, questions: Sequence[Choice], request: JudgeRequest, meter: Meter, until: float
@@ -80,27 +81,28 @@ class DecisionsEndpoint:
 
     async def aclose(self) -> None:
         """Close all connections. No question may follow."""
-        if self._own is not None:
-            await self._own.aclose()
+        if isinstance(self._client, OwnClients):
+            await self._client.aclose()
 
     async def send(self, body: dict[str, Any]) -> bytes | Failure:
         """One HTTP call."""
-        given = nullcontext(self._client) if self._own is None else self._own.client()
-        with given as client:
-            assert client is not None
+        given = self._client
+        with given.client() if isinstance(given, OwnClients) else nullcontext(given) as client:
             try:
                 if self.settings.transport == "openai":
-                    raw = await client.decisions.with_raw_response.create(extra_headers=self._headers, **body)
-                    return raw.content
-                response = await client.post(
-                    self.transport.path,
-                    body=body,
-                    cast_to=httpx.Response,
-                    options={"headers": self._headers},
-                )
-                return response.content
+                    create: Any = client.decisions.with_raw_response.create
+                    reply = await create(extra_headers=self._headers, **body)
+                else:
+                    reply = await client.post(
+                        self.transport.path,
+                        body=body,
+                        cast_to=httpx.Response,
+                        options={"headers": self._headers},
+                    )
             except openai.APIError as error:
                 return describe(error, server_of(str(client.base_url)), _SECTION)
+            else:
+                return bytes(reply.content)
 
     def usage(self, reply: Reply) -> Usage:
         """What a call took, with its price."""

@@ -1,8 +1,8 @@
 """The decisions judge: each claim is a question to a model that answers with probabilities.
 
-What code does better stays with code: before anything is asked the claim's figures, cells and words are compared
-with the documents as the local judge does it, and what that finds joins the model's probabilities. A claim that
-stands in a document word for word is not asked about.
+What code does better stays with code: before anything is asked the claim's figures, cells and words are
+compared with the documents as the local judge does it, and what that finds joins the model's probabilities. A
+claim that stands in a document word for word is not asked about.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -18,7 +18,7 @@ import openai
 
 from guardrail import telemetry
 from guardrail.errors import JudgeError
-from guardrail.events import Finding, Usage
+from guardrail.events import Finding, Usage, Verdict
 from guardrail.judges.base import JudgeRequest, Meter
 from guardrail.judges.decisions.bias import OrderBias, moved_on
 from guardrail.judges.decisions.endpoint import DecisionsEndpoint
@@ -26,8 +26,9 @@ from guardrail.judges.decisions.question import Asked, asked, options_of, verdic
 from guardrail.judges.decisions.settings import DecisionsSettings
 from guardrail.judges.decisions.transports import Answer, Choice, Problem
 from guardrail.judges.llm.endpoint import Prices
+from guardrail.judges.llm.judge import split
 from guardrail.judges.llm.prompt import fences
-from guardrail.judges.llm.verdicts import PARTIAL, split, uncovered, without_contexts
+from guardrail.judges.llm.verdicts import PARTIAL, uncovered, without_contexts
 from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import Lines, Probabilities, load_parameters
 from guardrail.judges.local.examination import Examination, quoted_sentence
@@ -41,13 +42,14 @@ from guardrail.judges.local.verdict import (
 from guardrail.judges.streams import closing, told
 from guardrail.log_events import EventLog
 from guardrail.printable import shorten
-from guardrail.verdicts import Judgement, unverified
+from guardrail.verdicts import Judgement, total, unverified
 
 _log = EventLog(__name__)
 
 LINES: Final = Lines(supported=0.75, partially=0.25, contradicted=0.5, sure=1.0, hopeless=0.0)
-"""Of support as the LLM judge counts it: 1.0 supported, 0.4 partly, 0.1 not in the documents, 0 contradicted."""
+"""Where verdicts begin. They are not fitted: a claim is SUPPORTED where the model is rather sure of it."""
 _SUPPORT: Final = (1.0, 0.4, 0.1, 0.0)
+"""What each verdict is worth as support, as for the LLM judge (``support_of``)."""
 _QUOTED_CHARS: Final = 160
 
 
@@ -176,7 +178,8 @@ class DecisionsJudge:
             if not isinstance(first, Problem) and not isinstance(second, Problem):
                 self._bias.learn(first, second)
         judge = f"decisions:{replies[0].model or self._settings.model}"
-        shares = split(total(*(reply.usage for reply in replies)), len(claim_ids))
+        used = [self._endpoint.usage(reply) for reply in replies]
+        shares = split(total(Usage(judge_calls=len(replies)), *used), len(claim_ids))
         return await asyncio.to_thread(
             lambda: [
                 replace(
@@ -198,7 +201,7 @@ class DecisionsJudge:
     def _note_model(self, model: str) -> None:
         """Its probabilities may mean something else when another model answers."""
         if model and self._answers_as and model != self._answers_as:
-            telemetry.JUDGE_MODEL_CHANGES.labels(telemetry.model_label(self._settings.model)).inc()
+            telemetry.MODEL_CHANGES.labels(telemetry.model_label(self._settings.model)).inc()
             _log.warning("judge.model_changed", model=self._settings.model, was=self._answers_as, now=model)
             self._bias = OrderBias(len(options_of(self._settings.options).options))
         self._answers_as = model or self._answers_as
@@ -215,7 +218,7 @@ class DecisionsJudge:
         value = max(answer, key=lambda each: answer[each])
         reasoning = f"The model gives {answer[value]:.2f} to '{value}'"
         if examined is None:
-            found = by_lines(claim_id, told_, support)
+            found = _by_lines(claim_id, told_, support)
         else:
             found = judgement_of(claim_id, examined, Probabilities(support, *told_[1:]), LINES)
             if claim.mentions:
@@ -226,3 +229,18 @@ class DecisionsJudge:
                 reasoning = f"{found.reasoning} {reasoning}"
         notes = [f"{reasoning}.", *([PARTIAL] if case.asked.partial else [])]
         return replace(found, judge=judge, reasoning=" ".join(notes))
+
+
+def _by_lines(claim_id: str, told_: Sequence[float], support: float) -> Judgement:
+    """The judgement of a claim of which the documents have no word, or no text that code reads."""
+    contradicted = told_[3]
+    if support >= LINES.supported:
+        verdict = Verdict.SUPPORTED
+    elif contradicted >= LINES.contradicted:
+        verdict = Verdict.CONTRADICTED
+    else:
+        verdict = Verdict.PARTIALLY_SUPPORTED if support >= LINES.partially else Verdict.UNSUPPORTED
+    sure = {Verdict.SUPPORTED: support, Verdict.CONTRADICTED: contradicted}
+    return Judgement(
+        claim_id, verdict, sure.get(verdict, 1.0 - support), support, "", contradiction=contradicted
+    )

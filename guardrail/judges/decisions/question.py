@@ -1,4 +1,4 @@
-"""What is asked: the documents as they go out, and a question for each claim. Hostile texts stand behind fences."""
+"""What is asked: the documents as they go out, and a question for each claim. Texts stand behind fences."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def _instructions(claim: Claim, fence: Fence) -> str:
 def _excerpts(
     claims: Mapping[str, Claim], evidence: EvidenceIndex, most_chars: int
 ) -> tuple[list[tuple[str, str]], frozenset[str]]:
-    """The best passage of every claim, then the second best, and so on, as long as they fit, in the documents'
-    order; and the claims for which there is one."""
+    """The best passage of every claim, then the second best, and so on, as long as they fit, in the
+    documents' order; and the claims for which there is one."""
     numbers = {context.id: n for n, context in reversed(list(enumerate(evidence.contexts, 1)))}
     ranked = {
         claim_id: closest_passages(evidence, claim, _PASSAGES_PER_CLAIM) or evidence.passages

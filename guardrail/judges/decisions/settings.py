@@ -26,9 +26,9 @@ class DecisionsSettings(BaseModel):
 
     transport: Literal["openai", "systemone", "logprobs"] = Field(
         default="openai",
-        description="openai: /decisions (OpenAI, Fireworks). systemone: /systemone (TypeSafe Jev, OpenRouter, "
-        "Upstage, Cloudflare Clef, open servers). logprobs: the next token of any chat server that gives "
-        "top_logprobs (vLLM, llama.cpp, OpenAI's models that do not reason), one call a claim.",
+        description="openai: /decisions (OpenAI, Fireworks). systemone: /systemone (TypeSafe Jev, "
+        "OpenRouter, Upstage, Cloudflare Clef, open servers). logprobs: the next token of any chat server "
+        "that gives top_logprobs (vLLM, llama.cpp, OpenAI's models that do not reason), one call a claim.",
     )
     base_url: BaseUrl = Field(
         default=OPENAI_BASE_URL,

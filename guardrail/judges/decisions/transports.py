@@ -1,8 +1,8 @@
 """How decision models are asked: documents once, then questions, and probabilities back, in three forms.
 
 A transport makes the body of a call and reads its reply. It does no I/O, and believes no reply: a question
-without a usable answer has a ``Problem`` that says why. Of what a server says nothing is repeated but the name
-of its model.
+without a usable answer has a ``Problem`` that says why. Of what a server says nothing is repeated but the
+name of its model.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, TypeGuard
 
 from guardrail.errors import JudgeReplyError
 
@@ -43,8 +43,8 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What all questions of a response are about, the same in each of its calls: first of all what to do, then
-    the documents. ``key`` tells it from other responses' states."""
+    """What all questions of a response are about, the same in each of its calls: first what to do, then the
+    documents. ``key`` tells it from other responses' states."""
 
     instructions: str
     documents: str
@@ -65,8 +65,8 @@ Answer = Mapping[str, float] | Problem
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answers of a call by the ids of its questions, and what it took; ``model`` is empty where the server
-    names none."""
+    """The answers of a call by the ids of its questions, and what it took; ``model`` is empty where the
+    server names none."""
 
     answers: dict[str, Answer]
     model: str = ""
@@ -248,9 +248,9 @@ class NextToken:
         by_label = dict(zip(LABELS, question.options, strict=False))
         found = dict.fromkeys((option.value for option in question.options), 0.0)
         for each in top:
-            token, logprob = (
-                (each.get("token"), each.get("logprob")) if isinstance(each, dict) else (None, None)
-            )
+            if not isinstance(each, dict):
+                continue
+            token, logprob = each.get("token"), each.get("logprob")
             option = by_label.get(token.strip()) if isinstance(token, str) else None
             if option is not None and _is_number(logprob) and logprob <= 0:
                 found[option.value] += math.exp(logprob)
@@ -280,7 +280,7 @@ def probabilities(question: Choice, given: Mapping[str, Any]) -> Answer:
     return {value: min(1.0, max(0.0, each / whole)) for value, each in found.items()}
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
