@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _JUDGE: Final = Area("judge")
 QUESTION: Final = "What does the standard plan cost, and where is the company's office?"
 CONTEXT: Final = "The standard plan costs $20 per month. The company's office is in Lisbon."
-SUPPORTED: Final = "The company's office is in Lisbon."
-CONTRADICTED: Final = "The standard plan costs $95 per month."
+SUPPORTED: Final = "You will find the company's office in Lisbon."
+CONTRADICTED: Final = "The standard plan costs $95 a month."
 
 _LOOK: Final = "look after its server or program, then run this again"
 _MOST_CHARS: Final = 500

@@ -61,8 +61,11 @@ def _stamp(path: Path, name: str) -> str:
 
 
 _PROMPTS: Final = "prompts"
-_PACKAGED: Final = ("parameters.json", "rarity.json", "verifier_model/manifest.json")
-"""What the local judge reads of the package; the manifest has the checksums of its model."""
+_PACKAGED: Final = {
+    "local": ("parameters.json", "rarity.json", "verifier_model/manifest.json"),
+    "decisions": ("questions.yaml",),
+}
+"""What a judge reads of the package; the manifest has the checksums of the local one's model."""
 
 
 def fingerprint(kind: str, settings: BaseModel | str) -> str:
@@ -87,11 +90,8 @@ def fingerprint(kind: str, settings: BaseModel | str) -> str:
         for entry in sorted(files("guardrail.judges.llm").joinpath(_PROMPTS).iterdir(), key=lambda e: e.name):
             if entry.is_file():
                 digest.update(hashlib.sha256(entry.read_bytes()).digest())
-    if kind == "local":
-        for name in _PACKAGED:
-            digest.update(
-                hashlib.sha256(files("guardrail.judges.local").joinpath(name).read_bytes()).digest()
-            )
+    for name in _PACKAGED.get(kind, ()):
+        digest.update(hashlib.sha256(files(f"guardrail.judges.{kind}").joinpath(name).read_bytes()).digest())
     return digest.hexdigest()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -94,6 +94,14 @@ class JudgeSettings(BaseModel):
         """The judges that run, by the names of their sections: that of ``kind``, or both of the cascade."""
         named = {self.cascade.first, self.cascade.second} if self.kind == "cascade" else {self.kind}
         return frozenset("classifier" if kind == "hhem" else kind for kind in named)
+
+    @model_validator(mode="after")
+    def _decisions_second(self) -> Self:
+        """Whoever configures a decision model, and names no second judge for the cascade, means this one."""
+        if "decisions" not in self.model_fields_set or "second" in self.cascade.model_fields_set:
+            return self
+        object.__setattr__(self, "cascade", self.cascade.model_copy(update={"second": "decisions"}))
+        return self
 
     @model_validator(mode="before")
     @classmethod

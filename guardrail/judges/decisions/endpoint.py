@@ -19,10 +19,10 @@ from guardrail.judges.decisions.transports import (
     Choice,
     NextToken,
     OpenAiDecisions,
+    QuestionState,
     Reply,
-    State,
     SystemOne,
-    Transport,
+    Wire,
 )
 from guardrail.judges.llm.endpoint import OwnClients, Prices
 from guardrail.judges.llm.exchange import describe, httpx
@@ -32,7 +32,7 @@ _MOST_BYTES: Final = 1_000_000
 _FIRST_RELEASE: Final = "3.26"
 
 
-def make_transport(settings: DecisionsSettings) -> Transport:
+def make_transport(settings: DecisionsSettings) -> Wire:
     """The one that the settings name."""
     match settings.transport:
         case "openai":
@@ -69,7 +69,12 @@ class DecisionsEndpoint:
         )
 
     async def ask(
-        self, state: State, questions: Sequence[Choice], request: JudgeRequest, meter: Meter, until: float
+        self,
+        state: QuestionState,
+        questions: Sequence[Choice],
+        request: JudgeRequest,
+        meter: Meter,
+        until: float,
     ) -> Reply:
         """The answers to these questions; ``until`` is in the event loop's time. Raises JudgeError."""
         call = _DecisionCall(self, state, questions, meter)
@@ -118,7 +123,7 @@ class _DecisionCall(Call[Reply]):
     """Questions in one call."""
 
     def __init__(
-        self, endpoint: DecisionsEndpoint, state: State, questions: Sequence[Choice], meter: Meter
+        self, endpoint: DecisionsEndpoint, state: QuestionState, questions: Sequence[Choice], meter: Meter
     ) -> None:
         self._endpoint = endpoint
         self._questions = questions

@@ -22,9 +22,9 @@ from guardrail.events import Finding, Usage, Verdict
 from guardrail.judges.base import JudgeRequest, Meter
 from guardrail.judges.decisions.bias import OrderBias, moved_on
 from guardrail.judges.decisions.endpoint import DecisionsEndpoint
-from guardrail.judges.decisions.question import Asked, asked, options_of, verdict_probabilities
+from guardrail.judges.decisions.question import QuestionSheet, asked, options_of, verdict_probabilities
 from guardrail.judges.decisions.settings import DecisionsSettings
-from guardrail.judges.decisions.transports import Answer, Choice, Problem
+from guardrail.judges.decisions.transports import Answer, Choice, Unanswered
 from guardrail.judges.llm.endpoint import Prices
 from guardrail.judges.llm.judge import split
 from guardrail.judges.llm.prompt import fences
@@ -54,14 +54,14 @@ _QUOTED_CHARS: Final = 160
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class _Asking:
     """A request: what was found out about its claims, and what is asked of those that code didn't settle."""
 
     request: JudgeRequest
     meter: Meter
     examined: Mapping[str, Examination | None]
     settled: Sequence[Judgement]
-    asked: Asked
+    asked: QuestionSheet
 
 
 class DecisionsJudge:
@@ -110,7 +110,7 @@ class DecisionsJudge:
     async def aclose(self) -> None:
         await self._endpoint.aclose()
 
-    def _case(self, request: JudgeRequest) -> _Case:
+    def _case(self, request: JudgeRequest) -> _Asking:
         """CPU work: compare the claims exactly, and write the questions."""
         settings = self._settings
         examined = {
@@ -133,9 +133,9 @@ class DecisionsJudge:
             open_, request.question, request.evidence, fence, settings.options, settings.max_context_chars
         )
         settled += uncovered(question.uncovered, self.name)
-        return _Case(request, Meter(request.meter), examined, settled, question)
+        return _Asking(request, Meter(request.meter), examined, settled, question)
 
-    async def _decide(self, case: _Case, until: float, tell: Callable[[Judgement], None]) -> None:
+    async def _decide(self, case: _Asking, until: float, tell: Callable[[Judgement], None]) -> None:
         """Yield all verdicts. Raises JudgeError if there are none."""
         most = self._endpoint.transport.most_questions
         claims = list(case.asked.questions)
@@ -159,7 +159,7 @@ class DecisionsJudge:
         for claim_id, error in failures.items():
             tell(unverified(claim_id, self.name, f"{type(error).__name__}: {error}"))
 
-    async def _answers(self, case: _Case, claim_ids: Sequence[str], until: float) -> list[Judgement]:
+    async def _answers(self, case: _Asking, claim_ids: Sequence[str], until: float) -> list[Judgement]:
         """The judgements on claims whose questions go together. Raises JudgeError."""
         questions = [case.asked.questions[claim_id] for claim_id in claim_ids]
         again = [
@@ -175,7 +175,7 @@ class DecisionsJudge:
         answers = {name: answer for reply in replies for name, answer in reply.answers.items()}
         for each in again:
             first, second = answers[each.id.removesuffix("b")], answers[each.id]
-            if not isinstance(first, Problem) and not isinstance(second, Problem):
+            if not isinstance(first, Unanswered) and not isinstance(second, Unanswered):
                 self._bias.learn(first, second)
         judge = f"decisions:{replies[0].model or self._settings.model}"
         used = [self._endpoint.usage(reply) for reply in replies]
@@ -206,9 +206,9 @@ class DecisionsJudge:
             self._bias = OrderBias(len(options_of(self._settings.options).options))
         self._answers_as = model or self._answers_as
 
-    def _settle(self, case: _Case, claim_id: str, answer: Answer, judge: str) -> Judgement:
+    def _settle(self, case: _Asking, claim_id: str, answer: Answer, judge: str) -> Judgement:
         """The judgement from the model's answer and what code found out."""
-        if isinstance(answer, Problem):
+        if isinstance(answer, Unanswered):
             finding = Finding.JUDGE_REFUSED if answer.refused else Finding.JUDGE_UNDECIDED
             return replace(unverified(claim_id, judge, answer.why), findings=(finding,))
         answer = self._bias.fair(answer)
@@ -217,7 +217,7 @@ class DecisionsJudge:
         claim, examined = case.request.claims[claim_id], case.examined[claim_id]
         value = max(answer, key=lambda each: answer[each])
         reasoning = f"The model gives {answer[value]:.2f} to '{value}'"
-        if examined is None:
+        if examined is None or not self._checker.reads(examined):
             found = _by_lines(claim_id, told_, support)
         else:
             found = judgement_of(claim_id, examined, Probabilities(support, *told_[1:]), LINES)

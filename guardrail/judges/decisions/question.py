@@ -11,7 +11,7 @@ from guardrail.claims.model import Claim
 from guardrail.events import Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.decisions.settings import Form
-from guardrail.judges.decisions.transports import Choice, Option, State
+from guardrail.judges.decisions.transports import Choice, Option, QuestionState
 from guardrail.judges.llm.prompt import Fence, closest_passages
 from guardrail.shipped import shipped_yaml
 
@@ -44,11 +44,11 @@ def options_of(form: Form) -> Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionSheet:
     """The state and the questions of a request; ``partial``: not all of the documents are shown, and of the
     ``uncovered`` claims nothing is."""
 
-    state: State
+    state: QuestionState
     questions: dict[str, Choice]
     partial: bool
     uncovered: frozenset[str]
@@ -61,7 +61,7 @@ def asked(
     fence: Fence,
     form: Form,
     most_chars: int,
-) -> Asked:
+) -> QuestionSheet:
     """The questions of ``claims``, by their ids, over the documents, or over the passages closest to them
     where the documents have more than ``most_chars``. CPU work: passes over everything that is sent."""
     whole = sum(len(context.text) for context in evidence.contexts) <= most_chars
@@ -76,13 +76,15 @@ def asked(
         documents.insert(0, texts["excerpts"])
     if question:
         documents.append(fence.group([fence.named("question", question)]))
-    state = State(texts["instructions"].format(marker=fence.marker), "\n".join(documents), fence.marker)
+    state = QuestionState(
+        texts["instructions"].format(marker=fence.marker), "\n".join(documents), fence.marker
+    )
     questions = {
         claim_id: Choice(f"c{number}", _instructions(claim, fence), options_of(form).options)
         for number, (claim_id, claim) in enumerate(claims.items(), 1)
         if claim_id in covered
     }
-    return Asked(state, questions, not whole, frozenset(claims.keys() - covered))
+    return QuestionSheet(state, questions, not whole, frozenset(claims.keys() - covered))
 
 
 def _instructions(claim: Claim, fence: Fence) -> str:

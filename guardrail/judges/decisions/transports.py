@@ -1,7 +1,7 @@
 """How decision models are asked: documents once, then questions, and probabilities back, in three forms.
 
 A transport makes the body of a call and reads its reply. It does no I/O, and believes no reply: a question
-without a usable answer has a ``Problem`` that says why. Of what a server says nothing is repeated but the
+without a usable answer has a ``Unanswered`` that says why. Of what a server says nothing is repeated but the
 name of its model.
 """
 
@@ -22,6 +22,7 @@ LEAST_MASS: Final = 0.5
 _MOST_TOKENS: Final = 1_000_000_000  # of one call
 _MODEL: Final = re.compile(r"[\w./:@+-]{1,120}")
 LABELS: Final = "ABCDEFGH"
+_NO_ANSWERS: Final = "the reply has no answers; check judge.decisions.transport and base_url"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class QuestionState:
     """What all questions of a response are about, the same in each of its calls: first what to do, then the
     documents. ``key`` tells it from other responses' states."""
 
@@ -52,14 +53,14 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Unanswered:
     """Why a question has no answer; ``refused``: because the model declined."""
 
     why: str
     refused: bool = False
 
 
-Answer = Mapping[str, float] | Problem
+Answer = Mapping[str, float] | Unanswered
 """The probability of each option by its value, which sum to 1; or why there are none."""
 
 
@@ -75,7 +76,7 @@ class Reply:
     output_tokens: int = 0
 
 
-class Transport(Protocol):
+class Wire(Protocol):
     """A form of asking."""
 
     path: ClassVar[str]
@@ -83,7 +84,7 @@ class Transport(Protocol):
     most_questions: ClassVar[int]
     """Of one call."""
 
-    def body(self, state: State, questions: Sequence[Choice]) -> dict[str, Any]:
+    def body(self, state: QuestionState, questions: Sequence[Choice]) -> dict[str, Any]:
         """What a call sends, but for the model's name."""
         ...
 
@@ -98,7 +99,7 @@ class OpenAiDecisions:
     path: ClassVar[str] = "/decisions"
     most_questions: ClassVar[int] = 400
 
-    def body(self, state: State, questions: Sequence[Choice]) -> dict[str, Any]:
+    def body(self, state: QuestionState, questions: Sequence[Choice]) -> dict[str, Any]:
         documents = {
             "type": "input_text",
             "text": state.documents,
@@ -129,30 +130,14 @@ class OpenAiDecisions:
         reply = _object(body)
         offered = reply.get("answers")
         if not isinstance(offered, list):
-            raise JudgeReplyError("the reply has no answers; check judge.decisions.transport and base_url")
-        named: dict[str, list[Any]] = {}
+            raise JudgeReplyError(_NO_ANSWERS)
+        named: dict[object, list[Any]] = {}
         for number, answer in enumerate(offered):
-            if not isinstance(answer, dict):
-                continue
-            name = answer.get("name")
+            name = answer.get("name") if isinstance(answer, dict) else ""
             if name is None and len(offered) == len(questions):  # they come in the order of the questions
                 name = questions[number].id
-            named.setdefault(str(name), []).append(answer)
-        return _reply(reply, {each.id: self._answer(each, named.get(each.id, [])) for each in questions})
-
-    def _answer(self, question: Choice, given: Sequence[dict[str, Any]]) -> Answer:
-        if len(given) != 1:
-            return Problem("two answers to one question" if given else "no answer to it")
-        answer = given[0]
-        if answer.get("type") == "refusal":
-            return Problem("the model refused to judge", refused=True)
-        listed = answer.get("probabilities")
-        if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-            return Problem("the answer has no probabilities")
-        values = [each.get("value") for each in listed]
-        if len(set(map(str, values))) < len(values):
-            return Problem("an option has two probabilities")
-        return probabilities(question, {str(each["value"]): each.get("probability") for each in listed})
+            named.setdefault(name, []).append(answer)
+        return _reply(reply, {each.id: _chosen(each, named.get(each.id, [])) for each in questions})
 
 
 class SystemOne:
@@ -161,7 +146,7 @@ class SystemOne:
     path: ClassVar[str] = "/systemone"
     most_questions: ClassVar[int] = 200
 
-    def body(self, state: State, questions: Sequence[Choice]) -> dict[str, Any]:
+    def body(self, state: QuestionState, questions: Sequence[Choice]) -> dict[str, Any]:
         return {
             "state": f"{state.instructions}\n\n{state.documents}",
             "questions": {
@@ -178,21 +163,9 @@ class SystemOne:
         reply = _object(body)
         answers = reply.get("answers")
         if not isinstance(answers, dict):
-            raise JudgeReplyError("the reply has no answers; check judge.decisions.transport and base_url")
-        return _reply(reply, {each.id: self._answer(each, answers.get(each.id)) for each in questions})
-
-    def _answer(self, question: Choice, answer: Any) -> Answer:
-        if answer is None:
-            return Problem("no answer to it")
-        if not isinstance(answer, dict):
-            return Problem("the answer is not an object")
-        if answer.get("type") == "refusal":
-            return Problem("the model refused to judge", refused=True)
-        mass = answer.get("option_mass")
-        if _is_number(mass) and mass < LEAST_MASS:
-            return _low(mass)
-        given = answer.get("probabilities")
-        return probabilities(question, given if isinstance(given, dict) else {})
+            raise JudgeReplyError(_NO_ANSWERS)
+        given = {each.id: [answers[each.id]] if each.id in answers else [] for each in questions}
+        return _reply(reply, {each.id: _chosen(each, given[each.id]) for each in questions})
 
 
 class NextToken:
@@ -205,7 +178,7 @@ class NextToken:
         """``labels`` is the text behind the question, with ``{options}``."""
         self._labels = labels
 
-    def body(self, state: State, questions: Sequence[Choice]) -> dict[str, Any]:
+    def body(self, state: QuestionState, questions: Sequence[Choice]) -> dict[str, Any]:
         (question,) = questions
         options = "\n".join(
             f"{label}. {option.value}: {option.description}"
@@ -233,7 +206,7 @@ class NextToken:
         if choice.get("finish_reason") == "content_filter" or (
             isinstance(message, dict) and message.get("refusal")
         ):
-            return _reply(reply, {question.id: Problem("the model refused to judge", refused=True)})
+            return _reply(reply, {question.id: Unanswered("the model refused to judge", refused=True)})
         told = choice.get("logprobs")
         token = _first(told.get("content")) if isinstance(told, dict) else None
         top = token.get("top_logprobs") if token is not None else None
@@ -260,23 +233,41 @@ class NextToken:
         return probabilities(question, {value: each / mass for value, each in found.items()})
 
 
-def _low(mass: float) -> Problem:
-    return Problem(f"the options have only {mass:.2f} of the model's probability; the rest lies elsewhere")
+def _chosen(question: Choice, given: Sequence[Any]) -> Answer:
+    """From the answers to one question, of which there should be one, with a probability for each option."""
+    if len(given) != 1 or not isinstance(given[0], dict):
+        return Unanswered("two answers to one question" if len(given) > 1 else "no answer to it")
+    answer = given[0]
+    if answer.get("type") == "refusal":
+        return Unanswered("the model refused to judge", refused=True)
+    mass, listed = answer.get("option_mass"), answer.get("probabilities")
+    if _is_number(mass) and mass < LEAST_MASS:
+        return _low(mass)
+    if isinstance(listed, list):
+        pairs = [(each.get("value"), each.get("probability")) for each in listed if isinstance(each, dict)]
+        listed = {str(value): probability for value, probability in pairs}
+        if len(listed) < len(pairs):
+            return Unanswered("an option has two probabilities")
+    return probabilities(question, listed if isinstance(listed, dict) else {})
+
+
+def _low(mass: float) -> Unanswered:
+    return Unanswered(f"the options have only {mass:.2f} of the model's probability; the rest lies elsewhere")
 
 
 def probabilities(question: Choice, given: Mapping[str, Any]) -> Answer:
     """``given`` if it is one probability for each option, which sum to 1."""
     values = [option.value for option in question.options]
     if unknown := given.keys() - set(values):
-        return Problem(f"{len(unknown)} of the answer's options were not asked for")
+        return Unanswered(f"{len(unknown)} of the answer's options were not asked for")
     if missing := [value for value in values if value not in given]:
-        return Problem(f"the answer lacks the probability of '{missing[0]}'")
+        return Unanswered(f"the answer lacks the probability of '{missing[0]}'")
     found = {value: given[value] for value in values}
     if not all(_is_number(each) and -_SUM_WITHIN <= each <= 1 + _SUM_WITHIN for each in found.values()):
-        return Problem("a probability is not a number from 0 to 1")
+        return Unanswered("a probability is not a number from 0 to 1")
     whole = sum(found.values())
     if abs(whole - 1) > _SUM_WITHIN:
-        return Problem(f"the probabilities sum to {whole:.2f}")
+        return Unanswered(f"the probabilities sum to {whole:.2f}")
     return {value: min(1.0, max(0.0, each / whole)) for value, each in found.items()}
 
 

@@ -58,6 +58,7 @@ from guardrail.judges.local.examination import (
     facts_of,
     figures_of,
     is_denied_elsewhere,
+    quoted_sentence,
 )
 from guardrail.judges.local.languages import Languages
 from guardrail.judges.local.reader import Reworded, WindowReader, reworded
@@ -277,6 +278,11 @@ class ClaimChecker:
         verifier fails."""
         about = self._asked(question, evidence, stopped)
         return self._examine(claim, (0, len(_text(claim))), about, -1 if wholly else 0)
+
+    def reads(self, examined: Examination) -> bool:
+        """Whether the claim, and the sentence closest to it, are in languages that are compared here."""
+        closest = quoted_sentence(examined.evidence, examined.found.sentences[0].number).quote
+        return not self._languages.other(examined.view.text, closest)
 
     def _asked(self, question: str, evidence: EvidenceIndex, stopped: Callable[[], bool]) -> _Asked:
         reader = None if self._verifier is None else WindowReader(self._verifier)

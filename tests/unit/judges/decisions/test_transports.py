@@ -16,17 +16,17 @@ from guardrail.judges.decisions.transports import (
     Choice,
     NextToken,
     OpenAiDecisions,
-    Problem,
+    QuestionState,
     Reply,
-    State,
     SystemOne,
-    Transport,
+    Unanswered,
+    Wire,
 )
 
 OPTIONS = options_of("four").options
 VALUES = [option.value for option in OPTIONS]
 FIRST, SECOND = (Choice(f"c{n}", f"Is claim {n} right?", OPTIONS) for n in (1, 2))
-STATE = State("Compare.", "the documents", "key")
+STATE = QuestionState("Compare.", "the documents", "key")
 SURE = dict(zip(VALUES, (0.1, 0.05, 0.05, 0.8), strict=True))
 CHAT = NextToken(wording()["labels"])
 
@@ -62,7 +62,7 @@ def token_reply(top: list[tuple[str, float]], **choice: object) -> dict[str, Any
     return {"model": "qwen", "choices": [told | choice], "usage": {"prompt_tokens": 120}}
 
 
-def read(transport: Transport, reply: object, *questions: Choice) -> Reply:
+def read(transport: Wire, reply: object, *questions: Choice) -> Reply:
     body = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
     return transport.read(body, questions or (FIRST,))
 
@@ -84,9 +84,9 @@ def test_a_call_of_openais_is_one_that_its_own_types_know() -> None:
     ],
     ids=["openai", "openai, in order", "systemone", "logprobs"],
 )
-def test_each_transport_reads_one_probability_for_each_option(transport: Transport, reply: object) -> None:
+def test_each_transport_reads_one_probability_for_each_option(transport: Wire, reply: object) -> None:
     found = read(transport, reply)
-    assert found.answers == {"c1": pytest.approx(SURE)}
+    assert found.answers["c1"] == pytest.approx(SURE)
     assert (found.input_tokens, bool(found.model)) == (120, True)
 
 
@@ -95,7 +95,7 @@ def test_tokens_are_counted_by_either_name_and_never_guessed() -> None:
     assert (found.input_tokens, found.cached_tokens, found.output_tokens) == (120, 100, 2)
     assert found.model == "gpt-6-luna-2026-10-06"
     rubbish = openai_reply(openai_answer()) | {"usage": {"input_tokens": True}, "model": "a\nb"}
-    assert read(OpenAiDecisions(), rubbish) == Reply({"c1": pytest.approx(SURE)})
+    assert read(OpenAiDecisions(), rubbish) == Reply({"c1": SURE})
 
 
 def changed(**probabilities: Any) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def test_probabilities_that_are_none_are_a_problem(given: dict[str, Any], why: s
         (SystemOne(), systemone_reply(c1=chosen(given))),
     ):
         problem = read(transport, reply).answers["c1"]
-        assert isinstance(problem, Problem)
+        assert isinstance(problem, Unanswered)
         assert why in problem.why
         assert not problem.refused
 
@@ -142,18 +142,16 @@ def test_probabilities_that_are_none_are_a_problem(given: dict[str, Any], why: s
             ),
             "two probabilities",
         ),
-        (OpenAiDecisions(), openai_reply({**openai_answer(), "probabilities": None}), "no probabilities"),
+        (OpenAiDecisions(), openai_reply({**openai_answer(), "probabilities": None}), "lacks"),
         (SystemOne(), systemone_reply(), "no answer"),
         (SystemOne(), systemone_reply(c1=chosen(SURE, option_mass=0.2)), "only 0.20"),
         (SystemOne(), systemone_reply(c1=chosen([0.1, 0.9])), "lacks"),  # type: ignore[arg-type]
         (CHAT, token_reply([("I", 0.7), ("D", 0.2), ("A", 0.05)]), "only 0.25"),
     ],
 )
-def test_a_question_without_one_usable_answer_is_a_problem(
-    transport: Transport, reply: object, why: str
-) -> None:
+def test_a_question_without_one_usable_answer_is_a_problem(transport: Wire, reply: object, why: str) -> None:
     problem = read(transport, reply).answers["c1"]
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, Unanswered)
     assert why in problem.why
 
 
@@ -165,15 +163,16 @@ def test_a_question_without_one_usable_answer_is_a_problem(
     ],
     ids=["openai", "systemone"],
 )
-def test_one_question_may_be_refused_and_another_answered(transport: Transport, reply: object) -> None:
+def test_one_question_may_be_refused_and_another_answered(transport: Wire, reply: object) -> None:
     answers = read(transport, reply, FIRST, SECOND).answers
-    assert answers == {"c1": Problem("the model refused to judge", refused=True), "c2": pytest.approx(SURE)}
+    assert answers["c1"] == Unanswered("the model refused to judge", refused=True)
+    assert answers["c2"] == pytest.approx(SURE)
 
 
 @pytest.mark.parametrize("choice", [{"finish_reason": "content_filter"}, {"message": {"refusal": "No."}}])
 def test_a_chat_model_refuses_by_its_filter_or_in_words(choice: dict[str, object]) -> None:
     problem = read(CHAT, token_reply([("D", 0.9)], **choice)).answers["c1"]
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, Unanswered)
     assert problem.refused
 
 
@@ -200,7 +199,7 @@ def twice(reply: dict[str, Any]) -> bytes:
     ],
 )
 def test_what_is_no_reply_of_its_kind_is_an_error_that_says_where_to_look(
-    transport: Transport, body: bytes, why: str
+    transport: Wire, body: bytes, why: str
 ) -> None:
     with pytest.raises(JudgeReplyError, match=why):
         read(transport, body)
@@ -216,7 +215,9 @@ def test_a_chat_model_gets_one_line_for_each_option_behind_the_documents() -> No
 
 
 @pytest.mark.parametrize("make", [OpenAiDecisions, SystemOne, lambda: CHAT])
-def test_what_comes_before_the_claim_is_the_same_in_every_call(make: Callable[[], Transport]) -> None:
+def test_what_comes_before_the_claim_is_the_same_in_every_call(
+    make: Callable[[], Wire],
+) -> None:
     first, second = (json.dumps(make().body(STATE, [each])) for each in (FIRST, SECOND))
     assert first.index("the documents") < first.index("Is claim 1")
     same = first.index("Is claim 1") - 40
