@@ -204,7 +204,7 @@ class MemoryClientTransport:
         found: list[Record] = []
         for number, position in self._positions.items():
             log = logs[number]
-            found += log.read(max(position, log.start), None)
+            found += log.read(position, None)
             self._positions[number] = log.end
         return [DeliveryRecord.of(record.key, record.value, record.headers) for record in found]
 
