@@ -107,11 +107,12 @@ class TopicReader:
             async for record in records:
                 if record.offset < self._ends[TopicPartition(*record.partition)]:
                     yield record
-        if not await self._is_at_end():
-            raise TransportError(
-                f"reading {self._topic}: nothing came from Kafka for {self._patience_s:g} s; "
-                "do the brokers answer?"
-            )
+        for tp, reached in (await self._positions()).items():
+            if reached < self._ends[tp]:
+                raise TransportError(
+                    f"reading {tp.topic}[{tp.partition}]: nothing came from Kafka for "
+                    f"{self._patience_s:g} s, at offset {reached} of {self._ends[tp]}; do the brokers answer?"
+                )
 
     async def follow(self) -> AsyncGenerator[Record, None]:
         """What was there when the reader was opened, by time; then records as they come, without end.
@@ -163,7 +164,13 @@ class TopicReader:
         for tp, records in batches.items():
             for one in records:
                 yield Record(
-                    Partition(*tp), one.offset, one.key, one.value, tuple(one.headers), one.timestamp
+                    Partition(*tp),
+                    one.offset,
+                    one.key,
+                    one.value,
+                    tuple(one.headers),
+                    one.timestamp,
+                    one.timestamp_type,
                 )
 
 

@@ -107,8 +107,7 @@ def client_options(
 ) -> dict[str, Any]:
     """Arguments for a client of ``kind``: how to reach Kafka, and its part of ``settings.client``.
 
-    Those of the admin client work for the others too. Raises ConfigError, also if aiokafka lacks what the
-    guard relies on.
+    Those of the admin client work for the others too. Raises ConfigError.
     """
     patch_client_library()
     return {

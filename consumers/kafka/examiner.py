@@ -37,6 +37,7 @@ from consumers.kafka.client import (
 from consumers.kafka.groups import GroupWatch, OtherGroup
 from consumers.reading import Range, open_topic
 from consumers.settings import KafkaSettings
+from consumers.transport import LOG_APPEND_TIME
 
 _ATTEMPTS: Final = 20
 _AGAIN_S: Final = 0.1
@@ -241,10 +242,15 @@ class Examiner:
         async with _in_time(self._settings, "asking for other groups of guards"):
             return await GroupWatch(self._settings, self._admin).look()
 
-    async def newest_s(self, topic: str) -> float | None:
-        """The time of the newest records of a topic, in seconds since 1970; None where it has none."""
+    async def newest_append_s(self, topic: str) -> float | None:
+        """The broker's time of the newest records of a topic, in seconds since 1970; None where it has none,
+        or where producers set the time."""
         async with open_topic(self._settings, topic, part=Range(last=_READ_BACK)) as reader:
-            times = [record.timestamp_ms / 1000 async for record in reader.until_end()]
+            times = [
+                record.timestamp_ms / 1000
+                async for record in reader.until_end()
+                if record.timestamp_type == LOG_APPEND_TIME
+            ]
         return max(times, default=None)
 
 
