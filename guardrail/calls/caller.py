@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, Final, Generic, TypeVar
 
@@ -30,7 +31,7 @@ _LONGEST_PAUSE_S: Final = 60.0
 _MIN_TIMED: Final = 5
 
 
-class Call(Generic[_T]):
+class Call(ABC, Generic[_T]):
     """What is called, and what is known of the try under way. One for all tries."""
 
     timed: ClassVar[bool] = True
@@ -56,9 +57,9 @@ class Call(Generic[_T]):
         self.first_token_at = self.first_answer_at = self.failure = None
         self.stalled = False
 
+    @abstractmethod
     async def run(self) -> _T | Failure:
         """One try."""
-        raise NotImplementedError
 
     def broke_off(self, failure: Failure) -> _T | Failure:
         """What is there of a try that failed."""

@@ -100,6 +100,8 @@ def unpack(data: bytes, claim_id: str, claim: Claim, contexts: Sequence[Context]
         return None
     if judgement.verdict is Verdict.UNVERIFIED or judgement.degraded_from or judgement.usage is not None:
         return None
+    if not all(evidence.quote for evidence in judgement.evidence):
+        return None
     return judgement if sound(judgement, claim.prose.text) == judgement else None
 
 

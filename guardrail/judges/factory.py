@@ -58,14 +58,13 @@ class JudgeSet:
     ) -> None:
         """Builds the judges, like ``build_judge``. Raises ConfigError."""
         policies = tuple(policies)
-        check_judge(settings, policies)
         self.settings = settings
         """What the judges are built with; until one is built, its parts may change."""
         self._ledger = ledger or UsageLedger()
         self._has_budget = have_budgets(policies)
         self._lacks_fallback = False  # for an LLM judge whose budget is used up
-        self._built: dict[str, Judge] = {settings.kind: self._build(settings.kind)}
-        self.add(self.missing(policies))
+        self._built: dict[str, Judge] = {}
+        self.add((MissingJudge(settings.kind, settings), *self.missing(policies)))
 
     @property
     def default(self) -> Judge:

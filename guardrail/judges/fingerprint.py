@@ -9,7 +9,6 @@ import hashlib
 import importlib.util
 import json
 import os
-import re
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,6 +19,7 @@ from typing import Final
 from pydantic import BaseModel
 
 from guardrail import __version__
+from guardrail.errors import ConfigError
 from guardrail.judges.model import ClassifierSettings
 from guardrail.leaves import leaves
 from guardrail.secrets import WHOLE
@@ -60,8 +60,6 @@ def _stamp(path: Path, name: str) -> str:
     return f"{name} {found.st_size} {found.st_mtime_ns}"
 
 
-# Files and folders that don't affect how a claim is judged, some of them secret.
-_NOT_READ: Final = re.compile(r"key|token|secret|password|ca_?file|cert|cache_dir|^model$")
 _PROMPTS: Final = "prompts"
 _PACKAGED: Final = ("parameters.json", "rarity.json", "verifier_model/manifest.json")
 """What the local judge reads of the package; the manifest has the checksums of its model."""
@@ -73,6 +71,8 @@ def fingerprint(kind: str, settings: BaseModel | str) -> str:
     ``settings`` of a judge of kind custom are its factory. Models in folders, and the module or package of a
     factory, count by their current size and modification time: a replacement while the judge runs takes
     effect at its next start.
+
+    Raises ConfigError for a factory whose files can't be found, as those of the program itself.
 
     Secrets go in masked; bodies, which only may contain one, go in whole. The fingerprint
     includes more than necessary (time limits, say): asking again for a verdict does no harm, but mistaking
@@ -100,17 +100,36 @@ def _programs(settings: BaseModel | str) -> list[str]:
     if isinstance(settings, ClassifierSettings):
         return stamps(Path(settings.model)) if settings.model is not None else []
     if isinstance(settings, str):
-        spec = importlib.util.find_spec(settings.partition(":")[0].partition(".")[0])
-        if spec is not None and spec.origin is not None:
-            path = Path(spec.origin)
-            return stamps(path.parent if spec.submodule_search_locations else path)
+        name = settings.partition(":")[0].partition(".")[0]
+        places = _places(name)
+        if not places:
+            raise ConfigError(
+                f"judge.factory: the files of {name} can't be found, by which cached verdicts of {settings} "
+                "are told from those of other releases; put it into a module of its own, or set "
+                "judge.cache.ttl_seconds to 0"
+            )
+        return [stamp for place in places for stamp in stamps(place)]
     return []
+
+
+def _places(name: str) -> list[Path]:
+    """The file of a module, or the folder of a package, or those of one without __init__.py, which may be in
+    several; empty if nothing tells.
+    """
+    try:
+        spec = importlib.util.find_spec(name)
+    except ValueError:  # a program is the module __main__, which nobody has searched for
+        return []
+    if spec is None:
+        return []
+    found = spec.submodule_search_locations or [spec.origin or ""]
+    return [Path(each) for each in found if each]
 
 
 def _contents(settings: object) -> Iterator[str]:
     """The texts of the files that the settings name, such as custom prompts."""
     for path, _, value in leaves(settings):
         name = next((part for part in reversed(path) if isinstance(part, str)), "")
-        if isinstance(value, Path) and not _NOT_READ.search(name):
+        if isinstance(value, Path):
             with suppress(OSError):  # whoever needs the file reports it when it is loaded
                 yield f"{name} {hashlib.sha256(value.read_bytes()).hexdigest()}"

@@ -215,7 +215,8 @@ class _Tally:
         """``booked``: before this process first saw it."""
         self.used_at = second
         self._window_s = window_s
-        self._seconds = {second: booked or _Amounts()}  # ascending; at most 61 within a minute
+        # Ascending; at most 61 within a minute, and one in a window without end.
+        self._seconds = {second: booked or _Amounts()}
         self._sum = booked or _Amounts()
 
     def total(self, now: int) -> _Amounts:
@@ -228,6 +229,8 @@ class _Tally:
     def add(self, second: int, amount: _Amounts) -> None:
         """Add to the latest second or one that is still in the window; ignore one that has left it."""
         latest = next(reversed(self._seconds), -1)
+        if math.isinf(self._window_s):
+            second = latest  # nothing leaves such a window: it need not be known when it came
         if second in self._seconds or second > latest:
             self._seconds[second] = self._seconds.get(second, _Amounts()).plus(amount)
             self._sum = self._sum.plus(amount)

@@ -197,9 +197,9 @@ class Dialect:
         self._patterns = True
         self._system_role = True
 
-    def messages(self, messages: Sequence[dict[str, str]]) -> list[dict[str, str]]:
-        """``messages``, as one of the user where the model knows no system role."""
-        if self._system_role:
+    def messages(self, messages: Sequence[dict[str, str]], *, joined: bool) -> list[dict[str, str]]:
+        """``messages``; as one of the user if ``joined``, or where the model knows no system role."""
+        if self._system_role and not joined:
             return list(messages)
         return [{"role": "user", "content": "\n\n".join(each["content"] for each in messages)}]
 
@@ -218,6 +218,10 @@ class Dialect:
             arguments["response_format"] = formats[self.mode]
         return arguments
 
+    def leave_system_role(self) -> None:
+        """Send all messages as one of the user from now on."""
+        self._system_role = False
+
     def take_whole_replies(self) -> None:
         """Request no streams from now on."""
         for name in _STREAM_FIELDS:
@@ -228,10 +232,7 @@ class Dialect:
         if error.status_code not in _REFUSALS:
             return False
         # The message may echo data, so it is searched for our own argument names only, and never reported.
-        words = f"{error.param or ''} {error.code or ''} {error.message[:_MESSAGE_CHARS]}".lower()
-        if self._system_role and _NO_SYSTEM_ROLE.search(words):
-            self._system_role = False
-            return True
+        words = _words(error)
         if "pattern" in words and _has_patterns(sent.get("response_format")):
             # Azure takes schemas, but no pattern in them. The reader is as strict without.
             self._patterns = False
@@ -257,6 +258,17 @@ class Dialect:
                 self._options[other] = value
                 self._swapped = True
         return bool(refused)
+
+
+def refuses_system_role(error: openai.APIStatusError) -> bool:
+    """Whether that may be the reason. The message may also echo a user's text that says so: believe it only
+    if the same question, asked next without the role, is answered.
+    """
+    return error.status_code in _REFUSALS and _NO_SYSTEM_ROLE.search(_words(error)) is not None
+
+
+def _words(error: openai.APIStatusError) -> str:
+    return f"{error.param or ''} {error.code or ''} {error.message[:_MESSAGE_CHARS]}".lower()
 
 
 def _has_patterns(value: object) -> bool:
@@ -309,7 +321,10 @@ class ModelEndpoint:
         return await self.caller.run(call, until, question.response_id, retries=self.settings.max_retries)
 
     async def send(self, call: _QuestionCall, arguments: dict[str, Any]) -> Outcome | None:
-        """One HTTP call; None if the server refused an argument, which is omitted from now on."""
+        """One HTTP call; None if the server refused an argument, which is omitted from now on, or the system
+        role, which ``call`` then does without.
+        """
+        messages = self.dialect.messages(call.question.messages, joined=call.joined)
         given = self._client
         with given.client() if isinstance(given, OwnClients) else nullcontext(given) as client:
             silence = StallBounds(
@@ -321,7 +336,7 @@ class ModelEndpoint:
                 await exchange.run(
                     {
                         "model": self.settings.model,
-                        "messages": self.dialect.messages(call.question.messages),
+                        "messages": messages,
                         "extra_headers": self._headers,
                         "extra_body": self.settings.extra_body or None,
                     }
@@ -329,7 +344,11 @@ class ModelEndpoint:
                 )
                 answers = call.finish()
             except openai.APIStatusError as error:
-                return None if self.dialect.adapt(error, arguments) else call.broke_off(describe(error))
+                # What this call sent counts: by now another one may have found that there is no such role.
+                call.joined = len(messages) > 1 and refuses_system_role(error)
+                if call.joined or self.dialect.adapt(error, arguments):
+                    return None
+                return call.broke_off(describe(error))
             except openai.APIError as error:
                 return call.broke_off(describe(error, server_of(str(client.base_url))))
             except NotAnApi as error:
@@ -339,6 +358,8 @@ class ModelEndpoint:
             except JudgeUnavailable as error:
                 call.stalled = isinstance(error, Stalled)
                 return call.broke_off(Failure(error, retry=True, fault=True, overload=call.stalled))
+        if call.joined:
+            self.dialect.leave_system_role()
         if arguments.get("stream") and not call.progress.streamed:
             self.dialect.take_whole_replies()
         return answers
@@ -349,6 +370,8 @@ class _QuestionCall(Call[list[Answer]]):
 
     def __init__(self, endpoint: ModelEndpoint, question: Question) -> None:
         self.question = question
+        self.joined = False
+        """Whether to send one message, because the server has just refused the system role."""
         self._endpoint = endpoint
         self._recorder = recorder()
         self._begin()
@@ -382,11 +405,11 @@ class _QuestionCall(Call[list[Answer]]):
                 if self.progress.streamed:
                     self.first_token_at = self.progress.first_token_at
                 return outcome
-            self.ended()
             try:
                 self.admit()
             except JudgeUnavailable as error:
-                return Failure(error, retry=False)
+                return self.broke_off(Failure(error, retry=False))
+            self.ended()
 
     def read(self, text: str) -> None:
         if self._recorder is not None:

@@ -43,7 +43,7 @@ from guardrail.structure.tables import says_nothing
 
 _MOST_FIGURES: Final = 12  # of a claim
 _MOST_HOLDERS: Final = 24  # of a value, beside which others of their columns are looked at
-_HINTED: Final = 0.3  # the same of a header, where nothing of the value's own header is named
+_HINTED: Final = 0.3  # of what tells a header, where the claim names nothing of the value's own
 _OPENING: Final = frozenset(map(term_of, OPEN | CLOSED))
 _SHUT: Final = frozenset(map(term_of, (*CLOSED, "off", "away", "absent", "unavailable")))
 _PRESENT: Final = _OPENING | frozenset(

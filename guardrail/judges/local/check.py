@@ -185,7 +185,7 @@ class ClaimChecker:
             spoken_of = None
             if silence is not None:
                 spoken_of = mentioned(silence, evidence, self._rarity)
-                if spoken_of is None and pressure < _READS_NOTHING:
+                if spoken_of is None and about.reader is not None and pressure < _READS_NOTHING:
                     spoken_of = self._spoken_of(silence, about)
                 if stopped():
                     return

@@ -28,6 +28,17 @@ from tests.support.judges import GatedJudge, WordJudge
 FAITHFUL = "Paris is in France. Rome is in Italy. "
 
 
+def guard_on(transport: MemoryTransport, commit_interval_ms: int = 500) -> GuardConsumer:
+    return GuardConsumer(
+        transport,
+        WordJudge(),
+        PolicyRouter.single(Policy()),
+        poll_timeout_ms=5,
+        delivery_guarantee="at_least_once",
+        commit_interval_ms=commit_interval_ms,
+    )
+
+
 async def test_nothing_is_committed_before_it_is_written() -> None:
     """The position stays at the start of a response until its last output is out."""
     broker = new_broker(1)
@@ -74,14 +85,7 @@ async def test_a_partition_lost_while_committing_costs_no_output() -> None:
             await super().publish(records, commits)
 
     transport = member_of(Lost, broker)
-    guard = GuardConsumer(
-        transport,
-        WordJudge(),
-        PolicyRouter.single(Policy()),
-        poll_timeout_ms=5,
-        delivery_guarantee="at_least_once",
-        commit_interval_ms=1,
-    )
+    guard = guard_on(transport, commit_interval_ms=1)
     send(broker, events_of("r", FAITHFUL))
     async with running(guard):
         await until(lambda: bool(read.verdicts()))
@@ -101,13 +105,7 @@ async def test_what_is_being_written_when_the_guard_stops_is_written_to_the_end(
             await super().publish(records, commits)
 
     transport = member_of(Slow, broker)
-    guard = GuardConsumer(
-        transport,
-        WordJudge(),
-        PolicyRouter.single(Policy()),
-        poll_timeout_ms=5,
-        delivery_guarantee="at_least_once",
-    )
+    guard = guard_on(transport)
     stop = asyncio.Event()
     send(broker, events_of("r", FAITHFUL))
     async with asyncio.TaskGroup() as group:
@@ -129,13 +127,7 @@ async def test_a_failure_to_write_ends_the_guard_and_commits_nothing() -> None:
             raise TransportError("the broker is gone")
 
     transport = member_of(Failing, broker)
-    guard = GuardConsumer(
-        transport,
-        WordJudge(),
-        PolicyRouter.single(Policy()),
-        poll_timeout_ms=5,
-        delivery_guarantee="at_least_once",
-    )
+    guard = guard_on(transport)
     send(broker, events_of("r", FAITHFUL))
     with pytest.raises(TransportError, match="the broker is gone"):
         await guard.run(asyncio.Event())

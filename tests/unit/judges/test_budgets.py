@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import pickle
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -135,6 +136,17 @@ def test_a_responses_tally_is_forgotten_in_time_and_what_the_response_tells_goes
         call(bounded, tokens=150, spent=CALL)
     clock.now += 600
     call(bounded, tokens=150)
+
+
+def test_a_response_that_goes_on_for_hours_takes_no_more_memory() -> None:
+    clock = Clock()
+    bounded = budget(clock)
+    sizes = []
+    for _ in range(200):
+        call(bounded)
+        sizes.append(len(pickle.dumps(bounded)))
+        clock.now += 60
+    assert max(sizes) < 1.5 * sizes[2]
 
 
 def test_a_refused_call_takes_no_room() -> None:

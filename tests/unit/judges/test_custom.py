@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from guardrail.judges import Verdict
 from guardrail.judges.factory import build_judge
 from guardrail.judges.fingerprint import fingerprint
 from guardrail.judges.settings import JudgeSettings
-from tests.support.judges import reply_of
+from tests.support.judges import WordJudge, reply_of
 from tests.unit.judges.doubles import request
 
 MODULE = """
@@ -109,9 +110,38 @@ def test_a_factory_names_a_module_and_a_function(factory: str) -> None:
         JudgeSettings.model_validate({"factory": factory})
 
 
-def test_cached_verdicts_are_of_the_files_of_the_factorys_package(module: Path) -> None:
+@pytest.mark.parametrize("marked", [True, False])
+def test_cached_verdicts_are_of_the_files_of_the_factorys_package(module: Path, marked: bool) -> None:
+    """Also of a folder without __init__.py."""
+    if not marked:
+        (module / "__init__.py").unlink()
     before = fingerprint("custom", "own_judges.words:make")
     assert fingerprint("custom", "own_judges.words:make") == before
     assert fingerprint("custom", "own_judges.words:Words") != before
     (module / "broken.py").write_text("changed")
     assert fingerprint("custom", "own_judges.words:make") != before
+
+
+def test_a_package_in_several_folders_is_all_of_them(
+    module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (module / "__init__.py").unlink()
+    second = tmp_path / "second" / "own_judges" / "more.py"
+    second.parent.mkdir(parents=True)
+    second.touch()
+    monkeypatch.syspath_prepend(tmp_path / "second")
+    before = fingerprint("custom", "own_judges.words:make")
+    second.write_text("changed")
+    assert fingerprint("custom", "own_judges.words:make") != before
+
+
+def test_a_factory_of_the_program_itself_is_refused_where_verdicts_are_cached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = types.ModuleType("__main__")
+    program.make = WordJudge  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "__main__", program)
+    with pytest.raises(ConfigError, match=r"judge\.factory: the files of __main__ can't be found"):
+        built("__main__:make")
+    uncached = {"kind": "custom", "factory": "__main__:make", "cache": {"ttl_seconds": 0}}
+    assert build_judge(JudgeSettings.model_validate(uncached)).name == "words"

@@ -328,24 +328,27 @@ async def test_guards_share_verdicts_and_no_text_is_in_the_keys() -> None:
         b"{}",
         b"\xff\xfe",
         b"[" * 4000,
-        b'{"v":2,"verdict":"UNVERIFIED","confidence":0,"support":null,"judge":"x","evidence":[],'
-        b'"conflicting":[],"reasoning":"","parts":[]}',
-        b'{"v":2,"verdict":"SUPPORTED","confidence":7,"support":1,"judge":"x","evidence":[],'
-        b'"conflicting":[],"reasoning":"","parts":[]}',
-        b'{"v":2,"verdict":"SUPPORTED","confidence":1,"support":NaN,"judge":"x","evidence":[],'
-        b'"conflicting":[],"reasoning":"","parts":[]}',
-        b'{"v":2,"verdict":"SUPPORTED","confidence":1,"support":1,"judge":"x","evidence":[[0,5,9999]],'
-        b'"conflicting":[],"reasoning":"","parts":[]}',
-        b'{"v":2,"verdict":"SUPPORTED","confidence":1,"support":1,"judge":"x","evidence":[[-1,0,3]],'
-        b'"conflicting":[],"reasoning":"","parts":[]}',
-        b'{"v":2,"verdict":"SUPPORTED","confidence":1,"support":1,"judge":"x","evidence":[[9,0,3]],'
-        b'"conflicting":[],"reasoning":"","parts":[]}',
-        b'{"v":1,"verdict":"SUPPORTED","confidence":1,"support":1,"judge":"x","evidence":[],'
-        b'"conflicting":[],"reasoning":"","parts":[]}',
-        b'{"v":2,"verdict":"UNSUPPORTED","confidence":1,"support":0,"judge":"x","evidence":[],'
-        b'"conflicting":[],"reasoning":"","parts":[],"unsupported":[[0,99]]}',
-        b'{"v":2,"verdict":"UNSUPPORTED","confidence":1,"support":0,"judge":"x","evidence":[],'
-        b'"conflicting":[],"reasoning":"","parts":[],"unsupported":[7]}',
+        b'{"v":3,"verdict":"UNVERIFIED","confidence":0,"support":null,"judge":"x","evidence":[],'
+        b'"conflicts":[],"reasoning":"","parts":[]}',
+        b'{"v":3,"verdict":"SUPPORTED","confidence":7,"support":1,"judge":"x","evidence":[],'
+        b'"conflicts":[],"reasoning":"","parts":[]}',
+        b'{"v":3,"verdict":"SUPPORTED","confidence":1,"support":NaN,"judge":"x","evidence":[],'
+        b'"conflicts":[],"reasoning":"","parts":[]}',
+        b'{"v":3,"verdict":"SUPPORTED","confidence":1,"support":1,"judge":"x","evidence":[[0,5,9999]],'
+        b'"conflicts":[],"reasoning":"","parts":[]}',
+        b'{"v":3,"verdict":"SUPPORTED","confidence":1,"support":1,"judge":"x","evidence":[[-1,0,3]],'
+        b'"conflicts":[],"reasoning":"","parts":[]}',
+        b'{"v":3,"verdict":"SUPPORTED","confidence":1,"support":1,"judge":"x","evidence":[[9,0,3]],'
+        b'"conflicts":[],"reasoning":"","parts":[]}',
+        b'{"v":2,"verdict":"SUPPORTED","confidence":1,"support":1,"judge":"x","evidence":[],'
+        b'"conflicts":[],"reasoning":"","parts":[]}',
+        b'{"v":3,"verdict":"UNSUPPORTED","confidence":1,"support":0,"judge":"x","evidence":[],'
+        b'"conflicts":[],"reasoning":"","parts":[],"unsupported":[[0,99]]}',
+        b'{"v":3,"verdict":"UNSUPPORTED","confidence":1,"support":0,"judge":"x","evidence":[],'
+        b'"conflicts":[],"reasoning":"","parts":[],"unsupported":[7]}',
+        b'{"v":3,"verdict":"SUPPORTED","confidence":"0.9","support":1,"judge":"x"}',
+        b'{"v":3,"verdict":"SUPPORTED","confidence":1,"support":true,"judge":"x"}',
+        b'{"v":3,"verdict":"SUPPORTED","confidence":1,"support":1,"judge":"x","evidence":[[0,3,3]]}',
     ],
 )
 async def test_an_entry_that_makes_no_sense_is_as_none(poison: bytes) -> None:

@@ -142,6 +142,14 @@ def test_the_facts_of_a_claim_that_may_be_supported_are_read_by_themselves_if_th
     assert (verifier.readings, found.degraded_from) == (readings, degraded)
 
 
+def test_without_a_verifier_nothing_is_searched_for_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = []
+    monkeypatch.setattr(check, "find_candidates", lambda *said, **_: searched.append(said))
+    alone = ClaimChecker(LocalJudgeSettings(), parameters_for(folder))
+    alone.check("c", claim_of("The documents do not mention a refund."), "", SKY)
+    assert searched == []
+
+
 def test_what_no_time_was_left_for_is_judged_by_words(folder: Path, checker: ClaimChecker) -> None:
     alone = ClaimChecker(LocalJudgeSettings(), parameters_for(folder))
     (hurried,) = checker.check_all({"c": claim_of(SURE)}, "", SKY, lambda: False, lambda: 2)
