@@ -23,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from guardrail.errors import said_wrong
 from guardrail.secrets import MASK, Secret, check_headers, wants_all
 
 OPENAI_BASE_URL: Final = "https://api.openai.com/v1"
@@ -300,8 +301,7 @@ def read_examples(path: Path) -> tuple[Example, ...]:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        wrong = first["msg"].removeprefix("Value error, ")
-        raise ValueError(f"{path}: {where + ': ' if where else ''}{wrong}") from None
+        raise ValueError(f"{path}: {where + ': ' if where else ''}{said_wrong(first)}") from None
 
 
 _EXAMPLES: Final = TypeAdapter(Annotated[tuple[Example, ...], Field(max_length=MOST_EXAMPLES)])

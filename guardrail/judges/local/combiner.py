@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, said_wrong
 from guardrail.evidence.tokens import words
 from guardrail.figures import FigureCheck, State
 from guardrail.judges.local.search import Candidates, ClaimView, WindowText
@@ -208,7 +208,7 @@ def load_parameters(folder: Path | None = None) -> Parameters:
         value = first["input"]
         given = f" = {value!r:.40}" if isinstance(value, str | int | float) else ""
         raise ConfigError(
-            f"{_FIELD}: {place} is no parameters file of this version: {field}{given}: {first['msg']}; "
+            f"{_FIELD}: {place} is no parameters file of this version: {field}{given}: {said_wrong(first)}; "
             f"{remedy}"
         ) from None
 
