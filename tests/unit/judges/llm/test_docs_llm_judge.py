@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from guardrail.judges import Verdict
+from guardrail.judges.base import support_of
 from guardrail.judges.llm import LlmJudgeSettings
-from guardrail.judges.llm.verdicts import support_of
 from guardrail.judges.settings import JudgeSettings
 
 ROOT = Path(__file__).parents[4]
