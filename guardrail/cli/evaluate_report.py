@@ -1,6 +1,6 @@
-"""What ``guardrail evaluate`` writes while it works: events, a table, errors, progress.
+"""What ``guardrail evaluate`` writes: events, errors and progress while it works, a table at the end.
 
-The table is made row by row, so that it needs no memory of what was judged. Under a response that is not
+The table keeps the rows that it shows, and of all results no more than figures. Under a response that is not
 simply released stands why: the rule, and the claim that it was about.
 """
 
@@ -158,12 +158,13 @@ class _PatientConsole(Console):
 
 
 class Report:
-    """Takes the results in order. Use as a context manager; the totals are written at the end.
+    """Takes the results in order. Use as a context manager; after an error there are no rows and no totals.
 
     Results and verdicts go at once to the files that ``writes_to`` names, so that a reader downstream sees
-    them as they come. The table goes to
-    stdout, or to stderr when the events are there, at the end: in the order of the input, or of many
-    responses the worst ones, lowest score first. The bar is on stderr, and only on a terminal.
+    them as they come. The table goes to stdout, or to stderr where events are on stdout: its header at once,
+    rows and totals at the end. Rows are in the order of the input, or of many responses the worst ones,
+    lowest score first. On a terminal with both, the table is on stderr too. The bar is on stderr, and only on
+    a terminal.
     """
 
     def __init__(
@@ -282,7 +283,9 @@ class Report:
         file.flush()
 
     def note(self, result: EvaluationResult) -> None:
-        """A result that was there before this run: it counts, and is not written again."""
+        """A result that was there before this run: it counts, and is not written again. To be called before
+        the report is entered, which says how many there were.
+        """
         self._before += 1
         self._take(result)
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, SecretBytes, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, said_wrong
 from guardrail.printable import escape_controls, shorten
 from guardrail.secrets import Secret
 
@@ -138,7 +138,7 @@ def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[
     if name_is_wrong:
         loc = loc[:-1]
     field = _field_at(root, loc)
-    wrong = escape_controls(_without_logins(details["msg"], value)).removeprefix("Value error, ")
+    wrong = escape_controls(_without_logins(said_wrong(details), value))
     wrong, _, told = wrong.partition("; ")
     section = None if told else _section(root, loc, details["type"])
     if section:

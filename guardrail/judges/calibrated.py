@@ -17,7 +17,7 @@ from typing import Annotated, Final, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, said_wrong
 from guardrail.events import Finding, Verdict
 from guardrail.judges.base import GatheringJudge, Judge, JudgeRequest, PacedJudge
 from guardrail.judges.streams import checked, closing
@@ -131,7 +131,7 @@ def read_calibrations(path: Path) -> Calibrations:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"])) or "the file"
-        raise ConfigError(f"{_SETTING}: {path}: {where}: {first['msg']}; {remedy}") from None
+        raise ConfigError(f"{_SETTING}: {path}: {where}: {said_wrong(first)}; {remedy}") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
         raise ConfigError(f"{_SETTING}: {path} is no YAML; {remedy}") from None
 

@@ -49,13 +49,12 @@ class Hearing:
     that names its sentences is yielded.
     """
 
-    __slots__ = ("_asked", "_dropped", "_final", "_found", "_holding", "_prompt", "_settings")
+    __slots__ = ("_asked", "_dropped", "_final", "_found", "_holding", "_prompt")
 
-    def __init__(self, prompt: Prompt, settings: LlmJudgeSettings) -> None:
+    def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
         self._asked = tuple(prompt.claim_ids.values())
         self._holding = prompt.partial
-        self._settings = settings
         self._final: set[str] = set()
         self._found: dict[str, Judgement] = {}
         self._dropped: dict[str, int] = {}
@@ -123,7 +122,7 @@ class Hearing:
         """One for each answered claim, in the order they came."""
         made: dict[str, Judgement] = {}
         for answer in answers:
-            judgement = settle(answer, self._prompt, self._settings, speaker.judge)
+            judgement = settle(answer, self._prompt, speaker.judge)
             if judgement is None:
                 continue
             other = made.get(judgement.claim_id)
@@ -199,7 +198,7 @@ def dropped_quotes(answer: Answer, prompt: Prompt) -> int:
     return sum(number not in prompt.shown for number in answer.evidence)
 
 
-def settle(answer: Answer, prompt: Prompt, settings: LlmJudgeSettings, judge: str) -> Judgement | None:
+def settle(answer: Answer, prompt: Prompt, judge: str) -> Judgement | None:
     """The judgement from an answer; None if its claim was not asked for. Cheap: a few slices."""
     claim_id = prompt.claim_ids.get(answer.label)
     if claim_id is None:
@@ -210,8 +209,6 @@ def settle(answer: Answer, prompt: Prompt, settings: LlmJudgeSettings, judge: st
     confidence = answer.confidence
     notes = [_sayable(prompt.fence.scrub(answer.reasoning))] if answer.reasoning else []
     if answer.verdict is Verdict.SUPPORTED and not evidence:
-        if settings.require_quotes:
-            return unverified(claim_id, judge, f"SUPPORTED, but unfounded: {_UNQUOTED}")
         confidence *= UNQUOTED_FACTOR
         notes.append(_UNQUOTED)
     if prompt.partial:
@@ -329,7 +326,7 @@ class _Case:
         self._prompt = prompt
         self._uncovered = prompt.uncovered
         self._again = settings.ask_again
-        self._hearing = Hearing(prompt, settings)
+        self._hearing = Hearing(prompt)
         self._meter = Meter(request.meter)
         self._question: Question | None = None
         """The latest, or the one under way."""

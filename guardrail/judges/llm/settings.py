@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from guardrail.errors import said_wrong
 from guardrail.judges.http import OPENAI_BASE_URL, OPENAI_KEY_ENV, BaseUrl, ModelHeaders, resolve_api_key
 from guardrail.secrets import MASK, Secret, wants_all
 
@@ -249,8 +250,7 @@ def read_examples(path: Path) -> tuple[Example, ...]:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        wrong = first["msg"].removeprefix("Value error, ")
-        raise ValueError(f"{path}: {where + ': ' if where else ''}{wrong}") from None
+        raise ValueError(f"{path}: {where + ': ' if where else ''}{said_wrong(first)}") from None
 
 
 _EXAMPLES: Final = TypeAdapter(Annotated[tuple[Example, ...], Field(max_length=MOST_EXAMPLES)])
@@ -363,11 +363,6 @@ class LlmJudgeSettings(ChatModelSettings):
         default=False,
         description="Split claims of several statements and resolve pronouns in the same call. The "
         "claim's verdict is then computed from the verdicts on its parts.",
-    )
-    require_quotes: bool = Field(
-        default=False,
-        description="Whether SUPPORTED becomes UNVERIFIED if none of the sentences it names was "
-        "shown. false: its confidence is halved.",
     )
     prompts: PromptFiles = Field(
         default_factory=PromptFiles, description="Prompts and examples of your own, in files."

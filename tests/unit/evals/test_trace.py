@@ -7,9 +7,8 @@ import json
 
 import pytest
 
-from guardrail.evals.evaluation import checker
+from guardrail.evals.evaluation import checker, traced
 from guardrail.evals.results import EvaluationResult, TraceStep
-from guardrail.evals.trace import traced
 from guardrail.events import Context, Response, ResponseVerdict
 from guardrail.guard import Guard
 from guardrail.judges import Judge
