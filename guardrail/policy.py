@@ -338,6 +338,8 @@ WITHHELD: Final = "This answer was withheld because it could not be verified aga
 UNAVAILABLE: Final = "This answer was withheld because it could not be checked. Please try again later."
 
 
+NAMES_A_POLICY: Final = "names a policy"
+"""Marks the fields of settings that hold the name of a policy."""
 RULE_LISTS: Final = ("rules_before", "rules", "rules_after")
 """The settings of a policy that hold rules, in the order in which they are tried."""
 _Rules = Annotated[
@@ -366,7 +368,7 @@ class Policy(BaseModel):
         default="1",
         description="Change it with the policy: it is part of every verdict and of output ids.",
     )
-    extends: Annotated[str, Field(min_length=1)] | None = Field(
+    extends: Annotated[Annotated[str, Field(min_length=1)] | None, NAMES_A_POLICY] = Field(
         default=None,
         description="In a configuration file: the policy that provides the settings omitted here. "
         "Mappings are merged, lists replaced. null: the built-in defaults.",
