@@ -47,13 +47,12 @@ class Hearing:
     that names its sentences is yielded.
     """
 
-    __slots__ = ("_asked", "_dropped", "_final", "_found", "_holding", "_prompt", "_settings")
+    __slots__ = ("_asked", "_dropped", "_final", "_found", "_holding", "_prompt")
 
-    def __init__(self, prompt: Prompt, settings: LlmJudgeSettings) -> None:
+    def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
         self._asked = tuple(prompt.claim_ids.values())
         self._holding = prompt.partial
-        self._settings = settings
         self._final: set[str] = set()
         self._found: dict[str, Judgement] = {}
         self._dropped: dict[str, int] = {}
@@ -121,7 +120,7 @@ class Hearing:
         """One for each answered claim, in the order they came."""
         made: dict[str, Judgement] = {}
         for answer in answers:
-            judgement = settle(answer, self._prompt, self._settings, speaker.judge)
+            judgement = settle(answer, self._prompt, speaker.judge)
             if judgement is None:
                 continue
             other = made.get(judgement.claim_id)
@@ -251,7 +250,7 @@ class _Case:
         self._prompt = prompt
         self._uncovered = prompt.uncovered
         self._again = settings.ask_again
-        self._hearing = Hearing(prompt, settings)
+        self._hearing = Hearing(prompt)
         self._meter = Meter(request.meter)
         self._spent = Spent()
 

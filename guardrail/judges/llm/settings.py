@@ -415,11 +415,6 @@ class LlmJudgeSettings(ChatModelSettings):
         description="Split claims of several statements and resolve pronouns in the same call. The "
         "claim's verdict is then computed from the verdicts on its parts.",
     )
-    require_quotes: bool = Field(
-        default=False,
-        description="Whether SUPPORTED becomes UNVERIFIED if none of the sentences it names was "
-        "shown. false: its confidence is halved.",
-    )
     prompts: PromptFiles = Field(
         default_factory=PromptFiles, description="Prompts and examples of your own, in files."
     )

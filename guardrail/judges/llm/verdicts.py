@@ -10,7 +10,6 @@ from typing import Final
 from guardrail.events import ClaimPart, Verdict
 from guardrail.judges.llm.prompt import Prompt
 from guardrail.judges.llm.reply import Answer
-from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.verdicts import Judgement, unverified
 
 # How far full confidence in a verdict moves the probability of support away from 1/2.
@@ -69,7 +68,7 @@ def dropped_quotes(answer: Answer, prompt: Prompt) -> int:
     return sum(number not in prompt.shown for number in answer.evidence)
 
 
-def settle(answer: Answer, prompt: Prompt, settings: LlmJudgeSettings, judge: str) -> Judgement | None:
+def settle(answer: Answer, prompt: Prompt, judge: str) -> Judgement | None:
     """The judgement from an answer; None if its claim was not asked for. Cheap: a few slices."""
     claim_id = prompt.claim_ids.get(answer.label)
     if claim_id is None:
@@ -80,8 +79,6 @@ def settle(answer: Answer, prompt: Prompt, settings: LlmJudgeSettings, judge: st
     confidence = answer.confidence
     notes = [_sayable(prompt.fence.scrub(answer.reasoning))] if answer.reasoning else []
     if answer.verdict is Verdict.SUPPORTED and not evidence:
-        if settings.require_quotes:
-            return unverified(claim_id, judge, f"SUPPORTED, but unfounded: {_UNQUOTED}")
         confidence *= UNQUOTED_FACTOR
         notes.append(_UNQUOTED)
     if prompt.partial:
