@@ -193,7 +193,7 @@ class Doubts:
         return next((lost for figure in figures if (lost := self._all_revoked(figure)) is not None), None)
 
     def _all_revoked(self, figure: Figure | None) -> Revoked | None:
-        """The first of the sentences that say most of the claim, and back its figure, if all are taken back."""
+        """The first of the sentences that say most of the claim, and back its figure, if none stands."""
         said: list[tuple[Match, Figure | None]] = [(match, None) for match in self.found.sentences]
         if figure is not None:
             backing = ((match, self.source.backing(figure, match.number)) for match, _ in said)
@@ -210,7 +210,7 @@ class Doubts:
         return first
 
     def _taken_back(self, number: int, own: Figure | None = None) -> TakenBack | None:
-        """How a sentence, or its part with a figure, is taken back, if it is; not for a claim that says so."""
+        """How a sentence, or its part with a figure, is taken back; not for a claim that says so itself."""
         claim, sentences = self.view.text, self.evidence.layout.sentences
         text = self.evidence.shown(sentences.context[number])
         start, end = sentences.start[number], sentences.end[number]

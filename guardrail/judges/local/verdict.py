@@ -22,12 +22,12 @@ from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, State
 from guardrail.figures.agreement import is_plain
 from guardrail.figures.equations import shown
-from guardrail.judges.local.combiner import Lines, Probabilities, Read, best_of
+from guardrail.judges.local.combiner import Lines, Probabilities, best_of
 from guardrail.judges.local.doubts import Rival
 from guardrail.judges.local.examination import MARKED, Examination, quoted_sentence
 from guardrail.judges.local.reader import unsupported_spans
 from guardrail.judges.local.records import Cell, CellCheck
-from guardrail.judges.local.search import DENIALS, ClaimView
+from guardrail.judges.local.search import DENIALS
 from guardrail.verdicts import HALF_CHECKED, Judgement, spans_within
 
 NAME: Final = "local"
@@ -212,7 +212,9 @@ class _Ruling:
         self._conflict = max(conflicts, key=lambda check: check.frame, default=None)
         self._absent = [check for check in values if check.state is State.ABSENT]
         backed = ((check, check.source) for check in values if check.state is State.FOUND)
-        self._unsure = [(c.figure, source) for c, source in backed if source and not is_plain(c.figure, source)]
+        self._unsure = [
+            (c.figure, source) for c, source in backed if source and not is_plain(c.figure, source)
+        ]
         self._unchecked = [check for check in examined.figures if check.state is State.UNCHECKED]
         self._elsewhere = any(check.owned is not None for check in examined.figures)
         self._cell = next(iter(examined.cells), None)
@@ -320,7 +322,7 @@ class _Ruling:
         return tuple((start + begin, end + begin) for start, end in spans)
 
     def _unsupported(self) -> tuple[Span, ...]:
-        """The words of a claim that figures or the verifier find no support for; none where it is supported."""
+        """The words that figures or the verifier find no support for; none of a claim that is supported."""
         if self._verdict is Verdict.SUPPORTED:
             return ()
         spans = [
