@@ -33,8 +33,7 @@ from typing import Final
 
 from guardrail.claims.assent import answers, stated_by
 from guardrail.claims.detector import DENYING_LABEL, fold
-from guardrail.claims.model import Claim
-from guardrail.claims.prose import read_prose
+from guardrail.claims.model import Claim, read_prose
 from guardrail.claims.silence import Silence, silence_of
 from guardrail.errors import ConfigError
 from guardrail.events import Verdict
