@@ -28,12 +28,13 @@ from consumers.ops import ResponseLog
 from consumers.settings import Topics
 from consumers.transport import OutRecord, Partition, Record, Restored, Transport
 from guardrail import telemetry
-from guardrail.engine.engine import Engine, Headers, InputEventType, Output
+from guardrail.engine.engine import Engine, Headers, Output
 from guardrail.errors import DecodeError, GuardrailError, InputError
 from guardrail.events import (
     GROUP_HEADER,
     ClaimVerdict,
     FlaggedCase,
+    InputEvent,
     OutputEvent,
     Response,
     ResponseDelta,
@@ -193,7 +194,7 @@ class Intake:
                 self._handle(holding, [record], delta)
         joined.clear()
 
-    def _handle(self, holding: Holding, records: Sequence[Record], event: InputEventType) -> None:
+    def _handle(self, holding: Holding, records: Sequence[Record], event: InputEvent) -> None:
         """Have the event of a record handled, or what several deltas are together."""
         record = records[-1]
         try:

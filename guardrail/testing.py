@@ -32,8 +32,8 @@ from guardrail.errors import InputError, TransportError, TransportUnavailable
 from guardrail.events import (
     AnyOutputEvent,
     Event,
+    InputEvent,
     Response,
-    ResponseAborted,
     ResponseCompleted,
     ResponseDelta,
     ResponseStarted,
@@ -204,7 +204,7 @@ class MemoryClientTransport:
         found: list[Record] = []
         for number, position in self._positions.items():
             log = logs[number]
-            found += log.read(max(position, log.start), None)
+            found += log.read(position, None)
             self._positions[number] = log.end
         return [DeliveryRecord.of(record.key, record.value, record.headers) for record in found]
 
@@ -340,9 +340,7 @@ def check_events(records: Iterable[object], *, complete: bool = True) -> list[st
         except InputError as error:
             problems.append(f"record {place}: {error.reason}: {error}")
             continue
-        if not isinstance(
-            event, ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response
-        ):
+        if not isinstance(event, InputEvent):
             problems.append(f"record {place}: a {type(event).__name__} is no input of the guard")
             continue
         name = _name(event.response_id)
@@ -360,10 +358,7 @@ def check_events(records: Iterable[object], *, complete: bool = True) -> list[st
     return problems
 
 
-def _problems_of(
-    event: ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response,
-    told: dict[str, _Told],
-) -> list[str]:
+def _problems_of(event: InputEvent, told: dict[str, _Told]) -> list[str]:
     known = told.get(event.response_id)
     if isinstance(event, ResponseStarted | Response):
         if known is not None:

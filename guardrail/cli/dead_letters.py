@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections import Counter
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -118,13 +119,16 @@ def list_command(
 
 
 async def _list(settings: KafkaSettings, selection: DeadLetterFilter, listing: Listing) -> None:
-    from consumers.dead_letter_replay import open_reader
+    from consumers.dead_letter_replay import read_letter
+    from consumers.reading import open_topic
 
-    async with open_reader(settings) as reader:
-        for partition, span in reader.spans.items():
-            async for letter in reader.read(partition, *span):
-                if selection.wants(letter):
-                    listing.add(letter)
+    async with (
+        open_topic(settings, settings.topics.dead_letters) as reader,
+        aclosing(reader.until_end()) as records,
+    ):
+        async for record in records:
+            if selection.wants(letter := read_letter(record)):
+                listing.add(letter)
 
 
 @dead_letters_app.command("replay", epilog=REPLAY_EPILOG)

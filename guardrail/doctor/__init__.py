@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from guardrail.lazy import own_face
+from guardrail.lazy import face
 
 if TYPE_CHECKING:
     from guardrail.doctor.checks import PROOF_ROUTE as PROOF_ROUTE
@@ -26,4 +26,4 @@ if TYPE_CHECKING:
     from guardrail.doctor.policies import check_policies as check_policies
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others
-    __getattr__, __dir__, __all__ = own_face(__name__)
+    __getattr__, __dir__, __all__ = face(__name__)

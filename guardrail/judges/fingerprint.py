@@ -61,7 +61,7 @@ def _stamp(path: Path, name: str) -> str:
 
 
 _PROMPTS: Final = "prompts"
-_PACKAGED: Final = ("parameters.json", "rarity.json", "verifier_model/manifest.json")
+_PACKAGED: Final = ("rarity.json", "verifier_model/manifest.json", "verifier_model/parameters.json")
 """What the local judge reads of the package; the manifest has the checksums of its model."""
 
 

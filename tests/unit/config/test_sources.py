@@ -126,7 +126,7 @@ kafka:
   sasl_username: me
   sasl_password: {file: /run/secret}
 judge:
-  local: {verifier: {path: verifier}, parameters_path: ../parameters.json}
+  local: {verifier: {path: ../verifier}}
   llm:
     api_key: {file: key}
     prompts: {user: user.md, examples: examples.yaml}
@@ -143,8 +143,7 @@ judge:
             folder / "ca.pem",
             Secret(file=Path("/run/secret")),
         )
-        assert judge.local.verifier.path == folder / "verifier"
-        assert judge.local.parameters_path == folder / "../parameters.json"
+        assert judge.local.verifier.path == folder / "../verifier"
         assert judge.llm.api_key == Secret(file=folder / "key")
         assert judge.llm.prompts.user == folder / "user.md"
         assert judge.llm.prompts.examples == folder / "examples.yaml"
