@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final
 
 from guardrail.claims.citations import Citation
-from guardrail.claims.links import Link
 from guardrail.claims.markup import apart
 from guardrail.claims.prose import Prose, read_prose
 from guardrail.events import SegmentKind, Severity
 
 _UNREAD: Final = Prose("", (0,), ())
-
-
-class CitationFinder(Protocol):
-    """Finds the citations of a raw text."""
-
-    def find(self, raw: str) -> tuple[Citation, ...]:
-        """The citations of ``raw``, in order and without overlap."""
-        ...
-
-
-class LinkKnower(Protocol):
-    """Knows the links in a response's contexts."""
-
-    def any_foreign(self, links: Iterable[Link]) -> bool:
-        """Whether one of ``links`` leads elsewhere."""
-        ...
-
-    def release(self) -> None:
-        """Drop the contexts."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

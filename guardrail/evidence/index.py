@@ -11,13 +11,13 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar, cast
+from typing import ClassVar, Final, TypeVar, cast
 
 from guardrail.events import Context, Evidence, Span
 from guardrail.evidence.layout import Layout, Stopped
+from guardrail.evidence.sentences import SpeakerTurns, find_turns
 from guardrail.evidence.shown import ShownTable, ShownText
 from guardrail.evidence.tokens import STOP_TERMS, words
-from guardrail.evidence.turns import SpeakerTurns, find_turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,22 +121,17 @@ class EvidenceIndex:
         "_kept",
         "_layout",
         "_lock",
-        "_overlap_words",
-        "_passage_words",
         "_shown",
         "_turns",
         "contexts",
     )
 
-    def __init__(
-        self, contexts: Sequence[Context], *, passage_words: int = 110, overlap_words: int = 40
-    ) -> None:
-        """``passage_words`` is the length of a passage, ``overlap_words`` the overlap of neighbours."""
-        if not 0 <= overlap_words < passage_words:
-            raise ValueError(f"overlap_words must lie in 0..{passage_words - 1}, not {overlap_words}")
+    passage_words: ClassVar = 110
+    overlap_words: ClassVar = 40
+    """Of neighbouring passages."""
+
+    def __init__(self, contexts: Sequence[Context]) -> None:
         self.contexts: tuple[Context, ...] = tuple(contexts)
-        self._passage_words = passage_words
-        self._overlap_words = overlap_words
         self._layout: Layout | None = None
         self._shown: tuple[ShownText, ...] | None = None
         self._turns: dict[int, SpeakerTurns] = {}
@@ -163,7 +158,7 @@ class EvidenceIndex:
             try:
                 if self._layout is None:
                     shown = self._read_contexts(stopped)
-                    self._layout = Layout(shown, self._passage_words, self._overlap_words, stopped)
+                    self._layout = Layout(shown, self.passage_words, self.overlap_words, stopped)
             except Stopped:
                 return False
             finally:

@@ -42,7 +42,6 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.figures import FigureSource, State, check_figures
 from guardrail.judges.local.cells import check_cells, with_cells
 from guardrail.judges.local.combiner import (
-    Fit,
     Parameters,
     Read,
     best_of,
@@ -142,8 +141,8 @@ class ClaimChecker:
         self._verifier = verifier
         self._rarity = load_rarity()
         self._languages = Languages(settings.languages)
-        self._read = _as_set(parameters.read, settings)
-        self._words = _as_set(parameters.words, settings)
+        self._read = parameters.read
+        self._words = parameters.words
         # Whoever asks for more support before a claim is SUPPORTED has its facts read all the same.
         self._parts_from = min(parameters.read.lines.supported, self._read.lines.supported)
 
@@ -408,18 +407,9 @@ def _as_far_as_read(judgement: Judgement, left_out: str | None = None) -> Judgem
     return checked_in_part(judgement) if left_out == _NONE else judgement
 
 
-def _as_set(fit: Fit, settings: LocalJudgeSettings) -> Fit:
-    """The fit, with the lines of the settings where they have some."""
-    high = fit.lines.supported if settings.supported_at is None else settings.supported_at
-    low = min(fit.lines.partially, high)
-    return fit.model_copy(
-        update={"lines": fit.lines.model_copy(update={"supported": high, "partially": low})}
-    )
-
-
 def build_checker(settings: LocalJudgeSettings) -> ClaimChecker:
     """The checker that the settings describe; loads the verifier, if there is one. Raises ConfigError."""
-    parameters = load_parameters(settings.parameters_path)
+    parameters = load_parameters(settings.verifier.path)
     folder = _folder(settings, parameters)
     if folder is None:
         return ClaimChecker(settings, parameters)
@@ -434,18 +424,14 @@ def check_files(settings: LocalJudgeSettings) -> None:
     Raises ConfigError. Of files that the settings name and that are not here nothing is said: they may be
     where the judge runs.
     """
-    if not _readable(settings.parameters_path):
+    if settings.verifier.path is not None and not os.access(settings.verifier.path, os.R_OK):
         return
-    parameters = load_parameters(settings.parameters_path)
+    parameters = load_parameters(settings.verifier.path)
     folder = _folder(settings, parameters)
-    if folder is not None and _readable(folder):
+    if folder is not None:
         manifest, _, _ = read_folder(folder)
         if manifest.checksum != parameters.verifier.sha256:
             raise _other_verifier(parameters, manifest.name, manifest.checksum)
-
-
-def _readable(path: Path | None) -> bool:
-    return path is None or os.access(path, os.R_OK)
 
 
 def _folder(settings: LocalJudgeSettings, parameters: Parameters) -> Path | None:
@@ -467,5 +453,5 @@ def _other_verifier(parameters: Parameters, name: str, sha256: str) -> ConfigErr
     return ConfigError(
         f"judge.local.verifier: the parameters were fitted with {fitted.name} (sha256 {fitted.sha256}), but "
         f"{name} (sha256 {sha256}) is loaded; set judge.local.verifier.path to its folder, or "
-        "judge.local.parameters_path to parameters that training.calibrate wrote for this one"
+        "fit parameters for this one with training.calibrate"
     )

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from guardrail.claims.detector import DENYING_LABEL, fold
+from guardrail.claims.phrases import pattern
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.tokens import words
 from guardrail.figures import Figure, FigureCheck, FigureSource, Kind, State
@@ -160,34 +161,14 @@ def _around(evidence: EvidenceIndex, number: int) -> frozenset[int]:
 _AS_MUCH: Final = 0.15  # of a claim, that another sentence may say less and yet say it
 _REACH: Final = 600  # characters around a sentence that are looked at
 _LABEL: Final = re.compile(r"[ \t]*(?:\[[^\]\n]{1,20}\][ \t]*)?([*_]{0,3}[^\W\d_][\w .'’#-]{0,39}[*_]{0,3}):")
-_DENIES: Final = re.compile(
-    r"[*_\s\"“]*(?:(?:sorry|hi|hello|actually|well|oh|thanks?(?: you)?|hm+)\b[^\w\n]{1,3}){0,2}"
-    r"(?:no\b(?! (?:problem|worries|doubt|matter|need))|nope\b|incorrect\b|wrong\b"
-    r"|not (?:quite|exactly|really|any ?more)\b"
-    r"|(?:unfortunately|i['’]?m (?:sorry|afraid)|i am (?:sorry|afraid))\b[^.!?\n]{0,40}?(?:\bnot?\b|n['’]t\b)"
-    r"|(?:that|this|it)(?:['’]s| is)(?: not|n['’]t| in) ?(?:correct|right|true|accurate|quite|the case))",
-    re.IGNORECASE,
-)
+_DENIES: Final = pattern("reply_denies")
 _MAY_BE_LABEL: Final = re.compile(r"[^:–—]{1,40}+[:–—]\s")
 _NEGATES: Final = re.compile(r"\b(?:not|no|never)\b|n['’]t\b", re.IGNORECASE)
-_FALSE: Final = re.compile(
-    r"\b(?:false|wrong|incorrect|untrue|myths?|misconceptions?|rumou?rs?)\b", re.IGNORECASE
-)
-_ENDED: Final = re.compile(
-    r"\A[\W_]*(?:formerly|previously|in the past|until recently)\b"
-    r"|(?:\b(?:until|till|up to)|\A[\W_]*(?:before|prior to))\b[^.;:!?\d]{0,30}(?:\d{1,2}[^.;:!?\d]{1,12})?"
-    r"\b(?:1[5-9]|20)\d\d\b(?=\s{0,2}(?P<label>:)?)",
-    re.IGNORECASE,
-)
+_FALSE: Final = pattern("called_false")
+_ENDED: Final = pattern("was_so_until")
 _WAS: Final = re.compile(r"\b(?:was|were|had|did|cost|could|used to|[a-z]{3,}ed)\b", re.IGNORECASE)
-_NOW: Final = re.compile(
-    r"[;:,–—]?\s(?:(?:but|and)\s)?(?:since|now|today|from then|thereafter|after)\b|;", re.IGNORECASE
-)
-_THEN: Final = re.compile(
-    r"\b(?:was|were|had|did|until|till|before|formerly|previously|once|used to|past|back then|at the time"
-    r"|(?<!\bis )(?<!\bare )(?<!\bbe )[a-z]{3,}ed)\b",
-    re.IGNORECASE,
-)
+_NOW: Final = pattern("is_so_now")
+_THEN: Final = pattern("was_so_then")
 
 
 class TakenBack(StrEnum):

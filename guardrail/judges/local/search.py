@@ -19,8 +19,8 @@ from guardrail.claims.sentences import CLOSERS, TERMINATORS
 from guardrail.claims.silence import Silence
 from guardrail.evidence.index import EvidenceIndex, as_copied
 from guardrail.evidence.layout import Layout
+from guardrail.evidence.sentences import speaker_of
 from guardrail.evidence.tokens import CITATION, STOP_TERMS, term_of, term_of_stem, terms_of, words
-from guardrail.evidence.turns import speaker_of
 from guardrail.figures import FigureCheck
 
 UNLISTED: Final = 1.0
