@@ -144,6 +144,7 @@ async def play_all(
     responses: Sequence[Response], settings: Settings, board: Board, view: View, speed: float
 ) -> None:
     """Feed, guard and view, each a task; over when the last answer is decided, which ``board`` then knows."""
+    from consumers.guarantee import GuardOptions
     from consumers.guard import GuardConsumer
     from consumers.memory import MemoryBroker, MemoryTransport
     from consumers.settings import Topics
@@ -157,7 +158,11 @@ async def play_all(
     router = settings.router()
     judges = JudgeSet(settings.judge, router.policies)
     guard = GuardConsumer(
-        transport, judges.default, router, judges=judges.by_kind, limits=settings.limits, topics=topics
+        transport,
+        judges.default,
+        router,
+        GuardOptions(limits=settings.limits, topics=topics),
+        judges=judges.by_kind,
     )
     steps = schedule(responses)
     stop, done = asyncio.Event(), asyncio.Event()

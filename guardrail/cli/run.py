@@ -166,6 +166,7 @@ async def serve(
     )
     from prometheus_client import disable_created_metrics
 
+    from consumers.guarantee import GuardOptions
     from consumers.guard import GuardConsumer
     from consumers.kafka.transport import KafkaTransport
     from consumers.ops import Health, OpsServer
@@ -180,14 +181,8 @@ async def serve(
             KafkaTransport(settings.kafka, [topics.responses]),
             judges.default,
             router,
+            GuardOptions.of(settings),
             judges=judges.by_kind,
-            limits=settings.limits,
-            topics=topics,
-            delivery_guarantee=settings.kafka.delivery_guarantee,
-            max_poll_records=settings.kafka.client["max_poll_records"],
-            max_record_bytes=settings.kafka.max_request_bytes,
-            drain_timeout_ms=settings.shutdown.drain_timeout_ms,
-            leave_timeout_ms=settings.shutdown.leave_timeout_ms,
             traces=traces,
             waiting_hint=_waiting_hint(settings.kafka),
         )
