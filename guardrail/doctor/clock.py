@@ -19,7 +19,7 @@ async def endpoint_time_s(url: str) -> float | None:
     doesn't say. Nothing secret is sent: no key, no query."""
     import httpx2
 
-    from guardrail.judges.llm.settings import split_base_url
+    from guardrail.judges.http import split_base_url
 
     base_url, _query = split_base_url(url)
     try:
