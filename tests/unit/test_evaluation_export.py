@@ -27,7 +27,7 @@ from guardrail.evaluation_export import (
     feedback_of,
     target_of,
 )
-from guardrail.semconv import EVALUATION, openinference
+from guardrail.tracing import EVALUATION, openinference
 from tests.support.judges import WordJudge
 from tests.support.otlp_receiver import OtlpReceiver, attributes_of, otlp_receiver
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from guardrail.lazy import own_face
+from guardrail.lazy import face
 
 if TYPE_CHECKING:
     from guardrail.judges.decisions.judge import DecisionsJudge as DecisionsJudge
     from guardrail.judges.decisions.settings import DecisionsSettings as DecisionsSettings
 else:
-    __getattr__, __dir__, __all__ = own_face(__name__)
+    __getattr__, __dir__, __all__ = face(__name__)

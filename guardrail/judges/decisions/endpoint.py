@@ -9,8 +9,9 @@ from typing import Any, Final
 import openai
 
 from guardrail.awake import awake
-from guardrail.calls import Call, Caller, Failure, server_of
-from guardrail.errors import ConfigError, JudgeReplyError
+from guardrail.calls import Call, Caller, Failure, cut_off, server_of
+from guardrail.calls.http import read_body
+from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Usage
 from guardrail.judges.base import JudgeRequest, Meter
 from guardrail.judges.decisions.question import wording
@@ -24,11 +25,13 @@ from guardrail.judges.decisions.transports import (
     SystemOne,
     Wire,
 )
-from guardrail.judges.llm.endpoint import OwnClients, Prices
-from guardrail.judges.llm.exchange import describe, httpx
+from guardrail.judges.openai_client import OwnClients, describe, httpx
+from guardrail.judges.prices import PriceTable
 
 _SECTION: Final = "judge.decisions"
 _MOST_BYTES: Final = 1_000_000
+_AS_STREAM: Final = "X-Stainless-Raw-Response"
+"""Has the client return before the body is read. The header goes out, and says nothing to a server."""
 _FIRST_RELEASE: Final = "3.26"
 
 
@@ -50,7 +53,7 @@ class DecisionsEndpoint:
         self,
         settings: DecisionsSettings,
         client: openai.AsyncOpenAI | None = None,
-        prices: Prices | None = None,
+        prices: PriceTable | None = None,
         clock: Callable[[], float] = awake,
     ) -> None:
         """The caller closes a given ``client``. Raises ConfigError."""
@@ -64,9 +67,11 @@ class DecisionsEndpoint:
         self._caller = Caller(f"decisions:{settings.model}", settings.model, settings.max_concurrency, clock)
         self._prices = prices
         self._headers = {name: value.get_secret_value() for name, value in settings.extra_headers.items()}
-        self._client: openai.AsyncOpenAI | OwnClients = (
-            OwnClients(settings, _SECTION) if client is None else client.with_options(max_retries=0)
-        )
+        self._client: openai.AsyncOpenAI | OwnClients
+        if client is None:
+            self._client = OwnClients(settings.base_url, settings.resolve_api_key(_SECTION))
+        else:
+            self._client = client.with_options(max_retries=0)
 
     async def ask(
         self,
@@ -94,20 +99,24 @@ class DecisionsEndpoint:
         given = self._client
         with given.client() if isinstance(given, OwnClients) else nullcontext(given) as client:
             try:
-                if self.settings.transport == "openai":
-                    create: Any = client.decisions.with_raw_response.create
-                    reply = await create(extra_headers=self._headers, **body)
-                else:
-                    reply = await client.post(
-                        self.transport.path,
-                        body=body,
-                        cast_to=httpx.Response,
-                        options={"headers": self._headers},
-                    )
+                # The type that the client would make of it is never asked for: nothing in it is checked.
+                reply: Any = await client.post(
+                    self.transport.path,
+                    body=body,
+                    cast_to=object,
+                    options={"headers": {**self._headers, _AS_STREAM: "stream"}},
+                )
+                try:
+                    return await read_body(reply.iter_bytes(), _MOST_BYTES)
+                finally:
+                    await reply.close()
             except openai.APIError as error:
                 return describe(error, server_of(str(client.base_url)), _SECTION)
-            else:
-                return bytes(reply.content)
+            except httpx.HTTPError as error:
+                told = cut_off(server_of(str(client.base_url)), error)
+                return Failure(JudgeUnavailable(told), retry=True, fault=True)
+            except JudgeReplyError as error:
+                return Failure(error, retry=False, fault=True)
 
     def usage(self, reply: Reply) -> Usage:
         """What a call took, with its price."""

@@ -19,19 +19,17 @@ import openai
 from guardrail import telemetry
 from guardrail.errors import JudgeError
 from guardrail.events import Finding, Usage, Verdict
-from guardrail.judges.base import JudgeRequest, Meter
+from guardrail.judges.base import JudgeRequest, Meter, without_contexts
 from guardrail.judges.decisions.bias import OrderBias, moved_on
 from guardrail.judges.decisions.endpoint import DecisionsEndpoint
 from guardrail.judges.decisions.question import QuestionSheet, asked, options_of, verdict_probabilities
 from guardrail.judges.decisions.settings import DecisionsSettings
 from guardrail.judges.decisions.transports import Answer, Choice, Unanswered
-from guardrail.judges.llm.endpoint import Prices
-from guardrail.judges.llm.judge import split
+from guardrail.judges.llm.judge import PARTIAL, split, uncovered
 from guardrail.judges.llm.prompt import fences
-from guardrail.judges.llm.verdicts import PARTIAL, uncovered, without_contexts
 from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import Lines, Probabilities, load_parameters
-from guardrail.judges.local.examination import Examination, quoted_sentence
+from guardrail.judges.local.examination import Examination
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.verdict import (
     compared_exactly,
@@ -39,6 +37,7 @@ from guardrail.judges.local.verdict import (
     judgement_word_for_word,
     mentioned_only,
 )
+from guardrail.judges.prices import PriceTable
 from guardrail.judges.streams import closing, told
 from guardrail.log_events import EventLog
 from guardrail.printable import shorten
@@ -71,7 +70,7 @@ class DecisionsJudge:
         self,
         settings: DecisionsSettings,
         client: openai.AsyncOpenAI | None = None,
-        prices: Prices | None = None,
+        prices: PriceTable | None = None,
     ) -> None:
         """The caller closes a given ``client``. Raises ConfigError if there is no key, or the installed
         ``openai`` lacks what the transport needs.
@@ -96,8 +95,8 @@ class DecisionsJudge:
             return
         request.meter.add(Usage())  # counted here, so that zero calls are known to be zero
         if not any(context.text.strip() for context in request.evidence.contexts):
-            for claim_id in request.claims:
-                yield without_contexts(claim_id, self.name)
+            for judgement in without_contexts(request, self.name):
+                yield judgement
             return
         case = await asyncio.to_thread(self._case, request)
         for judgement in case.settled:
@@ -113,8 +112,12 @@ class DecisionsJudge:
     def _case(self, request: JudgeRequest) -> _Asking:
         """CPU work: compare the claims exactly, and write the questions."""
         settings = self._settings
+
+        def stopped() -> bool:
+            return time.monotonic() >= request.deadline
+
         examined = {
-            claim_id: self._checker.examine(claim, request.question, request.evidence, wholly=False)
+            claim_id: self._checker.compare(claim, request.question, request.evidence, stopped)
             for claim_id, claim in request.claims.items()
         }
         settled = [
@@ -223,7 +226,7 @@ class DecisionsJudge:
             found = judgement_of(claim_id, examined, Probabilities(support, *told_[1:]), LINES)
             if claim.mentions:
                 found = mentioned_only(found, rightly=examined.has_right_figures)
-            closest = quoted_sentence(examined.evidence, examined.found.sentences[0].number)
+            closest = examined.quote(examined.found.sentences[0].number)
             reasoning += f"; closest passage: '{shorten(closest.quote, _QUOTED_CHARS)}'"
             if found.findings or compared_exactly(found, examined):
                 reasoning = f"{found.reasoning} {reasoning}"

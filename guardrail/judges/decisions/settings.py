@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from guardrail.judges.llm.settings import OPENAI_BASE_URL, BaseUrl, Headers, api_key_for
+from guardrail.judges.http import OPENAI_BASE_URL, BaseUrl, ModelHeaders, resolve_api_key
 from guardrail.secrets import Secret
 
 Form = Literal["four", "three", "two"]
@@ -39,7 +39,7 @@ class DecisionsSettings(BaseModel):
         default=None,
         description="Key of the API, like judge.llm.api_key.",
     )
-    extra_headers: Headers = Field(
+    extra_headers: ModelHeaders = Field(
         default_factory=dict,
         description="HTTP headers to add to every call, such as a gateway's routing key.",
     )
@@ -61,4 +61,4 @@ class DecisionsSettings(BaseModel):
 
     def resolve_api_key(self, place: str = "judge.decisions") -> str:
         """The key to send. Raises ConfigError, which says where a key was looked for, never the key."""
-        return api_key_for(self.base_url, self.api_key, place)
+        return resolve_api_key(self.api_key, self.base_url, place)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from guardrail.engine import digest
-from guardrail.events import Response, ResponseAborted, ResponseCompleted, ResponseDelta, ResponseStarted
+from guardrail.events import (
+    InputEvent,
+    Response,
+    ResponseAborted,
+    ResponseCompleted,
+    ResponseDelta,
+    ResponseStarted,
+)
 from tests.support.fuzzing.accounts import BEGAN, PASSED_OVER, REPEATED, TOOK_EFFECT, Life
 
-InputEvent = ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response
 Text = ResponseDelta | ResponseCompleted | ResponseAborted
 TOO_LARGE = "contexts_too_large"
 TOO_LONG = "answer_too_long"

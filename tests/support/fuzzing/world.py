@@ -12,7 +12,15 @@ from hashlib import blake2b
 from guardrail.claims import BuiltinSeverityRater
 from guardrail.engine import ClosedResponse, Engine, Output, digest
 from guardrail.errors import DecodeError, InputError, JudgeUnavailable
-from guardrail.events import Finding, Response, ResponseCompleted, ResponseDelta, ResponseStarted, parse_input
+from guardrail.events import (
+    Finding,
+    InputEvent,
+    Response,
+    ResponseCompleted,
+    ResponseDelta,
+    ResponseStarted,
+    parse_input,
+)
 from guardrail.judges import Judgement, JudgeRequest, Verdict
 from guardrail.limits import Limits
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
@@ -28,7 +36,7 @@ from tests.support.fuzzing.accounts import (
     rejected,
     require,
 )
-from tests.support.fuzzing.model import WRONG_LANE, InputEvent, expected, happened
+from tests.support.fuzzing.model import WRONG_LANE, expected, happened
 from tests.support.fuzzing.records import FuzzRecord
 from tests.support.fuzzing.stored import Store
 
@@ -46,7 +54,7 @@ REASONS = frozenset(
 
 
 def _policy(name: str, **fields: object) -> Policy:
-    times = {"claim_timeout_ms": 1_000, "incomplete_timeout_ms": 5_000, "max_segment_chars": 120}
+    times = {"claim_timeout_ms": 1_000, "incomplete_timeout_ms": 5_000}
     return Policy.model_validate({"name": name, **times, **fields})
 
 
@@ -289,7 +297,13 @@ class World:
         return True
 
     def _go_on(
-        self, engine: Engine, event: InputEvent, life: Life | None, lane: str, allowed: set[str], now: float
+        self,
+        engine: Engine,
+        event: InputEvent,
+        life: Life | None,
+        lane: str,
+        allowed: set[str],
+        now: float,
     ) -> str:
         """An event of a response in flight, or of none."""
         text = life.text if life is not None else ""
