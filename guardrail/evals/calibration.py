@@ -28,7 +28,6 @@ from guardrail.judges.calibrated import (
     JudgeCalibration,
     Temperature,
 )
-from guardrail.verdicts import HALF_CHECKED
 
 Method = Literal["none", "temperature", "isotonic"]
 NEEDED: Final = 50
@@ -39,6 +38,8 @@ _LOG_TEMPERATURES: Final = (math.log(0.1), math.log(10.0))
 _DIGITS: Final = 6
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 _METHODS: Final[tuple[Method, ...]] = ("none", "temperature", "isotonic")
+_BY_LINES: Final = "decisions:"
+_LINES: Final = {"support": "supported", "contradiction": "contradicted"}
 _MILDEST: Final = {"support": Verdict.PARTIALLY_SUPPORTED, "contradiction": Verdict.CONTRADICTED}
 """By probability the mildest verdict of a label that is an error: it is right that a claim is supported, and
 wrong where it is contradicted."""
@@ -50,7 +51,8 @@ class Fitted:
 
     ``gain`` is the loss without calibration minus that with it, and its interval; ``errors`` are the expected
     calibration errors before and after, held out, and ``before`` and ``after`` the shares behind them.
-    ``problem`` says why none was fitted.
+    ``line`` is where the verdict begins, of the calibrated probability, for a judge whose verdicts follow
+    from it. ``problem`` says why none was fitted.
     """
 
     judge: str
@@ -64,6 +66,7 @@ class Fitted:
     before: tuple[Bin, ...] = ()
     after: tuple[Bin, ...] = ()
     calibration: Calibration | None = None
+    line: float | None = None
     problem: str = ""
 
 
@@ -79,10 +82,19 @@ class _Claims:
 def calibrations_of(fitted: Sequence[Fitted]) -> Calibrations:
     """The file's content: what was chosen, by judge."""
     judges: dict[str, dict[str, Calibration]] = defaultdict(dict)
+    lines: dict[str, dict[str, float]] = defaultdict(dict)
     for each in fitted:
         if each.calibration is not None:
             judges[each.judge][each.probability] = each.calibration
-    return Calibrations(judges={name: JudgeCalibration(**given) for name, given in sorted(judges.items())})
+        if each.line is not None:
+            lines[each.judge][_LINES[each.probability]] = each.line
+    return Calibrations(
+        judges={
+            name: JudgeCalibration.model_validate({**judges[name], "lines": lines.get(name)})
+            for name in sorted(judges.keys() | lines.keys())
+            if name in judges or "supported" in lines[name]
+        }
+    )
 
 
 def fit_calibrations(responses: Sequence[Judged], *, seed: int = 1) -> list[Fitted]:
@@ -107,12 +119,7 @@ def calibrating(responses: Sequence[Judged]) -> Callable[[Judged], Judged]:
 
 def _claim(claim: ClaimVerdict, calibrations: Calibrations) -> ClaimVerdict:
     own = calibrations.judges.get(claim.judge)
-    if own is None or claim.verdict is Verdict.UNVERIFIED:
-        return claim
-    support, contradiction = own.apply(claim.support, claim.contradiction)
-    if support is not None and Finding.CHECKED_IN_PART in claim.findings:
-        support = min(support, HALF_CHECKED)
-    return claim.model_copy(update={"support": support, "contradiction": contradiction})
+    return claim if own is None else claim.model_copy(update=own.apply(claim)._asdict())
 
 
 def _labelled(responses: Sequence[Judged]) -> dict[tuple[str, str], _Claims]:
@@ -157,9 +164,15 @@ def _fit(judge: str, probability: str, claims: _Claims, seed: int) -> Fitted:
         if _mean_of_groups(losses[best] - losses[method], member, seed).low > 0:
             best = method
     gain = _mean_of_groups(losses["none"] - losses[best], member, seed)
+    calibration = None if best == "none" else _FITS[best](claims.said, claims.true)
+    line = None
+    if judge.startswith(_BY_LINES):
+        line = best_line(claims.said, claims.true)
+        line = line if calibration is None else calibration.apply(line)
     return replace(
         found,
         method=best,
+        line=line,
         losses=tuple((method, float(loss.mean())) for method, loss in losses.items()),
         gain=gain,
         errors=(
@@ -168,7 +181,7 @@ def _fit(judge: str, probability: str, claims: _Claims, seed: int) -> Fitted:
         ),
         before=tuple(reliability(claims.true, held_out["none"])),
         after=tuple(reliability(claims.true, held_out[best])),
-        calibration=None if best == "none" else _FITS[best](claims.said, claims.true),
+        calibration=calibration,
         problem="" if best != "none" else "none is better than the judge's own by more than chance",
     )
 
@@ -190,6 +203,18 @@ def fit_temperature(said: Array, true: Array) -> Temperature:
         else:
             low = left
     return Temperature(temperature=round(math.exp((low + high) / 2), 4))
+
+
+def best_line(said: Array, true: Array) -> float:
+    """The probability from which on to say yes for the best balanced accuracy: half of the way from the
+    highest one that gets a no. Of equally good ones the highest, which says yes least often.
+    """
+    levels = np.unique(np.asarray(said, dtype=float))
+    edges = np.append((levels[1:] + levels[:-1]) / 2, min(1.0, levels[-1] + EDGE))
+    yes = np.asarray(true, dtype=bool)
+    accuracies = [(said[yes] >= edge).mean() + (said[~yes] < edge).mean() for edge in edges]
+    best = int(np.flatnonzero(np.isclose(accuracies, max(accuracies)))[-1])
+    return round(float(edges[best]), _DIGITS)
 
 
 def fit_isotonic(said: Array, true: Array) -> Isotonic:

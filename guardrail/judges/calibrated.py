@@ -12,13 +12,13 @@ from bisect import bisect_right
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from guardrail.errors import ConfigError, said_wrong
-from guardrail.events import Finding, Verdict
+from guardrail.events import ClaimVerdict, Finding, Verdict
 from guardrail.judges.base import GatheringJudge, Judge, JudgeRequest, PacedJudge
 from guardrail.judges.streams import checked, closing
 from guardrail.verdicts import HALF_CHECKED, Judgement
@@ -75,6 +75,34 @@ class Isotonic(BaseModel):
 Calibration = Annotated[Temperature | Isotonic, Field(discriminator="method")]
 
 
+class VerdictLines(BaseModel):
+    """Where verdicts begin, of calibrated probabilities, for a judge whose verdicts follow from them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    supported: Probability
+    contradicted: Probability = 0.5
+
+    def verdict(self, said: Verdict, support: float, contradiction: float, *, exact: bool) -> Verdict:
+        """The verdict in place of ``said``; ``exact``: figures were compared, and keep it from SUPPORTED."""
+        if support >= self.supported and not exact:
+            return Verdict.SUPPORTED
+        if contradiction >= self.contradicted or (exact and said is Verdict.CONTRADICTED):
+            return Verdict.CONTRADICTED
+        return {
+            Verdict.SUPPORTED: Verdict.PARTIALLY_SUPPORTED,
+            Verdict.CONTRADICTED: Verdict.UNSUPPORTED,
+        }.get(said, said)
+
+
+class Calibrated(NamedTuple):
+    """A verdict and its probabilities."""
+
+    verdict: Verdict
+    support: float | None
+    contradiction: float | None
+
+
 class JudgeCalibration(BaseModel):
     """The calibrations of one judge's probabilities; null leaves one as it is."""
 
@@ -82,14 +110,28 @@ class JudgeCalibration(BaseModel):
 
     support: Calibration | None = None
     contradiction: Calibration | None = None
+    lines: VerdictLines | None = None
 
-    def apply(self, support: float | None, contradiction: float | None) -> tuple[float | None, float | None]:
-        """Both probabilities calibrated; what a judge doesn't give stays None."""
-        if support is not None and self.support is not None:
+    def apply(self, said: Judgement | ClaimVerdict) -> Calibrated:
+        """What was said with both probabilities calibrated; what a judge doesn't give stays None. The verdict
+        stands unless there are ``lines``.
+
+        A claim that was checked in part never gets more support than such a claim may have.
+        """
+        support, contradiction = said.support, said.contradiction
+        if said.verdict is Verdict.UNVERIFIED or support is None:
+            return Calibrated(said.verdict, support, contradiction)
+        if self.support is not None:
             support = self.support.apply(support)
         if contradiction is not None and self.contradiction is not None:
             contradiction = self.contradiction.apply(contradiction)
-        return support, contradiction
+        if Finding.CHECKED_IN_PART in said.findings:
+            support = min(support, HALF_CHECKED)
+        if self.lines is None:
+            return Calibrated(said.verdict, support, contradiction)
+        exact = bool(said.findings)
+        verdict = self.lines.verdict(said.verdict, support, contradiction or 0.0, exact=exact)
+        return Calibrated(verdict, support, contradiction)
 
 
 class Calibrations(BaseModel):
@@ -103,17 +145,9 @@ class Calibrations(BaseModel):
     )
 
     def judgement(self, judgement: Judgement) -> Judgement:
-        """The same judgement with calibrated probabilities; its verdict stands, and so does its confidence.
-
-        A claim that was checked in part never gets more support than such a claim may have.
-        """
+        """The same judgement, calibrated if its judge is; its confidence stands."""
         own = self.judges.get(judgement.judge)
-        if own is None or judgement.verdict is Verdict.UNVERIFIED:
-            return judgement
-        support, contradiction = own.apply(judgement.support, judgement.contradiction)
-        if support is not None and Finding.CHECKED_IN_PART in judgement.findings:
-            support = min(support, HALF_CHECKED)
-        return replace(judgement, support=support, contradiction=contradiction)
+        return judgement if own is None else replace(judgement, **own.apply(judgement)._asdict())
 
 
 def read_calibrations(path: Path) -> Calibrations:

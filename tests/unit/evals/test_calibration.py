@@ -10,6 +10,7 @@ import pytest
 from guardrail.evals.aims import Aim
 from guardrail.evals.calibration import (
     Fitted,
+    best_line,
     calibrated,
     calibrating,
     calibrations_of,
@@ -110,6 +111,17 @@ def test_isotonic_pools_what_breaks_the_order_and_is_never_certain() -> None:
     assert [y for _, y in found.points] == pytest.approx([0.2, 0.55, 1.0], abs=0.01)
     assert found.points[-1][1] < 1
     assert fit_isotonic(np.full(10, 0.5), np.arange(10) < 3).points == ((0.5, 0.3),)
+
+
+def test_the_line_of_a_decision_model_is_where_its_verdicts_are_best_balanced() -> None:
+    said = np.array([0.2, 0.4, 0.6, 0.7, 0.9, 0.9])
+    assert best_line(said, np.array([False, False, False, True, True, True])) == pytest.approx(0.65)
+    name = "decisions:small"
+    found = calibrations_of(fit_calibrations(answers(level, judge=name))).judges[name]
+    assert found.lines is not None
+    assert isinstance(found.support, Isotonic)
+    assert found.support.apply(0.6) <= found.lines.supported <= found.support.apply(0.8)
+    assert calibrations_of(fit_calibrations(answers(level))).judges["local"].lines is None
 
 
 def test_calibrated_responses_keep_verdicts_and_the_bound_on_what_was_checked_in_part() -> None:

@@ -207,3 +207,28 @@ def test_a_missing_file_and_one_that_is_no_yaml_are_told(tmp_path: Path) -> None
     (tmp_path / "broken.yaml").write_text("{", encoding="utf-8")
     with pytest.raises(ConfigError, match="is no YAML"):
         read_calibrations(tmp_path / "broken.yaml")
+
+
+@pytest.mark.parametrize(
+    ("said", "probabilities", "findings", "verdict"),
+    [
+        ("SUPPORTED", (0.7, 0.1), (), "SUPPORTED"),
+        ("PARTIALLY_SUPPORTED", (0.7, 0.1), (), "SUPPORTED"),
+        ("SUPPORTED", (0.5, 0.1), (), "PARTIALLY_SUPPORTED"),
+        ("UNSUPPORTED", (0.1, 0.5), (), "CONTRADICTED"),
+        ("CONTRADICTED", (0.1, 0.3), (), "UNSUPPORTED"),
+        ("UNSUPPORTED", (0.1, 0.3), (), "UNSUPPORTED"),
+        ("CONTRADICTED", (0.9, 0.1), (Finding.FIGURE_CONFLICT,), "CONTRADICTED"),
+        ("UNSUPPORTED", (0.9, 0.1), (Finding.FIGURE_ABSENT,), "UNSUPPORTED"),
+        ("UNVERIFIED", (None, None), (Finding.JUDGE_UNDECIDED,), "UNVERIFIED"),
+    ],
+)
+def test_lines_move_verdicts_but_none_over_what_figures_say(
+    said: str, probabilities: tuple[float, float], findings: tuple[Finding, ...], verdict: str
+) -> None:
+    support, contradiction = probabilities
+    judged = Judgement(
+        "c", Verdict(said), 0.5, support, "decisions:m", contradiction=contradiction, findings=findings
+    )
+    lines = {"decisions:m": {"lines": {"supported": 0.6, "contradicted": 0.4}}}
+    assert Calibrations.model_validate({"judges": lines}).judgement(judged).verdict is Verdict(verdict)
