@@ -8,16 +8,24 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
-from openai.types.decision_create_params import DecisionCreateParams
 from pydantic import TypeAdapter, ValidationError
 
 from tests.support.json_server import Answer, JsonServer
 
-_CHECK: Final = TypeAdapter(DecisionCreateParams)
 _CLAIM: Final = re.compile(r"^\[m\d{15} claim\]\n(.*?)\n\[m\d{15} end\]", re.MULTILINE | re.DOTALL)
 _OPTION: Final = re.compile(r"^([A-H])\. ([^:\n]+): ", re.MULTILINE)
+
+
+@cache
+def _check() -> TypeAdapter[Any]:
+    from openai.types.decision_create_params import DecisionCreateParams  # none in older releases
+
+    return TypeAdapter(DecisionCreateParams)
+
+
 MODEL: Final = "gpt-6-luna-2026-10-06"
 
 Mind = Callable[[str, Sequence[str]], Mapping[str, float] | None]
@@ -58,7 +66,7 @@ class DecisionsServer(JsonServer):
 
     def _openai(self, body: Any) -> Answer:
         try:
-            asked: Any = _CHECK.validate_python(body, extra="forbid")
+            asked: Any = _check().validate_python(body, extra="forbid")
         except ValidationError as error:
             return 400, {"error": {"message": str(error.errors()[0]["loc"])}}
         answers: list[dict[str, Any]] = []

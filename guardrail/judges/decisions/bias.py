@@ -14,7 +14,7 @@ unsteadiness.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import accumulate
 from typing import Final, TypeVar
 
@@ -29,9 +29,10 @@ _REMEMBERED: Final = 512.0
 _LATEST: Final = 64.0
 
 
-def moved_on(options: Sequence[_T]) -> tuple[_T, ...]:
+def moved_on(options: Mapping[str, _T]) -> dict[str, _T]:
     """The same options in the second order."""
-    return (*options[1:], *options[:1])
+    first, *others = options.items()
+    return dict((*others, first))
 
 
 class OrderBias:

@@ -22,7 +22,7 @@ from guardrail.events import Finding, Usage, Verdict
 from guardrail.judges.base import JudgeRequest, Meter, without_contexts
 from guardrail.judges.decisions.bias import OrderBias, moved_on
 from guardrail.judges.decisions.endpoint import DecisionsEndpoint
-from guardrail.judges.decisions.question import QuestionSheet, asked, options_of, verdict_probabilities
+from guardrail.judges.decisions.question import QuestionSheet, asked, verdicts_of
 from guardrail.judges.decisions.settings import DecisionsSettings
 from guardrail.judges.decisions.transports import Answer, Choice, Unanswered
 from guardrail.judges.llm.judge import PARTIAL, split, uncovered
@@ -47,8 +47,13 @@ _log = EventLog(__name__)
 
 LINES: Final = Lines(supported=0.75, partially=0.25, contradicted=0.5, sure=1.0, hopeless=0.0)
 """Where verdicts begin. They are not fitted: a claim is SUPPORTED where the model is rather sure of it."""
-_SUPPORT: Final = (1.0, 0.4, 0.1, 0.0)
-"""What each verdict is worth as support, as for the LLM judge (``support_of``)."""
+_SUPPORT: Final = {
+    Verdict.SUPPORTED: 1.0,
+    Verdict.PARTIALLY_SUPPORTED: 0.4,
+    Verdict.UNSUPPORTED: 0.1,
+    Verdict.CONTRADICTED: 0.0,
+}
+"""What each verdict is worth as support, in the order of ``Probabilities``; see ``support_of``."""
 _QUOTED_CHARS: Final = 160
 
 
@@ -79,7 +84,8 @@ class DecisionsJudge:
         self._endpoint = DecisionsEndpoint(settings, client, prices)
         self._checker = ClaimChecker(LocalJudgeSettings(), load_parameters())
         self._fence = fences()
-        self._bias = OrderBias(len(options_of(settings.options).options))
+        self._bias = OrderBias(len(verdicts_of(settings.options)))
+        self._label = telemetry.model_label(settings.model)
         self._answers_as = ""
 
     @property
@@ -180,6 +186,7 @@ class DecisionsJudge:
             first, second = answers[each.id.removesuffix("b")], answers[each.id]
             if not isinstance(first, Unanswered) and not isinstance(second, Unanswered):
                 self._bias.learn(first, second)
+                telemetry.ORDER_DIFFERENCE.labels(self._label).set(self._bias.differs)
         judge = f"decisions:{replies[0].model or self._settings.model}"
         used = [self._endpoint.usage(reply) for reply in replies]
         shares = split(total(Usage(judge_calls=len(replies)), *used), len(claim_ids))
@@ -204,9 +211,9 @@ class DecisionsJudge:
     def _note_model(self, model: str) -> None:
         """Its probabilities may mean something else when another model answers."""
         if model and self._answers_as and model != self._answers_as:
-            telemetry.MODEL_CHANGES.labels(telemetry.model_label(self._settings.model)).inc()
+            telemetry.MODEL_CHANGES.labels(self._label).inc()
             _log.warning("judge.model_changed", model=self._settings.model, was=self._answers_as, now=model)
-            self._bias = OrderBias(len(options_of(self._settings.options).options))
+            self._bias = OrderBias(len(verdicts_of(self._settings.options)))
         self._answers_as = model or self._answers_as
 
     def _settle(self, case: _Asking, claim_id: str, answer: Answer, judge: str) -> Judgement:
@@ -215,15 +222,18 @@ class DecisionsJudge:
             finding = Finding.JUDGE_REFUSED if answer.refused else Finding.JUDGE_UNDECIDED
             return replace(unverified(claim_id, judge, answer.why), findings=(finding,))
         answer = self._bias.fair(answer)
-        told_ = verdict_probabilities(answer, self._settings.options)
-        support = sum(weight * p for weight, p in zip(_SUPPORT, told_, strict=True))
+        weighed = dict.fromkeys(_SUPPORT, 0.0)
+        for name, verdict in verdicts_of(self._settings.options).items():
+            weighed[verdict] += answer[name]
+        support = sum(_SUPPORT[verdict] * p for verdict, p in weighed.items())
+        likely = Probabilities(support, *list(weighed.values())[1:])
         claim, examined = case.request.claims[claim_id], case.examined[claim_id]
-        value = max(answer, key=lambda each: answer[each])
-        reasoning = f"The model gives {answer[value]:.2f} to '{value}'"
+        name = max(answer, key=lambda each: answer[each])
+        reasoning = f"The model gives {answer[name]:.2f} to '{name}'"
         if examined is None or not self._checker.reads(examined):
-            found = _by_lines(claim_id, told_, support)
+            found = _by_lines(claim_id, likely)
         else:
-            found = judgement_of(claim_id, examined, Probabilities(support, *told_[1:]), LINES)
+            found = judgement_of(claim_id, examined, likely, LINES)
             if claim.mentions:
                 found = mentioned_only(found, rightly=examined.has_right_figures)
             closest = examined.quote(examined.found.sentences[0].number)
@@ -234,16 +244,14 @@ class DecisionsJudge:
         return replace(found, judge=judge, reasoning=" ".join(notes))
 
 
-def _by_lines(claim_id: str, told_: Sequence[float], support: float) -> Judgement:
+def _by_lines(claim_id: str, likely: Probabilities) -> Judgement:
     """The judgement of a claim of which the documents have no word, or no text that code reads."""
-    contradicted = told_[3]
+    support, *_, contradicted = likely
     if support >= LINES.supported:
-        verdict = Verdict.SUPPORTED
+        verdict, confidence = Verdict.SUPPORTED, support
     elif contradicted >= LINES.contradicted:
-        verdict = Verdict.CONTRADICTED
+        verdict, confidence = Verdict.CONTRADICTED, contradicted
     else:
         verdict = Verdict.PARTIALLY_SUPPORTED if support >= LINES.partially else Verdict.UNSUPPORTED
-    sure = {Verdict.SUPPORTED: support, Verdict.CONTRADICTED: contradicted}
-    return Judgement(
-        claim_id, verdict, sure.get(verdict, 1.0 - support), support, "", contradiction=contradicted
-    )
+        confidence = 1.0 - support
+    return Judgement(claim_id, verdict, confidence, support, "", contradiction=contradicted)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 from guardrail.claims.model import Claim
 from guardrail.events import Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.judges.decisions.settings import Form
-from guardrail.judges.decisions.transports import Choice, Option, QuestionState
-from guardrail.judges.llm.prompt import Fence, closest_passages
+from guardrail.judges.decisions.transports import Choice, QuestionState
+from guardrail.judges.llm.prompt import Fence, Sentences, select
 from guardrail.shipped import shipped_yaml
-
-_PASSAGES_PER_CLAIM: Final = 6
 
 
 @cache
@@ -25,22 +23,16 @@ def wording() -> Mapping[str, Any]:
     return loaded
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The answers to choose among, and the verdict that each stands for."""
-
-    options: tuple[Option, ...]
-    verdicts: Mapping[str, Verdict]
+@cache
+def verdicts_of(form: Form) -> dict[str, Verdict]:
+    """The options of a form by name, and the verdict that each stands for."""
+    return {name: Verdict(verdict) for name, verdict in wording()["forms"][form].items()}
 
 
 @cache
-def options_of(form: Form) -> Options:
-    """Those of a form."""
-    texts, verdicts = wording()["options"], wording()["forms"][form]
-    return Options(
-        tuple(Option(value, texts[value]) for value in verdicts),
-        {value: Verdict(verdict) for value, verdict in verdicts.items()},
-    )
+def options_of(form: Form) -> dict[str, str]:
+    """The options of a form by name, and what they mean."""
+    return {name: wording()["options"][name] for name in verdicts_of(form)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +57,26 @@ def asked(
     """The questions of ``claims``, by their ids, over the documents, or over the passages closest to them
     where the documents have more than ``most_chars``. CPU work: passes over everything that is sent."""
     whole = sum(len(context.text) for context in evidence.contexts) <= most_chars
-    covered = frozenset(claims)
+    uncovered: frozenset[str] = frozenset()
     if whole:
-        shown = [(f"document d{n}", context.text) for n, context in enumerate(evidence.contexts, 1)]
+        shown = [fence.named(f"document d{n}", each.text) for n, each in enumerate(evidence.contexts, 1)]
     else:
-        shown, covered = _excerpts(claims, evidence, most_chars)
-    texts = wording()
-    documents = [fence.group(fence.named(name, text) for name, text in shown)]
-    if not whole:
-        documents.insert(0, texts["excerpts"])
+        sentences = evidence.kept(Sentences, lambda: Sentences(evidence.contexts))
+        closest = select(evidence, sentences, dict(claims), most_chars, excerpts=True)
+        shown = [fence.named(f"excerpt of document {each.label}", each.text) for each in closest.shown]
+        uncovered = closest.uncovered
+    documents = [*([] if whole else [wording()["excerpts"]]), fence.group(shown)]
     if question:
         documents.append(fence.group([fence.named("question", question)]))
     state = QuestionState(
-        texts["instructions"].format(marker=fence.marker), "\n".join(documents), fence.marker
+        wording()["instructions"].format(marker=fence.marker), "\n".join(documents), fence.marker
     )
     questions = {
-        claim_id: Choice(f"c{number}", _instructions(claim, fence), options_of(form).options)
+        claim_id: Choice(f"c{number}", _instructions(claim, fence), options_of(form))
         for number, (claim_id, claim) in enumerate(claims.items(), 1)
-        if claim_id in covered
+        if claim_id not in uncovered
     }
-    return QuestionSheet(state, questions, not whole, frozenset(claims.keys() - covered))
+    return QuestionSheet(state, questions, not whole, uncovered)
 
 
 def _instructions(claim: Claim, fence: Fence) -> str:
@@ -93,42 +85,3 @@ def _instructions(claim: Claim, fence: Fence) -> str:
         claim=fence.group([*before, fence.named("claim", claim.prose.text)])
     )
     return text
-
-
-def _excerpts(
-    claims: Mapping[str, Claim], evidence: EvidenceIndex, most_chars: int
-) -> tuple[list[tuple[str, str]], frozenset[str]]:
-    """The best passage of every claim, then the second best, and so on, as long as they fit, in the
-    documents' order; and the claims for which there is one."""
-    numbers = {context.id: n for n, context in reversed(list(enumerate(evidence.contexts, 1)))}
-    ranked = {
-        claim_id: closest_passages(evidence, claim, _PASSAGES_PER_CLAIM) or evidence.passages
-        for claim_id, claim in claims.items()
-    }
-    chosen: dict[tuple[int, int], str] = {}
-    covered = set()
-    left = most_chars
-    for rank in range(max(map(len, ranked.values()), default=0)):
-        for claim_id, passages in ranked.items():
-            if rank >= len(passages):
-                continue
-            passage = passages[rank]
-            place = numbers[passage.context_id], passage.start
-            if place not in chosen:
-                if len(passage.text) > left:
-                    continue
-                left -= len(passage.text)
-                chosen[place] = passage.text
-            covered.add(claim_id)
-    shown = [(f"excerpt of document d{number}", text) for (number, _), text in sorted(chosen.items())]
-    return shown, frozenset(covered)
-
-
-def verdict_probabilities(answer: Mapping[str, float], form: Form) -> Sequence[float]:
-    """The probabilities of SUPPORTED, PARTIALLY_SUPPORTED, UNSUPPORTED and CONTRADICTED."""
-    verdicts = options_of(form).verdicts
-    found = dict.fromkeys(Verdict, 0.0)
-    for value, probability in answer.items():
-        found[verdicts[value]] += probability
-    order = (Verdict.SUPPORTED, Verdict.PARTIALLY_SUPPORTED, Verdict.UNSUPPORTED, Verdict.CONTRADICTED)
-    return [found[verdict] for verdict in order]

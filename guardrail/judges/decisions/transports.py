@@ -26,20 +26,13 @@ _NO_ANSWERS: Final = "the reply has no answers; check judge.decisions.transport 
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """One of the possible answers: ``value`` is its name."""
-
-    value: str
-    description: str
-
-
-@dataclass(frozen=True, slots=True)
 class Choice:
-    """A question: which option fits. ``id`` is a short name of ours, which the model may read."""
+    """A question: which option fits. ``options`` maps their names to what they mean, in the order in which
+    the model reads them; ``id`` is a short name of ours, which it may read, too."""
 
     id: str
     instructions: str
-    options: tuple[Option, ...]
+    options: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +109,7 @@ class OpenAiDecisions:
                     "name": question.id,
                     "instructions": question.instructions,
                     "choices": [
-                        {"value": option.value, "description": option.description}
-                        for option in question.options
+                        {"value": name, "description": text} for name, text in question.options.items()
                     ],
                 }
                 for question in questions
@@ -153,7 +145,7 @@ class SystemOne:
                 question.id: {
                     "type": "choice",
                     "instructions": question.instructions,
-                    "criteria": {option.value: option.description for option in question.options},
+                    "criteria": dict(question.options),
                 }
                 for question in questions
             },
@@ -181,8 +173,8 @@ class NextToken:
     def body(self, state: QuestionState, questions: Sequence[Choice]) -> dict[str, Any]:
         (question,) = questions
         options = "\n".join(
-            f"{label}. {option.value}: {option.description}"
-            for label, option in zip(LABELS, question.options, strict=False)
+            f"{label}. {name}: {text}"
+            for label, (name, text) in zip(LABELS, question.options.items(), strict=False)
         )
         asked = f"{question.instructions}\n{self._labels.format(options=options)}"
         return {
@@ -219,14 +211,14 @@ class NextToken:
 
     def _answer(self, question: Choice, top: Iterable[Any]) -> Answer:
         by_label = dict(zip(LABELS, question.options, strict=False))
-        found = dict.fromkeys((option.value for option in question.options), 0.0)
+        found = dict.fromkeys(question.options, 0.0)
         for each in top:
             if not isinstance(each, dict):
                 continue
             token, logprob = each.get("token"), each.get("logprob")
             option = by_label.get(token.strip()) if isinstance(token, str) else None
             if option is not None and _is_number(logprob) and logprob <= 0:
-                found[option.value] += math.exp(logprob)
+                found[option] += math.exp(logprob)
         mass = sum(found.values())
         if mass < LEAST_MASS:
             return _low(mass)
@@ -257,12 +249,11 @@ def _low(mass: float) -> Unanswered:
 
 def probabilities(question: Choice, given: Mapping[str, Any]) -> Answer:
     """``given`` if it is one probability for each option, which sum to 1."""
-    values = [option.value for option in question.options]
-    if unknown := given.keys() - set(values):
+    if unknown := given.keys() - question.options.keys():
         return Unanswered(f"{len(unknown)} of the answer's options were not asked for")
-    if missing := [value for value in values if value not in given]:
+    if missing := [name for name in question.options if name not in given]:
         return Unanswered(f"the answer lacks the probability of '{missing[0]}'")
-    found = {value: given[value] for value in values}
+    found = {name: given[name] for name in question.options}
     if not all(_is_number(each) and -_SUM_WITHIN <= each <= 1 + _SUM_WITHIN for each in found.values()):
         return Unanswered("a probability is not a number from 0 to 1")
     whole = sum(found.values())

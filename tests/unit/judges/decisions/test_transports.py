@@ -23,8 +23,8 @@ from guardrail.judges.decisions.transports import (
     Wire,
 )
 
-OPTIONS = options_of("four").options
-VALUES = [option.value for option in OPTIONS]
+OPTIONS = options_of("four")
+VALUES = list(OPTIONS)
 FIRST, SECOND = (Choice(f"c{n}", f"Is claim {n} right?", OPTIONS) for n in (1, 2))
 STATE = QuestionState("Compare.", "the documents", "key")
 SURE = dict(zip(VALUES, (0.1, 0.05, 0.05, 0.8), strict=True))
