@@ -73,26 +73,19 @@ guardrail dead-letters replay --to rag.responses.repair --limit 10
 [bold]Status[/]: 0 done; 1 something failed or could not be written back, the message says what; 2 wrong
 usage or settings."""
 
-ReasonOption = Annotated[
-    str | None,
-    typer.Option(
-        "--reason",
-        metavar="CODE",
-        rich_help_panel=_FILTERS,
-        show_default=False,
-        help="Only those refused for this reason.",
-    ),
-]
-KeyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--key",
-        metavar="KEY",
-        rich_help_panel=_FILTERS,
-        show_default=False,
-        help="Only those with this key: the id of a response.",
-    ),
-]
+
+def _filter(name: str, metavar: str, help_text: str) -> Any:
+    return typer.Option(name, metavar=metavar, rich_help_panel=_FILTERS, show_default=False, help=help_text)
+
+
+def _limit(help_text: str, show_default: str | bool = False) -> Any:
+    return typer.Option(
+        "--limit", "-n", min=1, rich_help_panel=_FILTERS, show_default=show_default, help=help_text
+    )
+
+
+ReasonOption = Annotated[str | None, _filter("--reason", "CODE", "Only those refused for this reason.")]
+KeyOption = Annotated[str | None, _filter("--key", "KEY", "Only those with this key: the id of a response.")]
 RefusedSinceOption = Annotated[str | None, since_option("Only those refused", panel=_FILTERS)]
 
 
@@ -105,14 +98,7 @@ def list_command(
     since: RefusedSinceOption = None,
     limit: Annotated[
         int | None,
-        typer.Option(
-            "--limit",
-            "-n",
-            min=1,
-            rich_help_panel=_FILTERS,
-            show_default=f"{DEFAULT_ROWS}, all with --json",
-            help="Show the newest N; the summary counts all.",
-        ),
+        _limit("Show the newest N; the summary counts all.", f"{DEFAULT_ROWS}, all with --json"),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a line, with all headers; the summary on stderr.")
@@ -161,17 +147,7 @@ def replay_command(
     reason: ReasonOption = None,
     key: KeyOption = None,
     since: RefusedSinceOption = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit",
-            "-n",
-            min=1,
-            rich_help_panel=_FILTERS,
-            show_default=False,
-            help="Write at most the first N.",
-        ),
-    ] = None,
+    limit: Annotated[int | None, _limit("Write at most the first N.")] = None,
     to: Annotated[
         str | None,
         typer.Option(metavar="TOPIC", show_default="where each came from", help="Write all to this topic."),
