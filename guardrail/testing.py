@@ -23,6 +23,7 @@ from uuid import uuid4
 
 import structlog
 
+from consumers.guarantee import GuardOptions
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import Topics
@@ -277,10 +278,12 @@ class MemoryGuard:
             transport,
             self._judge,
             self._router,
-            limits=self._limits,
-            topics=self.topics,
-            poll_timeout_ms=20,
-            drain_timeout_ms=1_000,
+            GuardOptions(
+                limits=self._limits or Limits(),
+                topics=self.topics,
+                poll_timeout_ms=20,
+                drain_timeout_ms=1_000,
+            ),
         )
         self._group.create_task(guard.run(self._stop), name="memory guard")
 

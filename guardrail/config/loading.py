@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin, overload
+from typing import Any, Final, TypeVar, overload
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -24,19 +23,17 @@ from pydantic_settings.exceptions import SettingsError as EnvDecodeError
 from guardrail.config.files import SettingsFile
 from guardrail.config.inheritance import cycles, is_inherited
 from guardrail.config.problems import (
-    Loc,
     Problem,
     SettingsError,
     dotted,
     explain,
     explain_unknown_policy,
-    fields_of,
 )
 from guardrail.config.settings import BUILT_IN_POLICY, ENV_DELIMITER, ENV_PREFIX, SECTIONS_OF_OTHERS, Settings
 from guardrail.errors import ConfigError
 from guardrail.judges.model import ClassifierSettings
+from guardrail.leaves import Loc, Place, kinds, leaves
 from guardrail.printable import escape_controls
-from guardrail.secrets import Secret
 
 MAX_VALUES: Final = 100_000
 """Values in a file, those that an alias repeats counted every time: a few lines can stand for billions."""
@@ -248,13 +245,13 @@ def _misspelt(kind: type[Settings], name: str) -> Problem | None:
     if not name.upper().startswith(ENV_PREFIX):
         return None
     rest = name[len(ENV_PREFIX) :].lower()
-    known = fields_of(kind)
+    known = Place((), kind).fields
     head, delimiter, _ = rest.partition(ENV_DELIMITER)
     if head in known or head in SECTIONS_OF_OTHERS:
         return None
-    for section, info in known.items():
+    for section in known:
         inner = rest.removeprefix(section + "_")
-        if inner != rest and inner.partition(ENV_DELIMITER)[0] in fields_of(info.annotation):
+        if inner != rest and inner.partition(ENV_DELIMITER)[0] in Place((), kind).step(section).fields:
             right = ENV_PREFIX + (section + ENV_DELIMITER + inner).upper()
             return _env_problem(name, f"write {right}, with two underscores between the levels")
     close = difflib.get_close_matches(head, known, n=1, cutoff=0.6 if delimiter else 0.85)
@@ -294,67 +291,30 @@ def _restore_names(values: dict[str, Any], file_values: Mapping[str, Any]) -> di
     return values | {"policies": restored}
 
 
-# A text is a path only if it looks like one: "acme/model" is an id on the hub.
-_NAME_OR_PATH: Final = (ClassifierSettings, "model")
-_PATH_BEGINS: Final = ("./", "../")
-
-
-def anchored(values: Any, annotation: Any, folder: Path) -> Any:
-    """``values`` of a file for ``annotation``, with relative paths resolved from ``folder``.
+def anchored(values: dict[str, Any], kind: type[BaseModel], folder: Path) -> dict[str, Any]:
+    """``values`` of a file for ``kind``, with relative paths resolved from ``folder``.
 
     Checks nothing: what doesn't fit its type is left for the validation to reject.
     """
-    kinds = list(_kinds(annotation))
-    if Secret in kinds and isinstance(values, Mapping):
-        return {way: _beside(where, folder) if way == "file" else where for way, where in values.items()}
-    if isinstance(values, str):
-        return _beside(values, folder) if Path in kinds else values
-    if isinstance(values, Mapping):
-        model = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
-        if model is not None:
-            return {name: _of_field(model, name, value, folder) for name, value in values.items()}
-        below = next((get_args(kind)[1] for kind in kinds if get_origin(kind) is dict), None)
-        return values if below is None else {key: anchored(it, below, folder) for key, it in values.items()}
-    if isinstance(values, list):
-        below = next((get_args(kind)[0] for kind in kinds if get_origin(kind) is tuple), None)
-        return values if below is None else [anchored(item, below, folder) for item in values]
+    for leaf in leaves(values, kind=kind):
+        if isinstance(leaf.value, str) and leaf.value and _is_path(leaf):
+            values = _replaced(values, leaf.path, str(folder / leaf.value))
     return values
 
 
-def _beside(value: Any, folder: Path) -> Any:
-    return str(folder / value) if isinstance(value, str) and value else value
+def _is_path(leaf: Place) -> bool:
+    if leaf.field is ClassifierSettings.model_fields["model"]:
+        return str(leaf.value).startswith(("./", "../"))  # "acme/model" is an id on the hub
+    return Path in kinds(leaf.kind)
 
 
-def _of_field(model: type[BaseModel], name: Any, value: Any, folder: Path) -> Any:
-    field = model.model_fields.get(name) if isinstance(name, str) else None
-    if field is None:
+def _replaced(values: Any, path: Loc, value: Any) -> Any:
+    """A copy of plain values with another value at ``path``."""
+    if not path:
         return value
-    if issubclass(model, _NAME_OR_PATH[0]) and name == _NAME_OR_PATH[1]:
-        return _named(value, folder)
-    return anchored(
-        value, Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation, folder
-    )
-
-
-def _named(value: Any, folder: Path) -> Any:
-    return str(folder / value) if isinstance(value, str) and value.startswith(_PATH_BEGINS) else value
-
-
-def _kinds(annotation: Any) -> Iterator[Any]:
-    """The types allowed there, including each member of a union and inputs that a validator converts."""
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        inner, *metadata = get_args(annotation)
-        yield from _kinds(inner)
-        for each in metadata:
-            taken = getattr(each, "json_schema_input_type", None)
-            if get_origin(taken) in {Union, UnionType} or isinstance(taken, type):
-                yield from _kinds(taken)
-    elif origin in {Union, UnionType}:
-        for each in get_args(annotation):
-            yield from _kinds(each)
-    else:
-        yield annotation
+    copied = values.copy()
+    copied[path[0]] = _replaced(values[path[0]], path[1:], value)
+    return copied
 
 
 _SETTING: Final = re.compile(r"([a-z_]+)(?:\.[\w-]+)+(?=[ :.])")

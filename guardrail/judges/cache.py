@@ -536,8 +536,8 @@ def _places(name: str) -> list[Path]:
 
 def _contents(settings: object) -> Iterator[str]:
     """The texts of the files that the settings name, such as custom prompts."""
-    for path, _, value in leaves(settings):
-        name = next((part for part in reversed(path) if isinstance(part, str)), "")
+    for leaf in leaves(settings):
+        value, name = leaf.value, next((part for part in reversed(leaf.path) if isinstance(part, str)), "")
         if isinstance(value, Path):
             with suppress(OSError):  # whoever needs the file reports it when it is loaded
                 yield f"{name} {hashlib.sha256(value.read_bytes()).hexdigest()}"

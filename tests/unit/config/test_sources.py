@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
 
 from consumers.settings import GuardSettings, load_settings
-from guardrail.config.loading import anchored
 from guardrail.errors import ConfigError
 from guardrail.events import Severity
+from guardrail.leaves import Place, kinds, places
 from guardrail.policy import Policy
 from guardrail.secrets import Secret
-from tests.support.config_files import models_in, problems_of, write
-
-
-def _paths_in(model: type[BaseModel], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The settings below ``model`` that are moved when a file's folder is."""
-    for name, field in model.model_fields.items():
-        if anchored({name: "x"}, model, Path("/f")) != {name: "x"}:
-            yield (*prefix, name)
-        for inner in models_in(field.annotation):
-            yield from _paths_in(inner, (*prefix, name))
+from tests.support.config_files import problems_of, write
 
 
 class TestSources:
@@ -177,7 +166,7 @@ judge:
             for name, field in model.get("properties", {}).items()
             if '"format": "path"' in json.dumps(field)
         }
-        walked = {path[-1] for path in _paths_in(GuardSettings)}
+        walked = {each.path[-1] for each in places(Place((), GuardSettings)) if Path in kinds(each.kind)}
         assert named - walked == set()
 
     @pytest.mark.parametrize(

@@ -21,10 +21,10 @@ def committed(found: Progress) -> Commit:
     return commit
 
 
-def read(offsets: range, commit: Commit | None = None, **open_: int) -> Progress:
+def read(offsets: range, in_flight: dict[str, int], commit: Commit | None = None) -> Progress:
     """Read so far, with these responses in flight from where they began."""
     found = Progress(commit)
-    found.open.update(open_)
+    found.open.update(in_flight)
     for offset in offsets:
         found.read(offset)
     return found
@@ -35,7 +35,7 @@ def test_nothing_read_nothing_to_commit() -> None:
 
 
 def test_the_oldest_response_in_flight_holds_the_position() -> None:
-    found = read(range(4), a=0, b=1)
+    found = read(range(4), {"a": 0, "b": 1})
     assert committed(found).offset == 0
     del found.open["a"]
     assert committed(found).offset == 1
@@ -44,7 +44,7 @@ def test_the_oldest_response_in_flight_holds_the_position() -> None:
 
 
 def test_unchanged_positions_are_not_committed_again() -> None:
-    found = read(range(1))
+    found = read(range(1), {})
     found.committed = found.commit(never)
     assert found.commit(never) is None
     found.read(1)
@@ -52,7 +52,7 @@ def test_unchanged_positions_are_not_committed_again() -> None:
 
 
 def test_after_a_restart_only_what_was_in_flight_begins_again() -> None:
-    found = read(range(50), a=0, decided=2, b=40)
+    found = read(range(50), {"a": 0, "decided": 2, "b": 40})
     again = Progress(found.commit(lambda name: name == "decided"))
     meaning = {offset: again.reading(offset) for offset in (0, 1, 2, 3, 40, 49, 50)}
     assert meaning == {
@@ -67,7 +67,7 @@ def test_after_a_restart_only_what_was_in_flight_begins_again() -> None:
 
 
 def test_a_second_restart_during_the_second_reading_keeps_the_note() -> None:
-    found = read(range(2), Commit(0, write_note(0, 10, {0: False})), a=0)
+    found = read(range(2), {"a": 0}, Commit(0, write_note(0, 10, {0: False})))
     assert found.commit(never) is None
     for offset in range(2, 11):
         found.read(offset)
@@ -75,7 +75,7 @@ def test_a_second_restart_during_the_second_reading_keeps_the_note() -> None:
 
 
 def test_more_starts_than_a_note_can_hold_begin_again_all_of_them() -> None:
-    commit = committed(read(range(90_001), **{f"r{offset}": offset for offset in range(0, 90_000, 30)}))
+    commit = committed(read(range(90_001), {f"r{offset}": offset for offset in range(0, 90_000, 30)}))
     assert len(commit.metadata) <= 4096
     again = Progress(commit)
     statuses = [again.reading(offset) for offset in (30, 31, 90_001)]
