@@ -1,10 +1,11 @@
-"""Settings whose constants are other ones, for tests that can't wait so long or fill so much."""
+"""Constants that are other ones, for tests that can't wait so long or fill so much."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+import pytest
 from pydantic import BaseModel
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -42,3 +43,9 @@ def _has_constants(section: type[BaseModel], values: Mapping[str, Any]) -> bool:
         )
         for name, value in values.items()
     )
+
+
+def make_retries_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits between calls to other machines are as good as none."""
+    for name in ("first_s", "longest_s"):
+        monkeypatch.setattr(f"guardrail.calls.RETRIES.{name}", 0.001)

@@ -59,18 +59,6 @@ async def test_what_is_left_at_the_end_of_the_text_does_not_wait_for_the_call_un
     assert len(b.claims()) == 3
 
 
-async def test_responses_are_judged_beside_each_other() -> None:
-    judge = GatedJudge()
-    async with bench(judge) as b:
-        for name in ("a", "b", "c"):
-            b.whole(TEXT, name)
-        await judge.asked.wait()
-        await asyncio.sleep(0)
-        assert judge.at_once == 3
-        judge.gate.set()
-        await b.until(lambda: len(b.closed) == 3)
-
-
 async def test_calls_at_once_and_claims_in_a_call_are_bounded() -> None:
     judge = GatedJudge()
     limits = made(Limits, max_concurrent_judgements=2, max_claims_per_call=1)
@@ -196,18 +184,6 @@ async def test_an_error_of_the_caller_is_not_hidden_by_the_engine() -> None:
 # ------------------------------------------------------------------------- irregular input
 
 
-async def test_an_identical_second_start_is_ignored() -> None:
-    async with bench(WordJudge()) as b:
-        b.start()
-        b.delta(0, TEXT)
-        b.start()
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
-        b.start()
-        assert b.engine.sessions == 0
-        assert len(b.finals()) == 1
-
-
 async def test_a_different_second_start_ends_the_response() -> None:
     async with bench(WordJudge()) as b:
         b.start()
@@ -216,23 +192,6 @@ async def test_a_different_second_start_ends_the_response() -> None:
         assert caught.value.reason == "duplicate_start"
         assert b.verdict().rule == "duplicate_start"
         assert isinstance(b.finals()[0], DeliveryBlocked)
-
-
-async def test_events_of_unknown_and_finished_responses_are_told_apart() -> None:
-    async with bench(WordJudge()) as b:
-        with pytest.raises(ProtocolError) as caught:
-            b.delta(0, "x", "never-started")
-        assert caught.value.reason == "unknown_response"
-        await b.judged(TEXT)
-        b.delta(0, TEXT)  # a repeat
-        b.complete(1)  # a repeat
-        with pytest.raises(ProtocolError) as caught:
-            b.delta(1, "more")
-        assert caught.value.reason == "response_finished"
-        with pytest.raises(ProtocolError) as caught:
-            b.start(question="Another?")
-        assert caught.value.reason == "response_finished"
-        assert len(b.finals()) == 1
 
 
 async def test_a_gap_ends_the_response_and_the_rest_is_ignored() -> None:
@@ -248,14 +207,6 @@ async def test_a_gap_ends_the_response_and_the_rest_is_ignored() -> None:
         assert b.verdict().rule == "sequence_gap"
         assert b.verdict().decision is Decision.FLAG
         assert not b.verdict().complete
-
-
-async def test_an_unusable_event_ends_its_response() -> None:
-    async with bench(WordJudge()) as b:
-        b.start()
-        b.engine.reject("r1", "invalid_json")
-        assert b.verdict().rule == "invalid_json"
-        assert isinstance(b.finals()[0], DeliveryBlocked)
 
 
 async def test_nobody_waits_for_a_response_whose_start_was_unusable() -> None:

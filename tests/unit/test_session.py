@@ -177,16 +177,6 @@ def test_a_claim_without_a_verdict_in_time_follows_the_fail_policy(
     assert driver.verdict.score is None
 
 
-def test_a_verdict_that_comes_too_late_changes_nothing() -> None:
-    driver = Driver(Policy(claim_timeout_ms=1000, on_unverified=FailPolicy.FLAG))
-    driver.feed("It costs wrong $5. ")
-    driver.complete()
-    driver.pass_time(1.0)
-    before = driver.verdict
-    driver.answer_claims()
-    assert driver.verdict is before
-
-
 def test_the_response_deadline_bounds_every_claim() -> None:
     driver = Driver(Policy(on_unverified=FailPolicy.FLAG), deadline_ms=500)
     driver.feed("Paris is in France. And so on")
@@ -385,14 +375,6 @@ def test_of_one_answer_so_many_claims_are_judged_and_the_rest_is_never_clean(mod
     }
     assert (driver.verdict.decision, driver.verdict.rule) == (Decision.FLAG, "left open")
     assert driver.shown == text
-
-
-def test_a_rule_decides_about_what_stands_behind_the_claims_that_are_judged() -> None:
-    text = "".join(f"- Item {n} is right.\n" for n in range(MOST_CLAIMS + 300))
-    driver = Driver(Policy.model_validate({"rules": ["finding too_many_claims: block"]}))
-    driver.whole(text)
-    driver.check_end()
-    assert isinstance(driver.final, DeliveryBlocked)
 
 
 @pytest.mark.parametrize("streamed", [False, True])

@@ -36,16 +36,18 @@ def captured(*steps: str, policy: Policy | None = None) -> list[dict[str, Any]]:
     return found.progress
 
 
-def restored(progress: list[Any], policy: Policy | None = None) -> StoredSession:
+def restored(
+    progress: list[Any], policy: Policy | None = None, head: ResponseStarted = HEAD, **fields: Any
+) -> StoredSession:
     return StoredSession.restored(
-        HEAD,
+        head,
         policy or Policy(),
         progress,
         new_cutter=lambda: ClaimCutter(PlainRater()),
         started_at=0.0,
-        now=0.0,
         reading=lambda unix_ms: unix_ms / 1000,
         max_answer_chars=1_000,
+        **{"now": 0.0, **fields},
     )
 
 
@@ -258,16 +260,7 @@ def test_state_of_version_1_is_read() -> None:
     for case in stored["cases"]:
         head = ResponseStarted.model_validate(case["head"]["event"])
         policy = Policy.model_validate(case["policy"], extra="ignore")  # as of the sessions topic
-        session = StoredSession.restored(
-            head,
-            policy,
-            case["progress"],
-            new_cutter=lambda: ClaimCutter(PlainRater()),
-            started_at=0.0,
-            now=0.0,
-            reading=lambda _: 0.0,
-            max_answer_chars=1_000,
-        )
+        session = restored(case["progress"], policy, head)
         expected = case["expected"]
         asked = [claim.text for effect in session.resume(0.0) for _, claim in asked_by(effect)]
         assert asked == expected["asked"]
@@ -286,17 +279,8 @@ DEADLINE = HEAD.model_copy(update={"deadline_ms": 10_000})
 
 def taken_up(progress: list[Any], excused_s: float, now: float) -> StoredSession:
     """A session with a deadline, begun at 0 and taken up at ``now``."""
-    session = StoredSession.restored(
-        DEADLINE,
-        Policy(claim_timeout_ms=60_000),
-        progress,
-        new_cutter=lambda: ClaimCutter(PlainRater()),
-        started_at=0.0,
-        now=now,
-        reading=lambda unix_ms: unix_ms / 1000,
-        max_answer_chars=1_000,
-        excused_s=excused_s,
-    )
+    policy = Policy(claim_timeout_ms=60_000)
+    session = restored(progress, policy, DEADLINE, now=now, excused_s=excused_s)
     session.resume(now)
     return session
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel
@@ -15,7 +16,15 @@ from guardrail.errors import ConfigError
 from guardrail.events import Severity
 from guardrail.policy import Policy
 from guardrail.secrets import Secret
-from tests.support.config_files import models_in, problems_of, write
+from tests.support.config_files import problems_of, write
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that a field of this type may hold."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for each in get_args(annotation):
+        yield from models_in(each)
 
 
 def _paths_in(model: type[BaseModel], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
