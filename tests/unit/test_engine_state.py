@@ -125,19 +125,3 @@ async def test_a_blocked_response_stays_so_whatever_becomes_of_its_progress() ->
             p.complete(1)
             assert p.closed
             assert p.outputs == []
-
-
-async def test_one_that_an_older_version_stored_whole_is_stored_small_when_it_is_next_heard_of() -> None:
-    first, progress = await captured_halfway()
-    assert first.head is not None
-    del first.head["silent"]
-    async with process(WordJudge()) as p:
-        p.restore(first.head, [*progress, {"v": 1, "number": 2, "decided": True}], first.policy)
-        p.delta(2, " in Norway.")
-        after = p.capture()
-        assert after.head is not None
-        assert "A source" not in json.dumps(after.head)
-        assert after.progress is None
-        p.complete(3)
-        assert p.outputs == []
-        assert p.closed

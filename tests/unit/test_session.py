@@ -37,18 +37,6 @@ def test_text_without_claims_is_not_held() -> None:
     assert not driver.pending
 
 
-def test_a_later_segment_waits_for_an_earlier_one() -> None:
-    driver = Driver()
-    driver.feed(FAITHFUL)
-    driver.complete()
-    first, second, third = driver.pending
-    driver.answer_claims([third, second])
-    assert driver.shown == ""
-    driver.answer_claims([first])
-    assert driver.shown == FAITHFUL
-    driver.check_end()
-
-
 def test_nine_supported_claims_and_one_contradicted_price_are_not_released() -> None:
     cities = "".join(f"City number {n} is in France. " for n in ("one", "two", "three", "four", "five"))
     more = "".join(f"Town number {n} is in Spain. " for n in ("one", "two", "three", "four"))
@@ -72,17 +60,6 @@ def test_blocking_stops_at_once_and_ignores_the_rest() -> None:
     driver.apply(driver.session.complete(2, 2.0))
     assert (driver.session.decided, driver.session.closed) == (True, True)
     assert not driver.pending
-    driver.check_end()
-
-
-def test_hold_mode_is_all_or_nothing() -> None:
-    driver = Driver(Policy(mode="hold"))
-    driver.feed(FAITHFUL)
-    driver.answer_claims()
-    assert driver.shown == ""
-    driver.complete()
-    driver.answer_claims()
-    assert driver.shown == FAITHFUL
     driver.check_end()
 
 
@@ -204,16 +181,6 @@ def test_a_response_that_ends_early_follows_on_incomplete(end: str, on_incomplet
     expected = {"block": Decision.BLOCK, "flag": Decision.FLAG, "release": Decision.RELEASE}[on_incomplete]
     assert driver.verdict.decision is expected
     assert not driver.verdict.complete
-
-
-def test_repeated_deltas_are_ignored() -> None:
-    driver = Driver()
-    driver.feed("Paris is ")
-    assert driver.session.delta(0, "Paris is ", 0.0) == []
-    driver.feed("in France.")
-    driver.complete()
-    driver.answer_claims()
-    assert driver.shown == "Paris is in France."
 
 
 def test_a_lost_last_delta_is_noticed() -> None:

@@ -219,27 +219,6 @@ def test_unknown_fields_are_ignored_and_missing_ones_have_defaults() -> None:
     assert len(session.pending) == 1
 
 
-def test_words_without_support_are_stored_as_places_in_the_answer() -> None:
-    """The session of a release that did not know of them has none; one that does not know them reads on."""
-    steps = ("feed", "feed", "verdict", "feed", "verdict")
-    progress = captured(*steps, policy=Policy(mode="observe"))
-    stored = [verdict for record in progress for verdict in record.get("verdicts", ())]
-    at, price = "".join(SENTENCES).index("It costs"), len(SENTENCES[1].strip())
-    assert [verdict.get("unsupported") for verdict in stored] == [None, [[at, at + 1], [at + 2, at + price]]]
-
-    def told(progress: list[dict[str, Any]]) -> list[Any]:
-        session = restored(progress, Policy(mode="observe"))
-        effects = session.end_early("test", 0.0)
-        effects += session.stop_judging("test", 0.0)
-        [verdict] = [e.event for e in effects if isinstance(e, Emit) and isinstance(e.event, ResponseVerdict)]
-        return [claim.unsupported_spans for claim in verdict.claims][:2]
-
-    assert told(progress) == [(), ((at, at + 1), (at + 2, at + price))]
-    for verdict in stored:
-        verdict.pop("unsupported", None)
-    assert told(progress) == [(), ()]
-
-
 def test_the_deadline_counts_from_the_start_and_the_idle_time_from_the_restart() -> None:
     head = HEAD.model_copy(update={"deadline_ms": 5_000})
     policy = Policy(claim_timeout_ms=60_000, incomplete_timeout_ms=10_000)
