@@ -26,6 +26,7 @@ from typing import Final
 import uvloop
 
 from benchmarks.frame import command_line
+from consumers.guarantee import GuardOptions
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import Topics
@@ -172,7 +173,7 @@ async def through_topics(answers: int, seconds: float, policy: Policy) -> Tally:
         MemoryTransport(broker, "guard", [topics.responses], sessions_topic=topics.sessions),
         judge,
         PolicyRouter.single(policy),
-        topics=topics,
+        GuardOptions(topics=topics),
     )
     stop, read = asyncio.Event(), [0] * PARTITIONS
     running = asyncio.create_task(guard.run(stop))

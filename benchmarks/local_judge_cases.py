@@ -49,14 +49,13 @@ async def _run(settings: LocalJudgeSettings) -> list[Judged]:
 def main() -> None:
     parser = command_line(__doc__)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--verifier", type=Path, help="folder of another verifier; --parameters goes with it")
+    which.add_argument("--verifier", type=Path, help="folder of another verifier")
     which.add_argument("--words", action="store_true", help="without a verifier")
-    parser.add_argument("--parameters", type=Path, help="file of parameters; default: the packaged one")
     parser.add_argument("--misjudged", action="store_true", help="list the cases that are judged wrongly too")
     options = parser.parse_args()
     try:
         verifier = VerifierSettings(enabled=not options.words, path=options.verifier)
-        settings = LocalJudgeSettings(parameters_path=options.parameters, verifier=verifier)
+        settings = LocalJudgeSettings(verifier=verifier)
         found = asyncio.run(_run(settings))
     except (GuardrailError, ValidationError) as error:
         parser.error(str(error))

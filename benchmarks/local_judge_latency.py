@@ -1,12 +1,12 @@
 """What the local judge costs, claim by claim: ``python -m benchmarks.local_judge_latency``.
 
     python -m benchmarks.local_judge_latency [--data DIR] [--claims N] [--windows]
-        [--verifier FOLDER --parameters FILE]
+        [--verifier FOLDER]
 
 Claims are made up from word lists: three contexts of 150 words a response, eight claims of about 14 words
 taken from them, half with one word changed. With ``--data`` they are those of the real answers in
 ``*-val.jsonl`` and ``*-val.jsonl.gz`` of a folder (``benchmarks.labelled_answers``), set by set. The judge
-is the packaged one unless ``--verifier`` and ``--parameters`` name another.
+is the packaged one unless ``--verifier`` names another.
 
 Printed for each row: windows read a claim, milliseconds a claim (p50, p99, one after the other), processor
 time a claim (``cpu_ms``, all threads), and claims judged a second where eight responses are judged at a time.
@@ -237,12 +237,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with real answers; default: made-up claims")
     parser.add_argument("--windows", action="store_true", help="compare reading 1 to 4 windows")
     parser.add_argument("--verifier", type=Path, help="folder of another verifier")
-    parser.add_argument("--parameters", type=Path, help="what was fitted with it")
     options = parser.parse_args()
-    settings = LocalJudgeSettings(
-        parameters_path=options.parameters,
-        verifier=VerifierSettings(path=options.verifier),
-    )
+    settings = LocalJudgeSettings(verifier=VerifierSettings(path=options.verifier))
     if options.data is None:
         report("made up", made_up(options.claims), settings, options.windows)
     else:

@@ -25,6 +25,7 @@ from benchmarks.frame import PARTITIONS, command_line, create_topic, kafka_for_b
 from benchmarks.instant_judge import InstantJudge
 from benchmarks.timed_transport import Timed
 from benchmarks.workload import token_streams
+from consumers.guarantee import GuardOptions
 from consumers.guard import GuardConsumer
 from consumers.kafka import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
@@ -42,7 +43,9 @@ async def guarded(transport: Transport, topics: Topics, records: int, **options:
     """Have a guard with the instant judge take so many records; what it took."""
     stop = asyncio.Event()
     timed = Timed(transport, records, stop)
-    guard = GuardConsumer(timed, InstantJudge(), PolicyRouter.single(Policy()), topics=topics, **options)
+    guard = GuardConsumer(
+        timed, InstantJudge(), PolicyRouter.single(Policy()), GuardOptions(topics=topics, **options)
+    )
     await guard.run(stop)
     return timed
 

@@ -24,6 +24,7 @@ import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from benchmarks.frame import PARTITIONS, kafka_for_benchmark, new_topics
+from consumers.guarantee import GuardOptions
 from consumers.guard import GuardConsumer
 from consumers.kafka import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
@@ -121,7 +122,7 @@ async def run_guard(
     stop = asyncio.Event()
     judge = build_judge(settings.judge)
     router = PolicyRouter(settings.policies, settings.routes, settings.default_policy)
-    guard = GuardConsumer(transport, judge, router, topics=topics, poll_timeout_ms=20)
+    guard = GuardConsumer(transport, judge, router, GuardOptions(topics=topics, poll_timeout_ms=20))
 
     async def read() -> None:
         finished: Counter[str] = Counter()

@@ -10,15 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
 
-from consumers.kafka.client import (
-    close_consumer,
-    connect_admin,
-    groupless_options,
-    require_topics,
-    translated,
-)
+from consumers.kafka.client import asking, close_consumer, connect_admin, groupless_options, require_topics
 from consumers.settings import KafkaSettings
 from consumers.transport import Partition, Record
 from guardrail.errors import ConfigError, TransportError
@@ -157,10 +150,9 @@ class TopicReader:
         return {tp: await self._consumer.position(tp) for tp in self._ends}
 
     async def _poll(self) -> AsyncIterator[Record]:
-        try:
-            batches: dict[TopicPartition, list[Any]] = await self._consumer.getmany(timeout_ms=_POLL_MS)
-        except (KafkaError, OSError) as error:
-            raise translated(error, f"reading topic {self._topic}") from error
+        batches: dict[TopicPartition, list[Any]]
+        async with asking(f"reading topic {self._topic}"):
+            batches = await self._consumer.getmany(timeout_ms=_POLL_MS)
         for tp, records in batches.items():
             for one in records:
                 yield Record(
@@ -194,14 +186,11 @@ async def open_topic(
         await admin.close()
     consumer = AIOKafkaConsumer(**groupless_options(settings))
     try:
-        try:
-            async with asyncio.timeout(settings.request_timeout_ms / 1000):
-                await consumer.start()
-                reader = TopicReader(settings, topic, consumer)
-                await reader.begin(len(described["partitions"]))
-                await reader.take(part or Range(), at_end=at_end)
-        except (KafkaError, OSError, TimeoutError) as error:
-            raise translated(error, f"reading topic {topic}") from error
+        async with asking(f"reading topic {topic}", settings.request_timeout_ms):
+            await consumer.start()
+            reader = TopicReader(settings, topic, consumer)
+            await reader.begin(len(described["partitions"]))
+            await reader.take(part or Range(), at_end=at_end)
         yield reader
     finally:
         await close_consumer(consumer, _CLOSE_S)

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from guardrail.claims.patterns import SeverityRules
+from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS
 from guardrail.claims.severity import SEVERITY_REASONS
 from guardrail.errors import ConfigError
 from guardrail.events import (
@@ -334,6 +335,8 @@ WITHHELD: Final = "This answer was withheld because it could not be verified aga
 UNAVAILABLE: Final = "This answer was withheld because it could not be checked. Please try again later."
 
 
+NAMES_A_POLICY: Final = "names a policy"
+"""Marks the fields of settings that hold the name of a policy."""
 RULE_LISTS: Final = ("rules_before", "rules", "rules_after")
 """The settings of a policy that hold rules, in the order in which they are tried."""
 _Rules = Annotated[
@@ -347,6 +350,13 @@ class Policy(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    score_after_claims: ClassVar[int] = 4
+    """In stream mode ``block_below`` applies to the running score only after this many checked claims: else
+    the first doubtful sentence of any answer would block it. At the end, and in hold mode, it always applies.
+    """
+    max_segment_chars: ClassVar[int] = DEFAULT_MAX_SEGMENT_CHARS
+    """Text without a sentence end is cut at about this many characters."""
+
     name: Annotated[str, Field(min_length=1)] = Field(
         default="default",
         description="Reported in every verdict; in a configuration file it is the policy's key.",
@@ -355,7 +365,7 @@ class Policy(BaseModel):
         default="1",
         description="Change it with the policy: it is part of every verdict and of output ids.",
     )
-    extends: Annotated[str, Field(min_length=1)] | None = Field(
+    extends: Annotated[Annotated[str, Field(min_length=1)] | None, NAMES_A_POLICY] = Field(
         default=None,
         description="In a configuration file: the policy that provides the settings omitted here. "
         "Mappings are merged, lists replaced. null: the built-in defaults.",
@@ -392,11 +402,6 @@ class Policy(BaseModel):
     )
     block_below: Probability = Field(
         default=BLOCK_BELOW, description="Block a response whose score is below this."
-    )
-    score_after_claims: Annotated[int, Field(ge=1)] = Field(
-        default=4,
-        description="In stream mode, block_below applies to the running score only after this many "
-        "checked claims; at the end, and in hold mode, it always applies.",
     )
     score: Formula = Field(
         default=Formula.SEVERITY_WEIGHTED,
@@ -443,9 +448,6 @@ class Policy(BaseModel):
     redaction_text: Message = Field(
         default="[removed: not backed by the sources]",
         description="What replaces a redacted segment: a text, or texts by language.",
-    )
-    max_segment_chars: Annotated[int, Field(ge=40, le=10_000)] = Field(
-        default=600, description="Text without a sentence end is cut at about this many characters."
     )
     severity: SeverityRules = Field(
         default_factory=SeverityRules, description="Your own severity patterns and keywords."
@@ -544,15 +546,19 @@ class Policy(BaseModel):
         return PolicyRef(name=self.name, version=self.version, digest=self._digest())
 
     def _digest(self) -> str:
-        """12 hex digits over the content: everything but the name, and the credits of verdicts, which decide
-        too, as canonical JSON without nulls.
+        """12 hex digits over the content: everything but the name, and the constants that decide too, as
+        canonical JSON without nulls.
 
         Nulls are left out so that adding a setting later changes no digest.
         """
         content = self.model_dump(
             mode="json", exclude={"name", "extends", "rules_before", "rules_after"}, exclude_none=True
         )
-        content["credits"] = dict(DEFAULT_CREDITS)
+        content |= {
+            "credits": dict(DEFAULT_CREDITS),
+            "score_after_claims": self.score_after_claims,
+            "max_segment_chars": self.max_segment_chars,
+        }
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return blake2b(canonical.encode(), digest_size=6).hexdigest()
 

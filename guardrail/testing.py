@@ -23,6 +23,7 @@ from uuid import uuid4
 
 import structlog
 
+from consumers.guarantee import GuardOptions
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import Topics
@@ -204,7 +205,7 @@ class MemoryClientTransport:
         found: list[Record] = []
         for number, position in self._positions.items():
             log = logs[number]
-            found += log.read(max(position, log.start), None)
+            found += log.read(position, None)
             self._positions[number] = log.end
         return [DeliveryRecord.of(record.key, record.value, record.headers) for record in found]
 
@@ -277,10 +278,12 @@ class MemoryGuard:
             transport,
             self._judge,
             self._router,
-            limits=self._limits,
-            topics=self.topics,
-            poll_timeout_ms=20,
-            drain_timeout_ms=1_000,
+            GuardOptions(
+                limits=self._limits or Limits(),
+                topics=self.topics,
+                poll_timeout_ms=20,
+                drain_timeout_ms=1_000,
+            ),
         )
         self._group.create_task(guard.run(self._stop), name="memory guard")
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -28,11 +29,11 @@ from aiokafka.errors import (
 
 from consumers.kafka.asking import Asker
 from consumers.kafka.client import (
+    asking,
     client_options,
     closed_in_time,
     connect_admin,
     described_configs,
-    translated,
 )
 from consumers.kafka.groups import GroupWatch, OtherGroup
 from consumers.reading import Range, open_topic
@@ -133,11 +134,12 @@ class Examiner:
         self._asker = asker
         self._leaders: dict[str, int] = {}
         """Of the first partition of each topic; -1 where it has none."""
+        self._in_time = partial(asking, within_ms=settings.request_timeout_ms)
 
     async def cluster(self) -> ClusterSeen:
         """What is there."""
         names = self._settings.topics.names()
-        async with _in_time(self._settings, f"asking {self._settings.bootstrap_servers} for topics"):
+        async with self._in_time(f"asking {self._settings.bootstrap_servers} for topics"):
             begun = time.monotonic()
             # Asked for by name, a topic that may not be seen is told from one that is missing; and none is
             # made by being asked for.
@@ -168,7 +170,7 @@ class Examiner:
     async def rights(self, seen: ClusterSeen) -> Rights:
         """Try what the guard does, harmlessly."""
         topics, found = self._settings.topics, Rights()
-        async with _in_time(self._settings, "trying what the guard may do"):
+        async with self._in_time("trying what the guard may do"):
             for name in (topics.responses, topics.sessions):
                 await self._try_topic("Read", name, seen, found)
             await self._try_to_join(found)
@@ -181,7 +183,7 @@ class Examiner:
     async def rights_of_proof(self, seen: ClusterSeen) -> Rights:
         """As ``rights``: what the proof does and the guard itself doesn't."""
         topics, found = self._settings.topics, Rights()
-        async with _in_time(self._settings, "trying what the proof may do"):
+        async with self._in_time("trying what the proof may do"):
             await self._try_topic("Write", topics.responses, seen, found)
             await self._try_topic("Read", topics.deliveries, seen, found)
         return found
@@ -239,7 +241,7 @@ class Examiner:
 
     async def other_groups(self) -> list[OtherGroup]:
         """Other groups of guards that read the same topic."""
-        async with _in_time(self._settings, "asking for other groups of guards"):
+        async with self._in_time("asking for other groups of guards"):
             return await GroupWatch(self._settings, self._admin).look()
 
     async def newest_append_s(self, topic: str) -> float | None:
@@ -262,21 +264,9 @@ async def examining(settings: KafkaSettings) -> AsyncIterator[Examiner]:
         stack.push_async_callback(admin.close)
         asker = Asker(client_options(settings))
         stack.push_async_callback(lambda: closed_in_time("client", asker.close(), _CLOSE_S))
-        try:
-            async with asyncio.timeout(settings.connect_timeout_ms / 1000):
-                await asker.start()
-        except (KafkaError, OSError, TimeoutError) as error:
-            raise translated(error, f"asking {settings.bootstrap_servers}") from error
+        async with asking(f"asking {settings.bootstrap_servers}", settings.connect_timeout_ms):
+            await asker.start()
         yield Examiner(settings, admin, asker)
-
-
-@asynccontextmanager
-async def _in_time(settings: KafkaSettings, doing: str) -> AsyncIterator[None]:
-    try:
-        async with asyncio.timeout(settings.request_timeout_ms / 1000):
-            yield
-    except (KafkaError, OSError, TimeoutError) as error:
-        raise translated(error, doing) from error
 
 
 async def _patiently(ask: Callable[[], Awaitable[int]]) -> int:

@@ -61,7 +61,7 @@ def _stamp(path: Path, name: str) -> str:
 
 
 _PROMPTS: Final = "prompts"
-_PACKAGED: Final = ("parameters.json", "rarity.json", "verifier_model/manifest.json")
+_PACKAGED: Final = ("rarity.json", "verifier_model/manifest.json", "verifier_model/parameters.json")
 """What the local judge reads of the package; the manifest has the checksums of its model."""
 
 
@@ -128,8 +128,8 @@ def _places(name: str) -> list[Path]:
 
 def _contents(settings: object) -> Iterator[str]:
     """The texts of the files that the settings name, such as custom prompts."""
-    for path, _, value in leaves(settings):
-        name = next((part for part in reversed(path) if isinstance(part, str)), "")
+    for leaf in leaves(settings):
+        value, name = leaf.value, next((part for part in reversed(leaf.path) if isinstance(part, str)), "")
         if isinstance(value, Path):
             with suppress(OSError):  # whoever needs the file reports it when it is loaded
                 yield f"{name} {hashlib.sha256(value.read_bytes()).hexdigest()}"

@@ -8,18 +8,20 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Annotated, Final
+from urllib.parse import urlsplit
 
-import httpx2
 from pydantic import BaseModel, Field, ValidationError
 
+from guardrail.calls import Failure
+from guardrail.calls.http import HttpServer
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Usage, Verdict
-from guardrail.judges.base import JudgeRequest, Meter
+from guardrail.judges.base import JudgeRequest, Meter, support_of, without_contexts
 from guardrail.judges.custom import HttpJudgeSettings
-from guardrail.judges.http import read_body, request_headers
-from guardrail.judges.llm.verdicts import support_of, without_contexts
+from guardrail.judges.http import request_headers
 from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified
 
+_SECTION: Final = "judge.http"
 _MAX_REPLY_BYTES: Final = 1_048_576  # verdicts on a request are some kilobytes
 
 _Probability = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -52,20 +54,19 @@ class HttpJudge:
 
     def __init__(self, settings: HttpJudgeSettings) -> None:
         """``settings.url`` is set. Raises ConfigError for a header whose file or variable can't be read."""
-        self._url = settings.url or ""
-        self.name = f"http:{httpx2.URL(self._url).host}"
-        self._slots = asyncio.Semaphore(settings.max_concurrency)
-        headers = request_headers(settings.headers, "judge.http")
-        limits = httpx2.Limits(max_connections=settings.max_concurrency)
-        self._client = httpx2.AsyncClient(headers=headers, timeout=None, limits=limits)
+        url, most = settings.url or "", settings.max_concurrency
+        self.name = f"http:{urlsplit(url).hostname}"
+        self._slots = asyncio.Semaphore(most)
+        headers = request_headers(settings.headers, _SECTION)
+        self._server = HttpServer(url, headers, most, "the endpoint", _SECTION, _refused)
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """One request for all claims. Raises JudgeError."""
         meter = Meter(request.meter)
         meter.add(Usage())  # no call is recorded as zero, not as unknown
-        if not any(context.text.strip() for context in request.evidence.contexts):
-            for claim_id in request.claims:
-                yield without_contexts(claim_id, self.name)
+        if not request.has_contexts:
+            for judgement in without_contexts(request, self.name):
+                yield judgement
         elif request.claims:
             body = await self._ask(request, meter)
             found, dropped = await asyncio.to_thread(self._settle, body, request)
@@ -74,7 +75,7 @@ class HttpJudge:
                 yield replace(judgement, attempts=meter.attempts)
 
     async def aclose(self) -> None:
-        await self._client.aclose()
+        await self._server.aclose()
 
     async def _ask(self, request: JudgeRequest, meter: Meter) -> bytes:
         left = request.deadline - time.monotonic()
@@ -83,16 +84,12 @@ class HttpJudge:
                 body = await asyncio.to_thread(_body, request, int(left * 1000))
                 async with self._slots:
                     meter.add(Usage(judge_calls=1))
-                    async with self._client.stream("POST", self._url, content=body) as response:
-                        if (status := response.status_code) == 429 or status >= 500:
-                            raise JudgeUnavailable(f"the endpoint answered {status}")
-                        if status != 200:
-                            raise JudgeError(f"the endpoint answered {status}; check judge.http")
-                        return await read_body(response, _MAX_REPLY_BYTES)
+                    outcome = await self._server.send("", body, _MAX_REPLY_BYTES)
         except TimeoutError:
             raise JudgeUnavailable("the endpoint gave no verdict within the deadline") from None
-        except (httpx2.HTTPError, httpx2.StreamError) as error:
-            raise JudgeUnavailable(f"the endpoint can't be reached ({type(error).__name__})") from None
+        if isinstance(outcome, Failure):
+            raise outcome.error
+        return outcome
 
     def _settle(self, body: bytes, request: JudgeRequest) -> tuple[list[Judgement], int]:
         """A judgement for each claim that the reply names, and how many quotes are in no context."""
@@ -134,6 +131,10 @@ class HttpJudge:
                 judgement = unverified(offer.id, self.name, TWO_VERDICTS)
             found[offer.id] = judgement
         return list(found.values()), dropped
+
+
+def _refused(answered: str, _status: int, _said: str) -> JudgeError:
+    return JudgeError(f"{answered}; check {_SECTION}")
 
 
 def _named_once(members: list[tuple[str, object]]) -> None:

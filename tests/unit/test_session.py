@@ -8,6 +8,7 @@ from guardrail.events import Decision, DeliveryBlocked, DeliveryCompleted, Findi
 from guardrail.judges import Verdict
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from guardrail.session import Session
+from tests.support.constants import made
 from tests.support.sessions import Driver
 
 FAITHFUL = "Paris is in France. Berlin is in Germany. Rome is in Italy. "
@@ -109,7 +110,7 @@ def test_a_flagged_segment_is_released_with_its_mark() -> None:
 
 
 def test_the_running_score_blocks_only_after_enough_claims() -> None:
-    policy = Policy(rules=(), block_below=0.5, score_after_claims=3)
+    policy = made(Policy, rules=(), block_below=0.5, score_after_claims=3)
     driver = Driver(policy)
     for n, sentence in enumerate(
         ("Paris is unbacked here. ", "Rome is unbacked here. ", "Oslo is unbacked here. ")

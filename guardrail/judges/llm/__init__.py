@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from guardrail.lazy import face
 
 if TYPE_CHECKING:
-    from guardrail.judges.llm.endpoint import OutputMode as OutputMode
+    from guardrail.judges.llm.chat import OutputMode as OutputMode
     from guardrail.judges.llm.explain import LlmExplainer as LlmExplainer
     from guardrail.judges.llm.judge import LlmJudge as LlmJudge
     from guardrail.judges.llm.prompt import Fence as Fence

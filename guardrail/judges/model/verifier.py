@@ -30,7 +30,7 @@ from guardrail.judges.model.tokens import SpecialTokens, Tokens
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-    from guardrail.judges.model.remote import RemoteGraph
+    from guardrail.judges.model.servers import RemoteGraph
 
 _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
 _OUTPUTS: Final = ("logits", "token_logits")
@@ -166,7 +166,7 @@ def served_verifier(folder: Path, server: ServerSettings) -> Verifier:
 
     Raises ConfigError like ``load_verifier``, but for what only the model shows.
     """
-    from guardrail.judges.model.remote import RemoteGraph
+    from guardrail.judges.model.servers import RemoteGraph
 
     manifest, _, tokens = read_folder(folder)
     try:

@@ -159,7 +159,7 @@ REASONS = frozenset(
 
 
 def _policy(name: str, **fields: object) -> Policy:
-    times = {"claim_timeout_ms": 1_000, "incomplete_timeout_ms": 5_000, "max_segment_chars": 120}
+    times = {"claim_timeout_ms": 1_000, "incomplete_timeout_ms": 5_000}
     return Policy.model_validate({"name": name, **times, **fields})
 
 

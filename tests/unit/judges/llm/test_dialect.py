@@ -13,8 +13,8 @@ import pytest
 from guardrail.errors import JudgeError
 from guardrail.judges import Verdict
 from guardrail.judges.llm import LlmJudge, OutputMode
-from guardrail.judges.llm.endpoint import Dialect
-from guardrail.judges.llm.exchange import httpx
+from guardrail.judges.llm.chat import Dialect
+from guardrail.judges.openai_client import httpx
 from tests.support.judges import reply_of
 from tests.support.llm_server import (
     Act,

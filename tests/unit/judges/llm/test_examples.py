@@ -11,7 +11,7 @@ import yaml
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from guardrail.claims.prose import read_prose
+from guardrail.claims.model import read_prose
 from guardrail.config import load_settings
 from guardrail.errors import ConfigError
 from guardrail.judges.llm import ReplyForm, read_reply

@@ -12,8 +12,9 @@ from guardrail import Guard
 from guardrail.errors import ConfigError
 from guardrail.events import Context, Decision
 from guardrail.judges import Judge, Usage, Verdict
+from guardrail.judges.base import support_of
 from guardrail.judges.llm import LlmJudge
-from guardrail.judges.llm.verdicts import support_of
+from guardrail.judges.prices import ModelPrice, PriceTable
 from guardrail.policy import Policy
 from tests.support.judges import reply_of
 from tests.support.llm_server import (
@@ -174,20 +175,16 @@ async def test_a_text_can_not_tell_of_the_parts_and_the_verdict_says_so() -> Non
 
 
 async def test_what_a_stream_used_is_counted_and_priced() -> None:
-    class Prices:
-        def cost_usd(self, model: str, read: int, cached: int, written: int) -> float:
-            assert (model, read, cached, written) == ("test", 100, 64, 20)
-            return 0.25
-
+    prices = PriceTable({"test": ModelPrice(input=1_000.0, cached_input=500.0, output=100.0)})
     async with LlmServer() as server:
-        judging = LlmJudge(settings(server), prices=Prices())
+        judging = LlmJudge(settings(server), prices=prices)
         usage = (await reply_of(judging, request())).usage
         await judging.aclose()
     (call,) = server.calls
     assert call.streamed
     assert call.wants_usage
     assert usage == Usage(
-        judge_calls=1, input_tokens=100, cached_input_tokens=64, output_tokens=20, cost_usd=0.25
+        judge_calls=1, input_tokens=100, cached_input_tokens=64, output_tokens=20, cost_usd=0.07
     )
 
 

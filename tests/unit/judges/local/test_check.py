@@ -71,8 +71,8 @@ def never_settled(folder: Path, verifier: Counting) -> ClaimChecker:
 
 
 def settings_for(folder: Path, parameters: Parameters) -> LocalJudgeSettings:
-    path = write_parameters(folder / "parameters.json", parameters)
-    return LocalJudgeSettings(parameters_path=path, verifier=VerifierSettings(path=folder))
+    write_parameters(folder, parameters)
+    return LocalJudgeSettings(verifier=VerifierSettings(path=folder))
 
 
 @pytest.mark.parametrize(
@@ -224,17 +224,6 @@ def test_marks_have_their_places_in_the_whole_claim(checker: ClaimChecker) -> No
         marked = [claim.prose.text[start:end] for start, end in found.unsupported_spans]
         assert marked[-1].endswith("gamma")
         assert "filler" not in " ".join(marked)
-
-
-def test_lines_can_be_set(folder: Path) -> None:
-    def verdict(high: float) -> Verdict:
-        settings = LocalJudgeSettings(supported_at=high)
-        checker = ClaimChecker(settings, parameters_for(folder, partially=0.4))
-        return checker.check("c", claim_of(SURE), "", SKY).verdict
-
-    assert verdict(0.5) is Verdict.SUPPORTED
-    assert verdict(1.0) is Verdict.PARTIALLY_SUPPORTED
-    assert verdict(0.3) is Verdict.SUPPORTED  # the fitted lower line goes down with it
 
 
 def test_a_verifier_that_fails_settles_nothing(folder: Path) -> None:
