@@ -235,7 +235,7 @@ SHOW_EPILOG = """[bold]Examples[/]
 
 guardrail config show policies.default.flag_below --config guardrail.yaml
 
-GUARDRAIL_LIMITS__MAX_SESSIONS=500 guardrail config show --config guardrail.yaml --format json
+GUARDRAIL_LOGGING__LEVEL=debug guardrail config show --config guardrail.yaml --format json
 
 guardrail config show --prompt system --template > judge-system.md
 
