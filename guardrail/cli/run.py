@@ -13,8 +13,6 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-import typer
-
 from guardrail import __version__
 from guardrail.cli.options import (
     BootstrapOption,
@@ -25,6 +23,7 @@ from guardrail.cli.options import (
     group_option,
     naming_places,
     once,
+    option,
     settings_from,
 )
 
@@ -54,15 +53,15 @@ def run_command(
     ] = None,
     judge: Annotated[
         Literal["local", "llm", "hhem", "classifier", "custom", "http", "cascade"] | None,
-        typer.Option(show_default="judge.kind, local", help="What gives the verdicts."),
+        option("--judge", "What gives the verdicts.", default="judge.kind, local"),
     ] = None,
     shutdown_budget_ms: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "--shutdown-budget-ms MS",
+            "Longest time from a signal to the end of the process; keep it under the grace period.",
+            default="shutdown.budget_ms, 25000",
             min=500,
-            metavar="MS",
-            show_default="shutdown.budget_ms, 25000",
-            help="Longest time from a signal to the end of the process; keep it under the grace period.",
         ),
     ] = None,
     log_format: LogFormatOption = None,

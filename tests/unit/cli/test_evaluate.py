@@ -195,7 +195,7 @@ def test_a_policy_can_be_named_for_all_lines(called: Program, tmp_path: Path) ->
         (("in.jsonl", "--out", "out.jsonl", "--resume", "--force"), "not with --force"),
         (("in.jsonl", "--out", "-", "--resume"), "can't be resumed"),
         (("in.jsonl", "--score", "nope"), "there are: severity_weighted"),
-        (("in.jsonl", "--explain", "nope"), "template, llm"),
+        (("in.jsonl", "--explain", "nope"), "'template'"),
         (("in.jsonl", "--until", "nope"), "--until"),
         (("in.jsonl", "--report", "no/such/folder/r.html"), "folder"),
         (("in.jsonl", "--report", "in.jsonl"), "in.jsonl is a file"),
