@@ -170,7 +170,7 @@ async def through_topics(answers: int, seconds: float, policy: Policy) -> Tally:
     broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS), compacted=[topics.sessions])
     judge = LocalJudge()
     guard = GuardConsumer(
-        MemoryTransport(broker, "guard", [topics.responses], sessions_topic=topics.sessions),
+        MemoryTransport(broker, "guard", topics.responses, sessions_topic=topics.sessions),
         judge,
         PolicyRouter.single(policy),
         GuardOptions(topics=topics),

@@ -217,7 +217,7 @@ async def _throughput(bootstrap: str, rounds: int) -> bool:
         out = f"{topics.deliveries}-bare"
         await create_topic(bootstrap, out, PARTITIONS)
         settings = KafkaSettings(bootstrap_servers=bootstrap, group_id=topics.deliveries, topics=topics)
-        transport = KafkaTransport(settings, [topics.responses])
+        transport = KafkaTransport(settings, topics.responses)
         timed = await guarded(
             transport,
             topics,

@@ -165,7 +165,7 @@ async def embedded(
 
     followers = [asyncio.create_task(follow(topic)) for topic in (topics.deliveries, topics.verdicts)]
     try:
-        transport = MemoryTransport(broker, "guard", [topics.responses], sessions_topic=topics.sessions)
+        transport = MemoryTransport(broker, "guard", topics.responses, sessions_topic=topics.sessions)
         return await run_guard(
             transport,
             topics,
