@@ -47,8 +47,9 @@ build/test.log:
 test-all: build/test-all.log ## The same, and then what is slower and rarely breaks: the chart, images, frameworks, pages
 build/test-all.log: test
 	@mkdir -p build && date '+started at %s, %c' >$@
-	@$(PHASE) "1 of 2: what the slower tests need besides" scripts/test-requirements.sh all
-	@$(PHASE) "2 of 2: the slower tests" $(PYTEST) --color=no $(SLOW) $(PAGES) $(PYTEST_ARGS)
+	@$(PHASE) "1 of 3: what the slower tests need besides" scripts/test-requirements.sh all
+	@$(PHASE) "2 of 3: pages in a browser" $(PYTEST) --color=no -m browser $(PAGES) $(PYTEST_ARGS)
+	@$(PHASE) "3 of 3: the slower tests" $(PYTEST) --color=no $(SLOW) $(PYTEST_ARGS)
 	@$(PHASE) ""
 
 lint: install ## Check style

@@ -1,10 +1,10 @@
 """What the local judge costs, claim by claim: ``python -m benchmarks.local_judge_latency``.
 
-    python -m benchmarks.local_judge_latency [--data DIR] [--claims N] [--verifier FOLDER --parameters FILE]
+    python -m benchmarks.local_judge_latency [--data DIR] [--claims N] [--verifier FOLDER]
 
 The claims are those of the right chat answers in ``tests/chat_answers``, or with ``--data`` of the real
 answers in ``*-val.jsonl`` and ``*-val.jsonl.gz`` of a folder (``benchmarks.labelled_answers``), set by set.
-The judge is the packaged one unless ``--verifier`` and ``--parameters`` name another.
+The judge is the packaged one unless ``--verifier`` names another.
 
 Printed for each row: windows read a claim, milliseconds a claim (p50, p99, one after the other), processor
 time a claim (all threads), and claims judged a second where eight responses are judged at a time. ``by
@@ -120,11 +120,8 @@ def main() -> None:
     parser.add_argument("--claims", type=int, default=400, help="claims of each set, about")
     parser.add_argument("--data", type=Path, help="folder with real answers; default: the chat answers")
     parser.add_argument("--verifier", type=Path, help="folder of another verifier")
-    parser.add_argument("--parameters", type=Path, help="what was fitted with it")
     options = parser.parse_args()
-    settings = LocalJudgeSettings(
-        parameters_path=options.parameters, verifier=VerifierSettings(path=options.verifier)
-    )
+    settings = LocalJudgeSettings(verifier=VerifierSettings(path=options.verifier))
     if options.data is None:
         right = ((one.question, one.contexts, one.answer) for one in load(CHAT, "development")[::2])
         report("chat answers", asked(right, options.claims), settings)

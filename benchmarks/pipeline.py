@@ -24,6 +24,7 @@ from benchmarks.frame import command_line, ratio
 from benchmarks.instant_judge import InstantJudge
 from benchmarks.kafka import PARTITIONS, create_topic, kafka_for_benchmark, new_topics, write
 from benchmarks.workload import token_streams
+from consumers.guarantee import GuardOptions
 from consumers.guard import GuardConsumer
 from consumers.kafka import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
@@ -97,9 +98,8 @@ async def guarded(transport: Transport, topics: Topics, records: int, **options:
     """Have a guard with the instant judge take so many records; what it took."""
     timed = Timed(transport, records)
     as_transport: Any = timed
-    guard = GuardConsumer(
-        as_transport, InstantJudge(), PolicyRouter.single(Policy()), topics=topics, **options
-    )
+    given = GuardOptions(topics=topics, **options)
+    guard = GuardConsumer(as_transport, InstantJudge(), PolicyRouter.single(Policy()), given)
     await guard.run(timed.over)
     return timed
 

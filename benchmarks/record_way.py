@@ -24,6 +24,7 @@ from typing import Any
 
 from benchmarks.frame import command_line
 from benchmarks.instant_judge import InstantJudge
+from consumers.guarantee import GuardOptions
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import Topics
@@ -96,7 +97,7 @@ async def traced() -> Way:
     broker = MemoryBroker(dict.fromkeys(TOPICS.names(), 1), compacted=[TOPICS.sessions])
     transport = MemoryTransport(broker, "guard", [TOPICS.responses], sessions_topic=TOPICS.sessions)
     guard = GuardConsumer(
-        transport, InstantJudge(), PolicyRouter.single(Policy(mode="stream")), topics=TOPICS
+        transport, InstantJudge(), PolicyRouter.single(Policy(mode="stream")), GuardOptions(topics=TOPICS)
     )
     stop, way = asyncio.Event(), Way()
     running = asyncio.create_task(guard.run(stop))

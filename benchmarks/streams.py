@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from benchmarks.workload import events_of
+from consumers.guarantee import GuardOptions
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import Topics
@@ -63,7 +64,7 @@ async def streamed(
     topics, seen = Topics(), {response.response_id: Seen() for response in responses}
     broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS), compacted=[topics.sessions])
     transport = MemoryTransport(broker, "guard", [topics.responses], sessions_topic=topics.sessions)
-    guard = GuardConsumer(transport, judge, router, topics=topics, poll_timeout_ms=20)
+    guard = GuardConsumer(transport, judge, router, GuardOptions(topics=topics, poll_timeout_ms=20))
     slots, over = asyncio.Semaphore(at_once), asyncio.Event()
 
     async def write(response: Response) -> None:

@@ -16,8 +16,8 @@ from typing import Final, Self
 import structlog
 
 from consumers.guarantee import Holding
-from consumers.offsets import OffsetTracker, StartStatus
-from consumers.transport import OutRecord, Partition, Record, Restored, Transport
+from consumers.offsets import Progress
+from consumers.transport import Commit, OutRecord, Partition, Record, Restored, Transport
 from guardrail.engine.engine import Change, ClosedResponse, Engine
 from guardrail.errors import PartitionLost, TransportError
 
@@ -27,14 +27,14 @@ RESUME_AT: Final = MAX_OUTBOX // 2
 log = structlog.get_logger(__name__)
 
 
-class _HeldPartition:
+class _HeldPartition(Progress):
     """A partition, for as long as it is assigned."""
 
-    __slots__ = ("_owner", "partition")
     ready = True  # there is nothing to restore
     waiting = ()  # what is read is taken
 
-    def __init__(self, partition: Partition, owner: AtLeastOnce) -> None:
+    def __init__(self, partition: Partition, commit: Commit | None, owner: AtLeastOnce) -> None:
+        super().__init__(commit)
         self.partition = partition
         self._owner = owner
 
@@ -44,24 +44,24 @@ class _HeldPartition:
     def admits(self, record: Record) -> bool:  # noqa: ARG002 - part of Holding
         return self._owner.holds(self)
 
-    def reading(self, offset: int) -> StartStatus:
-        return self._owner.tracker.reading(self.partition, offset)
-
     def put(self, records: Sequence[OutRecord]) -> None:
         self._owner.append(records)
 
     def taken(self, offset: int, response_id: str | None) -> None:
-        self._owner.taken(self.partition, offset, response_id)
+        if response_id is not None:
+            self._owner.note_response(self, response_id, offset)
+        self.read(offset)
 
 
 class AtLeastOnce:
     """``consumers.guarantee.Guarantee``: one outbox, one writer."""
 
     def __init__(self, transport: Transport, *, commit_interval_ms: int) -> None:
-        self.tracker = OffsetTracker()
         self._transport = transport
         self._commit_interval_s = commit_interval_ms / 1000
-        self._held: dict[Partition, Holding] = {}
+        self._held: dict[Partition, _HeldPartition] = {}
+        self._in_flight: dict[str, _HeldPartition] = {}
+        """By response, the partition that it began on."""
         self._outbox: list[OutRecord] = []
         self._put_since: float | None = None
         self._writing_since: float | None = None
@@ -101,7 +101,7 @@ class AtLeastOnce:
     def holdings(self) -> Mapping[Partition, Holding]:
         return dict(self._held)
 
-    def holds(self, held: Holding) -> bool:
+    def holds(self, held: _HeldPartition) -> bool:
         """Whether this is the current assignment, and not being revoked."""
         return self._held.get(held.partition) is held
 
@@ -131,18 +131,20 @@ class AtLeastOnce:
         self._outbox += records
         self._has_output.set()
 
-    def taken(self, partition: Partition, offset: int, response_id: str | None) -> None:
-        """The record at ``offset`` has been read; note its response, if it is in flight on this partition."""
-        if response_id is not None and self._engine.lane_of(response_id) == partition:
-            self.tracker.open(partition, response_id, offset)
-        self.tracker.read(partition, offset)
+    def note_response(self, held: _HeldPartition, response_id: str, offset: int) -> None:
+        """A record of this response has been read; note where it began, if it is in flight here."""
+        if response_id not in self._in_flight and self._engine.lane_of(response_id) == held.partition:
+            self._in_flight[response_id] = held
+            held.open[response_id] = offset
 
     def changed(self, change: Change) -> None:  # noqa: ARG002 - part of Guarantee
         return  # sessions are not stored
 
     def closed(self, response: ClosedResponse) -> None:
         # Its output is in the outbox, and commits are taken together with the outbox.
-        self.tracker.close(response.response_id)
+        held = self._in_flight.pop(response.response_id, None)
+        if held is not None:
+            del held.open[response.response_id]
 
     # ------------------------------------------------------------------------------------ writing
 
@@ -166,20 +168,21 @@ class AtLeastOnce:
             except TimeoutError:
                 pass
             commit = time.monotonic() - last_commit >= self._commit_interval_s
-            await self._flush(commit=commit)
+            await self._flush(self._held.values() if commit else ())
             if commit:
                 last_commit = time.monotonic()
-        await self._flush(commit=True)
+        await self._flush(self._held.values())
 
-    async def _flush(self, *, commit: bool, partitions: Collection[Partition] | None = None) -> None:
-        """Write the outbox; with ``commit``, also commit the positions that this makes safe."""
+    async def _flush(self, commit: Collection[_HeldPartition]) -> None:
+        """Write the outbox, and commit the positions of these that this makes safe."""
         async with self._writing:
             if self._unwritten:
                 raise TransportError("an earlier write failed or was cut off; nothing more is written")
             records, self._outbox = self._outbox, []
             self._writing_since, self._put_since = self._put_since, None
             self._has_output.clear()
-            commits = self.tracker.commits(self._engine.decided, partitions) if commit else {}
+            moved = {held: at for held in commit if (at := held.commit(self._engine.decided)) is not None}
+            commits = {held.partition: at for held, at in moved.items()}
             if not records and not commits:
                 return
             self._unwritten = True
@@ -191,24 +194,25 @@ class AtLeastOnce:
                 log.warning("guard.partition_lost", error=str(error))
                 await self._transport.publish(records, {})
             else:
-                self.tracker.committed(commits)
+                for held, at in moved.items():
+                    held.committed = at
             self._unwritten = False
             self._writing_since = None
 
     # --------------------------------------------------------------------------------- assignment
 
     async def assigned(self, restored: Mapping[Partition, Restored]) -> None:
-        self.tracker.assign({partition: found.commit for partition, found in restored.items()})
-        for partition in restored:
-            self._held[partition] = _HeldPartition(partition, self)
+        for partition, found in restored.items():
+            self._held[partition] = _HeldPartition(partition, found.commit, self)
 
     async def revoked(self, partitions: Collection[Partition]) -> None:
         """Leave responses in flight to the next owner, from their start."""
         if self._ended:
             return  # the engine drops its responses, which must not look decided
-        for partition in partitions:
-            self._held.pop(partition, None)
-        await self._flush(commit=True, partitions=partitions)
-        dropped = self.tracker.revoke(partitions)
+        gone = [held for partition in partitions if (held := self._held.pop(partition, None)) is not None]
+        await self._flush(gone)
+        dropped = [response_id for held in gone for response_id in held.open]
+        for response_id in dropped:
+            del self._in_flight[response_id]
         self._engine.discard(dropped)
         log.info("guard.responses_handed_over", responses=len(dropped))

@@ -7,24 +7,23 @@ next one continues from there; of two concurrent replays, the later one fences t
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+import re
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
 
-from consumers.dead_letter_progress import ReplayProgress, resume, rewound
 from consumers.dead_letters import PREFIX, REPLAYED
-from consumers.kafka.client import connect_admin, require_topics, translated
+from consumers.kafka.client import asking, connect_admin, require_topics
 from consumers.kafka.producing import TransactionalProducer
 from consumers.kafka.recovery import committed_positions
 from consumers.reading import Range, Span, TopicReader, open_topic
 from consumers.settings import KafkaSettings
-from consumers.transport import Commit, Headers, OutRecord, Partition, Record
-from guardrail.errors import ConfigError, StepFailed
+from consumers.transport import MAX_METADATA_BYTES, Commit, Headers, OutRecord, Partition, Record
+from guardrail.errors import ConfigError, StepFailed, TransportError
 
 _MAX_DIGITS: Final = 18
 """More of them are no number that Kafka has, and Python refuses thousands."""
@@ -129,44 +128,6 @@ def _number(text: str | None) -> int | None:
     if text is None or not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
         return None
     return int(text)
-
-
-class DeadLetterReader:
-    """Reads the dead-letter topic without a consumer group. Made by ``open_reader``."""
-
-    def __init__(self, reader: TopicReader, admin: AIOKafkaAdminClient, topics: frozenset[str]) -> None:
-        self._reader = reader
-        self.admin = admin
-        self.topics = topics
-        """All topics of the cluster that this user may see."""
-        self.spans = reader.spans
-        """Of every partition, what there was to read when the reader was opened."""
-
-    async def read(self, partition: Partition, begin: int, end: int) -> AsyncGenerator[DeadLetter, None]:
-        """Dead letters from offset ``begin`` to before ``end``, in order; one read at a time.
-
-        Raises TransportError if the brokers return nothing for ``request_timeout_ms``.
-        """
-        await self._reader.take(Range(partitions={partition.index: (begin, end)}))
-        async with aclosing(self._reader.until_end()) as records:
-            async for record in records:
-                yield read_letter(record)
-
-
-@asynccontextmanager
-async def open_reader(settings: KafkaSettings) -> AsyncIterator[DeadLetterReader]:
-    """A reader of ``topics.dead_letters``. Raises TransportUnavailable, TransportError, ConfigError."""
-    topic = settings.topics.dead_letters
-    admin = await connect_admin(settings)
-    try:
-        async with open_topic(settings, topic) as reader:
-            try:
-                topics = frozenset(await admin.list_topics())
-            except (KafkaError, OSError, TimeoutError) as error:
-                raise translated(error, f"reading topic {topic}") from error
-            yield DeadLetterReader(reader, admin, topics)
-    finally:
-        await admin.close()
 
 
 MAX_STEP_RECORDS: Final = 500
@@ -289,17 +250,24 @@ async def run_replay(settings: KafkaSettings, plan: ReplayReport) -> ReplayRepor
 async def _replay(settings: KafkaSettings, request: ReplayRequest, plan: ReplayReport | None) -> ReplayReport:
     """The one pass of both: it writes what was planned; without a plan nothing."""
     own = replay_settings(settings, request.to)
-    async with open_reader(settings) as reader:
-        if request.to is not None:
-            await require_topics(reader.admin, settings, [request.to])
-        report = ReplayReport(request, own.group_id, reader.spans if plan is None else plan.spans)
-        where = Destinations(request.to, _internal(settings), reader.topics)
-        for partition, span in report.spans.items():
-            if plan is None:
-                await _replay_partition(reader, own, partition, report, where, None)
-            elif span.begin < span.end:
-                async with _producer(own, partition, tuple(plan.by_topic)) as producer:
-                    await _replay_partition(reader, own, partition, report, where, producer)
+    admin = await connect_admin(settings)
+    try:
+        async with open_topic(settings, settings.topics.dead_letters) as reader:
+            if request.to is not None:
+                await require_topics(admin, settings, [request.to])
+            async with asking("reading the names of topics"):
+                topics = frozenset(await admin.list_topics())
+            report = ReplayReport(request, own.group_id, reader.spans if plan is None else plan.spans)
+            where = Destinations(request.to, _internal(settings), topics)
+            replay = _Replay(own, admin, reader, where, report)
+            for partition, span in report.spans.items():
+                if plan is None:
+                    await replay.run(partition, None)
+                elif span.begin < span.end:
+                    async with _producer(own, partition, tuple(plan.by_topic)) as producer:
+                        await replay.run(partition, producer)
+    finally:
+        await admin.close()
     return report
 
 
@@ -309,11 +277,8 @@ async def _producer(
 ) -> AsyncIterator[TransactionalProducer]:
     producer = TransactionalProducer(own, partition, topics)
     try:
-        try:
+        async with asking(f"taking over the replay of {partition.topic}[{partition.index}]"):
             await producer.start()
-        except (KafkaError, OSError, TimeoutError) as error:
-            doing = f"taking over the replay of {partition.topic}[{partition.index}]"
-            raise translated(error, doing) from error
         yield producer
     except StepFailed as error:
         raise StepFailed(f"{error}. What was committed stays; run the replay again to go on") from error
@@ -321,60 +286,69 @@ async def _producer(
         await producer.stop()
 
 
-async def _replay_partition(
-    reader: DeadLetterReader,
-    own: KafkaSettings,
-    partition: Partition,
-    report: ReplayReport,
-    where: Destinations,
-    producer: TransactionalProducer | None,
-) -> None:
-    """One partition, in order, up to the end in ``report``; without a producer nothing is written."""
-    request = report.request
-    committed = await _committed(reader.admin, own, partition)
-    begin, end = report.spans[partition]
-    progress = _progress(request, committed, begin)
-    step = _ReplayStep(producer, progress, committed)
-    async with aclosing(reader.read(partition, progress.begin, end)) as letters:
-        async for letter in letters:
-            if request.limit is not None and report.written >= request.limit:
-                break
-            offset = letter.record.offset
-            before = progress.was_done(offset)
-            if request.selection.wants(letter) and (request.from_beginning or not before):
-                record = _written_back(letter, where, report)
-                if record is not None:
-                    await step.add(record)
-                progress.done(offset)
-            elif before:
-                progress.done(offset)
-            else:
-                report.left += 1
-                progress.left(offset)
-    await step.finish()
+class _Replay:
+    """Goes through the partitions, and counts in ``report``."""
 
+    def __init__(
+        self,
+        own: KafkaSettings,
+        admin: AIOKafkaAdminClient,
+        reader: TopicReader,
+        where: Destinations,
+        report: ReplayReport,
+    ) -> None:
+        self._own = own
+        self._admin = admin
+        self._reader = reader
+        self._where = where
+        self._report = report
+        self._request = report.request
 
-def _written_back(letter: DeadLetter, where: Destinations, report: ReplayReport) -> OutRecord | None:
-    """The record to write, counted in ``report``; None, with an entry there, if it can't be written."""
-    try:
-        record = written_back(letter, where.of(letter))
-    except Unusable as why:
-        report.unusable += 1
-        if len(report.told) < MAX_TOLD:
-            report.told.append(f"{letter.record.partition.index}:{letter.record.offset}: {why}")
-        return None
-    report.by_reason[letter.reason] += 1
-    report.by_topic[record.topic] += 1
-    report.came_back += letter.replays > 0
-    return record
+    async def run(self, partition: Partition, producer: TransactionalProducer | None) -> None:
+        """One partition, in order, up to the end in the report; without a producer nothing is written."""
+        begin, end = self._report.spans[partition]
+        async with asking(f"reading the progress of group {self._own.group_id}"):
+            committed = (await committed_positions(self._admin, self._own, [partition]))[partition]
+        progress = self._progress(committed, begin)
+        step = _ReplayStep(producer, progress, committed)
+        await self._reader.take(Range(partitions={partition.index: (progress.begin, end)}))
+        async with aclosing(self._reader.until_end()) as records:
+            async for record in records:
+                if self._request.limit is not None and self._report.written >= self._request.limit:
+                    break
+                letter = read_letter(record)
+                before = progress.was_done(record.offset)
+                if self._request.selection.wants(letter) and (self._request.from_beginning or not before):
+                    if (back := self._written_back(letter)) is not None:
+                        await step.add(back)
+                elif not before:
+                    self._report.left += 1
+                    progress.left(record.offset)
+                    continue
+                progress.done(record.offset)
+        await step.finish()
 
+    def _progress(self, committed: Commit | None, oldest: int) -> ReplayProgress:
+        if not self._request.from_beginning:
+            return resume(committed, oldest)
+        if self._request.selection.everything:
+            return ReplayProgress(oldest)
+        return rewound(committed, oldest)
 
-def _progress(request: ReplayRequest, committed: Commit | None, oldest: int) -> ReplayProgress:
-    if not request.from_beginning:
-        return resume(committed, oldest)
-    if request.selection.everything:
-        return resume(committed, oldest, forget=True)
-    return rewound(committed, oldest)
+    def _written_back(self, letter: DeadLetter) -> OutRecord | None:
+        """The record to write, counted; None, with an entry in the report, if it can't be written."""
+        report = self._report
+        try:
+            record = written_back(letter, self._where.of(letter))
+        except Unusable as why:
+            report.unusable += 1
+            if len(report.told) < MAX_TOLD:
+                report.told.append(f"{letter.record.partition.index}:{letter.record.offset}: {why}")
+            return None
+        report.by_reason[letter.reason] += 1
+        report.by_topic[record.topic] += 1
+        report.came_back += letter.replays > 0
+        return record
 
 
 class _ReplayStep:
@@ -407,16 +381,129 @@ class _ReplayStep:
         if self._producer is not None:
             await self._producer.transact(self._records, (), commit)
         self._committed = commit
-        self._records = []
-        self._bytes = 0
-
-
-async def _committed(admin: AIOKafkaAdminClient, own: KafkaSettings, partition: Partition) -> Commit | None:
-    try:
-        return (await committed_positions(admin, own, [partition]))[partition]
-    except (KafkaError, OSError, TimeoutError) as error:
-        raise translated(error, f"reading the progress of group {own.group_id}") from error
+        self._records, self._bytes = [], 0
 
 
 def _internal(settings: KafkaSettings) -> frozenset[str]:
     return frozenset({*settings.topics.outputs(), settings.topics.sessions})
+
+
+# ------------------------------------------------------------------------------------------- progress
+#
+# Progress is a position and the ranges done beyond it: a replay with filters skips records, so one offset
+# can't describe it. The offset is committed with a note of the ranges that are done after it, in plain text:
+# a thousand or so fit, and a replay that would leave more is refused before it writes anything.
+
+_FORM: Final = "1:"
+_NOTE: Final = re.compile(r"1:\d{1,18}\+[1-9]\d{0,17}(?:,\d{1,18}\+[1-9]\d{0,17})*")
+
+Ranges = Sequence[tuple[int, int]]
+"""Offsets from (included) and to (excluded), ascending, apart from each other."""
+
+
+class ReplayProgress:
+    """Progress of one partition while it is read once, in order, from ``begin`` on.
+
+    Every record read is reported as ``done`` or ``left``; offsets without a record are treated like their
+    neighbours. Ranges done beyond the current position stay done.
+    """
+
+    def __init__(self, begin: int, done: Ranges = ()) -> None:
+        self.begin = begin
+        self._before = deque((start, end) for start, end in done if end > begin)
+        self._reached = begin
+        # The first range is what the position covers, and may be empty.
+        self._done: list[tuple[int, int]] = [(begin, begin)]
+        self._gap = False
+
+    def was_done(self, offset: int) -> bool:
+        """Whether it was replayed before. Call in ascending order, like ``done`` and ``left``."""
+        while self._before and self._before[0][1] <= offset:
+            self._before.popleft()
+        return bool(self._before) and self._before[0][0] <= offset
+
+    def done(self, offset: int) -> None:
+        """The record at this offset is replayed, now or before."""
+        if self._gap:
+            self._done.append((offset, offset + 1))
+            self._gap = False
+        else:
+            self._done[-1] = (self._done[-1][0], offset + 1)
+        self._reached = offset + 1
+
+    def left(self, offset: int) -> None:
+        """The record at this offset is left for another replay."""
+        self._gap = True
+        self._reached = offset + 1
+
+    def commit(self) -> Commit:
+        """What to commit with the records written so far. Raises TransportError if it is too scattered."""
+        ahead = [(max(start, self._reached), end) for start, end in self._before if end > self._reached]
+        (_, position), *ranges = _joined([*self._done, *ahead])
+        note = _encode(position, ranges)
+        if len(note) > MAX_METADATA_BYTES:
+            raise TransportError(
+                f"what was replayed lies in {len(ranges)} separate ranges after offset {position}, which is "
+                "more than fits beside the position; nothing more was written. Replay the rest without a "
+                "filter, or with one that leaves fewer records in between"
+            )
+        return Commit(position, note)
+
+
+def _joined(ranges: Ranges) -> list[tuple[int, int]]:
+    """The same offsets, with adjacent ranges merged."""
+    joined = [ranges[0]]
+    for start, end in ranges[1:]:
+        if start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def resume(commit: Commit | None, oldest: int) -> ReplayProgress:
+    """The committed progress of a partition; its ``oldest`` remaining record may be newer than that.
+
+    Raises TransportError for an unreadable note.
+    """
+    if commit is None:
+        return ReplayProgress(oldest)
+    try:
+        ranges = _decode(commit.offset, commit.metadata)
+        return ReplayProgress(max(commit.offset, oldest), ranges)
+    except ValueError as error:
+        raise TransportError(
+            f"the note beside position {commit.offset} can't be read ({error}); was it written by a newer "
+            "version? Replay with --from-beginning to start over"
+        ) from error
+
+
+def rewound(commit: Commit | None, oldest: int) -> ReplayProgress:
+    """Like ``resume``, but reads from the oldest record again; what was done stays done."""
+    if commit is None or commit.offset <= oldest:
+        return resume(commit, oldest)
+    known = resume(commit, oldest)
+    return ReplayProgress(oldest, [(oldest, known.begin), *known._before])
+
+
+def _encode(position: int, ranges: Ranges) -> str:
+    """Gaps and lengths, alternating."""
+    parts: list[str] = []
+    for start, end in ranges:
+        parts.append(f"{start - position}+{end - start}")
+        position = end
+    return _FORM + ",".join(parts) if parts else ""
+
+
+def _decode(position: int, note: str) -> Ranges:
+    """Raises ValueError."""
+    if not note:
+        return []
+    if not _NOTE.fullmatch(note):
+        raise ValueError(f"{note[:8]!r}… is not a list of ranges")
+    ranges: list[tuple[int, int]] = []
+    for part in note.removeprefix(_FORM).split(","):
+        gap, length = map(int, part.split("+"))
+        ranges.append((position + gap, position + gap + length))
+        position += gap + length
+    return ranges

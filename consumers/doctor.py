@@ -66,7 +66,7 @@ async def check_kafka(settings: GuardSettings, prove_within_s: float | None) -> 
             # The broker's own time is on the answers of the proof, where the topic is set to that.
             stamps = {} if shared is None else shared.configs or {}
             if answered and stamps.get("message.timestamp.type") == "LogAppendTime":
-                told_s = await examiner.newest_s(kafka.topics.responses)
+                told_s = await examiner.newest_append_s(kafka.topics.responses)
             if told_s is None:
                 yield await _clock(settings)
             else:

@@ -33,14 +33,13 @@ from typing import Final, NamedTuple, Self
 
 import structlog
 
-from consumers.guarantee import Holding
+from consumers.guarantee import GuardOptions, Holding
 from consumers.offsets import SecondReading, StartStatus
 from consumers.sessions_topic import SessionStore, restore
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, StateRecord, Transport
 from guardrail import telemetry
 from guardrail.engine.engine import Change, ClosedResponse, Engine
 from guardrail.errors import PartitionLost, StepFailed, TransportUnavailable
-from guardrail.limits import Limits
 
 MAX_OUTPUTS: Final = 5_000
 MAX_BYTES: Final = 8 * 1024 * 1024
@@ -59,13 +58,7 @@ class Lane:
     """One partition from its assignment, or its recovery, to its revocation or the failure of a step."""
 
     def __init__(
-        self,
-        partition: Partition,
-        commit: Commit | None,
-        store: SessionStore,
-        *,
-        gap_s: float,
-        interval_s: float,
+        self, partition: Partition, commit: Commit | None, store: SessionStore, options: GuardOptions
     ) -> None:
         self.partition = partition
         self.store = store
@@ -79,8 +72,8 @@ class Lane:
         """Committed."""
         self.waiting: deque[Record] = deque()
         """Records read and not taken yet."""
-        self._gap_s = gap_s
-        self._interval_s = interval_s
+        self._gap_s = options.commit_gap_ms / 1000
+        self._interval_s = options.commit_interval_ms / 1000
         self._second_reading = SecondReading(commit)
         self._next = commit.offset if commit else None
         self._committed = commit
@@ -248,27 +241,10 @@ log = structlog.get_logger(__name__)
 class ExactlyOnce:
     """``consumers.guarantee.Guarantee``: lanes, and a task for each of them."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        *,
-        limits: Limits,
-        max_value_bytes: int,
-        commit_gap_ms: int,
-        commit_interval_ms: int,
-        revoke_timeout_ms: int,
-        recovery_grace_ms: int,
-    ) -> None:
-        """``recovery_grace_ms`` is the longest time without a holder that is not counted against the
-        deadlines of restored sessions.
-        """
+    def __init__(self, transport: Transport, options: GuardOptions, max_value_bytes: int) -> None:
         self._transport = transport
-        self._limits = limits
+        self._options = options
         self._max_value_bytes = max_value_bytes
-        self._gap_s = commit_gap_ms / 1000
-        self._interval_s = commit_interval_ms / 1000
-        self._revoke_timeout_s = revoke_timeout_ms / 1000
-        self._grace_s = recovery_grace_ms / 1000
         self._lanes: dict[Partition, Lane] = {}
         self._tasks: dict[Partition, asyncio.Task[None]] = {}
         self._stepping_since: dict[Partition, float] = {}
@@ -406,7 +382,7 @@ class ExactlyOnce:
                 lane.admitting = False
         if self._engine.pending_claims and not self._ended:
             try:
-                async with asyncio.timeout(self._revoke_timeout_s):
+                async with asyncio.timeout(self._options.revoke_timeout_ms / 1000):
                     await self._engine.drain()
             except TimeoutError:
                 log.info("guard.revoke_timeout", claims=self._engine.pending_claims)
@@ -464,15 +440,15 @@ class ExactlyOnce:
     async def _restore(self, partition: Partition, restored: Restored) -> None:
         """Put a lane in place at once, because records may come already, and restore its sessions."""
         started = time.monotonic()
+        limits = self._options.limits
         store = SessionStore(
             max_value_bytes=self._max_value_bytes,
-            max_finished=self._limits.finished_responses_remembered,
-            ttl_s=self._limits.finished_response_ttl_ms / 1000,
+            max_finished=limits.finished_responses_remembered,
+            ttl_s=limits.finished_response_ttl_ms / 1000,
         )
-        lane = self._lanes[partition] = Lane(
-            partition, restored.commit, store, gap_s=self._gap_s, interval_s=self._interval_s
-        )
-        sessions = await restore(self._engine, partition, store, restored, grace_s=self._grace_s)
+        lane = self._lanes[partition] = Lane(partition, restored.commit, store, self._options)
+        grace_s = self._options.recovery_grace_ms / 1000
+        sessions = await restore(self._engine, partition, store, restored, grace_s=grace_s)
         lane.ready = True
         self._stepping_since.pop(partition, None)  # what was not written is decided anew
         telemetry.RESTORED.inc(sessions)

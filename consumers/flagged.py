@@ -20,6 +20,7 @@ from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 
 from consumers.cases import CaseStore, NewCase
 from consumers.kafka.client import (
+    asking,
     close_consumer,
     closed_in_time,
     connect_admin,
@@ -85,10 +86,8 @@ class FlaggedSubscriber:
                 self._topic, **{**groupless_options(self._settings), "group_id": group_of(self._settings)}
             )
             stack.push_async_callback(close_consumer, consumer, _CLOSE_S)
-            try:
+            async with asking(f"reading topic {self._topic}"):
                 await consumer.start()
-            except (KafkaError, OSError) as error:
-                raise translated(error, f"reading topic {self._topic}") from error
             self._waits_for = ""
             _log.info("flagged.started", topic=self._topic, group=group_of(self._settings))
             self._watch = KafkaWatch(
@@ -115,10 +114,8 @@ class FlaggedSubscriber:
     async def _read(self, consumer: AIOKafkaConsumer, stop: asyncio.Event) -> None:
         began, told = time.monotonic(), False
         while not stop.is_set():
-            try:
+            async with asking(f"reading topic {self._topic}"):
                 batches = await consumer.getmany(timeout_ms=_POLL_MS, max_records=_AT_ONCE)
-            except (KafkaError, OSError) as error:
-                raise translated(error, f"reading topic {self._topic}") from error
             if not told and not consumer.assignment() and time.monotonic() - began > _WAITING_TOLD_S:
                 told = True
                 _log.info(

@@ -1,4 +1,4 @@
-"""The common interface of the two delivery guarantees.
+"""The common interface of the two delivery guarantees, and what a guard is run with.
 
 The guard reads records, has the engine work on them, and passes on the outputs. ``Guarantee`` hides where
 outputs collect, when and how they are written, and what happens to sessions when partitions come and go.
@@ -8,12 +8,49 @@ outputs collect, when and how they are written, and what happens to sessions whe
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Literal, Protocol, Self
 
 from consumers.offsets import StartStatus
+from consumers.settings import MEBIBYTE, GuardSettings, Topics
 from consumers.transport import OutRecord, Partition, Record, Restored
 from guardrail.engine.engine import Change, ClosedResponse, Engine
+from guardrail.limits import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardOptions:
+    """How a guard reads, writes and leaves."""
+
+    limits: Limits = field(default_factory=Limits)
+    topics: Topics = field(default_factory=Topics)
+    delivery_guarantee: Literal["exactly_once", "at_least_once"] = "exactly_once"
+    poll_timeout_ms: int = 200
+    max_poll_records: int = 2_000
+    max_record_bytes: int = 8 * MEBIBYTE
+    commit_gap_ms: int = 5
+    commit_interval_ms: int = 500
+    revoke_timeout_ms: int = 2_000
+    recovery_grace_ms: int = 20_000
+    """The longest time without a holder that is not counted against the deadlines of restored sessions."""
+    drain_timeout_ms: int = 10_000
+    leave_timeout_ms: int = 8_000
+    """With ``drain_timeout_ms`` it bounds the time from ``stop`` to the end."""
+
+    @classmethod
+    def of(cls, settings: GuardSettings) -> Self:
+        """As the settings say."""
+        kafka = settings.kafka
+        return cls(
+            limits=settings.limits,
+            topics=kafka.topics,
+            delivery_guarantee=kafka.delivery_guarantee,
+            max_poll_records=kafka.client["max_poll_records"],
+            max_record_bytes=kafka.max_request_bytes,
+            drain_timeout_ms=settings.shutdown.drain_timeout_ms,
+            leave_timeout_ms=settings.shutdown.leave_timeout_ms,
+        )
 
 
 class Holding(Protocol):

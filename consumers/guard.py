@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import structlog
 
@@ -22,18 +22,18 @@ from consumers import transport
 from consumers.at_least_once import AtLeastOnce
 from consumers.dead_letters import BadRecords, dead_letter
 from consumers.exactly_once import ExactlyOnce
-from consumers.guarantee import Guarantee, Holding
+from consumers.guarantee import Guarantee, GuardOptions, Holding
 from consumers.offsets import StartStatus
 from consumers.ops import ResponseLog
-from consumers.settings import Topics
 from consumers.transport import OutRecord, Partition, Record, Restored, Transport
 from guardrail import telemetry
-from guardrail.engine.engine import Engine, Headers, InputEventType, Output
+from guardrail.engine.engine import Engine, Headers, Output
 from guardrail.errors import DecodeError, GuardrailError, InputError
 from guardrail.events import (
     GROUP_HEADER,
     ClaimVerdict,
     FlaggedCase,
+    InputEvent,
     OutputEvent,
     Response,
     ResponseDelta,
@@ -42,7 +42,6 @@ from guardrail.events import (
     parse_input,
 )
 from guardrail.judges.base import Judge
-from guardrail.limits import Limits
 from guardrail.routing import PolicyRouter
 from guardrail.session.effects import Channel
 from guardrail.telemetry import GuardState, PartitionState
@@ -97,18 +96,11 @@ log = structlog.get_logger(__name__)
 class Intake:
     """Takes the records of all partitions. Never waits."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        topics: Topics,
-        limits: Limits,
-        *,
-        max_record_bytes: int,
-    ) -> None:
+    def __init__(self, engine: Engine, options: GuardOptions) -> None:
         self._engine = engine
-        self._dead_letters = topics.dead_letters
-        self._max_record_bytes = max_record_bytes
-        self._limits = limits
+        self._dead_letters = options.topics.dead_letters
+        self._max_record_bytes = options.max_record_bytes
+        self._limits = options.limits
         self._bad_records: dict[Partition, BadRecords] = {}
 
     def pauses(self, partition: Partition) -> bool:
@@ -193,7 +185,7 @@ class Intake:
                 self._handle(holding, [record], delta)
         joined.clear()
 
-    def _handle(self, holding: Holding, records: Sequence[Record], event: InputEventType) -> None:
+    def _handle(self, holding: Holding, records: Sequence[Record], event: InputEvent) -> None:
         """Have the event of a record handled, or what several deltas are together."""
         record = records[-1]
         try:
@@ -330,6 +322,9 @@ def _admitted(holding: Holding, records: deque[tuple[Holding, Record]]) -> Itera
             yield record
 
 
+DEFAULTS: Final = GuardOptions()
+
+
 class GuardConsumer:
     """One member of the group of guards, on any transport."""
 
@@ -338,73 +333,43 @@ class GuardConsumer:
         transport: Transport,
         judge: Judge,
         router: PolicyRouter,
+        options: GuardOptions = DEFAULTS,
         *,
         judges: Mapping[str, Judge] | None = None,
-        limits: Limits | None = None,
-        topics: Topics | None = None,
-        delivery_guarantee: Literal["exactly_once", "at_least_once"] = "exactly_once",
-        poll_timeout_ms: int = 200,
-        max_poll_records: int = 2_000,
-        commit_gap_ms: int = 5,
-        commit_interval_ms: int = 500,
-        revoke_timeout_ms: int = 2_000,
-        recovery_grace_ms: int = 20_000,
-        drain_timeout_ms: int = 10_000,
-        leave_timeout_ms: int = 8_000,
-        max_record_bytes: int = 8 * 1024 * 1024,
         traces: Traces | None = None,
         waiting_hint: str | None = None,
     ) -> None:
         """``judges`` are those that policies name; ``judge`` is for all others. ``waiting_hint`` tells in
         the log why waiting for partitions may take long.
-
-        ``drain_timeout_ms`` and ``leave_timeout_ms`` together bound the time from ``stop`` to the end.
         """
         self._transport = transport
+        self._options = options
         self._group_header = (GROUP_HEADER, transport.group.encode())
-        self._limits = limits or Limits()
-        topics = topics or Topics()
         self._topic_of = {
-            Channel.DELIVERIES: topics.deliveries,
-            Channel.VERDICTS: topics.verdicts,
-            Channel.FLAGGED: topics.flagged,
+            Channel.DELIVERIES: options.topics.deliveries,
+            Channel.VERDICTS: options.topics.verdicts,
+            Channel.FLAGGED: options.topics.flagged,
         }
-        self._poll_timeout_ms = poll_timeout_ms
-        self._max_poll_records = max_poll_records
-        self._max_value_bytes = max_record_bytes - ROOM_FOR_HEADERS
-        self._drain_timeout_s = drain_timeout_ms / 1000
-        self._leave_timeout_s = leave_timeout_ms / 1000
+        self._max_value_bytes = options.max_record_bytes - ROOM_FOR_HEADERS
+        self._leave_timeout_s = options.leave_timeout_ms / 1000
         self._not_stopped_at = 0.0
         """When ``stop`` was last seen not to be set: the time to leave in counts from there."""
-        exactly_once = delivery_guarantee == "exactly_once"
+        exactly_once = options.delivery_guarantee == "exactly_once"
         self._guarantee: Guarantee
         if exactly_once:
-            self._guarantee = ExactlyOnce(
-                transport,
-                limits=self._limits,
-                max_value_bytes=self._max_value_bytes,
-                commit_gap_ms=commit_gap_ms,
-                commit_interval_ms=commit_interval_ms,
-                revoke_timeout_ms=revoke_timeout_ms,
-                recovery_grace_ms=recovery_grace_ms,
-            )
+            self._guarantee = ExactlyOnce(transport, options, self._max_value_bytes)
         else:
-            self._guarantee = AtLeastOnce(transport, commit_interval_ms=commit_interval_ms)
+            self._guarantee = AtLeastOnce(transport, commit_interval_ms=options.commit_interval_ms)
         self._engine = Engine(
             judge,
             router,
             emit=self._emit,
             on_closed=self._guarantee.closed,
             on_change=self._guarantee.changed if exactly_once else None,
-            limits=self._limits,
+            limits=options.limits,
             judges=judges,
         )
-        self._intake = Intake(
-            self._engine,
-            topics,
-            self._limits,
-            max_record_bytes=max_record_bytes,
-        )
+        self._intake = Intake(self._engine, options)
         self._guarantee.attach(self._engine, self._take_waited)
         self._paused: frozenset[Partition] = frozenset()
         self._full_since: float | None = None
@@ -547,7 +512,8 @@ class GuardConsumer:
 
     def _left_s(self, but: float = 0.0) -> float:
         """The time left to leave in, minus ``but``."""
-        end = self._not_stopped_at + self._drain_timeout_s + self._leave_timeout_s - but
+        drain_timeout_s = self._options.drain_timeout_ms / 1000
+        end = self._not_stopped_at + drain_timeout_s + self._leave_timeout_s - but
         return max(0.0, end - time.monotonic())
 
     # ---------------------------------------------------------------------------------- reading
@@ -556,8 +522,9 @@ class GuardConsumer:
         while not stop.is_set():
             self._not_stopped_at = time.monotonic()
             self._waiting.look(self.waits_for(), len(self._guarantee.holdings()))
-            timeout_ms = min(self._poll_timeout_ms, 20) if self._paused else self._poll_timeout_ms
-            records = await self._transport.poll(timeout_ms, self._max_poll_records)
+            timeout_ms = self._options.poll_timeout_ms
+            timeout_ms = min(timeout_ms, 20) if self._paused else timeout_ms
+            records = await self._transport.poll(timeout_ms, self._options.max_poll_records)
             telemetry.RECORDS.inc(len(records))
             self._note_reading(records)
             # The holdings at this moment: if one is thrown away in the meantime, its records don't belong to
@@ -624,7 +591,7 @@ class GuardConsumer:
             return None
         if self._full_since is None or engine.pending_claims or self._guarantee.busy:
             return now  # something under way will make room
-        if now - self._full_since < self._limits.overload_grace_ms / 1000:
+        if now - self._full_since < self._options.limits.overload_grace_ms / 1000:
             return self._full_since
         # Only input could end the responses in flight, so reading continues, and new responses are turned
         # away.

@@ -15,8 +15,8 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
-from typing import Final, Literal, Protocol
+from itertools import count, groupby
+from typing import Final, Literal
 
 from consumers.sessions_topic import key_prefix
 from consumers.transport import (
@@ -35,71 +35,29 @@ from guardrail.errors import PartitionLost, StepFailed, TransportError, Transpor
 from guardrail.partitioning import cached_partition_of
 
 
-class Log(Protocol):
-    """Records of one partition, from ``start`` (oldest kept) to ``end`` (next to be written)."""
-
-    @property
-    def partition(self) -> Partition: ...
-
-    @property
-    def start(self) -> int: ...
-
-    @property
-    def end(self) -> int:
-        """Offset that the next record gets."""
-        ...
-
-    def append(self, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int) -> Record:
-        """Write one record at the end."""
-        ...
-
-    def read(self, offset: int, max_records: int | None) -> list[Record]:
-        """Records from ``offset`` (at least ``start``) on; fewer than asked only if there are no more."""
-        ...
-
-
 class PartitionLog:
-    """A log that keeps every record, or only the newest.
+    """The records of one partition. ``end`` is the offset that the next one gets."""
 
-    With a bound, the oldest records are dropped in blocks, so that appending takes constant time: it keeps
-    between one and two times ``retention_records``.
-    """
+    __slots__ = ("_records", "end", "partition")
 
-    __slots__ = ("_records", "_retention_records", "partition", "start")
-
-    def __init__(self, partition: Partition, retention_records: int | None) -> None:
-        if retention_records is not None and retention_records < 1:
-            raise ValueError(
-                f"retention_records {retention_records}: give at least 1, or None to keep everything"
-            )
+    def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        self.start = 0
+        self.end = 0
         self._records: list[Record] = []
-        self._retention_records = retention_records
-
-    @property
-    def end(self) -> int:
-        """Offset that the next record gets."""
-        return self.start + len(self._records)
 
     def append(self, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int) -> Record:
         """Write one record at the end."""
-        records = self._records
-        record = Record(self.partition, self.start + len(records), key, value, headers, timestamp_ms)
-        records.append(record)
-        keep = self._retention_records
-        if keep is not None and len(records) >= 2 * keep:
-            self.start += len(records) - keep
-            del records[:-keep]
+        record = Record(self.partition, self.end, key, value, headers, timestamp_ms)
+        self._records.append(record)
+        self.end += 1
         return record
 
     def read(self, offset: int, max_records: int | None) -> list[Record]:
-        """Records from ``offset`` (which is at least ``start``) on."""
-        first = offset - self.start
-        return self._records[first : None if max_records is None else first + max_records]
+        """Records from ``offset`` on; fewer than asked only if there are no more."""
+        return self._records[offset : None if max_records is None else offset + max_records]
 
 
-class CompactedLog:
+class CompactedLog(PartitionLog):
     """A log that keeps the latest record of every key, in the order of writing.
 
     Kafka compacts from time to time; this log compacts at every write, and drops a deleted key at once with
@@ -107,12 +65,10 @@ class CompactedLog:
     Kafka.
     """
 
-    __slots__ = ("_latest", "end", "partition", "start")
+    __slots__ = ("_latest",)
 
     def __init__(self, partition: Partition) -> None:
-        self.partition = partition
-        self.start = 0
-        self.end = 0
+        super().__init__(partition)
         self._latest: dict[bytes, Record] = {}
 
     def append(self, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int) -> Record:
@@ -143,40 +99,32 @@ class TopicLog:
 
     __slots__ = ("_turn", "compacted", "name", "partitions", "waiting")
 
-    def __init__(
-        self, name: str, partitions: int, retention_records: int | None, *, compacted: bool = False
-    ) -> None:
+    def __init__(self, name: str, partitions: int, *, compacted: bool) -> None:
         self.name = name
         self.compacted = compacted
-        places = [Partition(name, index) for index in range(partitions)]
-        self.partitions: list[Log] = (
-            [CompactedLog(place) for place in places]
-            if compacted
-            else [PartitionLog(place, retention_records) for place in places]
-        )
-        self.waiting: set[asyncio.Future[None]] = set()
+        kind = CompactedLog if compacted else PartitionLog
+        self.partitions = [kind(Partition(name, index)) for index in range(partitions)]
+        self.waiting: set[asyncio.Event] = set()
         self._turn = 0
 
-    def next_without_key(self) -> Log:
+    def next_without_key(self) -> PartitionLog:
         """Records without a key go round the partitions."""
         self._turn += 1
         return self.partitions[self._turn % len(self.partitions)]
 
     def wake(self) -> None:
         """Wake everyone who waits for a new record."""
-        waiting, self.waiting = self.waiting, set()
-        for future in waiting:
-            if not future.done():
-                future.set_result(None)
+        for event in self.waiting:
+            event.set()
 
     async def appended(self) -> None:
         """Return at the next record written to any partition."""
-        future = asyncio.get_running_loop().create_future()
-        self.waiting.add(future)
+        event = asyncio.Event()
+        self.waiting.add(event)
         try:
-            await future
+            await event.wait()
         finally:
-            self.waiting.discard(future)
+            self.waiting.discard(event)
 
 
 Change = Callable[[Collection[Partition]], Awaitable[None]]
@@ -274,17 +222,10 @@ def assign_ranges(members: Sequence[Member]) -> list[tuple[Member, tuple[Partiti
     If the number of partitions is not divisible, the first members get one more (Kafka's RangeAssignor).
     """
     shares: dict[Member, list[Partition]] = {member: [] for member in members}
-    topics = sorted({partition.topic for member in members for partition in member.subscribed})
-    for topic in topics:
-        takers = sorted(
-            (
-                member
-                for member in members
-                if any(partition.topic == topic for partition in member.subscribed)
-            ),
-            key=lambda member: member.name,
-        )
-        partitions = sorted({p for member in takers for p in member.subscribed if p.topic == topic})
+    everything = sorted({partition for member in members for partition in member.subscribed})
+    for _, of_topic in groupby(everything, key=lambda partition: partition.topic):
+        partitions = list(of_topic)
+        takers = sorted((m for m in members if partitions[0] in m.subscribed), key=lambda m: m.name)
         share, extra = divmod(len(partitions), len(takers))
         first = 0
         for position, member in enumerate(takers):
@@ -297,40 +238,22 @@ def assign_ranges(members: Sequence[Member]) -> list[tuple[Member, tuple[Partiti
 class MemoryBroker:
     """Topics and groups of one process."""
 
-    def __init__(
-        self,
-        topics: Mapping[str, int] | None = None,
-        *,
-        compacted: Collection[str] = (),
-        retention_records: int | None = None,
-    ) -> None:
-        """``topics`` maps names to numbers of partitions; topics named in ``compacted`` are compacted.
-
-        ``retention_records`` bounds every partition without a bound of its own: it keeps at least that many
-        of its newest records, and at most twice as many. None keeps everything. A compacted topic keeps the
-        latest value of every key, whatever the bound.
+    def __init__(self, topics: Mapping[str, int] | None = None, *, compacted: Collection[str] = ()) -> None:
+        """``topics`` maps names to numbers of partitions. Those named in ``compacted`` keep the latest value
+        of every key, the others everything.
         """
-        self._retention_records = retention_records
         self._topics: dict[str, TopicLog] = {}
         self._groups: dict[str, Group] = {}
         for name, partitions in (topics or {}).items():
             self.create_topic(name, partitions, compacted=name in compacted)
 
-    def create_topic(
-        self,
-        name: str,
-        partitions: int = 1,
-        *,
-        compacted: bool = False,
-        retention_records: int | None = None,
-    ) -> None:
+    def create_topic(self, name: str, partitions: int = 1, *, compacted: bool = False) -> None:
         """Add a topic; repeating the same call changes nothing."""
         if partitions < 1:
             raise ValueError(f"topic {name}: {partitions} partitions; give at least 1")
         known = self._topics.get(name)
         if known is None:
-            bound = retention_records or self._retention_records
-            self._topics[name] = TopicLog(name, partitions, bound, compacted=compacted)
+            self._topics[name] = TopicLog(name, partitions, compacted=compacted)
         elif len(known.partitions) != partitions:
             raise ValueError(f"topic {name} exists with {len(known.partitions)} partitions, not {partitions}")
         elif known.compacted != compacted:
@@ -353,8 +276,7 @@ class MemoryBroker:
         else:
             partition = partitions[cached_partition_of(key, len(partitions))]
         record = partition.append(key, value, headers, timestamp_ms or time.time_ns() // 1_000_000)
-        if log.waiting:
-            log.wake()
+        log.wake()
         return record
 
     def check_writable(self, topic: str, key: bytes | None) -> None:
@@ -366,8 +288,7 @@ class MemoryBroker:
         """Write to the partition with this number; a value of None deletes the key."""
         log = self.topic(partition.topic)
         log.partitions[partition.index].append(key, value, (), timestamp_ms)
-        if log.waiting:
-            log.wake()
+        log.wake()
 
     def topic(self, name: str) -> TopicLog:
         """The log of a topic. Raises TransportUnavailable if there is none."""
@@ -380,26 +301,24 @@ class MemoryBroker:
     def read(
         self, topic: str, index: int = 0, offset: int = 0, max_records: int | None = None
     ) -> list[Record]:
-        """Records of one partition from ``offset`` on, or from the oldest remaining one if that is later."""
-        log = self.topic(topic).partitions[index]
-        return log.read(max(offset, log.start), max_records)
+        """Records of one partition from ``offset`` on."""
+        return self.topic(topic).partitions[index].read(offset, max_records)
 
     def records(self, topic: str) -> list[Record]:
         """All remaining records, partition after partition."""
-        return [record for log in self.topic(topic).partitions for record in log.read(log.start, None)]
+        return [record for log in self.topic(topic).partitions for record in log.read(0, None)]
 
-    async def subscribe(self, topic: str, from_offset: int = 0) -> AsyncIterator[Record]:
-        """Follow all partitions of a topic from ``from_offset`` on; never ends by itself.
+    async def subscribe(self, topic: str) -> AsyncIterator[Record]:
+        """Follow all partitions of a topic from their beginning on; never ends by itself.
 
         Order holds within a partition. The reader belongs to no group: it is for reading outputs.
         """
         log = self.topic(topic)
-        positions = [from_offset] * len(log.partitions)
+        positions = [0] * len(log.partitions)
         while True:
             found = False
             for index, partition in enumerate(log.partitions):
-                batch = partition.read(max(positions[index], partition.start), None)
-                for record in batch:
+                for record in partition.read(positions[index], None):
                     positions[index] = record.offset + 1
                     found = True
                     yield record
@@ -413,11 +332,10 @@ class MemoryBroker:
     def lag(self, group_id: str, topic: str) -> int:
         """Records of a topic that a group has not committed."""
         committed = self.group(group_id).committed
-        lag = 0
-        for log in self.topic(topic).partitions:
-            commit = committed.get(log.partition)
-            lag += log.end - max(commit.offset if commit else 0, log.start)
-        return lag
+        return sum(
+            log.end - (commit.offset if (commit := committed.get(log.partition)) else 0)
+            for log in self.topic(topic).partitions
+        )
 
     def group(self, group_id: str) -> Group:
         """The group of that name, created when first used."""
@@ -460,10 +378,10 @@ class MemoryTransport:
         self._member: Member | None = None
         self._listener: AssignmentListener | None = None
         self._positions: dict[Partition, int] = {}
-        self._logs: dict[Partition, Log] = {}
+        self._logs: dict[Partition, PartitionLog] = {}
         self._epochs: dict[Partition, int] = {}
         self._paused: set[Partition] = set()
-        self._waiting: asyncio.Future[None] | None = None
+        self._woken = asyncio.Event()
         self._failure: BaseException | None = None
         self._turn = 0
 
@@ -505,7 +423,7 @@ class MemoryTransport:
     def resume(self, partitions: Collection[Partition]) -> None:
         """See ``Transport.resume``."""
         self._paused.difference_update(partitions)
-        self._wake()
+        self._woken.set()
 
     @property
     def group(self) -> str:
@@ -527,10 +445,7 @@ class MemoryTransport:
         if self._member is None:
             raise TransportError("publish was called before start or after stop")
         check_commits(commits, self._logs)
-        append = self._broker.append
-        now_ms = time.time_ns() // 1_000_000
-        for topic, key, value, headers in records:
-            append(topic, key, value, headers, now_ms)
+        self._write(records)
         self._group.committed.update(commits)
 
     async def transact(
@@ -557,9 +472,7 @@ class MemoryTransport:
         check_commits({partition: commit}, self._logs)
         for record in records:
             self._broker.check_writable(record.topic, record.key)
-        now_ms = time.time_ns() // 1_000_000
-        for topic, key, value, headers in records:
-            self._broker.append(topic, key, value, headers, now_ms)
+        now_ms = self._write(records)
         for change in state:
             key = self._key_prefix + change.key
             self._broker.write_state(sessions.partition, key, change.value, now_ms)
@@ -571,7 +484,7 @@ class MemoryTransport:
         restored = await self._taken_over(partition)
         if partition in self._positions:  # else it is being assigned or revoked right now
             self._positions[partition] = self._start_of(partition)
-        self._wake()
+        self._woken.set()
         return restored
 
     async def stop(self, within_s: float | None = None) -> None:  # noqa: ARG002 - takes no time
@@ -581,7 +494,15 @@ class MemoryTransport:
             return
         await self._group.leave(member)
         self._forget()
-        self._wake()
+        self._woken.set()
+
+    def _write(self, records: Sequence[OutRecord]) -> int:
+        """Append them all, and return the time that they bear."""
+        append = self._broker.append
+        now_ms = time.time_ns() // 1_000_000
+        for topic, key, value, headers in records:
+            append(topic, key, value, headers, now_ms)
+        return now_ms
 
     def _fetch(self, max_records: int) -> list[Record]:
         """Up to ``max_records``; the partitions take turns at being first."""
@@ -596,8 +517,6 @@ class MemoryTransport:
                 continue
             log = self._logs[partition]
             position = self._positions[partition]
-            if position < log.start:
-                position = self._positions[partition] = log.start if self._from_earliest else log.end
             if position >= log.end:
                 continue
             room = max_records - len(found)
@@ -610,24 +529,18 @@ class MemoryTransport:
 
     async def _wait(self, timeout_s: float) -> None:
         """Wait until something is appended to an input topic, the assignment changes, or time is up."""
-        loop = asyncio.get_running_loop()
-        waiting = loop.create_future()
-        self._waiting = waiting
+        self._woken.clear()
         logs = [self._broker.topic(name) for name in self._input_topics]
         for log in logs:
-            log.waiting.add(waiting)
-        timer = loop.call_later(timeout_s, self._wake)
+            log.waiting.add(self._woken)
         try:
-            await waiting
+            async with asyncio.timeout(timeout_s):
+                await self._woken.wait()
+        except TimeoutError:
+            pass
         finally:
-            timer.cancel()
-            self._waiting = None
             for log in logs:
-                log.waiting.discard(waiting)
-
-    def _wake(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
+                log.waiting.discard(self._woken)
 
     async def _assigned(self, partitions: Collection[Partition]) -> None:
         """Called by the group: notifies the listener, and only then lets ``poll`` see the partitions."""
@@ -638,7 +551,7 @@ class MemoryTransport:
             await self._listener.on_assigned(restored)
         for partition in partitions:
             self._positions[partition] = self._start_of(partition)
-        self._wake()
+        self._woken.set()
 
     async def _taken_over(self, partition: Partition) -> Restored:
         """Fence and restore; commit a first position that is not the beginning, so that it stays."""
@@ -667,7 +580,7 @@ class MemoryTransport:
     def _start_of(self, partition: Partition) -> int:
         """Where reading begins: at the committed position, else at the oldest record."""
         commit = self._group.committed.get(partition)
-        return self._logs[partition].start if commit is None else commit.offset
+        return 0 if commit is None else commit.offset
 
     def _sessions_of(self, partition: Partition, purpose: str) -> CompactedLog:
         """The stored state of a partition that this member holds."""
@@ -709,7 +622,7 @@ class MemoryTransport:
 
     def _listener_failed(self, error: BaseException) -> None:
         self._failure = error
-        self._wake()
+        self._woken.set()
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

@@ -10,11 +10,11 @@ others had ended, or had been refused; judged a second time they might end diffe
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Final
 
-from consumers.transport import Commit, Partition
+from consumers.transport import Commit
 
 MAX_NOTE_CHARS: Final = 4_000
 """Kafka keeps 4,096 bytes with a position. A longer list is left out: everything then begins again."""
@@ -70,86 +70,33 @@ class SecondReading:
         return write_note(offset, self.until, left)
 
 
-class _PartitionProgress:
-    __slots__ = ("committed", "next", "open", "second")
+class Progress:
+    """How far a partition has been read without stored sessions, and the responses in flight on it."""
 
     def __init__(self, commit: Commit | None) -> None:
-        self.next = commit.offset if commit else None
+        self._next = commit.offset if commit else None
+        self._second = SecondReading(commit)
         self.committed = commit
-        self.second = SecondReading(commit)
         self.open: dict[str, int] = {}
+        """The responses in flight, and where they began."""
 
-
-class OffsetTracker:
-    """Progress of the assigned partitions. Ignores partitions that are not assigned."""
-
-    def __init__(self) -> None:
-        self._partitions: dict[Partition, _PartitionProgress] = {}
-        self._partition_of: dict[str, Partition] = {}
-
-    @property
-    def partitions(self) -> Collection[Partition]:
-        return self._partitions.keys()
-
-    def assign(self, committed: Mapping[Partition, Commit | None]) -> None:
-        """These partitions are read from their committed positions on."""
-        for partition, commit in committed.items():
-            self.revoke([partition])
-            self._partitions[partition] = _PartitionProgress(commit)
-
-    def revoke(self, partitions: Collection[Partition]) -> list[str]:
-        """Forget these partitions. Returns the ids of their responses in flight."""
-        response_ids: list[str] = []
-        for partition in partitions:
-            progress = self._partitions.pop(partition, None)
-            if progress is not None:
-                response_ids += progress.open
-        for response_id in response_ids:
-            del self._partition_of[response_id]
-        return response_ids
-
-    def reading(self, partition: Partition, offset: int) -> StartStatus:
+    def reading(self, offset: int) -> StartStatus:
         """Whether the record at ``offset`` is read for the first time, and if not, what became of it."""
-        return self._partitions[partition].second.reading(offset)
+        return self._second.reading(offset)
 
-    def read(self, partition: Partition, offset: int) -> None:
+    def read(self, offset: int) -> None:
         """The record at ``offset`` has been taken."""
-        self._partitions[partition].next = offset + 1
+        self._next = offset + 1
 
-    def open(self, partition: Partition, response_id: str, offset: int) -> None:
-        """A response in flight began at ``offset``."""
-        if response_id not in self._partition_of:
-            self._partition_of[response_id] = partition
-            self._partitions[partition].open[response_id] = offset
-
-    def close(self, response_id: str) -> None:
-        """A response has ended: all its outputs have been passed on for writing."""
-        partition = self._partition_of.pop(response_id, None)
-        if partition is not None:
-            del self._partitions[partition].open[response_id]
-
-    def commits(
-        self, is_decided: Callable[[str], bool], partitions: Collection[Partition] | None = None
-    ) -> dict[Partition, Commit]:
-        """What may be committed once everything passed on so far is written, without unchanged positions."""
-        changed: dict[Partition, Commit] = {}
-        for partition in self._partitions if partitions is None else partitions:
-            progress = self._partitions.get(partition)
-            if progress is None or progress.next is None or progress.next < progress.second.until:
-                continue  # during a second reading the first one's note knows more
-            # Offsets grow, so the first that is open is the oldest.
-            offset = next(iter(progress.open.values()), progress.next)
-            flags = {start: is_decided(response_id) for response_id, start in progress.open.items()}
-            commit = Commit(offset, write_note(offset, progress.next, flags))
-            if commit != progress.committed:
-                changed[partition] = commit
-        return changed
-
-    def committed(self, commits: Mapping[Partition, Commit]) -> None:
-        """These have been committed."""
-        for partition, commit in commits.items():
-            if partition in self._partitions:
-                self._partitions[partition].committed = commit
+    def commit(self, is_decided: Callable[[str], bool]) -> Commit | None:
+        """What may be committed once everything passed on so far is written; None if that is no news."""
+        if self._next is None or self._next < self._second.until:
+            return None  # during a second reading the first one's note knows more
+        # Offsets grow, so the first that is open is the oldest.
+        offset = next(iter(self.open.values()), self._next)
+        flags = {start: is_decided(response_id) for response_id, start in self.open.items()}
+        commit = Commit(offset, write_note(offset, self._next, flags))
+        return None if commit == self.committed else commit
 
 
 def write_note(offset: int, position: int, starts: Mapping[int, bool]) -> str:

@@ -10,15 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaError
 
-from consumers.kafka.client import (
-    close_consumer,
-    connect_admin,
-    groupless_options,
-    require_topics,
-    translated,
-)
+from consumers.kafka.client import asking, close_consumer, connect_admin, groupless_options, require_topics
 from consumers.settings import KafkaSettings
 from consumers.transport import Partition, Record
 from guardrail.errors import ConfigError, TransportError
@@ -107,11 +100,12 @@ class TopicReader:
             async for record in records:
                 if record.offset < self._ends[TopicPartition(*record.partition)]:
                     yield record
-        if not await self._is_at_end():
-            raise TransportError(
-                f"reading {self._topic}: nothing came from Kafka for {self._patience_s:g} s; "
-                "do the brokers answer?"
-            )
+        for tp, reached in (await self._positions()).items():
+            if reached < self._ends[tp]:
+                raise TransportError(
+                    f"reading {tp.topic}[{tp.partition}]: nothing came from Kafka for "
+                    f"{self._patience_s:g} s, at offset {reached} of {self._ends[tp]}; do the brokers answer?"
+                )
 
     async def follow(self) -> AsyncGenerator[Record, None]:
         """What was there when the reader was opened, by time; then records as they come, without end.
@@ -156,14 +150,19 @@ class TopicReader:
         return {tp: await self._consumer.position(tp) for tp in self._ends}
 
     async def _poll(self) -> AsyncIterator[Record]:
-        try:
-            batches: dict[TopicPartition, list[Any]] = await self._consumer.getmany(timeout_ms=_POLL_MS)
-        except (KafkaError, OSError) as error:
-            raise translated(error, f"reading topic {self._topic}") from error
+        batches: dict[TopicPartition, list[Any]]
+        async with asking(f"reading topic {self._topic}"):
+            batches = await self._consumer.getmany(timeout_ms=_POLL_MS)
         for tp, records in batches.items():
             for one in records:
                 yield Record(
-                    Partition(*tp), one.offset, one.key, one.value, tuple(one.headers), one.timestamp
+                    Partition(*tp),
+                    one.offset,
+                    one.key,
+                    one.value,
+                    tuple(one.headers),
+                    one.timestamp,
+                    one.timestamp_type,
                 )
 
 
@@ -187,14 +186,11 @@ async def open_topic(
         await admin.close()
     consumer = AIOKafkaConsumer(**groupless_options(settings))
     try:
-        try:
-            async with asyncio.timeout(settings.request_timeout_ms / 1000):
-                await consumer.start()
-                reader = TopicReader(settings, topic, consumer)
-                await reader.begin(len(described["partitions"]))
-                await reader.take(part or Range(), at_end=at_end)
-        except (KafkaError, OSError, TimeoutError) as error:
-            raise translated(error, f"reading topic {topic}") from error
+        async with asking(f"reading topic {topic}", settings.request_timeout_ms):
+            await consumer.start()
+            reader = TopicReader(settings, topic, consumer)
+            await reader.begin(len(described["partitions"]))
+            await reader.take(part or Range(), at_end=at_end)
         yield reader
     finally:
         await close_consumer(consumer, _CLOSE_S)

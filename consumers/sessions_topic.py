@@ -39,7 +39,6 @@ from consumers.transport import Partition, Restored, StateRecord
 from guardrail.engine.engine import Captured, ClosedResponse, Engine
 from guardrail.errors import StateError
 from guardrail.policy import Policy
-from guardrail.scoring import Formula
 from guardrail.session.state import stands_alone
 
 VERSION: Final = 1
@@ -338,10 +337,8 @@ class SessionStore:
         self, state: Mapping[bytes, bytes], key: str, digest: str, policies: dict[str, Policy]
     ) -> None:
         try:
-            # Earlier versions stored no formula and always used this one. Fields that a newer version has
-            # added are ignored, rather than the responses it stored.
-            stored = {"score": Formula.CREDITS, **self._value(state, key)["policy"]}
-            policies[digest] = Policy.model_validate(stored, extra="ignore")
+            # Fields that a newer version has added are ignored, rather than the responses it stored.
+            policies[digest] = Policy.model_validate(self._value(state, key)["policy"], extra="ignore")
         except _NONSENSE:
             self._delete(self._left_over, key)
         else:

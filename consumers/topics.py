@@ -15,14 +15,13 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResourceType
 from aiokafka.errors import (
     InvalidReplicationFactorError,
-    KafkaError,
     NoError,
     TopicAlreadyExistsError,
     TopicAuthorizationFailedError,
     for_code,
 )
 
-from consumers.kafka.client import connect_admin, described_configs, translated
+from consumers.kafka.client import asking, connect_admin, described_configs
 from consumers.settings import MEBIBYTE, KafkaSettings
 from guardrail.errors import ConfigError, TransportError, TransportUnavailable
 from guardrail.render import counted
@@ -113,7 +112,7 @@ async def create_topics(
     """
     admin = await connect_admin(settings)
     try:
-        async with asyncio.timeout(settings.request_timeout_ms / 1000):
+        async with asking(f"making topics at {settings.bootstrap_servers}", settings.request_timeout_ms):
             existing = await _describe(admin)
             plans = plan_topics(settings, partitions, replication_factor)
             shared = existing.get(settings.topics.responses)
@@ -132,8 +131,6 @@ async def create_topics(
                 {plan.name: plan.configs for plan in plans if plan.name in existing},
             )
             await _until_known(admin, created)
-    except (KafkaError, OSError, TimeoutError) as error:
-        raise translated(error, f"making topics at {settings.bootstrap_servers}") from error
     finally:
         await admin.close()
     order = (*settings.topics.names(), settings.topics.labels)

@@ -14,6 +14,8 @@ from guardrail.errors import PartitionLost, TransportError
 
 NOT_ASSIGNED: Final = "partitions: the group has not assigned any yet, or is rebalancing"
 """What a transport waits for after joining."""
+LOG_APPEND_TIME: Final = 1
+"""Kafka's number for a time that the broker stamped on a record."""
 
 Headers = tuple[tuple[str, bytes | None], ...]
 """Names may come more than once. A value may be null, which is not an empty one."""
@@ -35,6 +37,8 @@ class Record(NamedTuple):
     value: bytes | None
     headers: Headers = ()
     timestamp_ms: int = 0
+    timestamp_type: int | None = None
+    """Whose time it is: the producer's, or LOG_APPEND_TIME; None where the reader doesn't say."""
 
 
 class OutRecord(NamedTuple):

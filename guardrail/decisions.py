@@ -4,7 +4,7 @@
 any policy, for challengers and for replay. Both share one implementation, and neither asks a judge.
 
 Whatever a policy says about *how* to judge a response has no effect here: claims, severities and verdicts are
-as given, regardless of its ``judge``, ``budget``, ``severity``, ``max_segment_chars`` and time limits.
+as given, regardless of its ``judge``, ``budget``, ``severity`` and time limits.
 """
 
 from __future__ import annotations

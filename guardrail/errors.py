@@ -24,6 +24,9 @@ Each branch says who has to act.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class GuardrailError(Exception):
     """Root of all errors that guardrail and consumers raise on purpose."""
@@ -115,6 +118,12 @@ class StepFailed(TransportError):
 
 class TransportUnavailable(TransportError):
     """The broker is unreachable, a topic is missing or access is denied. The message has the remedy."""
+
+
+def said_wrong(details: Mapping[str, Any]) -> str:
+    """What one error of a failed validation says, without what pydantic puts before words of our own."""
+    told: str = details["msg"]
+    return told.removeprefix("Value error, ")
 
 
 def only_cause(error: BaseException) -> BaseException:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from guardrail.evals.results import EvaluationResult, ScoreValue
 from guardrail.events import ClaimVerdict, ResponseVerdict, Verdict
-from guardrail.semconv import (
+from guardrail.tracing import (
     ERROR_TYPE,
     EVALUATION,
     EVALUATION_NAME,

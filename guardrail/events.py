@@ -330,10 +330,7 @@ class Response(ResponseHead):
     answer: str = Field(description="The whole text.")
 
 
-InputEvent = Annotated[
-    ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response,
-    Field(discriminator="type"),
-]
+InputEvent = ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response
 
 # --------------------------------------------------------------------------------------------- output
 
@@ -718,17 +715,14 @@ OUTPUT_EVENTS: Final[tuple[type[OutputEvent], ...]] = (
     FlaggedCase,
 )
 
-_input_adapter: Final[TypeAdapter[Any]] = TypeAdapter(InputEvent)
+_input_adapter: Final[TypeAdapter[Any]] = TypeAdapter(Annotated[InputEvent, Field(discriminator="type")])
 _output_adapter: Final[TypeAdapter[Any]] = TypeAdapter(Annotated[AnyOutputEvent, Field(discriminator="type")])
 
 
-def parse_input(
-    value: bytes | str,
-) -> ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response:
+def parse_input(value: bytes | str) -> InputEvent:
     """Read one input event. Raises DecodeError, whose message quotes no text of the event."""
     try:
-        event: ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response
-        event = _input_adapter.validate_json(value)
+        event: InputEvent = _input_adapter.validate_json(value)
     except ValidationError as error:
         raise decode_error(error) from None
     return event

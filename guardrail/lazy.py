@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from pkgutil import get_data
 from typing import Any
 
 
-def face(
-    package: str, names_of: Mapping[str, Iterable[str]]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` for ``package``, given the names that each module has for it."""
-    home_of = {name: module for module, names in names_of.items() for name in names}
+def face(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """``__getattr__``, ``__dir__`` and ``__all__`` for ``package``, of what it imports for type checkers.
+
+    So its names stand in one place: under ``if TYPE_CHECKING``, as ``from MODULE import NAME as NAME``, which
+    says that a name is meant for others, too. Raises ImportError without the package's source file.
+    """
+    home_of = _imported_for_types(package)
+    names = sorted(home_of)
 
     def get(name: str) -> Any:
         home = home_of.get(name)
@@ -27,28 +30,18 @@ def face(
         setattr(sys.modules[package], name, value)
         return value
 
-    return get, lambda: sorted(home_of)
+    return get, lambda: names, names
 
 
-def own_face(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` for ``package``, of what it imports for type checkers.
-
-    So its names stand in one place: under ``if TYPE_CHECKING``, as ``from MODULE import NAME as NAME``, which
-    says that a name is meant for others, too. Raises ImportError without the package's source file.
-    """
-    names_of = _imported_for_types(package)
-    get, names = face(package, names_of)
-    return get, names, names()
-
-
-def _imported_for_types(package: str) -> dict[str, list[str]]:
+def _imported_for_types(package: str) -> dict[str, str]:
+    """The names that the package's source imports under ``if TYPE_CHECKING``, and their modules."""
     source = get_data(package, "__init__.py")
     if source is None:
         raise ImportError(f"{package} needs its source file, which names what it offers")
-    names_of: dict[str, list[str]] = {}
+    home_of: dict[str, str] = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             for each in node.body:
                 if isinstance(each, ast.ImportFrom) and each.module is not None:
-                    names_of.setdefault(each.module, []).extend(alias.name for alias in each.names)
-    return names_of
+                    home_of.update((alias.name, each.module) for alias in each.names)
+    return home_of

@@ -1,50 +1,130 @@
-"""The one walk over settings: every value that holds no others, with the way to it.
+"""The one walk over settings: over their classes, over values, or over values as their classes have them.
 
-What is said, compared, hashed or looked for in settings is a loop over ``leaves``.
+What is said, compared, hashed, looked for or resolved in settings is a loop over ``places`` or ``leaves``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from guardrail.secrets import Secret
+
 Loc = tuple[str | int, ...]
 """The way to a setting: names of sections and settings, keys of mappings, numbers of list items."""
 
+NAME: Final = "NAME"
+ITEM: Final = "N"
+"""In the paths of classes: a name that the user chooses, and an item's number."""
 
-class Leaf(NamedTuple):
-    """A value that is no section, mapping or list, or an empty one of the latter. ``field`` is the setting
-    that holds it, None below plain values.
+_ABSENT: Final = object()
+
+
+class Place(NamedTuple):
+    """A section, a setting, or what stands in a mapping or list. ``kind`` is the annotation of what may stand
+    there, None where nothing is known; ``field`` is the setting that it is or stands in, None below plain
+    values; ``value`` is left out where the place is one of a class.
     """
 
     path: Loc
-    field: FieldInfo | None
-    value: Any
+    kind: Any
+    field: FieldInfo | None = None
+    value: Any = _ABSENT
 
     @property
     def dotted(self) -> str:
         return ".".join(map(str, self.path))
 
+    @property
+    def section(self) -> type[BaseModel] | None:
+        """The settings class that stands there, or may."""
+        found = (type(self.value), *kinds(self.kind))
+        return next((each for each in found if isinstance(each, type) and issubclass(each, BaseModel)), None)
 
-def leaves(
-    value: Any, path: Loc = (), field: FieldInfo | None = None, *, whole: bool = False
-) -> Iterator[Leaf]:
-    """The leaves of settings, or of the plain values that they were dumped to, in their order.
+    @property
+    def fields(self) -> Mapping[str, FieldInfo]:
+        """Those of the section; none for anything else."""
+        return {} if self.section is None else self.section.model_fields
+
+    def step(self, part: Any, value: Any = _ABSENT) -> Place:
+        """The place below this one by its name, key or number."""
+        if self.section is not None:
+            field = self.fields.get(part) if isinstance(part, str) else None
+            kind = field and (
+                Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+            )
+            return Place((*self.path, part), kind, field, value)
+        if Secret in kinds(self.kind):  # {file: PATH} or {env: VARIABLE}
+            return Place((*self.path, part), Path if part == "file" else str, self.field, value)
+        inner = self._inner()
+        # Of a mapping to Any the mapping is described, not what may stand in it.
+        return Place((*self.path, part), inner, None if inner is Any else self.field, value)
+
+    def below(self) -> Iterator[Place]:
+        """The places directly below, by the value or else by the class; none if it holds no others."""
+        if isinstance(self.value, BaseModel):
+            yield from (self.step(name, getattr(self.value, name)) for name in self.fields)
+        elif isinstance(self.value, Mapping):
+            yield from (self.step(key, each) for key, each in self.value.items())
+        elif isinstance(self.value, list | tuple):
+            yield from (self.step(number, each) for number, each in enumerate(self.value))
+        elif self.value is _ABSENT and self.section is not None:
+            yield from map(self.step, self.fields)
+        elif self.value is _ABSENT and self._inner() is not None:
+            yield self.step(ITEM if any(get_origin(each) is tuple for each in kinds(self.kind)) else NAME)
+
+    def at(self, path: Sequence[str | int]) -> Place | None:
+        """The place of a class at the end of ``path``; None where no section has a setting of the name."""
+        place = self
+        for part in path:
+            if place.section is not None and part not in place.fields:
+                return None
+            place = place.step(part)
+        return place
+
+    def _inner(self) -> Any:
+        """What a mapping has as values, or a list as items; None for anything else."""
+        containers = {dict: 1, tuple: 0}
+        found = ((get_origin(each), get_args(each)) for each in kinds(self.kind))
+        return next((of[containers[origin]] for origin, of in found if origin in containers), None)
+
+
+def kinds(annotation: Any) -> Iterator[Any]:
+    """The types that an annotation allows, each member of a union by itself."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from kinds(get_args(annotation)[0])
+    elif origin in {Union, UnionType}:
+        for each in get_args(annotation):
+            yield from kinds(each)
+    else:
+        yield annotation
+
+
+def places(root: Place) -> Iterator[Place]:
+    """All places below one, in their order, each before those in it."""
+    for each in root.below():
+        yield each
+        yield from places(each)
+
+
+def leaves(value: Any, path: Loc = (), kind: Any = None, *, whole: bool = False) -> Iterator[Place]:
+    """The values that hold no others, or are empty, of settings or of the plain values that they are made of
+    or were dumped to. With ``kind``, the class that plain values are for, each has what the class says of it.
 
     With ``whole`` lists and mappings are leaves: what is compared is a setting, and not what stands in it.
     """
-    below: Any = ()
-    if isinstance(value, BaseModel):
-        fields = type(value).model_fields
-        below = ((name, getattr(value, name), each) for name, each in fields.items())
-    elif isinstance(value, dict) and value and not whole:
-        below = ((str(key), item, field) for key, item in value.items())
-    elif isinstance(value, list | tuple) and value and not whole:
-        below = ((number, item, field) for number, item in enumerate(value))
-    else:
-        yield Leaf(path, field, value)
-    for name, inner, each in below:
-        yield from leaves(inner, (*path, name), each, whole=whole)
+    yield from _leaves(Place(path, kind, None, value), whole)
+
+
+def _leaves(place: Place, whole: bool) -> Iterator[Place]:
+    below = () if whole and not isinstance(place.value, BaseModel) else tuple(place.below())
+    if not below:
+        yield place
+    for each in below:
+        yield from _leaves(each, whole)

@@ -54,6 +54,9 @@ class Limits(BaseModel):
     """Of how many of the last records ``bad_record_share`` is taken."""
     bad_record_min: ClassVar[int] = 100
     """Records taken before the share counts."""
+    max_answer_chars: ClassVar[int] = 100_000
+    """Text of one response; a longer response ends as incomplete. It is some fifty pages: a model that writes
+    as much repeats itself without end."""
 
     max_bytes: Positive = Field(
         default=256 * 1024 * 1024,
@@ -64,7 +67,4 @@ class Limits(BaseModel):
     max_context_chars: Positive = Field(
         default=2_000_000,
         description="Question, contexts and metadata of one response; a larger response is bad input.",
-    )
-    max_answer_chars: Positive = Field(
-        default=100_000, description="Text of one response; a longer response ends as incomplete."
     )

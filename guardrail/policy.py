@@ -10,16 +10,17 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
 from guardrail.claims.patterns import SeverityRules
+from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS
 from guardrail.claims.severity import SEVERITY_REASONS
 from guardrail.errors import ConfigError
 from guardrail.events import (
@@ -72,6 +73,13 @@ RULE_HELP: Final = (
 
 
 _PROBABILITIES: Final = ("support", "contradiction", "confidence")
+_LISTED: Final[Mapping[str, Callable[[str], str]]] = {
+    "verdict": str.upper,
+    "finding": str.lower,
+    "citation": str.lower,
+    "reason": str,
+}
+"""Conditions that name alternatives, and how a line may write them."""
 
 
 class Rule(BaseModel):
@@ -161,13 +169,9 @@ class Rule(BaseModel):
     @property
     def conditions(self) -> tuple[str, ...]:
         """The conditions as a line has them."""
-        parts = []
-        if self.verdict:
-            parts.append("verdict " + "|".join(self.verdict))
-        if self.finding:
-            parts.append("finding " + "|".join(self.finding))
-        if self.citation:
-            parts.append("citation " + "|".join(self.citation))
+        listed = {name: f"{name} {'|'.join(named)}" for name in _LISTED if (named := getattr(self, name))}
+        reason = listed.pop("reason", None)
+        parts = list(listed.values())
         if self.min_severity is not Severity.MINOR:
             parts.append(f"severity >= {self.min_severity}")
         if self.max_severity is not Severity.CRITICAL:
@@ -176,9 +180,7 @@ class Rule(BaseModel):
             for op, bound in zip((">=", "<"), self._bounds(name), strict=True):
                 if bound is not None:
                     parts.append(f"{name} {op} {_written(bound)}")
-        if self.reason:
-            parts.append("reason " + "|".join(self.reason))
-        return tuple(parts)
+        return tuple(parts if reason is None else [*parts, reason])
 
     @property
     def line(self) -> str:
@@ -271,12 +273,8 @@ def _add_condition(fields: dict[str, Any], name: str, op: str, value: str, condi
     alternatives = tuple(part.strip() for part in value.split("|"))
     equals = op in {"", "is", "in", "=="}
     new: dict[str, Any]
-    if name == "verdict" and equals:
-        new = {"verdict": tuple(v.upper() for v in alternatives)}
-    elif name in {"finding", "citation"} and equals:
-        new = {name: tuple(v.lower() for v in alternatives)}
-    elif name == "reason" and equals:
-        new = {"reason": alternatives}
+    if name in _LISTED and equals:
+        new = {name: tuple(map(_LISTED[name], alternatives))}
     elif name == "severity" and (equals or op in {">=", "<="}):
         bound = value.lower()
         new = ({} if op == "<=" else {"min_severity": bound}) | (
@@ -337,6 +335,8 @@ WITHHELD: Final = "This answer was withheld because it could not be verified aga
 UNAVAILABLE: Final = "This answer was withheld because it could not be checked. Please try again later."
 
 
+NAMES_A_POLICY: Final = "names a policy"
+"""Marks the fields of settings that hold the name of a policy."""
 RULE_LISTS: Final = ("rules_before", "rules", "rules_after")
 """The settings of a policy that hold rules, in the order in which they are tried."""
 _Rules = Annotated[
@@ -350,6 +350,13 @@ class Policy(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    score_after_claims: ClassVar[int] = 4
+    """In stream mode ``block_below`` applies to the running score only after this many checked claims: else
+    the first doubtful sentence of any answer would block it. At the end, and in hold mode, it always applies.
+    """
+    max_segment_chars: ClassVar[int] = DEFAULT_MAX_SEGMENT_CHARS
+    """Text without a sentence end is cut at about this many characters."""
+
     name: Annotated[str, Field(min_length=1)] = Field(
         default="default",
         description="Reported in every verdict; in a configuration file it is the policy's key.",
@@ -358,7 +365,7 @@ class Policy(BaseModel):
         default="1",
         description="Change it with the policy: it is part of every verdict and of output ids.",
     )
-    extends: Annotated[str, Field(min_length=1)] | None = Field(
+    extends: Annotated[Annotated[str, Field(min_length=1)] | None, NAMES_A_POLICY] = Field(
         default=None,
         description="In a configuration file: the policy that provides the settings omitted here. "
         "Mappings are merged, lists replaced. null: the built-in defaults.",
@@ -395,11 +402,6 @@ class Policy(BaseModel):
     )
     block_below: Probability = Field(
         default=BLOCK_BELOW, description="Block a response whose score is below this."
-    )
-    score_after_claims: Annotated[int, Field(ge=1)] = Field(
-        default=4,
-        description="In stream mode, block_below applies to the running score only after this many "
-        "checked claims; at the end, and in hold mode, it always applies.",
     )
     score: Formula = Field(
         default=Formula.SEVERITY_WEIGHTED,
@@ -446,9 +448,6 @@ class Policy(BaseModel):
     redaction_text: Message = Field(
         default="[removed: not backed by the sources]",
         description="What replaces a redacted segment: a text, or texts by language.",
-    )
-    max_segment_chars: Annotated[int, Field(ge=40, le=10_000)] = Field(
-        default=600, description="Text without a sentence end is cut at about this many characters."
     )
     severity: SeverityRules = Field(
         default_factory=SeverityRules, description="Your own severity patterns and keywords."
@@ -547,15 +546,19 @@ class Policy(BaseModel):
         return PolicyRef(name=self.name, version=self.version, digest=self._digest())
 
     def _digest(self) -> str:
-        """12 hex digits over the content: everything but the name, and the credits of verdicts, which decide
-        too, as canonical JSON without nulls.
+        """12 hex digits over the content: everything but the name, and the constants that decide too, as
+        canonical JSON without nulls.
 
         Nulls are left out so that adding a setting later changes no digest.
         """
         content = self.model_dump(
             mode="json", exclude={"name", "extends", "rules_before", "rules_after"}, exclude_none=True
         )
-        content["credits"] = dict(DEFAULT_CREDITS)
+        content |= {
+            "credits": dict(DEFAULT_CREDITS),
+            "score_after_claims": self.score_after_claims,
+            "max_segment_chars": self.max_segment_chars,
+        }
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return blake2b(canonical.encode(), digest_size=6).hexdigest()
 

@@ -6,9 +6,8 @@ those with any verdict but UNVERIFIED; None if there are none. A *formula* defin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Final
 
 from guardrail.events import Severity, Verdict, VerdictCounts
 
@@ -35,18 +34,10 @@ class Formula(StrEnum):
     """By its verdict's credit. With all weights 1 and partial credit 0: the share of supported claims."""
 
 
-def _by_support(verdict: Verdict, support: float | None, credits: Mapping[Verdict, float]) -> float:
-    return credits[verdict] if support is None else support
-
-
-def _by_verdict(verdict: Verdict, _support: float | None, credits: Mapping[Verdict, float]) -> float:
-    return credits[verdict]
-
-
-_CREDIT: Final[Mapping[Formula, Callable[[Verdict, float | None, Mapping[Verdict, float]], float]]] = {
-    Formula.SEVERITY_WEIGHTED: _by_support,
-    Formula.CREDITS: _by_verdict,
-}
+def _credit(
+    formula: Formula, verdict: Verdict, support: float | None, credits: Mapping[Verdict, float]
+) -> float:
+    return credits[verdict] if support is None or formula is Formula.CREDITS else support
 
 
 def lost(
@@ -59,13 +50,13 @@ def lost(
     """How much of its weight a claim costs the score: 0 if it has full credit, or was not checked."""
     if verdict is Verdict.UNVERIFIED:
         return 0.0
-    return weights[severity] * (1.0 - _CREDIT[formula](verdict, support, DEFAULT_CREDITS))
+    return weights[severity] * (1.0 - _credit(formula, verdict, support, DEFAULT_CREDITS))
 
 
 class ScoreKeeper:
     """The running score: claims are added one at a time, in constant time and memory."""
 
-    __slots__ = ("_credit", "_credit_of", "_credits", "_weight", "_weights", "checked")
+    __slots__ = ("_credit", "_credits", "_formula", "_weight", "_weights", "checked")
 
     def __init__(
         self,
@@ -73,7 +64,7 @@ class ScoreKeeper:
         weights: Mapping[Severity, float] = DEFAULT_WEIGHTS,
         credits: Mapping[Verdict, float] = DEFAULT_CREDITS,
     ) -> None:
-        self._credit_of = _CREDIT[formula]
+        self._formula = formula
         self._weights = weights
         self._credits = credits
         self._weight = 0.0
@@ -86,7 +77,7 @@ class ScoreKeeper:
             return
         weight = self._weights[severity]
         self._weight += weight
-        self._credit += weight * self._credit_of(verdict, support, self._credits)
+        self._credit += weight * _credit(self._formula, verdict, support, self._credits)
         self.checked += 1
 
     @property

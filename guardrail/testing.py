@@ -23,6 +23,7 @@ from uuid import uuid4
 
 import structlog
 
+from consumers.guarantee import GuardOptions
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import Topics
@@ -32,8 +33,8 @@ from guardrail.errors import InputError, TransportError, TransportUnavailable
 from guardrail.events import (
     AnyOutputEvent,
     Event,
+    InputEvent,
     Response,
-    ResponseAborted,
     ResponseCompleted,
     ResponseDelta,
     ResponseStarted,
@@ -204,7 +205,7 @@ class MemoryClientTransport:
         found: list[Record] = []
         for number, position in self._positions.items():
             log = logs[number]
-            found += log.read(max(position, log.start), None)
+            found += log.read(position, None)
             self._positions[number] = log.end
         return [DeliveryRecord.of(record.key, record.value, record.headers) for record in found]
 
@@ -277,10 +278,12 @@ class MemoryGuard:
             transport,
             self._judge,
             self._router,
-            limits=self._limits,
-            topics=self.topics,
-            poll_timeout_ms=20,
-            drain_timeout_ms=1_000,
+            GuardOptions(
+                limits=self._limits or Limits(),
+                topics=self.topics,
+                poll_timeout_ms=20,
+                drain_timeout_ms=1_000,
+            ),
         )
         self._group.create_task(guard.run(self._stop), name="memory guard")
 
@@ -340,9 +343,7 @@ def check_events(records: Iterable[object], *, complete: bool = True) -> list[st
         except InputError as error:
             problems.append(f"record {place}: {error.reason}: {error}")
             continue
-        if not isinstance(
-            event, ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response
-        ):
+        if not isinstance(event, InputEvent):
             problems.append(f"record {place}: a {type(event).__name__} is no input of the guard")
             continue
         name = _name(event.response_id)
@@ -360,10 +361,7 @@ def check_events(records: Iterable[object], *, complete: bool = True) -> list[st
     return problems
 
 
-def _problems_of(
-    event: ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response,
-    told: dict[str, _Told],
-) -> list[str]:
+def _problems_of(event: InputEvent, told: dict[str, _Told]) -> list[str]:
     known = told.get(event.response_id)
     if isinstance(event, ResponseStarted | Response):
         if known is not None:

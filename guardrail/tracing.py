@@ -9,8 +9,10 @@ Spans are made when a response is decided, with the actual times. Nothing is the
 is in flight, and a response that another guard resumes has one span, from the guard that decided it. Spans
 contain no text of a response.
 
-The event ``gen_ai.evaluation.result`` and its attributes follow OpenTelemetry's semantic conventions for
-generative AI, which are still in development; ``guardrail/semconv.py`` has their names.
+The event ``gen_ai.evaluation.result`` and its attributes follow OpenTelemetry's conventions for generative
+AI, which are in development and live in a repository of their own
+(open-telemetry/semantic-conventions-genai, events). Names of OpenInference are of its specification of
+annotations and evaluations.
 """
 
 from __future__ import annotations
@@ -22,18 +24,24 @@ from typing import Any, Final
 
 from guardrail.errors import ConfigError
 from guardrail.events import ClaimVerdict, OutputEvent, ResponseVerdict
-from guardrail.semconv import (
-    ERROR_TYPE,
-    EVALUATION,
-    EVALUATION_NAME,
-    EXPLANATION,
-    FAITHFULNESS,
-    INPUT_TOKENS,
-    OUTPUT_TOKENS,
-    RESPONSE_ID,
-    SCORE_LABEL,
-    SCORE_VALUE,
-)
+
+EVALUATION: Final = "gen_ai.evaluation.result"
+"""The event."""
+EVALUATION_NAME: Final = "gen_ai.evaluation.name"
+SCORE_VALUE: Final = "gen_ai.evaluation.score.value"
+SCORE_LABEL: Final = "gen_ai.evaluation.score.label"
+EXPLANATION: Final = "gen_ai.evaluation.explanation"
+RESPONSE_ID: Final = "gen_ai.response.id"
+INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+ERROR_TYPE: Final = "error.type"
+
+SPAN_KIND: Final = "openinference.span.kind"
+EVALUATOR: Final = "EVALUATOR"
+"""The kind of a span that carries evaluations of another span, which it links to."""
+
+FAITHFULNESS: Final = "faithfulness"
+"""What our evaluations are called; a published score beside it is ``faithfulness.NAME``."""
 
 MOST_RESPONSES: Final = 10_000
 """Whose verdicts are kept until they are decided; the oldest go first."""
@@ -182,3 +190,10 @@ def trace_id(headers: Headers) -> str | None:
             if len(parts) >= 4 and len(parts[1]) == 32 and parts[1].strip("0123456789abcdef") == "":
                 return parts[1]
     return None
+
+
+def openinference(index: int, field: str) -> str:
+    """The attribute of a span for one field of its evaluation number ``index``, from 0: name, score, label,
+    explanation, annotator_kind, identifier, metadata (JSON as text).
+    """
+    return f"evaluations.{index}.evaluation.{field}"

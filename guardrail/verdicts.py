@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final, Self
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
+from pydantic_core import to_json
 
 from guardrail.events import LEFT_OPEN, ClaimPart, Context, Evidence, Finding, Span, Usage, Verdict
 
@@ -41,7 +42,7 @@ class Judgement:
     conflicting_contexts: tuple[str, ...] = ()
     reasoning: str = ""
     parts: tuple[ClaimPart, ...] = ()
-    attempts: int = 1
+    attempts: Annotated[int, Field(ge=0, le=2**30)] = 1
     degraded_from: tuple[str, ...] = ()
     usage: Usage | None = None
     unsupported_spans: tuple[Span, ...] = ()
@@ -91,8 +92,9 @@ class Judgement:
             told["parts"] = [{"text": text, "verdict": verdict} for text, verdict in told.get("parts", ())]
         except (TypeError, LookupError):
             raise ValueError("a place that is not in the contexts") from None
-        judgement: Self = _ADAPTER.validate_python(
-            {"support": None, "judge": "", **told, "claim_id": claim_id}
+        # As JSON, where strict means that no value is converted and lists are tuples all the same.
+        judgement: Self = _ADAPTER.validate_json(
+            to_json({"support": None, "judge": "", **told, "claim_id": claim_id}), strict=True
         )
         spans = tuple((start - at, end - at) for start, end in judgement.unsupported_spans)
         return replace(judgement, unsupported_spans=spans) if at else judgement
@@ -124,11 +126,11 @@ def _quoted(place: Any, contexts: Sequence[Context]) -> Any:
     context = _at(number, contexts)
     if not 0 <= start <= end <= len(context.text):
         raise LookupError
-    return Evidence(context_id=context.id, quote=context.text[start:end], span=(start, end))
+    return {"context_id": context.id, "quote": context.text[start:end], "span": [start, end]}
 
 
-def _at(number: int, contexts: Sequence[Context]) -> Context:
-    if number < 0:
+def _at(number: object, contexts: Sequence[Context]) -> Context:
+    if type(number) is not int or number < 0:  # True is an int too
         raise LookupError
     return contexts[number]
 

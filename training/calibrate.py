@@ -1,6 +1,6 @@
 """Fit the local judge's combiner: what is found out about claims -> calibrated probabilities, and the lines.
 
-    python -m training.calibrate --data DIR --work WORK --verifier FOLDER [--out parameters.json]
+    python -m training.calibrate --data DIR --work WORK --verifier FOLDER [--out FILE]
 
 The rows are those held out of the verifier's training (of ``WORK/prepared.jsonl.gz`` and
 ``WORK/synthetic.jsonl.gz``) and minimal pairs of held-out documents. Validation files are never read. The
@@ -33,7 +33,6 @@ SEED: Final = 20260101
 SURE: Final = 0.55
 HOPELESS: Final = 0.03
 """Where reading ends."""
-_PACKAGED: Final = Path("guardrail/judges/local/parameters.json")
 
 
 def unfitted(verifier: FittedVerifier) -> Parameters:
@@ -73,7 +72,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
     parser.add_argument("--work", type=Path, required=True, help="folder of prepared and synthetic")
     parser.add_argument("--verifier", type=Path, required=True, help="a folder that training.export wrote")
-    parser.add_argument("--out", type=Path, default=_PACKAGED, help="default: the packaged parameters")
+    parser.add_argument("--out", type=Path, help="default: parameters.json beside the verifier")
     parser.add_argument("--features", type=Path, help="keep the features here (.npz), or take them from here")
     parser.add_argument(
         "--more", type=Path, nargs="*", default=(), help="features of other draws (.npz), added"
@@ -114,10 +113,11 @@ def _run(options: argparse.Namespace) -> None:
         read=read,
         words=words,
     )
-    options.out.write_text(
+    out = options.out or options.verifier / "parameters.json"
+    out.write_text(
         json.dumps(parameters.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
     )
-    print(f"{options.out}: {len(features.labels):,} rows; {read.lines}")
+    print(f"{out}: {len(features.labels):,} rows; {read.lines}")
 
 
 if __name__ == "__main__":

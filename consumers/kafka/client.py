@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -107,8 +108,7 @@ def client_options(
 ) -> dict[str, Any]:
     """Arguments for a client of ``kind``: how to reach Kafka, and its part of ``settings.client``.
 
-    Those of the admin client work for the others too. Raises ConfigError, also if aiokafka lacks what the
-    guard relies on.
+    Those of the admin client work for the others too. Raises ConfigError.
     """
     patch_client_library()
     return {
@@ -286,6 +286,18 @@ async def described_configs(
         for code, _message, _kind, name, entries in answer.resources
         if for_code(code) is NoError
     }
+
+
+@asynccontextmanager
+async def asking(doing: str, within_ms: int | None = None) -> AsyncIterator[None]:
+    """Raises our error for one of aiokafka's that the block ends with, or where it takes longer than
+    ``within_ms``; see ``translated``.
+    """
+    try:
+        async with asyncio.timeout(None if within_ms is None else within_ms / 1000):
+            yield
+    except (KafkaError, OSError, TimeoutError) as error:
+        raise translated(error, doing) from error
 
 
 def translated(error: BaseException, doing: str, if_late: str = "") -> TransportError:

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -28,15 +29,16 @@ from aiokafka.errors import (
 
 from consumers.kafka.asking import Asker
 from consumers.kafka.client import (
+    asking,
     client_options,
     closed_in_time,
     connect_admin,
     described_configs,
-    translated,
 )
 from consumers.kafka.groups import GroupWatch, OtherGroup
 from consumers.reading import Range, open_topic
 from consumers.settings import KafkaSettings
+from consumers.transport import LOG_APPEND_TIME
 
 _ATTEMPTS: Final = 20
 _AGAIN_S: Final = 0.1
@@ -132,11 +134,12 @@ class Examiner:
         self._asker = asker
         self._leaders: dict[str, int] = {}
         """Of the first partition of each topic; -1 where it has none."""
+        self._in_time = partial(asking, within_ms=settings.request_timeout_ms)
 
     async def cluster(self) -> ClusterSeen:
         """What is there."""
         names = self._settings.topics.names()
-        async with _in_time(self._settings, f"asking {self._settings.bootstrap_servers} for topics"):
+        async with self._in_time(f"asking {self._settings.bootstrap_servers} for topics"):
             begun = time.monotonic()
             # Asked for by name, a topic that may not be seen is told from one that is missing; and none is
             # made by being asked for.
@@ -167,7 +170,7 @@ class Examiner:
     async def rights(self, seen: ClusterSeen) -> Rights:
         """Try what the guard does, harmlessly."""
         topics, found = self._settings.topics, Rights()
-        async with _in_time(self._settings, "trying what the guard may do"):
+        async with self._in_time("trying what the guard may do"):
             for name in (topics.responses, topics.sessions):
                 await self._try_topic("Read", name, seen, found)
             await self._try_to_join(found)
@@ -180,7 +183,7 @@ class Examiner:
     async def rights_of_proof(self, seen: ClusterSeen) -> Rights:
         """As ``rights``: what the proof does and the guard itself doesn't."""
         topics, found = self._settings.topics, Rights()
-        async with _in_time(self._settings, "trying what the proof may do"):
+        async with self._in_time("trying what the proof may do"):
             await self._try_topic("Write", topics.responses, seen, found)
             await self._try_topic("Read", topics.deliveries, seen, found)
         return found
@@ -238,13 +241,18 @@ class Examiner:
 
     async def other_groups(self) -> list[OtherGroup]:
         """Other groups of guards that read the same topic."""
-        async with _in_time(self._settings, "asking for other groups of guards"):
+        async with self._in_time("asking for other groups of guards"):
             return await GroupWatch(self._settings, self._admin).look()
 
-    async def newest_s(self, topic: str) -> float | None:
-        """The time of the newest records of a topic, in seconds since 1970; None where it has none."""
+    async def newest_append_s(self, topic: str) -> float | None:
+        """The broker's time of the newest records of a topic, in seconds since 1970; None where it has none,
+        or where producers set the time."""
         async with open_topic(self._settings, topic, part=Range(last=_READ_BACK)) as reader:
-            times = [record.timestamp_ms / 1000 async for record in reader.until_end()]
+            times = [
+                record.timestamp_ms / 1000
+                async for record in reader.until_end()
+                if record.timestamp_type == LOG_APPEND_TIME
+            ]
         return max(times, default=None)
 
 
@@ -256,21 +264,9 @@ async def examining(settings: KafkaSettings) -> AsyncIterator[Examiner]:
         stack.push_async_callback(admin.close)
         asker = Asker(client_options(settings))
         stack.push_async_callback(lambda: closed_in_time("client", asker.close(), _CLOSE_S))
-        try:
-            async with asyncio.timeout(settings.connect_timeout_ms / 1000):
-                await asker.start()
-        except (KafkaError, OSError, TimeoutError) as error:
-            raise translated(error, f"asking {settings.bootstrap_servers}") from error
+        async with asking(f"asking {settings.bootstrap_servers}", settings.connect_timeout_ms):
+            await asker.start()
         yield Examiner(settings, admin, asker)
-
-
-@asynccontextmanager
-async def _in_time(settings: KafkaSettings, doing: str) -> AsyncIterator[None]:
-    try:
-        async with asyncio.timeout(settings.request_timeout_ms / 1000):
-            yield
-    except (KafkaError, OSError, TimeoutError) as error:
-        raise translated(error, doing) from error
 
 
 async def _patiently(ask: Callable[[], Awaitable[int]]) -> int:

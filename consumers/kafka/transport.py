@@ -27,6 +27,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import IllegalStateError, KafkaError
 
 from consumers.kafka.client import (
+    asking,
     client_options,
     close_consumer,
     closed_in_time,
@@ -303,11 +304,9 @@ class KafkaTransport:
         positions = {
             TopicPartition(*partition): (at.offset, at.metadata) for partition, at in commits.items()
         }
-        try:
-            async with asyncio.timeout(self._settings.delivery_timeout_ms / 1000):
-                await consumer.commit(positions)
-        except (KafkaError, TimeoutError) as error:
-            raise translated(error, f"committing positions of group {self._settings.group_id}") from error
+        doing = f"committing positions of group {self._settings.group_id}"
+        async with asking(doing, self._settings.delivery_timeout_ms):
+            await consumer.commit(positions)
 
     async def transact(
         self,

@@ -39,9 +39,9 @@ from aiokafka.producer.transaction_manager import TransactionState
 from aiokafka.protocol.admin import ApiVersionRequest
 from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest
 from aiokafka.record._protocols import DefaultRecordProtocol
-from aiokafka.record.default_records import DefaultRecord, _DefaultRecordBatchPy
+from aiokafka.record.default_records import _DefaultRecordBatchPy
 from aiokafka.record.memory_records import MemoryRecords
-from aiokafka.record.util import decode_varint
+from aiokafka.record.util import decode_varint_py
 from aiokafka.util import create_future
 
 from guardrail.client.library import look_at
@@ -83,9 +83,7 @@ _Write = Callable[..., Awaitable[Any]]
 
 def _notice_closed_transports() -> None:
     for name in _WRITING:
-        write: _Write = getattr(AIOKafkaConnection, name)
-        if not hasattr(write, "__wrapped__"):
-            setattr(AIOKafkaConnection, name, _noticing(write))
+        setattr(AIOKafkaConnection, name, _noticing(getattr(AIOKafkaConnection, name)))
 
 
 def _noticing(write: _Write) -> _Write:
@@ -182,59 +180,33 @@ class TolerantBatch:
         yield from decoded(_DefaultRecordBatchPy(self._data))
 
 
+class _Escaping(bytearray):
+    """Bytes of which each part is text, with escapes in place of what is not UTF-8."""
+
+    def __getitem__(self, part: Any) -> Any:
+        found = super().__getitem__(part)
+        return _Escaping(found) if isinstance(part, slice) else found
+
+    def decode(self, encoding: str = "utf-8", errors: str = "backslashreplace") -> str:
+        return super().decode(encoding, errors)
+
+
 def decoded(batch: _DefaultRecordBatchPy) -> Iterator[DefaultRecordProtocol]:
     """All records of a batch of format 2, with escapes in names that are not UTF-8.
 
-    The fields are those of https://kafka.apache.org/documentation/#record. Raises CorruptRecordException.
+    Raises CorruptRecordException.
     """
     batch._maybe_uncompress()
-    fields = _Fields(batch._buffer, batch._pos)
+    batch._buffer = _Escaping(batch._buffer)
     for _ in range(batch._num_records):
-        length = fields.number()
-        end = fields.at + length
-        fields.at += 1  # attributes, still unused
-        timestamp = batch.first_timestamp + fields.number()
-        if batch.timestamp_type == batch.LOG_APPEND_TIME:
-            timestamp = batch.max_timestamp
-        offset = batch.base_offset + fields.number()
-        key, value = fields.sized(), fields.sized()
-        headers = [fields.header() for _ in range(fields.number())]
-        if fields.at != end:
-            raise CorruptRecordException(f"a record of {length} bytes does not end where it should")
-        yield DefaultRecord(offset, timestamp, batch.timestamp_type, key, value, headers)
-
-
-class _Fields:
-    """Reads the fields of records from ``data``, from ``at`` on."""
-
-    def __init__(self, data: bytearray, at: int) -> None:
-        self._data = data
-        self.at = at
-
-    def number(self) -> int:
-        if self.at >= len(self._data):  # the library's function would read beyond it
-            raise CorruptRecordException("a record ends early")
         try:
-            value, self.at = decode_varint(self._data, self.at)
+            # Not the compiled one, which would read beyond the end of the buffer.
+            record = batch._read_msg(decode_varint_py)
         except (ValueError, IndexError) as error:
             raise CorruptRecordException("a record has an invalid length") from error
-        return value
-
-    def sized(self) -> bytes | None:
-        """Bytes after their length; None if that is negative."""
-        length = self.number()
-        if length < 0:
-            return None
-        begin, self.at = self.at, self.at + length
-        if self.at > len(self._data):
+        if batch._pos > len(batch._buffer):
             raise CorruptRecordException("a record ends early")
-        return bytes(self._data[begin : self.at])
-
-    def header(self) -> tuple[str, bytes | None]:
-        name = self.sized()
-        if name is None:
-            raise CorruptRecordException("a header has no name")
-        return name.decode("utf-8", "backslashreplace"), self.sized()
+        yield record
 
 
 # --------------------------------------------------------------------------- reasons of a failed start

@@ -2,14 +2,14 @@
 
 ``Caller`` makes calls to one server: they wait for fair turns, end by their deadline, are repeated after a
 random wait, and are not made while the server is down. ``BackOff`` is the waits of those who only repeat.
+``http`` sends what is JSON over plain HTTP; it is imported by itself, as it loads the client.
 """
 
 from __future__ import annotations
 
 from guardrail.calls.caller import Call, Caller
-from guardrail.calls.failures import RETRIES, BackOff, Failure, cut_off, retry_after, server_of
-from guardrail.calls.limits import AdaptiveLimit, BreakerState, CircuitBreaker, RecentTimes
-from guardrail.calls.slots import FairSlots
+from guardrail.calls.failures import RETRIES, BackOff, Failure, cut_off, of_status, retry_after, server_of
+from guardrail.calls.limits import AdaptiveLimit, BreakerState, CircuitBreaker, FairSlots, RecentTimes
 
 __all__ = [
     "RETRIES",
@@ -23,6 +23,7 @@ __all__ = [
     "FairSlots",
     "RecentTimes",
     "cut_off",
+    "of_status",
     "retry_after",
     "server_of",
 ]

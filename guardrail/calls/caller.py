@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, Final, Generic, TypeVar
 
 from guardrail import telemetry
 from guardrail.awake import awake
 from guardrail.calls.failures import RETRIES, Failure
-from guardrail.calls.limits import SILENT_S, AdaptiveLimit, CircuitBreaker, RecentTimes
-from guardrail.calls.slots import FairSlots
+from guardrail.calls.limits import SILENT_S, AdaptiveLimit, CircuitBreaker, FairSlots, RecentTimes
 from guardrail.errors import JudgeUnavailable
 
 _T = TypeVar("_T")
@@ -27,10 +27,9 @@ _MOST: Final = 0.8
 """Of the time that a call was given: who waits no longer then has not just gone away."""
 # The longest that all calls wait because one of them got a Retry-After: the server may recover earlier.
 _LONGEST_PAUSE_S: Final = 60.0
-_MIN_TIMED: Final = 5
 
 
-class Call(Generic[_T]):
+class Call(ABC, Generic[_T]):
     """What is called, and what is known of the try under way. One for all tries."""
 
     timed: ClassVar[bool] = True
@@ -56,9 +55,9 @@ class Call(Generic[_T]):
         self.first_token_at = self.first_answer_at = self.failure = None
         self.stalled = False
 
+    @abstractmethod
     async def run(self) -> _T | Failure:
         """One try."""
-        raise NotImplementedError
 
     def broke_off(self, failure: Failure) -> _T | Failure:
         """What is there of a try that failed."""
@@ -87,13 +86,13 @@ class Caller:
         self.slots = FairSlots(lambda: self.limit.limit, MAX_QUEUE)
         self._model = telemetry.model_label(model)
         self._clock = clock
-        self._first = RecentTimes(clock=clock)  # from the call to its first answer
-        self._whole = RecentTimes(clock=clock)  # to its end
+        self._first = RecentTimes(clock)  # from the call to its first answer
+        self._whole = RecentTimes(clock)  # to its end
         self._paused_until = 0.0
 
     def typical_s(self) -> float | None:
         """The seconds that a recent call typically took to its first answer; None if too few were timed."""
-        return self._first.quantile(0.5, _MIN_TIMED)
+        return self._first.quantile(0.5)
 
     def pause_s(self) -> float:
         """The seconds for which the server still asks not to be called."""
@@ -169,7 +168,7 @@ class Caller:
         """How many seconds a call would wait for its turn, judging by recent calls."""
         if self.slots.free:
             return 0.0
-        whole = self._whole.quantile(0.5, _MIN_TIMED) or 0.0
+        whole = self._whole.quantile(0.5) or 0.0
         return whole * (self.slots.ahead(lane) + 1) / self.limit.limit
 
     async def _in_turn(self, call: Call[_T], until: float) -> _T | Failure:
@@ -217,7 +216,7 @@ class Caller:
 
     def _fair_s(self, unknown: float) -> float:
         """The time that nearly all recent calls needed to their first answer, if that is known."""
-        long = self._first.quantile(0.95, _MIN_TIMED)
+        long = self._first.quantile(0.95)
         return unknown if long is None else long
 
     def _learn(self, call: Call[_T], *, answered: bool, begun: float, round_: int) -> None:

@@ -14,10 +14,14 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 from urllib.parse import urlsplit
 
-from guardrail.errors import JudgeError
+from guardrail.errors import JudgeError, JudgeUnavailable
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _MOST_CAUSES: Final = 10
+
+_MAY_PASS: Final = frozenset({408, 409, 429})
+_FAULTS: Final = frozenset({401, 403, 404, 408, 424})  # no question would succeed
+_OVERLOADS: Final = frozenset({408, 429, 503, 504, 529})
 
 # Classes by name, since a client may be built on httpx or on httpx2.
 _CONNECTING: Final = frozenset({"ConnectError", "ConnectTimeout", "ProxyError"})
@@ -36,6 +40,26 @@ class Failure:
     retry_after: float | None = None
     fault: bool = False
     overload: bool = False
+
+
+def of_status(
+    text: str, status: int, headers: Mapping[str, str], for_good: JudgeError, *, exhausted: bool = False
+) -> Failure:
+    """What an HTTP status says: ``text``, or the error ``for_good`` if asking again would bring the same.
+
+    ``exhausted``: an account that is used up, which answers 429 for days.
+    """
+    advice = headers.get("x-should-retry")
+    retry = advice == "true" or (advice != "false" and (status in _MAY_PASS or status >= 500))
+    passes = retry or status == 429 or status >= 500
+    retry = retry and not exhausted
+    return Failure(
+        JudgeUnavailable(text) if passes else for_good,
+        retry=retry,
+        retry_after=retry_after(headers) if retry else None,
+        fault=exhausted or status in _FAULTS or status >= 500,
+        overload=status in _OVERLOADS and not exhausted,
+    )
 
 
 def server_of(url: str) -> str:

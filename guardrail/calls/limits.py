@@ -1,24 +1,29 @@
-"""What limits the calls to one model: its failures, its capacity and its pace.
+"""What limits the calls to one model: the turns of those who ask, its failures, its capacity and its pace.
 
 The caller learns all of it from the calls themselves, so none of it is a setting. The numbers are the
-defaults of the classes here.
+constants of the classes here.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections import deque
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Hashable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import ClassVar, Final
 
 from guardrail import telemetry
+from guardrail.errors import JudgeUnavailable
 from guardrail.log_events import EventLog
 
 _log = EventLog(__name__)
 
 _MOST_SAMPLES: Final = 256
+_LEAST_SAMPLES: Final = 5
+_RECENT_S: Final = 60.0
 
 SILENT_S: Final = 4.0
 """Without an answer for so long, a server that lets calls run out of time hangs; with less time than that, a
@@ -42,20 +47,19 @@ class RecentTimes:
     again.
     """
 
-    def __init__(self, window_s: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
-        self._window_s = window_s
+    def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._samples: deque[tuple[float, float]] = deque(maxlen=_MOST_SAMPLES)
 
     def add(self, seconds: float) -> None:
         self._samples.append((self._clock(), seconds))
 
-    def quantile(self, share: float, min_samples: int = 1) -> float | None:
-        """The seconds within which this share of the calls ended; None if there are fewer samples."""
-        oldest = self._clock() - self._window_s
+    def quantile(self, share: float) -> float | None:
+        """The seconds within which this share of the calls ended; None if too few were timed."""
+        oldest = self._clock() - _RECENT_S
         while self._samples and self._samples[0][0] < oldest:
             self._samples.popleft()
-        if len(self._samples) < max(1, min_samples):
+        if len(self._samples) < _LEAST_SAMPLES:
             return None
         times = sorted(seconds for _, seconds in self._samples)
         return times[min(len(times) - 1, int(share * len(times)))]
@@ -88,27 +92,17 @@ class CircuitBreaker:
     count.
     """
 
-    def __init__(
-        self,
-        name: str,
-        clock: Callable[[], float] = time.monotonic,
-        *,
-        failure_rate: float = 0.5,
-        window_s: float = 30.0,
-        min_calls: int = 10,
-        hangs: int = 3,
-        open_s: float = 10.0,
-        probes: int = 2,
-    ) -> None:
+    window_s: ClassVar[float] = 30.0
+    min_calls: ClassVar[int] = 10
+    failure_rate: ClassVar[float] = 0.5
+    hangs: ClassVar[int] = 3
+    open_s: ClassVar[float] = 10.0
+    probes: ClassVar[int] = 2
+
+    def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         """``name`` is for the log; ``clock`` gives seconds."""
         self._name = name
         self._clock = clock
-        self._failure_rate = failure_rate
-        self._window_s = window_s
-        self._min_calls = min_calls
-        self._hangs = hangs
-        self._open_s = open_s
-        self._probes = probes
         self._parts: deque[_Part] = deque(maxlen=_PARTS)
         self.last_failure = ""
         """Why the last call that counted as failed did; empty while none has."""
@@ -119,9 +113,7 @@ class CircuitBreaker:
         self._open_until = 0.0
         self._probing = 0
         self._probed = 0
-        telemetry.CIRCUIT_STATE.labels(telemetry.model_label(name.removeprefix("llm:"))).set(
-            _CIRCUIT[self._state]
-        )
+        self._show()
 
     @property
     def state(self) -> BreakerState:
@@ -133,7 +125,7 @@ class CircuitBreaker:
     def would_admit(self) -> bool:
         """Whether a call would be sent now."""
         state = self.state
-        free = self._probing + self._probed < self._probes
+        free = self._probing + self._probed < self.probes
         return state is BreakerState.CLOSED or (state is BreakerState.HALF_OPEN and free)
 
     def admit(self) -> Admission | None:
@@ -163,26 +155,26 @@ class CircuitBreaker:
             self._probing -= 1
             if ok:
                 self._probed += 1
-                if self._probed >= self._probes:
+                if self._probed >= self.probes:
                     self._enter(BreakerState.CLOSED)
             elif ok is False:
                 self._enter(BreakerState.OPEN)
         elif ok is not None:
             self._in_a_row += hung
-            if self._in_a_row >= self._hangs and self._clock() - self._answered_at >= SILENT_S:
+            if self._in_a_row >= self.hangs and self._clock() - self._answered_at >= SILENT_S:
                 self._enter(BreakerState.OPEN)
             else:
                 self._count(ok=ok)
 
     def _count(self, *, ok: bool) -> None:
-        now, width = self._clock(), self._window_s / _PARTS
+        now, width = self._clock(), self.window_s / _PARTS
         if not self._parts or now >= self._parts[-1].begun + width:
             self._parts.append(_Part(now))
         self._parts[-1].calls += 1
         self._parts[-1].failed += not ok
         recent = [part for part in self._parts if part.begun > now - width * _PARTS]
         calls, failed = sum(part.calls for part in recent), sum(part.failed for part in recent)
-        if calls >= self._min_calls and failed / calls >= self._failure_rate:
+        if calls >= self.min_calls and failed / calls >= self.failure_rate:
             self._enter(BreakerState.OPEN)
 
     def _enter(self, state: BreakerState) -> None:
@@ -190,16 +182,18 @@ class CircuitBreaker:
         self._epoch += 1
         self._probing = self._probed = self._in_a_row = 0
         self._parts.clear()
-        telemetry.CIRCUIT_STATE.labels(telemetry.model_label(self._name.removeprefix("llm:"))).set(
-            _CIRCUIT[state]
-        )
+        self._show()
         if state is BreakerState.OPEN:
-            self._open_until = self._clock() + self._open_s
+            self._open_until = self._clock() + self.open_s
             _log.warning(
-                "judge.circuit_open", judge=self._name, for_ms=self._open_s * 1000, error=self.last_failure
+                "judge.circuit_open", judge=self._name, for_ms=self.open_s * 1000, error=self.last_failure
             )
         elif state is BreakerState.CLOSED:
             _log.info("judge.circuit_closed", judge=self._name)
+
+    def _show(self) -> None:
+        model = telemetry.model_label(self._name.removeprefix("llm:"))
+        telemetry.CIRCUIT_STATE.labels(model).set(_CIRCUIT[self._state])
 
 
 class Admission:
@@ -228,32 +222,20 @@ class Admission:
 class AdaptiveLimit:
     """How many concurrent calls a server can take, found as TCP finds the capacity of an unknown path.
 
-    Additive increase, multiplicative decrease. Until the first sign of overload every success raises the
-    limit by one (it doubles per round), after that by one per round. It rises only while it is what holds
-    calls back. It falls once per round: when several concurrent calls are refused, only the first refusal
-    counts. If nothing has succeeded since it last fell it is far too high, and is halved.
+    Additive increase, multiplicative decrease. It begins at the maximum, falls at each sign of overload, and
+    rises by one per round of successes, but only while it is what holds calls back. It falls once per round:
+    when several concurrent calls are refused, only the first refusal counts. If nothing has succeeded since
+    it last fell it is far too high, and is halved. A time to first token far above its lowest recent level is
+    a sign of overload too: the server queues calls instead of refusing them.
     """
 
-    def __init__(
-        self,
-        maximum: int,
-        *,
-        minimum: int = 1,
-        initial: int | None = None,
-        decrease: float = 0.7,
-        latency_tolerance: float = 4.0,
-    ) -> None:
-        """Begins at ``initial``, or else at ``maximum``. ``decrease`` is the factor at a sign of overload.
+    decrease: ClassVar[float] = 0.7
+    """The factor at a sign of overload."""
+    latency_tolerance: ClassVar[float] = 4.0
+    """From how many times its lowest recent level on a time to first token is such a sign."""
 
-        A time to first token of ``latency_tolerance`` times its lowest recent level is such a sign too: the
-        server queues calls instead of refusing them.
-        """
-        self._max = float(maximum)
-        self._min = float(min(minimum, maximum))
-        self._limit = min(self._max, max(self._min, float(initial or maximum)))
-        self._factor = decrease
-        self._tolerance = latency_tolerance
-        self._doubling = True
+    def __init__(self, maximum: int) -> None:
+        self._max = self._limit = float(maximum)
         self._falling = False  # nothing has succeeded since the last decrease
         self._level: float | None = None  # of the time to the first token, in seconds
         self._lowest = 0.0
@@ -274,22 +256,102 @@ class AdaptiveLimit:
         elif began_in == self.round:
             self._falling = False
             if demand >= self.limit:
-                self._limit = min(self._max, self._limit + (1.0 if self._doubling else 1.0 / self._limit))
+                self._limit = min(self._max, self._limit + 1.0 / self._limit)
 
     def overloaded(self, began_in: int) -> None:
         """The server refused a call for lack of capacity, or kept it waiting too long."""
-        self._decrease(began_in, min(self._factor, 0.5) if self._falling else self._factor)
+        self._decrease(began_in, min(self.decrease, 0.5) if self._falling else self.decrease)
 
     def _decrease(self, began_in: int, factor: float) -> None:
         if began_in != self.round:
             return
         self.round += 1
-        self._doubling = False
         self._falling = True
-        self._limit = max(self._min, self._limit * factor)
+        self._limit = max(1.0, self._limit * factor)
 
     def _is_slow(self, seconds: float) -> bool:
         self._level = seconds if self._level is None else self._level + _FOLLOW * (seconds - self._level)
         self._timed += 1
         self._lowest = self._level if self._timed <= 1 else min(self._lowest * _DRIFT, self._level)
-        return self._timed >= _MIN_TIMED and self._level > self._tolerance * self._lowest
+        return self._timed >= _MIN_TIMED and self._level > self.latency_tolerance * self._lowest
+
+
+_Queue = OrderedDict[asyncio.Future[None], None]
+
+
+class FairSlots:
+    """A semaphore with a queue per lane: slots go round the waiting lanes, first in first out within each.
+
+    A lane with a thousand waiters therefore delays another lane by one slot, not by a thousand. A waiter may
+    be cancelled at any time; a slot on its way to it goes to the next.
+    """
+
+    def __init__(self, limit: Callable[[], int], max_waiting: int | None = None) -> None:
+        """``limit`` says how many may be held, and may change; ``max_waiting``: how many may wait."""
+        self._limit = limit
+        self._max_waiting = max_waiting
+        # Lanes with waiters, the next one first.
+        self._lanes: OrderedDict[Hashable, _Queue] = OrderedDict()
+        self.held = 0
+        self.waiting = 0
+
+    @property
+    def free(self) -> bool:
+        """Whether nobody would have to wait."""
+        return self.held < self._limit() and not self.waiting
+
+    def ahead(self, lane: Hashable) -> int:
+        """At most how many would get their turn before a new waiter of this lane."""
+        if self.free:
+            return 0
+        own = len(self._lanes.get(lane, ()))
+        return own + sum(min(len(queue), own + 1) for key, queue in self._lanes.items() if key != lane)
+
+    @asynccontextmanager
+    async def slot(self, lane: Hashable) -> AsyncIterator[None]:
+        """Hold a slot; waits for the lane's turn, and raises JudgeUnavailable if too many wait already."""
+        await self.acquire(lane)
+        try:
+            yield
+        finally:
+            self.release()
+
+    async def acquire(self, lane: Hashable) -> None:
+        """The first half of ``slot``."""
+        if self.free:
+            self.held += 1
+            return
+        if self._max_waiting is not None and self.waiting >= self._max_waiting:
+            raise JudgeUnavailable(f"{self.waiting} calls wait for their turn already")
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._lanes.setdefault(lane, OrderedDict())[turn] = None
+        self.waiting += 1
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.release()  # it was given a slot and can't use it
+            else:
+                self._leave(lane, turn)
+            raise
+
+    def release(self) -> None:
+        """The second half. As many who wait get their turn as the limit now allows."""
+        self.held -= 1
+        while self._lanes and self.held < self._limit():
+            lane, queue = self._lanes.popitem(last=False)
+            turn, _ = queue.popitem(last=False)
+            if queue:
+                self._lanes[lane] = queue  # behind the others
+            self.waiting -= 1
+            if not turn.done():  # else it was cancelled and is about to leave
+                self.held += 1
+                turn.set_result(None)
+
+    def _leave(self, lane: Hashable, turn: asyncio.Future[None]) -> None:
+        queue = self._lanes.get(lane, OrderedDict())
+        if turn in queue:
+            del queue[turn]
+            self.waiting -= 1
+            if not queue:
+                del self._lanes[lane]

@@ -6,11 +6,10 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote
 
-from guardrail.shipped import shipped_yaml
+from guardrail.claims.phrases import one_of
 
 MAX_NAME_CHARS: Final = 512
 """As long as an id can be; what is longer names nothing."""
@@ -29,20 +28,6 @@ Ids = tuple[str, ...]
 
 Named = tuple[str, str | None]
 """The id of a context, and where it comes from."""
-
-
-@cache
-def words() -> dict[str, tuple[str, ...]]:
-    """The tables of ``citation_words.yaml``."""
-    loaded: dict[str, Any] = shipped_yaml("guardrail.claims", "data", "citation_words.yaml")
-    return {name: tuple(listed) for name, listed in loaded.items()}
-
-
-def one_of(table: str) -> str:
-    """A pattern for any word of a table, the longest first."""
-    ordered = sorted(words()[table], key=len, reverse=True)
-    return "(?:" + "|".join(r"\s+".join(map(re.escape, word.split())) for word in ordered) + ")"
-
 
 _LABEL: Final = re.compile(rf"\A{one_of('labels')}\.?[\s_#:-]*(?=\d)")
 

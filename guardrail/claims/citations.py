@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from guardrail.claims.citation_names import ContextNames, Ids, fold, joined, one_of, words
+from guardrail.claims.citation_names import ContextNames, Ids, fold, joined
 from guardrail.claims.detector import tells
 from guardrail.claims.links import KnownLinks, Link, find_addresses, find_targets, leads_away
-from guardrail.claims.phrases import pattern
+from guardrail.claims.phrases import one_of, pattern, words
 from guardrail.events import Context, Span
 
 
@@ -99,7 +99,7 @@ _FOOTNOTE: Final = re.compile(r"\^[^\s\[\]^]{1,60}")
 _VALUE: Final = re.compile(r"[^\w]*+\d[\d\s.,:;/%+×-]*+(?:[^\W\d_]{1,10}\W*+){0,2}")
 _EDGES: Final = " \t.,;:\"'`*_“”‘’"
 _SPLIT: Final = re.compile(rf"\s*[,;&|]\s*|\s+{one_of('joints')}\s+|(?<=[\])])\s*(?=\[)", re.IGNORECASE)
-_LABELS: Final = frozenset(words()["labels"])
+_LABELS: Final = words("labels")
 _LABELLED: Final = re.compile(rf"{one_of('labels')}\b\.?(?:\s*(?:no\.|nr\.|№))?[\s_#-]*:?\s*", re.IGNORECASE)
 _ANNOUNCED: Final = re.compile(rf"{one_of('announcements')}\s*:", re.IGNORECASE)
 _ATTRIBUTED: Final = re.compile(rf"(?:{one_of('attributions')}\b\.?:?\s*){{1,2}}", re.IGNORECASE)
@@ -129,10 +129,7 @@ _RUNNING: Final = re.compile(
 # Looking for a word in a table is much faster than for all of them at every character.
 _WORD: Final = re.compile(r"[^\W_]+")
 _FIRST_WORDS: Final = frozenset(
-    part
-    for table in ("labels", "attributions")
-    for word in words()[table]
-    for part in _WORD.findall(word)[:1]
+    part for word in words("labels") | words("attributions") for part in _WORD.findall(word)[:1]
 )
 _MAY_NAME: Final = re.compile(r"[\d_/-]|\.[\w./:@#-]")  # no number and no identifier is without
 _RUNNING_NUMBER: Final = re.compile(r"(\d{1,3})(?![\w%]|[.,:/-]\d)")
@@ -150,20 +147,14 @@ _IN_MARKUP: Final = re.compile(r"\]\(\s{0,4}<?\Z|[=\"']\s{0,4}\Z")  # where an i
 _VERB: Final = re.compile(rf"\b{one_of('verbs_before')}\s+\Z", re.IGNORECASE)
 _NO_VERB: Final = re.compile(rf"\b{one_of('to_after')}\s+to\s+\Z", re.IGNORECASE)
 _REACH: Final = 60
-_POWERED: Final = frozenset(words()["powered"])
+_POWERED: Final = words("powered")
 # Where a value belongs: behind the sign of a currency, or a word that limits it, and before its unit.
 _AMOUNT: Final = pattern("amount")
 _MARKUP: Final = " \t*_`"
 _CURRENCY_BEFORE: Final = re.compile(r"[$€£¥₹]\Z")
 _UNIT_BEHIND: Final = re.compile(r"[€£¥₹%°]")
-_LIMIT_BEFORE: Final = re.compile(
-    r"\b(?:up to|at least|at most|(?:more|less|fewer) than|within|exactly)\Z", re.IGNORECASE
-)
-_COUNTED_BEFORE: Final = re.compile(
-    r"(?:\d\S*|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty|hundred"
-    r"|thousand|million|few|several|many|half|some|all))\Z",
-    re.IGNORECASE,
-)
+_LIMIT_BEFORE: Final = pattern("limit_before_a_mark")
+_COUNTED_BEFORE: Final = pattern("counted_before_a_mark")
 _NOT_COUNTED: Final = re.compile(r"(?:users?|people|guests|units?|drops?|times|doses?)\b")
 _LABEL_BEHIND: Final = re.compile(r"†([^\]】〗]{1,600})")
 _FACTORS: Final = 3  # letters of a product

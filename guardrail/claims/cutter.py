@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
 
 from guardrail.claims.assent import answer_in, answers, asked_of
-from guardrail.claims.citations import Citation
+from guardrail.claims.citations import Citation, CitationReader
 from guardrail.claims.detector import (
     ASKS,
     Assertion,
@@ -26,8 +26,9 @@ from guardrail.claims.detector import (
     presupposes,
     repeats,
 )
-from guardrail.claims.model import CitationFinder, Claim, LinkKnower, Segment, claim_prose
-from guardrail.claims.prose import Prose
+from guardrail.claims.links import KnownLinks
+from guardrail.claims.model import Claim, Prose, Segment, claim_prose
+from guardrail.claims.phrases import pattern, words
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS, Segmenter
 from guardrail.claims.severity import words_of
 from guardrail.events import SegmentKind, Severity, Span
@@ -62,22 +63,8 @@ _DIGIT: Final = re.compile(r"\d")
 
 # A sentence that begins with one of these words or phrases, or is this short, needs the preceding text to be
 # understood.
-_DEPENDENT_WORDS: Final = frozenset(
-    """
-    it its they them their he she his her him this that these those such both neither either each one
-    ones other others another there then here so thus therefore hence however also additionally
-    furthermore moreover instead otherwise likewise similarly but and or nor yet because which who yes
-    no not unless es er sie dies diese dieser dieses das dem dazu dabei dafür damit davon darüber
-    außerdem jedoch allerdings aber und daher deshalb auch ja nein il elle ils elles ce cet cette ces
-    cela ça mais donc aussi oui non cependant él ella ellos ellas esto este esta estos estas eso ese
-    pero también además sí si это этот эта эти он она они также но однако да нет
-    """.split()  # noqa: SIM905
-)
-_DEPENDENT_PHRASES: Final = re.compile(
-    r"(?:the (?:former|latter|same|other|first|second|third|last|rest|above)|for (?:example|instance)"
-    r"|in (?:addition|contrast|that case|this case|particular)|as (?:a result|such)|(?:after|at) that"
-    r"|if (?:so|not|it|they|this|that)|when (?:it|they|this|that))\b"
-)
+_DEPENDENT_WORDS: Final = words("dependent_words")
+_DEPENDENT_PHRASES: Final = pattern("dependent_phrases")
 _PHRASE_BEGINS: Final = frozenset(("the", "for", "in", "as", "after", "at", "if", "when"))
 _FRAGMENT_WORDS: Final = 4
 _COLONS: Final = (":", "：")
@@ -135,8 +122,8 @@ class ClaimCutter:
         rater: SeverityRater,
         *,
         max_segment_chars: int = DEFAULT_MAX_SEGMENT_CHARS,
-        citations: CitationFinder | None = None,
-        links: LinkKnower | None = None,
+        citations: CitationReader | None = None,
+        links: KnownLinks | None = None,
         question: str = "",
     ) -> None:
         """``question`` is the user's: an answer may say no more than yes to it."""
@@ -322,7 +309,7 @@ class ClaimCutter:
         return (severity, reasons) if known or surely >= Assertion.MENTION else None
 
 
-def _defines(segment: Segment, finder: CitationFinder) -> bool:
+def _defines(segment: Segment, finder: CitationReader) -> bool:
     """Whether an item is a footnote that only names its source: "[^1]: Price list"."""
     low, high = segment.body
     if segment.kind is not _LIST_ITEM or "]" not in segment.text[:low]:
@@ -336,7 +323,7 @@ class _Body:
 
     __slots__ = ("citations", "prose", "raw", "start")
 
-    def __init__(self, raw: str, start: int, finder: CitationFinder | None) -> None:
+    def __init__(self, raw: str, start: int, finder: CitationReader | None) -> None:
         self.raw = raw
         self.start = start
         self.citations: tuple[Citation, ...] = finder.find(raw) if finder is not None else ()
@@ -354,7 +341,7 @@ class _Body:
             title=title,
         )
 
-    def part(self, start: int, end: int, finder: CitationFinder | None) -> _Body:
+    def part(self, start: int, end: int, finder: CitationReader | None) -> _Body:
         """The part that reads ``prose.text[start:end]``."""
         first, last = self.prose.raw_span(start, end)
         if end == len(self.prose.text):
@@ -483,16 +470,16 @@ def _indentation(segment: Segment) -> int:
 
 def _depends(body: str) -> bool:
     """Whether a claim with this body needs the preceding text to be understood."""
-    words = body.split(None, _FRAGMENT_WORDS)
+    said = body.split(None, _FRAGMENT_WORDS)
     # Scripts without spaces have one "word" per sentence.
-    if len(words) < _FRAGMENT_WORDS and (len(body) < 8 or body.isascii()):
+    if len(said) < _FRAGMENT_WORDS and (len(body) < 8 or body.isascii()):
         return True
-    first = words[0].strip("\"'“”‘’«»*_([{,.;:¿¡").lower().replace("’", "'")
+    first = said[0].strip("\"'“”‘’«»*_([{,.;:¿¡").lower().replace("’", "'")
     if first in _DEPENDENT_WORDS or first.partition("'")[0] in _DEPENDENT_WORDS:
         return True
     if first not in _PHRASE_BEGINS:
         return False
-    return _DEPENDENT_PHRASES.match(" ".join(words[:3]).lower().lstrip("\"'“‘«*_([")) is not None
+    return _DEPENDENT_PHRASES.match(" ".join(said[:3]).lower().lstrip("\"'“‘«*_([")) is not None
 
 
 def _join(parts: list[str], between: str = " ") -> str:

@@ -18,10 +18,10 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
 from guardrail.events import Span
+from guardrail.shipped import shipped_text, shipped_yaml
 from guardrail.structure.tex import formula_changes
 
 INVISIBLE: Final = (
@@ -50,7 +50,8 @@ _OVERLAID: Final = re.compile(
     "[\\u0334-\\u0338\\u20d2\\u20d3\\u20d8-\\u20da\\u20dd-\\u20e0\\u20e4-\\u20e6\\u20ea\\u20eb]"
 )
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
-HIDING_TAGS: Final = frozenset("s del strike dialog template noscript script style title datalist".split())  # noqa: SIM905
+HTML: Final[dict[str, Any]] = shipped_yaml("guardrail.claims", "data", "html.yaml")
+HIDING_TAGS: Final = frozenset(HTML["hiding"].split())
 """Elements that are shown struck or not at all."""
 # Comments, elements that are shown struck, folded up or not at all, and attributes that may hide.
 _HIDES: Final = re.compile(
@@ -78,9 +79,7 @@ _SUSPECT: Final = re.compile(
 _UNIT: Final = re.compile(r"[kMGTmnµμ]?Ω|[µμ][A-Za-z]{1,3}|[ΔΣΩπμσ][A-Za-z]")  # and what formulas have
 _OTHER_SCRIPTS: Final = re.compile("[\u0370-\u03ff\u0400-\u052f\u0531-\u0587\u13a0-\u13f5]")
 
-_looks: Final[dict[str, str]] = json.loads(
-    (files("guardrail.claims") / "data" / "lookalikes.json").read_text(encoding="utf-8")
-)
+_looks: Final[dict[str, str]] = json.loads(shipped_text("guardrail.claims", "data", "lookalikes.json"))
 _DIGITS: Final = _looks.pop("digits")
 _POSING_DIGIT: Final = re.compile(rf"[0-9$€£¥][.,]?[{_DIGITS}]|[{_DIGITS}][.,]?[0-9]")
 _LOOKALIKES: Final = {letter: script for script, letters in _looks.items() for letter in letters}
@@ -175,17 +174,8 @@ _PICTURES: Final = (
     "\U0001f000-\U0001f0ff\U0001f18e\U0001f191-\U0001f1ad\U0001f200-\U0001fbef"
 )
 _YES, _NO = "✅✓✔☑", "❌✗✘✖❎"
-INLINE_TAGS: Final = frozenset(
-    """
-    a abbr b cite code del em font i ins kbd mark q s samp small span strike strong sub sup tt u var wbr
-    """.split()  # noqa: SIM905
-)
-TAGS: Final = INLINE_TAGS.union(
-    """
-    blockquote br caption center details div figcaption figure h1 h2 h3 h4 h5 h6 hr img li ol p pre summary
-    table tbody td tfoot th thead tr ul
-    """.split()  # noqa: SIM905
-)
+INLINE_TAGS: Final = frozenset(HTML["inline"].split())
+TAGS: Final = INLINE_TAGS.union(HTML["blocks"].split())
 
 # --- one character for one
 

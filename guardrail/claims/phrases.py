@@ -32,4 +32,11 @@ def patterns(name: str) -> tuple[re.Pattern[str], ...]:
 
 def words(name: str) -> frozenset[str]:
     """The words of this list."""
-    return frozenset(_data[name].split())
+    listed = _data[name]
+    return frozenset(listed.split() if isinstance(listed, str) else listed)
+
+
+def one_of(name: str) -> str:
+    """A pattern for any word of this list, the longest first."""
+    ordered = sorted(_data[name], key=len, reverse=True)
+    return "(?:" + "|".join(r"\s+".join(map(re.escape, word.split())) for word in ordered) + ")"

@@ -16,7 +16,7 @@ import re
 import unicodedata
 from typing import Final
 
-from guardrail.claims.citation_names import one_of
+from guardrail.claims.phrases import one_of
 from guardrail.claims.phrases import words as word_list
 
 NEVER: Final = word_list("never_ending")

@@ -16,24 +16,17 @@ from guardrail.events import Span
 _SILENT: Final = patterns("silence")
 _IDLE: Final = words("idle_topics")
 _FINITE: Final = pattern("finite")
-_DENIES: Final = re.compile(
-    r"\b(?:not?|nothing|never|silent|cannot|neither|none|without|fail(?:s|ed)?|lack(?:s|ed)?|missing|absent"
-    r"|unclear|omit(?:s|ted)?)\b|n't\b"
-)
+_DENIES: Final = pattern("silence_denies")
 _SPOKEN_OF_NOWHERE: Final = pattern("silence_words")
 _NO_TOPIC: Final = words("silence_idle") | _IDLE
 _ASKED: Final = re.compile(r"\byou(?:'re| are|r question is)? ?(?:ask(?:ed|ing)?)? about ([^,;.]{2,200})")
 _DEPENDS: Final = re.compile(r"\b(?:that|whether|if) ")
 _CLAUSE: Final = re.compile(r"[;:–—]\s|,\s|\bbut\b")
-_LINKING: Final = re.compile(
-    r"(?:\s|,|(?:and|but|though|although|while|however|yet|so|that|unfortunately|sadly|sorry|i'm|i am)\b)+"
-)
+_LINKING: Final = pattern("silence_linking")
 _STATING: Final = re.compile(r"\d|\b(?:but|however|though|although|while|yet|so|which|who)\b")
 """What no topic has: a figure, or a statement of its own; save a clause that depends ("that it costs $5")."""
 _ITEMS: Final = re.compile(r",|\b(?:or|and|nor)\b")
-_SAVE: Final = re.compile(
-    r"\b(?:other than|except|apart from|aside from|besides|beyond|more than|anything else)\b"
-)
+_SAVE: Final = pattern("silence_save")
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _ANY_WORD: Final = re.compile(r"[^\W_]+")
 _DIGIT: Final = re.compile(r"\d")

@@ -18,7 +18,6 @@ from guardrail.cli import (
     doctor,
     evaluate,
     flagged,
-    labels,
     replay,
     report,
     run,
@@ -84,8 +83,6 @@ app.command("top", epilog=top.EPILOG)(top.top_command)
 app.command("tail", epilog=tail.EPILOG)(tail.tail_command)
 app.command("flagged", epilog=flagged.EPILOG)(flagged.flagged_command)
 app.add_typer(cases.cases_app, name="cases")
-cases.cases_app.command("check", epilog=labels.CHECK_EPILOG)(labels.check_command)
-cases.cases_app.command("export", epilog=labels.EXPORT_EPILOG)(labels.export_command)
 app.add_typer(topics.topics_app, name="topics")
 app.add_typer(dead_letters.dead_letters_app, name="dead-letters")
 app.add_typer(config.config_app, name="config")

@@ -1,4 +1,6 @@
-"""``guardrail cases``: what was flagged, from the store of ``guardrail flagged`` or from Kafka."""
+"""``guardrail cases``: what was flagged, from the store of ``guardrail flagged`` or from Kafka; and labels,
+people's verdicts on answers: made of cases, checked, exported for other tools.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,13 @@ import asyncio
 import heapq
 import json
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 from rich.text import Text
@@ -19,21 +24,25 @@ from guardrail.cli.options import (
     ConfigOption,
     Options,
     StoreOption,
+    argument,
+    option,
     settings_from,
     since_option,
 )
-from guardrail.cli.sources import since_time_ms
+from guardrail.cli.sources import read_labels, since_time_ms
 from guardrail.cli.tail import MAX_WIDTH
-from guardrail.cli.terminal import err, out, replace_unencodable
+from guardrail.cli.terminal import EXIT_FAILURE, err, out, print_error, replace_unencodable
 from guardrail.errors import GuardrailError
 from guardrail.printable import escape_controls, escape_in_json, shorten
 
 if TYPE_CHECKING:
     from consumers.cases import CaseFilter, CaseRow, NewCase
     from consumers.settings import GuardSettings
+    from guardrail.evals.labels import TraceOf
 
 _SETTING: Final = "flagged.store"
 _FILTERS: Final = "Filters"
+_filter_option: Final = partial(option, panel=_FILTERS)
 _MAX_NAMED: Final = 20
 _COLUMNS: Final = ("at", "response", "decision", "rule", "route", "policy", "score", "deciding claim")
 _CELL: Final = 60
@@ -73,20 +82,12 @@ def list_command(
     bootstrap_servers: BootstrapOption = None,
     store: StoreOption = None,
     decision: Annotated[
-        Literal["flag", "redact", "block"] | None,
-        typer.Option(rich_help_panel=_FILTERS, show_default=False, help="Only those decided so."),
+        Literal["flag", "redact", "block"] | None, _filter_option("--decision", "Only those decided so.")
     ] = None,
-    route: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", rich_help_panel=_FILTERS, show_default=False, help="Only those of this route."
-        ),
-    ] = None,
+    route: Annotated[str | None, _filter_option("--route NAME", "Only those of this route.")] = None,
     since: Annotated[str | None, since_option("Only those", panel=_FILTERS)] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, rich_help_panel=_FILTERS, help="The newest N.")
-    ] = 50,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    limit: Annotated[int, _filter_option("--limit -n", "The newest N.", min=1)] = 50,
+    as_json: Annotated[bool, option("--json", "One JSON object a line.")] = False,
 ) -> None:
     """Print a table of the cases, newest first.
 
@@ -115,19 +116,13 @@ def list_command(
 
 @cases_app.command("show", epilog=SHOW_EPILOG)
 def show_command(
-    id_: Annotated[
-        str, typer.Argument(metavar="ID", help="The id of a response, or of a case, as the list shows it.")
-    ],
+    id_: Annotated[str, argument("ID", "The id of a response, or of a case, as the list shows it.")],
     config: ConfigOption = None,
     bootstrap_servers: BootstrapOption = None,
     store: StoreOption = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="The event as the guard wrote it; controls escaped.")
-    ] = False,
-    documents: Annotated[
-        bool, typer.Option("--documents", help="Print the documents too, below the rest.")
-    ] = False,
-    full: Annotated[bool, typer.Option("--full", help="Cut no text, however long.")] = False,
+    as_json: Annotated[bool, option("--json", "The event as the guard wrote it; controls escaped.")] = False,
+    documents: Annotated[bool, option("--documents", "Print the documents too, below the rest.")] = False,
+    full: Annotated[bool, option("--full", "Cut no text, however long.")] = False,
 ) -> None:
     """Print one case: question, answer, the claim that decided, and every other with verdict and evidence."""
     from guardrail.events import FlaggedCase, parse_output
@@ -157,26 +152,22 @@ def show_command(
 
 @cases_app.command("label", epilog=LABEL_EPILOG)
 def label_command(
-    id_: Annotated[str, typer.Argument(metavar="ID", help="The id of a response, or of a case.")],
+    id_: Annotated[str, argument("ID", "The id of a response, or of a case.")],
     verdict: Annotated[
         Literal["SUPPORTED", "PARTIALLY_SUPPORTED", "UNSUPPORTED", "CONTRADICTED", "UNVERIFIED"],
-        typer.Argument(help="What is right; UNVERIFIED: you can't tell.", show_default=False),
+        argument("", "What is right; UNVERIFIED: you can't tell."),
     ],
     claim: Annotated[
         str | None,
-        typer.Option(
-            metavar="N|ID",
-            show_default="the whole response",
-            help="The claim that it is about: its number in the case, from 1, or its id.",
+        option(
+            "--claim N|ID",
+            "The claim that it is about: its number in the case, from 1, or its id.",
+            default="the whole response",
         ),
     ] = None,
-    category: Annotated[
-        str | None, typer.Option(show_default=False, help="The kind of error, in your words.")
-    ] = None,
-    correction: Annotated[
-        str | None, typer.Option(show_default=False, help="What the text should say.")
-    ] = None,
-    reviewer: Annotated[str | None, typer.Option(show_default=False, help="Who says so.")] = None,
+    category: Annotated[str | None, option("--category", "The kind of error, in your words.")] = None,
+    correction: Annotated[str | None, option("--correction", "What the text should say.")] = None,
+    reviewer: Annotated[str | None, option("--reviewer", "Who says so.")] = None,
     config: ConfigOption = None,
     bootstrap_servers: BootstrapOption = None,
     store: StoreOption = None,
@@ -322,3 +313,150 @@ def _cells(row: CaseRow) -> tuple[Text, ...]:
         Text(score(row.score)),
         Text(one_line(row.deciding_claim or "-", 2 * _CELL)),
     )
+
+
+# ------------------------------------------------------------------------- labels, checked and exported
+
+CHECK_EPILOG = """[bold]Examples[/]
+
+guardrail cases check labels.jsonl
+
+guardrail cases check kafka: -b localhost:9092
+
+[bold]Status[/]: 0 all are sound; 1 some are not; 2 wrong usage or settings."""
+
+EXPORT_EPILOG = """[bold]Examples[/]
+
+guardrail cases export labels.jsonl --to langfuse > scores.jsonl
+
+guardrail cases export kafka: --to openinference --traces traces.jsonl --out annotations.jsonl
+
+guardrail cases export results.jsonl --to ragas --results results.jsonl --out annotations.json"""
+
+_MOST_SHOWN: Final = 20
+
+SourceArgument = Annotated[
+    str,
+    argument(
+        "LABELS",
+        "A file of 'label' events, or of results with labels, one a line, plain or gzip's; - for stdin; "
+        "or kafka:TOPIC, kafka: for kafka.topics.labels.",
+    ),
+]
+
+
+@cases_app.command("check", epilog=CHECK_EPILOG)
+def check_command(
+    source: SourceArgument, config: ConfigOption = None, bootstrap_servers: BootstrapOption = None
+) -> None:
+    """Say which labels can't be read and why, and how many there are of each verdict."""
+    settings = settings_from(config, {"kafka": {"bootstrap_servers": bootstrap_servers}})
+    replace_unencodable()
+    labels, problems = asyncio.run(read_labels(source, settings.kafka))
+    for place, problem in problems[:_MOST_SHOWN]:
+        print_error(f"{place}: {problem}")
+    if len(problems) > _MOST_SHOWN:
+        print_error(f"and {len(problems) - _MOST_SHOWN} more")
+    from guardrail.render import counted
+
+    console = out()
+    responses = len({label.response_id for label in labels})
+    console.print(f"{counted(len(labels), 'label')} on {counted(responses, 'response')}", soft_wrap=True)
+    for verdict, count in sorted(Counter(label.verdict.value for label in labels).items()):
+        console.print(f"  {verdict:<20} {count:,}", soft_wrap=True)
+    if problems:
+        raise typer.Exit(EXIT_FAILURE)
+
+
+@cases_app.command("export", epilog=EXPORT_EPILOG)
+def export_command(
+    source: SourceArgument,
+    to: Annotated[
+        Literal["ragas", "langfuse", "openinference"],
+        option(
+            "--to",
+            "ragas: a MetricAnnotation, one JSON document. langfuse: bodies for POST /api/public/scores; "
+            "openinference: annotations as Phoenix takes them; both one a line.",
+        ),
+    ],
+    results: Annotated[
+        Path | None,
+        option(
+            "--results FILE",
+            "For ragas: the results of guardrail evaluate, with the answers and their verdicts.",
+        ),
+    ] = None,
+    traces: Annotated[
+        Path | None,
+        option(
+            "--traces FILE",
+            "Which traces and spans the responses are: {response_id, trace_id, span_id}, one a line.",
+            default="the response's id is the trace's",
+        ),
+    ] = None,
+    config_id: Annotated[
+        str | None,
+        option(
+            "--config-id ID",
+            "For langfuse: the score configuration; the scores' source is ANNOTATION then.",
+            default="none, and the scores' source is API",
+        ),
+    ] = None,
+    out_file: Annotated[Path | None, option("--out -o FILE", "Where it goes.", default="stdout")] = None,
+    config: ConfigOption = None,
+    bootstrap_servers: BootstrapOption = None,
+) -> None:
+    """Write labels in the form that another tool reads. Nothing is sent anywhere.
+
+    Corrections go along, which may hold texts of answers; for ragas, the answers themselves.
+    """
+    from guardrail.errors import DecodeError
+    from guardrail.evals.labels import to_langfuse, to_openinference, to_ragas
+    from guardrail.evals.results import read_results
+
+    if (to == "ragas") != (results is not None):
+        raise typer.BadParameter("--to ragas needs --results, and nothing else does", param_hint="--results")
+    settings = settings_from(config, {"kafka": {"bootstrap_servers": bootstrap_servers}})
+    labels, problems = asyncio.run(read_labels(source, settings.kafka))
+    if problems:
+        place, problem = problems[0]
+        raise DecodeError("invalid_event", f"{place}: {problem}; guardrail cases check names all")
+    known = {} if traces is None else _traces(traces)
+    if results is not None:
+        annotation = to_ragas(labels, read_results(results).results)
+        left = {each.response_id for each in labels}
+        count = sum(map(len, annotation.values()))
+        text = f"{json.dumps(annotation, indent=1, ensure_ascii=True)}\n"
+        err().print(f"{count:,} answers of {len(left):,} that are labelled", soft_wrap=True)
+    else:
+        lines: list[dict[str, Any]] = (
+            to_langfuse(labels, known, config_id=config_id)
+            if to == "langfuse"
+            else to_openinference(labels, known)
+        )
+        text = "".join(f"{json.dumps(line, ensure_ascii=True)}\n" for line in lines)
+    if out_file is None:
+        typer.echo(text, nl=False)
+    else:
+        out_file.write_text(text, encoding="utf-8")
+
+
+def _traces(path: Path) -> dict[str, TraceOf]:
+    from pydantic import ValidationError
+
+    from guardrail.errors import DecodeError
+    from guardrail.evals.labels import TraceOf
+    from guardrail.events import decode_error
+
+    found = {}
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                trace = TraceOf.model_validate_json(line)
+            except ValidationError as error:
+                wrong = decode_error(error)
+                raise DecodeError(wrong.reason, f"{path.name} line {number}: {wrong}") from None
+            found[trace.response_id] = trace
+    return found

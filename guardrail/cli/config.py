@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from guardrail.cli.options import ConfigOption, naming_places, once, settings_from
+from guardrail.cli.options import ConfigOption, argument, naming_places, once, option, settings_from
 from guardrail.errors import ConfigError
 from guardrail.printable import escape_controls
 
@@ -87,7 +87,7 @@ def start_notes(judge: JudgeSettings) -> list[str]:
 
         notes += of_classifier(judge.classifier)
     if "custom" in kinds and judge.factory is not None:
-        from guardrail.judges.custom import load_factory
+        from guardrail.judges.own import load_factory
 
         notes += _refused(partial(load_factory, judge.factory))
     if judge.cache.enabled and judge.cache.redis_url is not None and kinds != {"local"}:
@@ -235,7 +235,7 @@ SHOW_EPILOG = """[bold]Examples[/]
 
 guardrail config show policies.default.flag_below --config guardrail.yaml
 
-GUARDRAIL_LIMITS__MAX_SESSIONS=500 guardrail config show --config guardrail.yaml --format json
+GUARDRAIL_LOGGING__LEVEL=debug guardrail config show --config guardrail.yaml --format json
 
 guardrail config show --prompt system --template > judge-system.md
 
@@ -248,11 +248,8 @@ _PROMPTS: Final = ("system", "user")
 def check_command(
     file: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="FILE",
-            envvar="GUARDRAIL_CONFIG",
-            show_default="the environment alone",
-            help="YAML file with the settings.",
+        argument(
+            "FILE", "YAML file with the settings.", default="the environment alone", envvar="GUARDRAIL_CONFIG"
         ),
     ] = None,
 ) -> None:
@@ -296,24 +293,18 @@ def check_command(
 def schema_command(
     what: Annotated[
         Literal["settings", "reference", "events"],
-        typer.Argument(
-            help="The JSON Schema of the settings; their reference, as Markdown; or the schemas of events "
-            "with an AsyncAPI 3 document of the topics, which are files."
+        argument(
+            "",
+            "The JSON Schema of the settings; their reference, as Markdown; or the schemas of events with an "
+            "AsyncAPI 3 document of the topics, which are files.",
         ),
     ] = "settings",
     folder: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FOLDER",
-            show_default="docs",
-            help="Of events: where schemas/*.json and asyncapi.yaml go.",
-        ),
+        option("--out -o FOLDER", "Of events: where schemas/*.json and asyncapi.yaml go.", default="docs"),
     ] = None,
     check: Annotated[
-        bool,
-        typer.Option("--check", help="Of events: write nothing; status 1 when the files are not current."),
+        bool, option("--check", "Of events: write nothing; status 1 when the files are not current.")
     ] = False,
 ) -> None:
     """Print what settings there are, or write what events look like."""
@@ -357,26 +348,24 @@ def _check_events(folder: Path) -> None:
 def show_command(
     key: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[KEY]",
-            help="What a setting or section means, may hold, is called in the environment and holds now.",
-            show_default="all settings as they hold, secrets masked",
+        argument(
+            "[KEY]",
+            "What a setting or section means, may hold, is called in the environment and holds now.",
+            default="all settings as they hold, secrets masked",
         ),
     ] = None,
     config: ConfigOption = None,
-    output_format: Annotated[
-        Literal["yaml", "json"], typer.Option("--format", "-f", help="Form of the output.")
-    ] = "yaml",
+    output_format: Annotated[Literal["yaml", "json"], option("--format -f", "Form of the output.")] = "yaml",
     prompt: Annotated[
         Literal["system", "user", "both"] | None,
-        typer.Option(
+        option(
             "--prompt",
-            help="Instead: the instructions to the LLM judge, or the message that holds the data, filled in "
-            "with a small example.",
+            "Instead: the instructions to the LLM judge, or the message that holds the data, filled in with "
+            "a small example.",
         ),
     ] = None,
     template: Annotated[
-        bool, typer.Option("--template", help="The prompt as its file has it, variables not filled in.")
+        bool, option("--template", "The prompt as its file has it, variables not filled in.")
     ] = False,
 ) -> None:
     """Print all settings as they hold, or what one of them means, or the prompts that they make."""

@@ -13,8 +13,10 @@ import os
 import sys
 import time
 from collections import Counter
+from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -24,11 +26,12 @@ from guardrail.cli.options import (
     BootstrapOption,
     ConfigOption,
     group_option,
+    option,
     settings_from,
     since_option,
 )
 from guardrail.cli.sources import since_time_ms
-from guardrail.cli.terminal import err, out
+from guardrail.cli.terminal import EXIT_FAILURE, err, out
 from guardrail.printable import escape_controls, shorten
 from guardrail.render import counted
 
@@ -39,8 +42,8 @@ if TYPE_CHECKING:
     from consumers.settings import KafkaSettings
 
 DEFAULT_ROWS: Final = 100
-_EXIT_UNUSABLE: Final = 1
 _FILTERS: Final = "Filters"
+_filter_option: Final = partial(option, panel=_FILTERS)
 _COLUMNS: Final = ("at", "refused", "reason", "from", "key", "bytes", "message")
 _MAX_CELL: Final = 60
 _MAX_MESSAGE: Final = 200
@@ -72,25 +75,9 @@ guardrail dead-letters replay --to rag.responses.repair --limit 10
 [bold]Status[/]: 0 done; 1 something failed or could not be written back, the message says what; 2 wrong
 usage or settings."""
 
-ReasonOption = Annotated[
-    str | None,
-    typer.Option(
-        "--reason",
-        metavar="CODE",
-        rich_help_panel=_FILTERS,
-        show_default=False,
-        help="Only those refused for this reason.",
-    ),
-]
+ReasonOption = Annotated[str | None, _filter_option("--reason CODE", "Only those refused for this reason.")]
 KeyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--key",
-        metavar="KEY",
-        rich_help_panel=_FILTERS,
-        show_default=False,
-        help="Only those with this key: the id of a response.",
-    ),
+    str | None, _filter_option("--key KEY", "Only those with this key: the id of a response.")
 ]
 RefusedSinceOption = Annotated[str | None, since_option("Only those refused", panel=_FILTERS)]
 
@@ -104,23 +91,18 @@ def list_command(
     since: RefusedSinceOption = None,
     limit: Annotated[
         int | None,
-        typer.Option(
-            "--limit",
-            "-n",
+        _filter_option(
+            "--limit -n",
+            "Show the newest N; the summary counts all.",
+            default=f"{DEFAULT_ROWS}, all with --json",
             min=1,
-            rich_help_panel=_FILTERS,
-            show_default=f"{DEFAULT_ROWS}, all with --json",
-            help="Show the newest N; the summary counts all.",
         ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object a line, with all headers; the summary on stderr.")
+        bool, option("--json", "One JSON object a line, with all headers; the summary on stderr.")
     ] = False,
     show_values: Annotated[
-        bool,
-        typer.Option(
-            "--show-values", help="With --json: key and value, too, in base64 where they are no UTF-8."
-        ),
+        bool, option("--show-values", "With --json: key and value, too, in base64 where they are no UTF-8.")
     ] = False,
 ) -> None:
     """Print the dead letters that are there now, oldest first, and how many there are of each reason.
@@ -137,13 +119,16 @@ def list_command(
 
 
 async def _list(settings: KafkaSettings, selection: DeadLetterFilter, listing: Listing) -> None:
-    from consumers.dead_letter_replay import open_reader
+    from consumers.dead_letter_replay import read_letter
+    from consumers.reading import open_topic
 
-    async with open_reader(settings) as reader:
-        for partition, span in reader.spans.items():
-            async for letter in reader.read(partition, *span):
-                if selection.wants(letter):
-                    listing.add(letter)
+    async with (
+        open_topic(settings, settings.topics.dead_letters) as reader,
+        aclosing(reader.until_end()) as records,
+    ):
+        async for record in records:
+            if selection.wants(letter := read_letter(record)):
+                listing.add(letter)
 
 
 @dead_letters_app.command("replay", epilog=REPLAY_EPILOG)
@@ -157,31 +142,19 @@ def replay_command(
     reason: ReasonOption = None,
     key: KeyOption = None,
     since: RefusedSinceOption = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            "--limit",
-            "-n",
-            min=1,
-            rich_help_panel=_FILTERS,
-            show_default=False,
-            help="Write at most the first N.",
-        ),
-    ] = None,
+    limit: Annotated[int | None, _filter_option("--limit -n", "Write at most the first N.", min=1)] = None,
     to: Annotated[
-        str | None,
-        typer.Option(metavar="TOPIC", show_default="where each came from", help="Write all to this topic."),
+        str | None, option("--to TOPIC", "Write all to this topic.", default="where each came from")
     ] = None,
     from_beginning: Annotated[
         bool,
-        typer.Option(
-            "--from-beginning",
-            "--all",
-            help="Also what was written back before. Without filters, progress starts over.",
+        option(
+            "--from-beginning --all",
+            "Also what was written back before. Without filters, progress starts over.",
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and end.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", "Say what would be written, and end.")] = False,
+    yes: Annotated[bool, option("--yes -y", "Don't ask.")] = False,
 ) -> None:
     """Write dead letters back to the topic they came from: key, value and headers as they were.
 
@@ -202,16 +175,12 @@ def replay_command(
     plan = asyncio.run(plan_replay(settings.kafka, request))
     print_plan(plan)
     if dry_run or not (plan.written or plan.unusable):
-        raise typer.Exit(_status(plan))
+        raise typer.Exit(EXIT_FAILURE if plan.unusable else 0)
     if not yes:
         typer.confirm(f"Write {counted(plan.written, 'record')}?", abort=True, err=True)
     report = asyncio.run(run_replay(settings.kafka, plan))
     print_done(report)
-    raise typer.Exit(_status(report))
-
-
-def _status(report: ReplayReport) -> int:
-    return _EXIT_UNUSABLE if report.unusable else 0
+    raise typer.Exit(EXIT_FAILURE if report.unusable else 0)
 
 
 def _selection(reason: str | None, key: str | None, since: str | None) -> DeadLetterFilter:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from guardrail.cli.options import option
 from guardrail.cli.terminal import EXIT_PIPE_CLOSED, discard, replace_unencodable
 
 if TYPE_CHECKING:
@@ -43,22 +44,20 @@ _LAST_WORD_S: Final = 30.0
 def demo_command(
     speed: Annotated[
         float | None,
-        typer.Option(
+        option(
+            "--speed X",
+            "How much faster than a language model the answers are written.",
+            default="1 on a terminal, 8 into a file or pipe",
             min=0.1,
             max=1000.0,
-            metavar="X",
-            show_default="1 on a terminal, 8 into a file or pipe",
-            help="How much faster than a language model the answers are written.",
         ),
     ] = None,
     only: Annotated[
         str | None,
-        typer.Option(
-            metavar="KIND", help="Only answers of this kind: medication, pricing, contract, table, …"
-        ),
+        option("--only KIND", "Only answers of this kind: medication, pricing, contract, table, …"),
     ] = None,
     no_color: Annotated[
-        bool, typer.Option("--no-color", help="No colours; NO_COLOR in the environment says the same.")
+        bool, option("--no-color", "No colours; NO_COLOR in the environment says the same.")
     ] = False,
 ) -> None:
     """Watch answers being checked while they are written: no broker, no API key, no key press.
@@ -77,8 +76,6 @@ def demo_command(
     replace_unencodable()
     try:
         shown = asyncio.run(_demo(examples, speed, no_color))
-    except KeyboardInterrupt:
-        raise typer.Exit(128 + signal.SIGINT) from None
     except asyncio.CancelledError:
         raise typer.Exit(128 + signal.SIGTERM) from None
     except BrokenPipeError:
@@ -147,6 +144,7 @@ async def play_all(
     responses: Sequence[Response], settings: Settings, board: Board, view: View, speed: float
 ) -> None:
     """Feed, guard and view, each a task; over when the last answer is decided, which ``board`` then knows."""
+    from consumers.guarantee import GuardOptions
     from consumers.guard import GuardConsumer
     from consumers.memory import MemoryBroker, MemoryTransport
     from consumers.settings import Topics
@@ -160,7 +158,11 @@ async def play_all(
     router = settings.router()
     judges = JudgeSet(settings.judge, router.policies)
     guard = GuardConsumer(
-        transport, judges.default, router, judges=judges.by_kind, limits=settings.limits, topics=topics
+        transport,
+        judges.default,
+        router,
+        GuardOptions(limits=settings.limits, topics=topics),
+        judges=judges.by_kind,
     )
     steps = schedule(responses)
     stop, done = asyncio.Event(), asyncio.Event()

@@ -14,11 +14,12 @@ import typer
 from guardrail import __version__
 from guardrail.cli.config import flagged_notes, start_notes, unreadable_files
 from guardrail.cli.options import (
-    KAFKA_PANEL,
     BootstrapOption,
     ConfigOption,
+    kafka_option,
     naming_places,
     once,
+    option,
     settings_from,
 )
 from guardrail.cli.terminal import EXIT_FAILURE
@@ -50,25 +51,17 @@ _NARROWEST: Final = 40
 def doctor_command(
     config: ConfigOption = None,
     bootstrap_servers: BootstrapOption = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object at the end instead of lines.")
-    ] = False,
+    as_json: Annotated[bool, option("--json", "Print one JSON object at the end instead of lines.")] = False,
     prove: Annotated[
         bool,
-        typer.Option(
+        option(
             "--prove/--no-prove",
-            help="Send answers through the guard that runs, right and wrong ones, and see what comes back.",
+            "Send answers through the guard that runs, right and wrong ones, and see what comes back.",
         ),
     ] = True,
     timeout_ms: Annotated[
         int,
-        typer.Option(
-            "--timeout-ms",
-            min=100,
-            metavar="MS",
-            rich_help_panel=KAFKA_PANEL,
-            help="Longest time that the guard may say nothing in the proof.",
-        ),
+        kafka_option("--timeout-ms MS", "Longest time that the guard may say nothing in the proof.", min=100),
     ] = 30_000,
 ) -> None:
     """Check settings, policies, judges, this machine and Kafka, and prove that wrong answers are withheld.

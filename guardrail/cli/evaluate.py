@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -12,7 +13,10 @@ from guardrail.cli.options import (
     ConfigOption,
     SinceOption,
     UntilOption,
+    argument,
     naming_places,
+    option,
+    policy_named,
     settings_from,
 )
 from guardrail.cli.sources import range_of
@@ -40,7 +44,7 @@ zcat answers.jsonl.gz | guardrail evaluate - -o - -c my.yaml --policy strict | j
 are judged), there is no answer, claims could not be judged, or the mean is below --fail-under; 2 wrong usage
 or settings."""
 
-_OUTPUT: Final = "Output"
+_output_option: Final = partial(option, panel="Output")
 _LIVE: Final = "severity_weighted"
 VerdictForm = Literal["event", "four", "binary"]
 
@@ -48,112 +52,71 @@ VerdictForm = Literal["event", "four", "binary"]
 def evaluate_command(
     sources: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SOURCE",
-            help="JSON lines, JSON, CSV or Parquet, gzipped or not; kafka:TOPIC; - for stdin.",
-            show_default=False,
-        ),
+        argument("SOURCE", "JSON lines, JSON, CSV or Parquet, gzipped or not; kafka:TOPIC; - for stdin."),
     ],
     source_format: Annotated[
         str,
-        typer.Option(
-            "--format",
-            metavar="NAME",
-            help="guardrail, ragas, deepeval, haystack, promptfoo, ragtruth, openinference or langfuse; auto "
+        option(
+            "--format NAME",
+            "guardrail, ragas, deepeval, haystack, promptfoo, ragtruth, openinference or langfuse; auto "
             "recognises it by the names of the fields.",
         ),
     ] = "auto",
     scores: Annotated[
         list[str] | None,
-        typer.Option(
-            "--score",
-            metavar="NAME[,…]",
-            show_default=_LIVE,
-            help="Scores to compute from the verdicts; may be given several times.",
+        option(
+            "--score NAME[,…]",
+            "Scores to compute from the verdicts; may be given several times.",
+            default=_LIVE,
         ),
     ] = None,
     fail_under: Annotated[
         float | None,
-        typer.Option(
-            "--fail-under",
-            metavar="X",
-            show_default=False,
-            help="End with status 1 if the mean of the first score is below X, or undefined.",
+        option(
+            "--fail-under X", "End with status 1 if the mean of the first score is below X, or undefined."
         ),
     ] = None,
     explain: Annotated[
-        str | None,
-        typer.Option(
-            "--explain",
-            metavar="HOW",
-            show_default=False,
-            help="Put the reason of each result into words: by template, or by llm, the model of judge.llm.",
+        Literal["template", "llm"] | None,
+        option(
+            "--explain HOW",
+            "Put the reason of each result into words: by template, or by llm, the model of judge.llm.",
         ),
     ] = None,
     labels: Annotated[
-        Path | None,
-        typer.Option(
-            "--labels",
-            metavar="FILE",
-            show_default=False,
-            help="Labels: people's verdicts on the answers, one a line.",
-        ),
+        Path | None, option("--labels FILE", "Labels: people's verdicts on the answers, one a line.")
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            rich_help_panel=_OUTPUT,
-            show_default="nowhere: the table alone",
-            help="Where one 'evaluation.result' event a line goes, in the order of the input; - for stdout, "
-            "and the table then goes to stderr.",
+        _output_option(
+            "--out -o FILE",
+            "Where one 'evaluation.result' event a line goes, in the order of the input; - for stdout, and "
+            "the table then goes to stderr.",
+            default="nowhere: the table alone",
         ),
     ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", rich_help_panel=_OUTPUT, help="Go on with the interrupted run in --out."),
-    ] = False,
-    force: Annotated[
-        bool,
-        typer.Option("--force", rich_help_panel=_OUTPUT, help="Replace --out, whatever it holds."),
-    ] = False,
+    resume: Annotated[bool, _output_option("--resume", "Go on with the interrupted run in --out.")] = False,
+    force: Annotated[bool, _output_option("--force", "Replace --out, whatever it holds.")] = False,
     verdicts: Annotated[
         str | None,
-        typer.Option(
-            "--verdicts",
-            metavar="FILE",
-            rich_help_panel=_OUTPUT,
-            show_default=False,
-            help="Where the verdicts alone go, one a line; - for stdout.",
-        ),
+        _output_option("--verdicts FILE", "Where the verdicts alone go, one a line; - for stdout."),
     ] = None,
     verdicts_as: Annotated[
         VerdictForm,
-        typer.Option(
+        _output_option(
             "--verdicts-as",
-            rich_help_panel=_OUTPUT,
-            help="event: 'verdict.response'. four: as the four-verdict prompt replies. binary: as its binary "
+            "event: 'verdict.response'. four: as the four-verdict prompt replies. binary: as its binary "
             "variant does.",
         ),
     ] = "event",
     report_file: Annotated[
         Path | None,
-        typer.Option(
-            "--report",
-            metavar="FILE.html",
-            rich_help_panel=_OUTPUT,
-            show_default=False,
-            help="Write the report of the run, as guardrail report does.",
-        ),
+        _output_option("--report FILE.html", "Write the report of the run, as guardrail report does."),
     ] = None,
     config: ConfigOption = None,
     policy: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", show_default="by route and tenant", help="Apply this policy to all responses."
-        ),
+        option("--policy NAME", "Apply this policy to all responses.", default="by route and tenant"),
     ] = None,
     bootstrap_servers: BootstrapOption = None,
     since: SinceOption = None,
@@ -178,7 +141,7 @@ def evaluate_command(
         router=_router(settings, policy),
         policy=policy,
         scores=_score_names(scores),
-        explain=_how(explain),
+        explain=explain,
         out=out,
         resume=resume,
         force=force,
@@ -229,13 +192,6 @@ def _score_names(given: list[str] | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _how(explain: str | None) -> str | None:
-    if explain not in {None, "template", "llm"}:
-        message = f"{explain!r} is none of: template, llm"
-        raise typer.BadParameter(message, param_hint="--explain")
-    return explain
-
-
 def _known(source_format: str) -> Format:
     from guardrail.evals.formats import FORMATS
 
@@ -263,11 +219,7 @@ def _router(settings: GuardSettings, policy: str | None) -> PolicyRouter:
     from guardrail.evals.evaluation import judging_everything
     from guardrail.routing import PolicyRouter
 
-    policies = {name: judging_everything(each) for name, each in settings.policies.items()}
     if policy is None:
+        policies = {name: judging_everything(each) for name, each in settings.policies.items()}
         return PolicyRouter(policies, settings.routes, settings.default_policy, settings.challengers)
-    if policy not in policies:
-        known = ", ".join(sorted(policies))
-        message = f"{policy!r} is no policy; there are: {known}. Give one of them, or add it to --config"
-        raise typer.BadParameter(message, param_hint="--policy")
-    return PolicyRouter.single(policies[policy])
+    return PolicyRouter.single(judging_everything(policy_named(policy, settings)))

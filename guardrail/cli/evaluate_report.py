@@ -1,6 +1,6 @@
-"""What ``guardrail evaluate`` writes while it works: events, a table, errors, progress.
+"""What ``guardrail evaluate`` writes: events, errors and progress while it works, a table at the end.
 
-The table is made row by row, so that it needs no memory of what was judged. Under a response that is not
+The table keeps the rows that it shows, and of all results no more than figures. Under a response that is not
 simply released stands why: the rule, and the claim that it was about.
 """
 
@@ -85,12 +85,18 @@ def why(verdict: ResponseVerdict, symbols: Symbols, width: int) -> Text:
 
 
 def most_frequent(counts: Counter[str]) -> list[Text]:
-    """The most frequent of what was said, a line each; how many more there are on the last."""
-    given = [(said, count) for said, count in counts.most_common() if said not in {OTHERS, NO_REASON}]
-    shown = given[:_TOLD_SHOWN]
-    rest = counts.total() - counts[NO_REASON] - sum(count for _, count in shown)
-    told = [(shorten(escape_controls(said), _TOLD_WIDTH), count) for said, count in shown]
-    return [Text(f"{count:>7,} {said}") for said, count in [*told, *([(_OTHER, rest)] if rest else [])]]
+    """The most frequent of what was said, a line each; how many more there are on the last.
+
+    Where no reason was given there is nothing to tell. Texts that look the same on a line count as one.
+    """
+    told: Counter[str] = Counter()
+    for said, count in counts.items():
+        if said not in {OTHERS, NO_REASON}:
+            told[shorten(escape_controls(said), _TOLD_WIDTH)] += count
+    shown = told.most_common(_TOLD_SHOWN)
+    if rest := told.total() + counts[OTHERS] - sum(count for _, count in shown):
+        shown.append((_OTHER, rest))
+    return [Text(f"{count:>7,} {said}") for said, count in shown]
 
 
 def totals(run: Overview, unrouted: Reasons) -> list[Text]:
@@ -106,7 +112,7 @@ def totals(run: Overview, unrouted: Reasons) -> list[Text]:
     rules: Counter[str] = Counter()
     for (decision, rule), count in run.rules.items():
         if decision is not Decision.RELEASE:
-            rules[f"{decision} by rule: {rule}"] += count
+            rules[OTHERS if rule == OTHERS else f"{decision} by rule: {rule}"] += count
     lines = [
         Text(f"{counted(whole.judged, 'response')}: {decisions or 'none judged'}{mean}", "bold"),
         *most_frequent(rules),
@@ -152,12 +158,13 @@ class _PatientConsole(Console):
 
 
 class Report:
-    """Takes the results in order. Use as a context manager; the totals are written at the end.
+    """Takes the results in order. Use as a context manager; after an error there are no rows and no totals.
 
     Results and verdicts go at once to the files that ``writes_to`` names, so that a reader downstream sees
-    them as they come. The table goes to
-    stdout, or to stderr when the events are there, at the end: in the order of the input, or of many
-    responses the worst ones, lowest score first. The bar is on stderr, and only on a terminal.
+    them as they come. The table goes to stdout, or to stderr where events are on stdout: its header at once,
+    rows and totals at the end. Rows are in the order of the input, or of many responses the worst ones,
+    lowest score first. On a terminal with both, the table is on stderr too. The bar is on stderr, and only on
+    a terminal.
     """
 
     def __init__(
@@ -167,14 +174,12 @@ class Report:
         table_on_stderr: bool,
         router: PolicyRouter | None = None,
         scores: Sequence[str] = (),
+        worst: int = 0,
     ) -> None:
-        """``router`` tells which routes no entry names."""
-        self.run = Overview(worst=0)
+        """``router`` tells which routes no entry names. ``worst`` is how many answers are kept whole."""
+        self.run = Overview(worst=worst)
         """The figures so far."""
         self._unrouted = Reasons()
-        self.keeps = False
-        """Whether results are kept in ``kept``, for those who want all of them at the end."""
-        self.kept: list[EvaluationResult] = []
         self._router = router
         self._sources = sources
         self._scores = list(scores)
@@ -278,7 +283,9 @@ class Report:
         file.flush()
 
     def note(self, result: EvaluationResult) -> None:
-        """A result that was there before this run: it counts, and is not written again."""
+        """A result that was there before this run: it counts, and is not written again. To be called before
+        the report is entered, which says how many there were.
+        """
         self._before += 1
         self._take(result)
 
@@ -289,8 +296,6 @@ class Report:
 
     def _take(self, result: EvaluationResult) -> None:
         self.run.add(result)
-        if self.keeps:
-            self.kept.append(result)
         if result.verdict is None:
             reason = escape_controls(f"{self._sources.name}{result.place}: {result.error}")
             self._errors.print(Text(reason), soft_wrap=True)

@@ -36,8 +36,8 @@ from guardrail.cli.terminal import (
 )
 from guardrail.evals.evaluation import Asked, checker, default_concurrency, evaluate_each
 from guardrail.evals.results import Evaluation, StoredResults
+from guardrail.judges.cache import fingerprint
 from guardrail.judges.factory import JudgeSet
-from guardrail.judges.fingerprint import fingerprint
 from guardrail.logs import configure_logging
 
 if TYPE_CHECKING:
@@ -97,10 +97,15 @@ def evaluate_files(request: EvaluateRequest) -> None:
         read = stack.enter_context(
             Sources(request.sources, request.source_format, request.labels, settings.kafka, request.part)
         )
-        report = Report(read, table_on_stderr=request.on_stdout, router=request.router, scores=request.scores)
+        report = Report(
+            read,
+            table_on_stderr=request.on_stdout,
+            router=request.router,
+            scores=request.scores,
+            worst=_shown_whole(request),
+        )
         told = _told(request)
         results, events = _opened(request, told, read, report, stack)
-        report.keeps = request.report is not None and request.results_file is None
         report.writes_to(results, events, request.verdicts_as)
         try:
             asyncio.run(_judge(request, read, report, results))
@@ -120,6 +125,15 @@ def evaluate_files(request: EvaluateRequest) -> None:
         print_error(problem)
     if problems or report.run.whole.errors:
         raise typer.Exit(EXIT_FAILURE)
+
+
+def _shown_whole(request: EvaluateRequest) -> int:
+    """How many answers the page shows whole; none without a page."""
+    if request.report is None:
+        return 0
+    from guardrail.evals.report import WORST
+
+    return WORST
 
 
 def _problems(request: EvaluateRequest, report: Report) -> list[str]:
@@ -189,11 +203,11 @@ def _tell_the_rest(request: EvaluateRequest, report: Report, told: dict[str, str
         report.print_lines(agreement.lines())
     if request.report is None:
         return
-    from guardrail.evals.report import write_report
+    from guardrail.evals.report import write_page
 
     file = request.results_file
-    run = Evaluation(tuple(report.kept), settings=told) if file is None else StoredResults(file)
-    write_report(run, request.report)
+    run = Evaluation((), settings=told) if file is None else StoredResults(file)
+    write_page(request.report, run, report.run)
     report.print_lines([f"wrote {request.report}"])
 
 

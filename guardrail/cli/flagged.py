@@ -7,8 +7,6 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from guardrail.cli.options import (
     BootstrapOption,
     ConfigOption,
@@ -19,6 +17,7 @@ from guardrail.cli.options import (
     group_option,
     naming_places,
     once,
+    option,
     settings_from,
 )
 
@@ -46,16 +45,18 @@ def flagged_command(
     store: StoreOption = None,
     webhook_url: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL",
-            show_default="flagged.webhook_url, none",
-            help="Post every new case there, whole and signed with flagged.webhook_secret.",
+        option(
+            "--webhook-url URL",
+            "Post every new case there, whole and signed with flagged.webhook_secret.",
+            default="flagged.webhook_url, none",
         ),
     ] = None,
     webhook_secret_file: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", show_default="flagged.webhook_secret", help="Holds whsec_ and base64, one line."
+        option(
+            "--webhook-secret-file FILE",
+            "Holds whsec_ and base64, one line.",
+            default="flagged.webhook_secret",
         ),
     ] = None,
     log_format: LogFormatOption = None,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -13,107 +14,94 @@ from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
     from consumers.settings import GuardSettings
-    from guardrail.config import SettingsFile
+    from guardrail.config import Settings, SettingsFile
+    from guardrail.policy import Policy
 
-KAFKA_PANEL = "Kafka"
-LOGS_PANEL = "Logs"
+
+def option(
+    usage: str, help_text: str, *, panel: str | None = None, default: str | bool = True, **more: Any
+) -> Any:
+    """An option as its help shows it: ``--out -o FILE``, the value's name last, if it has one.
+
+    ``panel`` is the part of the help where it stands, ``default`` what it says of a default that is None.
+    """
+    names = [word for word in usage.split() if word.startswith("-")]
+    value = " ".join(word for word in usage.split() if not word.startswith("-"))
+    return typer.Option(
+        *names, metavar=value or None, rich_help_panel=panel, show_default=default, help=help_text, **more
+    )
+
+
+def argument(metavar: str, help_text: str, *, default: str | bool = True, **more: Any) -> Any:
+    """What is given without a name, as its help shows it."""
+    return typer.Argument(metavar=metavar or None, show_default=default, help=help_text, **more)
+
+
+kafka_option: Final = partial(option, panel="Kafka")
+_logs_option: Final = partial(option, panel="Logs")
 
 
 def group_option(help_text: str) -> Any:
     """``--group-id``, whose help says what the group is to the command."""
-    return typer.Option(
-        "--group-id",
-        metavar="NAME",
-        show_default="kafka.group_id, guardrail",
-        rich_help_panel=KAFKA_PANEL,
-        help=help_text,
-    )
+    return kafka_option("--group-id NAME", help_text, default="kafka.group_id, guardrail")
 
 
-def since_option(which: str, *, panel: str | None = None, show_default: str | bool = False) -> Any:
+def since_option(which: str, *, panel: str | None = None, default: str | bool = False) -> Any:
     """``--since``, which ``guardrail.cli.sources.since_time_ms`` reads. Its help begins with ``which``."""
-    return typer.Option(
-        "--since",
-        metavar="TIME",
-        show_default=show_default,
-        rich_help_panel=panel,
-        help=f"{which} since: 30m, 2h, 7d, or an ISO time, UTC where it names no zone.",
-    )
+    told = f"{which} since: 30m, 2h, 7d, or an ISO time, UTC where it names no zone."
+    return option("--since TIME", told, panel=panel, default=default)
 
 
 ConfigOption = Annotated[
     Path | None,
-    typer.Option(
-        "--config",
-        "-c",
-        metavar="FILE",
-        envvar="GUARDRAIL_CONFIG",
-        show_default="all settings at their defaults",
-        help="YAML file with the settings. Environment variables (GUARDRAIL_KAFKA__GROUP_ID=…) go over it, "
+    option(
+        "--config -c FILE",
+        "YAML file with the settings. Environment variables (GUARDRAIL_KAFKA__GROUP_ID=…) go over it, "
         "options of this command over both.",
+        default="all settings at their defaults",
+        envvar="GUARDRAIL_CONFIG",
     ),
 ]
 BootstrapOption = Annotated[
     str | None,
-    typer.Option(
-        "--bootstrap-servers",
-        "-b",
-        metavar="HOST:PORT[,…]",
-        show_default="kafka.bootstrap_servers, localhost:9092",
-        rich_help_panel=KAFKA_PANEL,
-        help="Kafka brokers to ask first.",
+    kafka_option(
+        "--bootstrap-servers -b HOST:PORT[,…]",
+        "Kafka brokers to ask first.",
+        default="kafka.bootstrap_servers, localhost:9092",
     ),
 ]
-SinceOption = Annotated[
-    str | None, since_option("Of a topic, those", panel=KAFKA_PANEL, show_default="the beginning")
-]
+SinceOption = Annotated[str | None, since_option("Of a topic, those", panel="Kafka", default="the beginning")]
 UntilOption = Annotated[
-    str | None,
-    typer.Option(
-        "--until",
-        metavar="TIME",
-        show_default="now",
-        rich_help_panel=KAFKA_PANEL,
-        help="Of a topic, those before: as --since.",
-    ),
+    str | None, kafka_option("--until TIME", "Of a topic, those before: as --since.", default="now")
 ]
 PartitionOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--partition",
-        metavar="N[:FROM[-TO]]",
-        show_default="all",
-        rich_help_panel=KAFKA_PANEL,
-        help="Of a topic, this partition, from offset FROM to before TO. May be given several times.",
+    kafka_option(
+        "--partition N[:FROM[-TO]]",
+        "Of a topic, this partition, from offset FROM to before TO. May be given several times.",
+        default="all",
     ),
 ]
 StoreOption = Annotated[
     str | None,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        show_default="flagged.store",
-        help="sqlite:///FILE or postgresql://USER@HOST/DATABASE. Others on this machine can read options; a "
+    option(
+        "--store URL",
+        "sqlite:///FILE or postgresql://USER@HOST/DATABASE. Others on this machine can read options; a "
         "password belongs in flagged.store as {env: …} or {file: …}, or in ~/.pgpass.",
+        default="flagged.store",
     ),
 ]
 LogFormatOption = Annotated[
     Literal["auto", "json", "console"] | None,
-    typer.Option(
+    _logs_option(
         "--log-format",
-        show_default="logging.format, auto",
-        rich_help_panel=LOGS_PANEL,
-        help="auto: console in a terminal, else one JSON object a line.",
+        "auto: console in a terminal, else one JSON object a line.",
+        default="logging.format, auto",
     ),
 ]
 LogLevelOption = Annotated[
     Literal["debug", "info", "warning", "error"] | None,
-    typer.Option(
-        "--log-level",
-        show_default="logging.level, info",
-        rich_help_panel=LOGS_PANEL,
-        help="The least level that is logged.",
-    ),
+    _logs_option("--log-level", "The least level that is logged.", default="logging.level, info"),
 ]
 
 
@@ -135,6 +123,17 @@ def settings_from(config: Path | SettingsFile | None, options: Options) -> Guard
     from consumers.settings import load_settings
 
     return load_settings(config, _given(options))
+
+
+def policy_named(name: str, settings: Settings, hint: str = "--policy") -> Policy:
+    """The policy of this name. Raises typer.BadParameter that says which there are."""
+    if name not in settings.policies:
+        known = ", ".join(sorted(settings.policies))
+        raise typer.BadParameter(
+            f"{name!r} is no policy; there are: {known}. Give one of them, or add it to --config",
+            param_hint=hint,
+        )
+    return settings.policies[name]
 
 
 @contextmanager

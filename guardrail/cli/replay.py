@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import sys
 from contextlib import ExitStack, aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -18,11 +17,14 @@ from guardrail.cli.options import (
     PartitionOption,
     SinceOption,
     UntilOption,
+    argument,
     naming_places,
+    option,
+    policy_named,
     settings_from,
 )
-from guardrail.cli.sources import KAFKA, range_of, values_of
-from guardrail.cli.terminal import print_error, replace_unencodable
+from guardrail.cli.sources import KAFKA, range_of, read_labels, values_of
+from guardrail.cli.terminal import EXIT_FAILURE, print_error, replace_unencodable
 
 if TYPE_CHECKING:
     from consumers.reading import Range
@@ -42,56 +44,49 @@ guardrail replay results.jsonl -c new.yaml --against old.yaml --labels labels.js
 [bold]Status[/]: 0 done; 1 nothing could be compared, or a record could not be read (named on stderr; \
 the others count); 2 wrong usage or settings."""
 
-_EXIT_FAILED: Final = 1
-
 
 def replay_command(
     sources: Annotated[
         list[str],
-        typer.Argument(
-            metavar="RECORDS…",
-            help="Files of 'verdict.response' events or of results, one a line, plain or gzip's; - for "
-            "stdin; or kafka:TOPIC, kafka: for kafka.topics.verdicts.",
-            show_default=False,
+        argument(
+            "RECORDS…",
+            "Files of 'verdict.response' events or of results, one a line, plain or gzip's; - for stdin; or "
+            "kafka:TOPIC, kafka: for kafka.topics.verdicts.",
         ),
     ],
     config: ConfigOption = None,
     policy: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", show_default="by route, tenant and model", help="Decide by this policy alone."
-        ),
+        option("--policy NAME", "Decide by this policy alone.", default="by route, tenant and model"),
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE|NAME",
-            show_default="what was decided, as recorded",
-            help="Compare with the policies of another file of settings, or with a policy of this one.",
+        option(
+            "--against FILE|NAME",
+            "Compare with the policies of another file of settings, or with a policy of this one.",
+            default="what was decided, as recorded",
         ),
     ] = None,
     labels: Annotated[
         list[str] | None,
-        typer.Option(
-            "--labels",
-            metavar="FILE|kafka:TOPIC",
-            show_default="those in results",
-            help="People's verdicts on the answers: 'label' events, one a line, or kafka: for "
+        option(
+            "--labels FILE|kafka:TOPIC",
+            "People's verdicts on the answers: 'label' events, one a line, or kafka: for "
             "kafka.topics.labels. Wrongful blocks and misses are told then.",
+            default="those in results",
         ),
     ] = None,
     changed: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            show_default=False,
-            help="Where each response that would be decided differently goes, one a line, without texts.",
+        option(
+            "--changed FILE",
+            "Where each response that would be decided differently goes, one a line, without texts.",
         ),
     ] = None,
     examples: Annotated[
-        int, typer.Option("--examples", "-n", min=0, max=1000, help="Examples of each kind of change.")
+        int, option("--examples -n", "Examples of each kind of change.", min=0, max=1000)
     ] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+    as_json: Annotated[bool, option("--json", "Print the figures as JSON.")] = False,
     since: SinceOption = None,
     until: UntilOption = None,
     partition: PartitionOption = None,
@@ -101,7 +96,6 @@ def replay_command(
 
     The examples show texts of answers; all else doesn't.
     """
-    from guardrail.cli.labels import read_labels
     from guardrail.errors import DecodeError
     from guardrail.evals.records import RecordReader
     from guardrail.evals.replay import Replay
@@ -121,17 +115,14 @@ def replay_command(
     replay = Replay(after, before, said, examples=examples)
     with naming_places(config, options), ExitStack() as stack:
         to = None if changed is None else stack.enter_context(_open_changed(changed))
-        try:
-            for each in labels or ():
-                told, problems = asyncio.run(read_labels(each, settings.kafka))
-                if problems:
-                    raise DecodeError(
-                        "invalid_event", f"{': '.join(problems[0])}; guardrail cases check names all"
-                    )
-                said.add(told)
-            asyncio.run(_replay(sources, settings.kafka, part, reader, replay, to))
-        except KeyboardInterrupt:
-            raise typer.Exit(128 + signal.SIGINT) from None
+        for each in labels or ():
+            told, problems = asyncio.run(read_labels(each, settings.kafka))
+            if problems:
+                raise DecodeError(
+                    "invalid_event", f"{': '.join(problems[0])}; guardrail cases check names all"
+                )
+            said.add(told)
+        asyncio.run(_replay(sources, settings.kafka, part, reader, replay, to))
     _print(replay, reader, as_json=as_json)
     for place, problem in reader.passed.problems:
         print_error(f"{place}: {problem}")
@@ -140,10 +131,10 @@ def replay_command(
     if not replay.compared:
         print_error(_nothing(replay))
     if reader.passed.unreadable or not replay.compared:
-        raise typer.Exit(_EXIT_FAILED)
+        raise typer.Exit(EXIT_FAILURE)
 
 
-def _side(settings: Settings, policy: str | None, option: str, name: str = "") -> Side:
+def _side(settings: Settings, policy: str | None, hint: str, name: str = "") -> Side:
     """The policies of these settings, or the one that is named. Raises typer.BadParameter."""
     from guardrail.evals.replay import Side
     from guardrail.routing import PolicyRouter
@@ -153,13 +144,7 @@ def _side(settings: Settings, policy: str | None, option: str, name: str = "") -
         by_head = any(not route.unconditional for route in settings.routes)
         own = "policies by route" if settings.routes else settings.default_policy
         return Side(name or own, router, by_head)
-    if policy not in settings.policies:
-        known = ", ".join(sorted(settings.policies))
-        raise typer.BadParameter(
-            f"{policy!r} is no policy; there are: {known}. Give one of them, or add it to --config",
-            param_hint=option,
-        )
-    return Side(policy, PolicyRouter.single(settings.policies[policy]))
+    return Side(policy, PolicyRouter.single(policy_named(policy, settings, hint)))
 
 
 def _against(settings: Settings, against: str | None) -> Side | None:

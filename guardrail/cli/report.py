@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from guardrail.cli.options import argument, option
 from guardrail.cli.terminal import err, out, print_error, safe
 from guardrail.errors import ConfigError
 from guardrail.render import counted
@@ -32,87 +34,56 @@ missing."""
 
 _WORST: Final = 20
 _MOST: Final = 1000
-_OTLP: Final = "Send the results"
+_otlp_option: Final = partial(option, panel="Send the results")
 
 
 def report_command(
-    results: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RESULTS.jsonl", help="What guardrail evaluate --out wrote.", show_default=False
-        ),
-    ],
+    results: Annotated[Path, argument("RESULTS.jsonl", "What guardrail evaluate --out wrote.")],
     other: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[OTHER.jsonl]",
-            help="An earlier run over the same answers, to compare with.",
-            show_default=False,
-        ),
+        Path | None, argument("[OTHER.jsonl]", "An earlier run over the same answers, to compare with.")
     ] = None,
     target: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE.html",
-            show_default="report.html",
-            help="Where the report goes.",
-        ),
+        Path | None, option("--out -o FILE.html", "Where the report goes.", default="report.html")
     ] = None,
-    title: Annotated[
-        str | None,
-        typer.Option("--title", metavar="TEXT", show_default="Faithfulness report", help="Its title."),
-    ] = None,
+    title: Annotated[str | None, option("--title TEXT", "Its title.", default="Faithfulness report")] = None,
     worst: Annotated[
         int | None,
-        typer.Option(
-            "--worst",
+        option(
+            "--worst N",
+            "How many of the worst answers it shows whole, with claims and evidence.",
+            default=str(_WORST),
             min=0,
             max=_MOST,
-            metavar="N",
-            show_default=str(_WORST),
-            help="How many of the worst answers it shows whole, with claims and evidence.",
         ),
     ] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(
-            "--labels",
-            metavar="FILE",
-            show_default="those in the results",
-            help="Labels: people's verdicts on the answers, one a line, added to those in the results.",
+        option(
+            "--labels FILE",
+            "Labels: people's verdicts on the answers, one a line, added to those in the results.",
+            default="those in the results",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report's figures as JSON too.")] = False,
+    as_json: Annotated[bool, option("--json", "Print the report's figures as JSON too.")] = False,
     otlp: Annotated[
         Literal["events", "openinference"] | None,
-        typer.Option(
+        _otlp_option(
             "--otlp",
-            rich_help_panel=_OTLP,
-            show_default=False,
-            help="Write no page, and send the results over OTLP. events: a gen_ai.evaluation.result for each "
+            "Write no page, and send the results over OTLP. events: a gen_ai.evaluation.result for each "
             "verdict and score, as a log record. openinference: a span for each result with its evaluations, "
             "linked to the span that was evaluated.",
         ),
     ] = None,
     endpoint: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL",
-            rich_help_panel=_OTLP,
-            show_default="OTEL_EXPORTER_OTLP_ENDPOINT, http://localhost:4318",
-            help="Root of an OTLP/HTTP receiver. Headers, such as keys, come from "
-            "OTEL_EXPORTER_OTLP_HEADERS.",
+        _otlp_option(
+            "--endpoint URL",
+            "Root of an OTLP/HTTP receiver. Headers, such as keys, come from OTEL_EXPORTER_OTLP_HEADERS.",
+            default="OTEL_EXPORTER_OTLP_ENDPOINT, http://localhost:4318",
         ),
     ] = None,
     texts: Annotated[
-        bool,
-        typer.Option(
-            "--texts",
-            rich_help_panel=_OTLP,
-            help="Send the reasons in words too, which quote the answers.",
-        ),
+        bool, _otlp_option("--texts", "Send the reasons in words too, which quote the answers.")
     ] = False,
 ) -> None:
     """Write the report of an evaluation: one HTML file, readable without network, printable.

@@ -13,8 +13,6 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-import typer
-
 from guardrail import __version__
 from guardrail.cli.options import (
     BootstrapOption,
@@ -25,6 +23,7 @@ from guardrail.cli.options import (
     group_option,
     naming_places,
     once,
+    option,
     settings_from,
 )
 
@@ -54,15 +53,15 @@ def run_command(
     ] = None,
     judge: Annotated[
         Literal["local", "llm", "hhem", "classifier", "custom", "http", "cascade"] | None,
-        typer.Option(show_default="judge.kind, local", help="What gives the verdicts."),
+        option("--judge", "What gives the verdicts.", default="judge.kind, local"),
     ] = None,
     shutdown_budget_ms: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "--shutdown-budget-ms MS",
+            "Longest time from a signal to the end of the process; keep it under the grace period.",
+            default="shutdown.budget_ms, 25000",
             min=500,
-            metavar="MS",
-            show_default="shutdown.budget_ms, 25000",
-            help="Longest time from a signal to the end of the process; keep it under the grace period.",
         ),
     ] = None,
     log_format: LogFormatOption = None,
@@ -167,6 +166,7 @@ async def serve(
     )
     from prometheus_client import disable_created_metrics
 
+    from consumers.guarantee import GuardOptions
     from consumers.guard import GuardConsumer
     from consumers.kafka.transport import KafkaTransport
     from consumers.ops import Health, OpsServer
@@ -181,14 +181,8 @@ async def serve(
             KafkaTransport(settings.kafka, [topics.responses]),
             judges.default,
             router,
+            GuardOptions.of(settings),
             judges=judges.by_kind,
-            limits=settings.limits,
-            topics=topics,
-            delivery_guarantee=settings.kafka.delivery_guarantee,
-            max_poll_records=settings.kafka.client["max_poll_records"],
-            max_record_bytes=settings.kafka.max_request_bytes,
-            drain_timeout_ms=settings.shutdown.drain_timeout_ms,
-            leave_timeout_ms=settings.shutdown.leave_timeout_ms,
             traces=traces,
             waiting_hint=_waiting_hint(settings.kafka),
         )

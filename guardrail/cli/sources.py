@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from consumers.settings import KafkaSettings
     from consumers.transport import Record
     from guardrail.evals.records import RecordReader
+    from guardrail.events import Label
 
 KAFKA: Final = "kafka:"
 """What stands before a topic's name, where a file's could stand."""
@@ -109,3 +110,21 @@ async def values_of(
             ) from None
         for line in reading.values_of(stream, name, reader):
             yield line
+
+
+async def read_labels(source: str, kafka: KafkaSettings) -> tuple[list[Label], list[tuple[str, str]]]:
+    """The labels of a file or a topic, those in results too, and what can't be read, by its place."""
+    from guardrail.errors import DecodeError
+    from guardrail.evals.formats import labels_in
+    from guardrail.evals.records import RecordReader
+
+    found: list[Label] = []
+    problems: list[tuple[str, str]] = []
+    refused = RecordReader()
+    async with aclosing(values_of(source, kafka, kafka.topics.labels, None, refused, "LABELS")) as values:
+        async for value, place in values:
+            try:
+                found += labels_in(value)
+            except DecodeError as error:
+                problems.append((place, str(error)))
+    return found, [*problems, *refused.passed.problems]

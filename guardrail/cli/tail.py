@@ -7,10 +7,9 @@ import time
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
 from rich.text import Text
 
-from guardrail.cli.options import BootstrapOption, ConfigOption, settings_from, since_option
+from guardrail.cli.options import BootstrapOption, ConfigOption, option, settings_from, since_option
 from guardrail.cli.sources import since_time_ms
 from guardrail.cli.terminal import err, out, replace_unencodable
 
@@ -36,15 +35,11 @@ def tail_command(
     config: ConfigOption = None,
     bootstrap_servers: BootstrapOption = None,
     flagged: Annotated[
-        bool,
-        typer.Option(
-            "--flagged", help="The cases of flagged, redacted and blocked answers, wrong claims marked."
-        ),
+        bool, option("--flagged", "The cases of flagged, redacted and blocked answers, wrong claims marked.")
     ] = False,
-    since: Annotated[str | None, since_option("Begin with those", show_default="now")] = None,
+    since: Annotated[str | None, since_option("Begin with those", default="now")] = None,
     number: Annotated[
-        int | None,
-        typer.Option("--number", "-n", min=1, show_default="no end", help="End after so many."),
+        int | None, option("--number -n", "End after so many.", default="no end", min=1)
     ] = None,
 ) -> None:
     """Show decisions as they come, a line for each answer, or with --flagged a card for each case.

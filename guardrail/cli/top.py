@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from guardrail.cli.options import argument, option
 from guardrail.printable import escape_controls
 from guardrail.render import duration, percent
 
@@ -34,15 +35,13 @@ Labels = frozenset[tuple[str, str]]
 
 def top_command(
     urls: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[URL]...", help="Where guards serve their metrics (ops.host and ops.port)."),
+        list[str] | None, argument("[URL]...", "Where guards serve their metrics (ops.host and ops.port).")
     ] = None,
     interval_s: Annotated[
-        float,
-        typer.Option("--interval", "-n", min=0.2, max=3600, metavar="SECONDS", help="Between readings."),
+        float, option("--interval -n SECONDS", "Between readings.", min=0.2, max=3600)
     ] = 2.0,
     once: Annotated[
-        bool, typer.Option("--once", help="Print one table, of the rates between two readings, and end.")
+        bool, option("--once", "Print one table, of the rates between two readings, and end.")
     ] = False,
 ) -> None:
     """Show guards live: answers, decisions, delays, queues, what fails. Ctrl-C ends it.

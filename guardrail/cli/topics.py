@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from guardrail.cli.options import KAFKA_PANEL, BootstrapOption, ConfigOption, settings_from
+from guardrail.cli.options import BootstrapOption, ConfigOption, kafka_option, settings_from
 
 if TYPE_CHECKING:
     from consumers.topics import TopicReport
@@ -34,25 +34,21 @@ def create_command(
     bootstrap_servers: BootstrapOption = None,
     partitions: Annotated[
         int,
-        typer.Option(
-            "--partitions",
-            "-p",
-            min=1,
-            max=10_000,
-            rich_help_panel=KAFKA_PANEL,
-            help="Partitions of every topic: at most this many guards share the work. Raising it later moves "
+        kafka_option(
+            "--partitions -p",
+            "Partitions of every topic: at most this many guards share the work. Raising it later moves "
             "responses in flight to other partitions, so begin with enough.",
+            min=1,
+            max=10000,
         ),
     ] = 6,
     replication_factor: Annotated[
         int,
-        typer.Option(
-            "--replication-factor",
-            "-r",
+        kafka_option(
+            "--replication-factor -r",
+            "Copies of every record; 3 where it matters. A single broker can only hold 1.",
             min=1,
             max=32,
-            rich_help_panel=KAFKA_PANEL,
-            help="Copies of every record; 3 where it matters. A single broker can only hold 1.",
         ),
     ] = 1,
 ) -> None:

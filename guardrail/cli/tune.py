@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal, cast, get_args
 
 import typer
 
-from guardrail.cli.options import ConfigOption, settings_from
+from guardrail.cli.options import ConfigOption, argument, option, policy_named, settings_from
 from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
     from guardrail.cli.tune_run import TuneRequest
-    from guardrail.config import Settings
     from guardrail.evals.aims import Aim
     from guardrail.evals.search import Vary
-    from guardrail.policy import Policy
 
 EPILOG = """[bold]Examples[/]
 
@@ -30,130 +29,99 @@ guardrail tune results.jsonl --max-false 0.05 --calibration calibration.yaml --o
 [bold]Status[/]: 0 done, also if the policy should be kept as it is; 1 too few labels, nothing to tune, or a \
 line that can't be read; 2 wrong usage or settings."""
 
-_AIM: Final = "Aim"
-_OUTPUT: Final = "Output"
-_SEARCH: Final = "Search"
+_aim_option: Final = partial(option, panel="Aim")
+_output_option: Final = partial(option, panel="Output")
 SeverityName = Literal["minor", "normal", "major", "critical"]
 
 
 def tune_command(
     records: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="RECORDS...",
-            help="Files of results (evaluation.result) or verdicts (verdict.response), one a line, plain or "
+        argument(
+            "RECORDS...",
+            "Files of results (evaluation.result) or verdicts (verdict.response), one a line, plain or "
             "gzip's; - for stdin.",
-            show_default=False,
         ),
     ],
     labels: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--labels",
-            "-l",
-            metavar="FILE",
-            show_default="those in the records",
-            help="Labels, one a line, of answers in the records. May be given several times.",
+        option(
+            "--labels -l FILE",
+            "Labels, one a line, of answers in the records. May be given several times.",
+            default="those in the records",
         ),
     ] = None,
     config: ConfigOption = None,
     policy: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", show_default="default_policy", help="The policy to begin with."),
+        str | None, option("--policy NAME", "The policy to begin with.", default="default_policy")
     ] = None,
     catch: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=_AIM,
-            show_default=False,
-            help="Catch this share of the answers with an error, at the fewest false alarms: 0.95.",
+        _aim_option(
+            "--catch SHARE",
+            "Catch this share of the answers with an error, at the fewest false alarms: 0.95.",
         ),
     ] = None,
     max_false: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=_AIM,
-            show_default=False,
-            help="Catch most with at most this share of faithful answers as false alarms: 0.01.",
+        _aim_option(
+            "--max-false SHARE",
+            "Catch most with at most this share of faithful answers as false alarms: 0.01.",
         ),
     ] = None,
     share: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=_AIM,
-            show_default=False,
-            help="Without labels: act on this share of all answers. It knows nothing of right and wrong.",
+        _aim_option(
+            "--share SHARE",
+            "Without labels: act on this share of all answers. It knows nothing of right and wrong.",
         ),
     ] = None,
     by: Annotated[
         Literal["flag", "withhold", "block"],
-        typer.Option(
-            rich_help_panel=_AIM,
-            help="What catches an answer: at least a flag; at least a part withheld (redact); a block.",
+        _aim_option(
+            "--by", "What catches an answer: at least a flag; at least a part withheld (redact); a block."
         ),
     ] = "flag",
     of: Annotated[
-        SeverityName,
-        typer.Option(
-            rich_help_panel=_AIM, help="Errors of this severity or a graver one count; minor: any error."
-        ),
+        SeverityName, _aim_option("--of", "Errors of this severity or a graver one count; minor: any error.")
     ] = "minor",
     vary: Annotated[
         str,
-        typer.Option(
-            metavar="WHAT[,…]",
-            rich_help_panel=_SEARCH,
-            help="What may change: thresholds, those that the policy has; weights of severities; bounds, on "
+        option(
+            "--vary WHAT[,…]",
+            "What may change: thresholds, those that the policy has; weights of severities; bounds, on "
             "support, for rules that lack one.",
+            panel="Search",
         ),
     ] = "thresholds",
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE.yaml",
-            rich_help_panel=_OUTPUT,
-            show_default=False,
-            help="Write the policy there, with where it comes from in comments.",
-        ),
+        _output_option("--out -o FILE.yaml", "Write the policy there, with where it comes from in comments."),
     ] = None,
     calibration: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE.yaml",
-            rich_help_panel=_OUTPUT,
-            show_default=False,
-            help="Calibrate the judges from the labels, too, and write it there (judge.calibration).",
+        _output_option(
+            "--calibration FILE.yaml",
+            "Calibrate the judges from the labels, too, and write it there (judge.calibration).",
         ),
     ] = None,
     bands: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=_OUTPUT,
-            show_default=False,
-            help="Fit the cascade's bands, too: this share of what its first judge settles is right.",
+        _output_option(
+            "--bands SHARE",
+            "Fit the cascade's bands, too: this share of what its first judge settles is right.",
         ),
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE.html",
-            rich_help_panel=_OUTPUT,
-            show_default=False,
-            help="Write what was found, with charts, as one page there (extra report).",
+        _output_option(
+            "--report FILE.html", "Write what was found, with charts, as one page there (extra report)."
         ),
     ] = None,
     force: Annotated[
         bool,
-        typer.Option(
-            "--force",
-            rich_help_panel=_OUTPUT,
-            help="Write also what has too few labels or is no better than the policy as it is.",
+        _output_option(
+            "--force", "Write also what has too few labels or is no better than the policy as it is."
         ),
     ] = False,
 ) -> None:
@@ -175,7 +143,7 @@ def tune_command(
     request = TuneRequest(
         records=records,
         labels=labels or [],
-        base=_policy(settings, policy),
+        base=policy_named(policy or settings.default_policy, settings),
         aim=_aim(catch, max_false, of, by, share, calibration or bands),
         share=share,
         by=by,
@@ -189,17 +157,6 @@ def tune_command(
     )
     _check_places(config, request)
     tune_files(request)
-
-
-def _policy(settings: Settings, name: str | None) -> Policy:
-    name = name or settings.default_policy
-    if name not in settings.policies:
-        known = ", ".join(sorted(settings.policies))
-        raise typer.BadParameter(
-            f"{name!r} is no policy; there are: {known}. Give one of them, or add it to --config",
-            param_hint="--policy",
-        )
-    return settings.policies[name]
 
 
 def _aim(

@@ -9,29 +9,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import typer
 import yaml
 from rich.table import Table
 
 from guardrail import __version__
-from guardrail.cli.terminal import err, out, print_error, safe
+from guardrail.cli.terminal import EXIT_FAILURE, err, out, print_error, safe
+from guardrail.errors import GuardrailError
 from guardrail.evals.aims import Aim, By
 from guardrail.evals.bands import FittedBand, fit_bands
 from guardrail.evals.calibration import Fitted, calibrated, calibrating, calibrations_of, fit_calibrations
-from guardrail.evals.curves import tuning_curves
+from guardrail.evals.curves import threshold_name, tuning_curves
 from guardrail.evals.labelled import LabelledAnswers, read_labelled
-from guardrail.evals.policy_file import difference, figures, number, provenance, rate, written
+from guardrail.evals.policy_file import (
+    concluded,
+    differences,
+    figures,
+    missed,
+    number,
+    provenance,
+    rate,
+    shares,
+    written,
+)
 from guardrail.evals.search import Vary
 from guardrail.evals.tuning import Tuned, for_share, tune
+from guardrail.judges.calibrated import Calibrations
 from guardrail.policy import Policy
 from guardrail.printable import escape_controls
 
 if TYPE_CHECKING:
     from guardrail.evals.tuning_report import TuningPage
-
-_EXIT_FAILED: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,29 +73,21 @@ class TuneRequest:
 
 
 def tune_files(request: TuneRequest) -> None:
-    """Read, search, say and write. Raises typer.Exit with the status."""
+    """Read, search, say and write. Raises GuardrailError, or typer.Exit with the status."""
     found = read_labelled(request.records, request.labels)
     _tell_left_out(found)
     if not found.responses:
-        print_error("there is no answer in the records that was judged to its end; nothing to tune")
-        raise typer.Exit(_EXIT_FAILED)
+        raise GuardrailError("there is no answer in the records that was judged to its end; nothing to tune")
     run = _TuneRun(request, found)
     if request.share is not None:
         run.suggest(request.share)
-        return
-    if not any(each.labels for each in found.responses):
-        print_error(
+    elif any(each.labels for each in found.responses):
+        run.learn()
+    else:
+        raise GuardrailError(
             f"none of the {len(found.responses)} answers has a label; give --labels FILE with their response "
             "ids, or --share for a suggestion without labels"
         )
-        raise typer.Exit(_EXIT_FAILED)
-    bands = [] if request.bands is None else run.fit_bands(request.bands)
-    fitted = [] if request.calibration is None else run.calibrate()
-    if request.aim is None:
-        run.write_calibration_alone(fitted)
-        run.write_bands_alone(bands)
-    else:
-        run.write(run.tune(request.aim), fitted, bands)
 
 
 class _TuneRun:
@@ -94,13 +96,17 @@ class _TuneRun:
     def __init__(self, request: TuneRequest, found: LabelledAnswers) -> None:
         self._request = request
         self._found = found
+        self._bands: Sequence[FittedBand] = ()
+        self._fitted: Sequence[Fitted] = ()
+        self._calibrations = Calibrations()
 
     def suggest(self, share: float) -> None:
         """A threshold from the distribution of scores alone."""
-        by = self._request.by
-        found = for_share(self._found.responses, self._request.base, share, by)
-        setting = "flag_below" if by == "flag" else "block_below"
-        then, now = (getattr(policy, setting) for policy in (self._request.base, found.policy))
+        request = self._request
+        by, base = request.by, request.base
+        found = for_share(self._found.responses, base, share, by)
+        setting = threshold_name(by)
+        then, now = (getattr(policy, setting) for policy in (base, found.policy))
         lines = [
             "WITHOUT LABELS: it says how many answers are acted on, and nothing of right and wrong.",
             f"Aim: {by} {share:.2%} of all answers.",
@@ -108,8 +114,8 @@ class _TuneRun:
             f"  acted on: {rate(found.after)}, before {rate(found.before)}",
         ]
         findings = []
-        useless = found.policy == self._request.base or not found.after.count
-        if found.policy == self._request.base:
+        useless = found.policy == base or not found.after.count
+        if found.policy == base:
             findings.append("No threshold comes closer than the policy as it is: keep it.")
         elif useless:
             more = "" if found.next is None else f"; the next one acts on {rate(found.next)}"
@@ -117,41 +123,56 @@ class _TuneRun:
         lines += findings
         for line in lines:
             out().print(line, soft_wrap=True, markup=False)
-        if useless and not self._request.force and self._request.out is not None:
-            self._tell_unwritten()
-        else:
+        writes = not useless or request.force
+        if writes:
             self._write_policy(found.policy, lines)
-        if self._request.report is not None:
+        elif request.out is not None:
+            _tell_unwritten()
+        if request.report is not None:
             from guardrail.evals.tuning_report import write_suggestion_report
 
-            page = self._page(
-                found.policy, lines, findings, lines[:1], written=not useless or self._request.force
-            )
-            write_suggestion_report(
-                self._request.report, page, found, self._request.base, by, share, self._found.responses
-            )
-            err().print(f"wrote {safe(str(self._request.report))}", soft_wrap=True)
+            page = self._page(found.policy, lines, findings, lines[:1], written=writes)
+            write_suggestion_report(request.report, page, found, base, by, share, self._found.responses)
+            _tell_written(request.report)
 
-    def calibrate(self) -> list[Fitted]:
-        """Calibrations, and what is said of them."""
-        fitted = fit_calibrations(self._found.responses)
+    def learn(self) -> None:
+        """What labels tell: bands and calibrations, and a policy if there is an aim."""
+        request = self._request
+        if request.bands is not None:
+            self._bands = fit_bands(self._found.responses, request.bands, first=request.first_judge)
+            self._tell_bands()
+        if request.calibration is not None:
+            self._fitted = fit_calibrations(self._found.responses)
+            self._calibrations = calibrations_of(self._fitted)
+            self._tell_calibrations()
+        if request.aim is not None:
+            self._write(self._tune(request.aim))
+            return
+        if self._write_calibration():
+            err().print(
+                "thresholds mean something else on calibrated probabilities: give an aim to tune them along",
+                soft_wrap=True,
+            )
+        elif request.calibration is not None and not any(each.losses for each in self._fitted):
+            raise GuardrailError("no judge has the labels for a calibration")
+        if self._bands:
+            self._write_policy(request.base, ["The policy as it was, with the cascade's bands."])
+
+    def _tell_calibrations(self) -> None:
         table = Table(
             "judge", "probability", "claims", "method", "log loss, held out", "calibration error", box=None
         )
-        for each in fitted:
+        for each in self._fitted:
             losses = dict(each.losses)
             loss = f"{losses['none']:.3f} → {losses[each.method]:.3f}" if losses else "–"
             error = "→".join(f" {value:.3f} " for value in each.errors).strip() if losses else "–"
             method = each.method if not each.problem else f"none: {each.problem}"
             table.add_row(safe(each.judge), each.probability, f"{each.claims:,}", method, loss, error)
         out().print(table)
-        return fitted
 
-    def fit_bands(self, right: float) -> list[FittedBand]:
-        """Bands, and what is said of them."""
-        fitted = fit_bands(self._found.responses, right, first=self._request.first_judge)
+    def _tell_bands(self) -> None:
         table = Table("severity", "accept_support", "right, held out", "settled", box=None)
-        for each in fitted:
+        for each in self._bands:
             if each.problem:
                 table.add_row(each.severity, f"{each.before:g}, kept: {each.problem}", "–", "–")
             else:
@@ -159,59 +180,62 @@ class _TuneRun:
                 shares = (rate(share, counts=False) for share in (each.right, each.settled))
                 table.add_row(each.severity, change, *shares)
         out().print(table)
-        return fitted
 
-    def tune(self, aim: Aim) -> Tuned:
+    def _tune(self, aim: Aim) -> Tuned:
         """The search, and what is said of what it found."""
+        calibrate = None if self._request.calibration is None else calibrating
         with err().status("searching …"):
             tuned = tune(
-                self._found.responses,
-                self._request.base,
-                aim,
-                vary=self._request.vary,
-                calibrate=None if self._request.calibration is None else calibrating,
+                self._found.responses, self._request.base, aim, vary=self._request.vary, calibrate=calibrate
             )
-        self._tell(tuned)
+        out().print(f"Aim: {aim}.", soft_wrap=True, markup=False)
+        table = Table("on answers held out", "now", "tuned", box=None)
+        for name, before, after in shares(tuned):
+            told = (rate(each, counts=False) for each in (before, after))
+            table.add_row(f"{name}, of {after.total}", *told)
+        gains = Table("difference", "tuned − now", box=None)
+        for row in differences(tuned).items():
+            gains.add_row(*row)
+        settings = Table("setting", "now", "tuned", "in the folds", box=None)
+        for each in tuned.settings:
+            spread = " ".join(number(value) for value in each.folds)
+            settings.add_row(each.name, number(each.before), number(each.after), spread)
+        for part in (table, gains, settings):
+            out().print(part)
+        for line in _left_out(tuned):
+            out().print(line, soft_wrap=True)
+        if tuned.shortfall:
+            out().print(missed(tuned), soft_wrap=True, style="bold")
+        out().print(concluded(tuned), soft_wrap=True, style="bold")
         return tuned
 
-    def write(self, tuned: Tuned, fitted: Sequence[Fitted], bands: Sequence[FittedBand]) -> None:
+    def _write(self, tuned: Tuned) -> None:
         """The files, unless there is a reason not to. Raises typer.Exit with the status."""
+        request = self._request
         for problem in tuned.problems:
             print_error(f"too few labels: {problem}")
+        wanted = request.out is not None or request.calibration is not None
         useless = bool(tuned.problems) or tuned.verdict == "keep"
-        wanted = self._request.out is not None or self._request.calibration is not None
-        writes = wanted and (not useless or self._request.force)
-        if wanted and not writes:
-            self._tell_unwritten()
-        calibrated = writes and self._write_calibration(fitted)
+        writes = wanted and (not useless or request.force)
         if writes:
-            self._write_policy(tuned.policy, figures(tuned), calibrated=calibrated, bands=bands)
-        if self._request.report is not None:
-            self._write_report(self._request.report, tuned, fitted, bands, written=writes)
-        if tuned.problems and not self._request.force:
-            raise typer.Exit(_EXIT_FAILED)
+            self._write_calibration()
+            self._write_policy(tuned.policy, figures(tuned), calibrated=True)
+        elif wanted:
+            _tell_unwritten()
+        if request.report is not None:
+            self._write_report(request.report, tuned, written=writes)
+        if tuned.problems and not request.force:
+            raise typer.Exit(EXIT_FAILURE)
 
-    def _write_report(
-        self,
-        path: Path,
-        tuned: Tuned,
-        fitted: Sequence[Fitted],
-        bands: Sequence[FittedBand],
-        *,
-        written: bool,
-    ) -> None:
+    def _write_report(self, path: Path, tuned: Tuned, *, written: bool) -> None:
         from guardrail.evals.tuning_report import write_tuning_report
 
-        findings = [f"{tuned.why[0].upper()}{tuned.why[1:]}."]
-        if tuned.shortfall:
-            findings.append(f"The aim is not reached on answers held out: {tuned.shortfall}.")
-        findings += _left_out(tuned)
+        findings = [concluded(tuned), *([missed(tuned)] if tuned.shortfall else []), *_left_out(tuned)]
         warnings = [f"Too few labels: {problem}." for problem in tuned.problems]
-        page = self._page(tuned.policy, figures(tuned), findings, warnings, fitted, bands, written=written)
-        calibrations = calibrations_of(fitted)
-        responses = [calibrated(each, calibrations) for each in self._found.responses]
+        page = self._page(tuned.policy, figures(tuned), findings, warnings, calibrated=True, written=written)
+        responses = [calibrated(each, self._calibrations) for each in self._found.responses]
         write_tuning_report(path, page, tuned, tuning_curves(tuned, responses))
-        err().print(f"wrote {safe(str(path))}", soft_wrap=True)
+        _tell_written(path)
 
     def _page(
         self,
@@ -219,20 +243,17 @@ class _TuneRun:
         lines: Sequence[str],
         findings: Sequence[str],
         warnings: Sequence[str],
-        fitted: Sequence[Fitted] = (),
-        bands: Sequence[FittedBand] = (),
         *,
+        calibrated: bool = False,
         written: bool,
     ) -> TuningPage:
         from guardrail.evals.tuning_report import TuningPage
 
-        if written and self._request.out is not None:
-            where = f"Written to {self._request.out}."
-        elif self._request.out is not None:
+        where = "Not written to a file: --out FILE.yaml would."
+        if self._request.out is not None:
             where = "Not written to a file: see the summary."
-        else:
-            where = "Not written to a file: --out FILE.yaml would."
-        calibrates = self._request.calibration is not None and bool(calibrations_of(fitted).judges)
+        if self._request.out is not None and written:
+            where = f"Written to {self._request.out}."
         return TuningPage(
             name=f"policy {self._request.base.name}",
             settings={
@@ -243,99 +264,38 @@ class _TuneRun:
             },
             findings=findings,
             warnings=warnings,
-            policy_text=self._policy_text(policy, lines, calibrated=calibrates, bands=bands),
+            policy_text=self._policy_text(policy, lines, calibrated=calibrated),
             where=where,
-            fitted=fitted,
-            bands=bands,
+            fitted=self._fitted,
+            bands=self._bands,
         )
 
-    def write_calibration_alone(self, fitted: Sequence[Fitted]) -> None:
-        """Without an aim: the calibrations, with a word on thresholds."""
-        if self._request.calibration is None:
-            return
-        if self._write_calibration(fitted):
-            err().print(
-                "thresholds mean something else on calibrated probabilities: give an aim to tune them along",
-                soft_wrap=True,
-            )
-        elif not any(each.losses for each in fitted):
-            print_error("no judge has the labels for a calibration")
-            raise typer.Exit(_EXIT_FAILED)
-
-    def write_bands_alone(self, bands: Sequence[FittedBand]) -> None:
-        """Without an aim: the policy as it is, with the bands."""
-        if bands:
-            self._write_policy(
-                self._request.base, ["The policy as it was, with the cascade's bands."], bands=bands
-            )
-
-    def _tell_unwritten(self) -> None:
-        err().print("nothing is written; --force writes it all the same", soft_wrap=True)
-
-    def _tell(self, tuned: Tuned) -> None:
-        aim = tuned.aim
-        out().print(f"Aim: {aim}.", soft_wrap=True, markup=False)
-        before, after = (counts.rates(aim.by) for counts in (tuned.baseline_counts, tuned.held_out))
-        table = Table("on answers held out", "now", "tuned", box=None)
-        for name in after:
-            shares = (rate(each[name], counts=False) for each in (before, after))
-            table.add_row(f"{name}, of {after[name].total}", *shares)
-        out().print(table)
-        gains = Table("difference", "tuned − now", box=None)
-        for name, gain in tuned.gains.items():
-            if name != "cost" or aim.cost_miss is not None:  # nobody gave a cost otherwise
-                gains.add_row(name, difference(gain, name))
-        out().print(gains)
-        settings = Table("setting", "now", "tuned", "in the folds", box=None)
-        for each in tuned.settings:
-            spread = " ".join(number(value) for value in each.folds)
-            settings.add_row(each.name, number(each.before), number(each.after), spread)
-        out().print(settings)
-        for told in _left_out(tuned):
-            out().print(told, soft_wrap=True)
-        if tuned.shortfall:
-            told = f"The aim is not reached on answers held out: {tuned.shortfall}."
-            out().print(told, soft_wrap=True, style="bold")
-        out().print(f"{tuned.why[0].upper()}{tuned.why[1:]}.", soft_wrap=True, style="bold")
-
-    def _write_calibration(self, fitted: Sequence[Fitted]) -> bool:
-        calibrations = calibrations_of(fitted)
-        if self._request.calibration is None:
+    def _write_calibration(self) -> bool:
+        path = self._request.calibration
+        if path is None:
             return False
-        if not calibrations.judges:
+        if not self._calibrations.judges:
             told = "no judge needs a calibration, or has the labels for one: none is written"
             err().print(f"[yellow]note:[/] {told}", soft_wrap=True)
             return False
         lines = self._provenance()
-        for each in fitted:
+        for each in self._fitted:
             told = f"{each.judge}, {each.probability}, {each.claims:,} claims: {each.method}"
             lines.append(escape_controls(told + (f" ({each.problem})" if each.problem else "")))
             lines += [f"  log loss held out, {method}: {loss:.4f}" for method, loss in each.losses]
-        body = yaml.safe_dump(
-            calibrations.model_dump(mode="json", exclude_none=True), sort_keys=False, default_flow_style=None
-        )
-        _write(self._request.calibration, "".join(f"# {line}\n" for line in lines) + body)
-        err().print(f"wrote {safe(str(self._request.calibration))}", soft_wrap=True)
+        values = self._calibrations.model_dump(mode="json", exclude_none=True)
+        body = yaml.safe_dump(values, sort_keys=False, default_flow_style=None)
+        _write(path, "".join(f"# {line}\n" for line in lines) + body)
         return True
 
-    def _write_policy(
-        self,
-        policy: Policy,
-        lines: Sequence[str],
-        *,
-        calibrated: bool = False,
-        bands: Sequence[FittedBand] = (),
-    ) -> None:
-        if self._request.out is None:
-            return
-        _write(self._request.out, self._policy_text(policy, lines, calibrated=calibrated, bands=bands))
-        err().print(f"wrote {safe(str(self._request.out))}", soft_wrap=True)
+    def _write_policy(self, policy: Policy, lines: Sequence[str], *, calibrated: bool = False) -> None:
+        if self._request.out is not None:
+            _write(self._request.out, self._policy_text(policy, lines, calibrated=calibrated))
 
-    def _policy_text(
-        self, policy: Policy, lines: Sequence[str], *, calibrated: bool, bands: Sequence[FittedBand]
-    ) -> str:
+    def _policy_text(self, policy: Policy, lines: Sequence[str], *, calibrated: bool) -> str:
+        """With ``calibrated`` it names the calibrations, if there are any."""
         beside = None
-        if calibrated and self._request.calibration is not None:
+        if calibrated and self._request.calibration is not None and self._calibrations.judges:
             place = "." if self._request.out is None else self._request.out.parent or "."
             beside = os.path.relpath(self._request.calibration, place)
         update = {"version": f"tuned-{policy.ref.digest}", "name": policy.name}
@@ -345,25 +305,32 @@ class _TuneRun:
             calibration=beside,
             bands={
                 each.severity.value: {"accept_support": each.accept_support}
-                for each in bands
+                for each in self._bands
                 if not each.problem
             },
         )
 
     def _provenance(self) -> list[str]:
-        responses = self._found.responses
         return provenance(
             shlex.join(["guardrail", *sys.argv[1:]]),
             self._request.files,
             version=__version__,
             date=datetime.now(UTC).date().isoformat(),
-            responses=len(responses),
+            responses=len(self._found.responses),
             claims=self._found.claims(),
             labels=self._labels(),
         )
 
     def _labels(self) -> int:
         return sum(len(each.labels) for each in self._found.responses)
+
+
+def _tell_unwritten() -> None:
+    err().print("nothing is written; --force writes it all the same", soft_wrap=True)
+
+
+def _tell_written(path: Path) -> None:
+    err().print(f"wrote {safe(str(path))}", soft_wrap=True)
 
 
 def _left_out(tuned: Tuned) -> list[str]:
@@ -378,6 +345,7 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
+    _tell_written(path)
 
 
 def _tell_left_out(found: LabelledAnswers) -> None:

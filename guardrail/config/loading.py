@@ -1,6 +1,8 @@
 """Merges a YAML file, the environment and the command line into Settings, or reports every problem at once.
 
-Paths in a configuration file are relative to that file.
+The bytes of a file are read once, so that everything that looks at them sees the same ones: a pipe
+(``--config <(sops -d guardrail.yaml)``) gives its content only to the first reader. Paths in a configuration
+file are relative to that file.
 """
 
 from __future__ import annotations
@@ -9,40 +11,106 @@ import difflib
 import json
 import os
 import re
+import select
+import stat
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin, overload
+from typing import Any, Final, Self, TypeVar, overload
 
 import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as EnvDecodeError
 
-from guardrail.config.files import SettingsFile
-from guardrail.config.inheritance import cycles, is_inherited
+from guardrail.config.inheritance import cycles, is_inherited, merged
 from guardrail.config.problems import (
-    Loc,
     Problem,
     SettingsError,
     dotted,
     explain,
     explain_unknown_policy,
-    fields_of,
 )
 from guardrail.config.settings import BUILT_IN_POLICY, ENV_DELIMITER, ENV_PREFIX, SECTIONS_OF_OTHERS, Settings
 from guardrail.errors import ConfigError
 from guardrail.judges.model import ClassifierSettings
+from guardrail.leaves import Loc, Place, kinds, leaves
 from guardrail.printable import escape_controls
-from guardrail.secrets import Secret
+from guardrail.routing import policy_names
 
+MAX_FILE_BYTES: Final = 4 * 1024 * 1024
+PIPE_S: Final = 60.0
+"""How long the program at the other end of a pipe may take to write all of it."""
+
+_BEGIN: Final = "check the path, or begin with 'guardrail config show > guardrail.yaml'; no file is needed"
 MAX_VALUES: Final = 100_000
 """Values in a file, those that an alias repeats counted every time: a few lines can stand for billions."""
 
 _DECISIVE: Final = ("policies", "routes", "default_policy", "challengers")
 """Sections that decide about answers: without a value they are more likely cut off than meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """The content of a settings file at one moment. ``regular``: reading its path again gives its content
+    then; a pipe has no other.
+    """
+
+    path: Path
+    data: bytes
+    regular: bool = True
+
+    @classmethod
+    def read(cls, path: Path, *, pipe_s: float = PIPE_S) -> Self:
+        """Read a file, or a pipe until its end. Raises SettingsError, also if it is neither, is larger than
+        4 MiB, or if nobody has written all of a pipe within ``pipe_s``. At 0 a pipe is refused.
+        """
+        try:
+            # A pipe that nobody writes to would keep the process in open().
+            with open(path, "rb", opener=_without_waiting) as stream:
+                mode = os.fstat(stream.fileno()).st_mode
+                if stat.S_ISREG(mode):
+                    return cls(path, _bounded(path, stream.read(MAX_FILE_BYTES + 1)))
+                if not stat.S_ISFIFO(mode) or not pipe_s or not hasattr(select, "poll"):
+                    raise _file_problem(path, "is no regular file", "name a file")
+                return cls(path, _bounded(path, _read_pipe(path, stream.fileno(), pipe_s)), regular=False)
+        except FileNotFoundError:
+            raise _file_problem(path, "does not exist", _BEGIN) from None
+        except OSError as error:
+            raise _file_problem(path, f"can't be read: {error.strerror}", "make it readable") from None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _bounded(path: Path, data: bytes) -> bytes:
+    if len(data) > MAX_FILE_BYTES:
+        raise _file_problem(path, "is larger than 4 MiB", "is it a configuration file?")
+    return data
+
+
+def _read_pipe(path: Path, descriptor: int, limit_s: float) -> bytes:
+    until = time.monotonic() + limit_s
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    data = b""
+    while len(data) <= MAX_FILE_BYTES:
+        left_s = until - time.monotonic()
+        if left_s <= 0 or not poll.poll(left_s * 1000):
+            wrong = f"is a pipe, and what is written to it did not end within {limit_s:g} s"
+            raise _file_problem(path, wrong, "look at the program that writes it, or name a file")
+        part = os.read(descriptor, 65_536)
+        if not part:
+            break
+        data += part
+    return data
+
+
+def _file_problem(path: Path, wrong: str, remedy: str) -> SettingsError:
+    return SettingsError([Problem("", f"the file {wrong}", remedy, where=str(path))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,13 +316,13 @@ def _misspelt(kind: type[Settings], name: str) -> Problem | None:
     if not name.upper().startswith(ENV_PREFIX):
         return None
     rest = name[len(ENV_PREFIX) :].lower()
-    known = fields_of(kind)
+    known = Place((), kind).fields
     head, delimiter, _ = rest.partition(ENV_DELIMITER)
     if head in known or head in SECTIONS_OF_OTHERS:
         return None
-    for section, info in known.items():
+    for section in known:
         inner = rest.removeprefix(section + "_")
-        if inner != rest and inner.partition(ENV_DELIMITER)[0] in fields_of(info.annotation):
+        if inner != rest and inner.partition(ENV_DELIMITER)[0] in Place((), kind).step(section).fields:
             right = ENV_PREFIX + (section + ENV_DELIMITER + inner).upper()
             return _env_problem(name, f"write {right}, with two underscores between the levels")
     close = difflib.get_close_matches(head, known, n=1, cutoff=0.6 if delimiter else 0.85)
@@ -294,67 +362,30 @@ def _restore_names(values: dict[str, Any], file_values: Mapping[str, Any]) -> di
     return values | {"policies": restored}
 
 
-# A text is a path only if it looks like one: "acme/model" is an id on the hub.
-_NAME_OR_PATH: Final = (ClassifierSettings, "model")
-_PATH_BEGINS: Final = ("./", "../")
-
-
-def anchored(values: Any, annotation: Any, folder: Path) -> Any:
-    """``values`` of a file for ``annotation``, with relative paths resolved from ``folder``.
+def anchored(values: dict[str, Any], kind: type[BaseModel], folder: Path) -> dict[str, Any]:
+    """``values`` of a file for ``kind``, with relative paths resolved from ``folder``.
 
     Checks nothing: what doesn't fit its type is left for the validation to reject.
     """
-    kinds = list(_kinds(annotation))
-    if Secret in kinds and isinstance(values, Mapping):
-        return {way: _beside(where, folder) if way == "file" else where for way, where in values.items()}
-    if isinstance(values, str):
-        return _beside(values, folder) if Path in kinds else values
-    if isinstance(values, Mapping):
-        model = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
-        if model is not None:
-            return {name: _of_field(model, name, value, folder) for name, value in values.items()}
-        below = next((get_args(kind)[1] for kind in kinds if get_origin(kind) is dict), None)
-        return values if below is None else {key: anchored(it, below, folder) for key, it in values.items()}
-    if isinstance(values, list):
-        below = next((get_args(kind)[0] for kind in kinds if get_origin(kind) is tuple), None)
-        return values if below is None else [anchored(item, below, folder) for item in values]
+    for leaf in leaves(values, kind=kind):
+        if isinstance(leaf.value, str) and leaf.value and _is_path(leaf):
+            values = _replaced(values, leaf.path, str(folder / leaf.value))
     return values
 
 
-def _beside(value: Any, folder: Path) -> Any:
-    return str(folder / value) if isinstance(value, str) and value else value
+def _is_path(leaf: Place) -> bool:
+    if leaf.field is ClassifierSettings.model_fields["model"]:
+        return str(leaf.value).startswith(("./", "../"))  # "acme/model" is an id on the hub
+    return Path in kinds(leaf.kind)
 
 
-def _of_field(model: type[BaseModel], name: Any, value: Any, folder: Path) -> Any:
-    field = model.model_fields.get(name) if isinstance(name, str) else None
-    if field is None:
+def _replaced(values: Any, path: Loc, value: Any) -> Any:
+    """A copy of plain values with another value at ``path``."""
+    if not path:
         return value
-    if issubclass(model, _NAME_OR_PATH[0]) and name == _NAME_OR_PATH[1]:
-        return _named(value, folder)
-    return anchored(
-        value, Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation, folder
-    )
-
-
-def _named(value: Any, folder: Path) -> Any:
-    return str(folder / value) if isinstance(value, str) and value.startswith(_PATH_BEGINS) else value
-
-
-def _kinds(annotation: Any) -> Iterator[Any]:
-    """The types allowed there, including each member of a union and inputs that a validator converts."""
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        inner, *metadata = get_args(annotation)
-        yield from _kinds(inner)
-        for each in metadata:
-            taken = getattr(each, "json_schema_input_type", None)
-            if get_origin(taken) in {Union, UnionType} or isinstance(taken, type):
-                yield from _kinds(taken)
-    elif origin in {Union, UnionType}:
-        for each in get_args(annotation):
-            yield from _kinds(each)
-    else:
-        yield annotation
+    copied = values.copy()
+    copied[path[0]] = _replaced(values[path[0]], path[1:], value)
+    return copied
 
 
 _SETTING: Final = re.compile(r"([a-z_]+)(?:\.[\w-]+)+(?=[ :.])")
@@ -396,17 +427,17 @@ def load_settings(
     problem with its source, path, value and remedy.
     """
     sources = _read(kind, Path(path) if isinstance(path, str) else path, overrides)
-    merged = _merge(_merge(sources.file.values, sources.environment), sources.given)
+    values = merged(merged(sources.file.values, sources.environment), sources.given)
     for section in SECTIONS_OF_OTHERS - kind.model_fields.keys():
-        merged.pop(section, None)
+        values.pop(section, None)
     try:
-        return kind.model_validate(merged)
+        return kind.model_validate(values)
     except ValidationError as error:
-        problems = explain(kind, error, sources.where, partial(is_inherited, merged.get("policies")))
+        problems = explain(kind, error, sources.where, partial(is_inherited, values.get("policies")))
         told = {problem.path for problem in problems}
         more = [
             explain_unknown_policy(loc, name, known, sources.where)
-            for loc, name, known in _unknown_policies(merged)
+            for loc, name, known in _unknown_policies(kind, values)
         ]
         more += [
             Problem(
@@ -416,7 +447,7 @@ def load_settings(
                 value=repr(cycle.value),
                 where=sources.where(cycle.path),
             )
-            for cycle in cycles(merged.get("policies"))
+            for cycle in cycles(values.get("policies"))
         ]
         raise SettingsError(problems + [problem for problem in more if problem.path not in told]) from None
 
@@ -481,7 +512,9 @@ def _read(
     return _Sources(kind, file, read_environment(kind, file.values), overrides or {})
 
 
-def _unknown_policies(values: Mapping[str, Any]) -> Iterator[tuple[Loc, str, list[str]]]:
+def _unknown_policies(
+    kind: type[Settings], values: Mapping[str, Any]
+) -> Iterator[tuple[Loc, str, list[str]]]:
     """Every policy that is named and doesn't exist, with its place and the existing names.
 
     Settings can report only the first one, and only if everything else is valid; here nothing else needs to
@@ -491,37 +524,9 @@ def _unknown_policies(values: Mapping[str, Any]) -> Iterator[tuple[Loc, str, lis
     if not isinstance(policies, Mapping):
         return
     known = sorted({BUILT_IN_POLICY, *map(str, policies)})
-    routes = values.get("routes")
-    named: list[tuple[Loc, Any]] = [
-        (("routes", i, "policy"), route.get("policy"))
-        for i, route in enumerate(routes if isinstance(routes, list | tuple) else ())
-        if isinstance(route, Mapping)
-    ]
-    named += [
-        (("policies", name, "extends"), policy.get("extends"))
-        for name, policy in policies.items()
-        if isinstance(policy, Mapping)
-    ]
-    challengers = values.get("challengers")
-    named += [
-        (("challengers", i, field), challenger.get(field))
-        for i, challenger in enumerate(challengers if isinstance(challengers, list | tuple) else ())
-        if isinstance(challenger, Mapping)
-        for field in ("policy", "against")
-    ]
-    for loc, name in [*named, (("default_policy",), values.get("default_policy"))]:
-        if isinstance(name, str) and name and name not in known:
-            yield loc, name, known
-
-
-def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
-    for key, value in over.items():
-        below = merged.get(key)
-        merged[key] = (
-            _merge(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
-        )
-    return merged
+    for place in policy_names(dict(values), kind):
+        if isinstance(place.value, str) and place.value and place.value not in known:
+            yield place.path, place.value, known
 
 
 def _contains(values: Any, loc: Loc) -> bool:

@@ -7,23 +7,21 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import EnumType
-from types import UnionType
-from typing import Any, Final, Union, get_args, get_origin
+from typing import Any, Final
 
-from pydantic import BaseModel, SecretBytes, SecretStr, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, said_wrong
+from guardrail.leaves import ITEM, NAME, Loc, Place, kinds, places
 from guardrail.printable import escape_controls, shorten
 from guardrail.secrets import Secret
 
-Loc = tuple[str | int, ...]
-
 # Not "tokens", which are counted, nor "tokenizer".
 _SECRET_NAME: Final = re.compile(r"password|secret|token(?!s|izer)|api_?key|credential", re.IGNORECASE)
-# Any text below these may be a secret: a flag's value, a server's option.
-_SECRET_SECTIONS: Final = frozenset({"argv", "env", "headers", "extra_headers", "extra_body"})
+# Any text below these may be a secret: a gateway's key, a server's option.
+_SECRET_SECTIONS: Final = frozenset({"headers", "extra_headers", "extra_body"})
 _WITH_AT: Final = re.compile(r"\S*@\S*")
 _QUERY: Final = re.compile(r"(?<=\?)(?<!\(\?)[^\s?'\"]*=[^\s'\"]*")
 _NOT_SHOWN: Final = "(a value with '@' is not shown)"
@@ -85,15 +83,6 @@ def dotted(loc: Loc) -> str:
     return ".".join(escape_controls(str(part)) for part in loc)
 
 
-def fields_of(annotation: Any) -> Mapping[str, FieldInfo]:
-    """The fields of a settings class, including an optional one; none for anything else."""
-    optional = get_args(annotation) if get_origin(annotation) in {Union, UnionType} else ()
-    for candidate in (annotation, *optional):
-        if isinstance(candidate, type) and issubclass(candidate, BaseModel):
-            return candidate.model_fields
-    return {}
-
-
 def explain(
     root: type[BaseModel],
     error: ValidationError,
@@ -137,10 +126,11 @@ def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[
     name_is_wrong = loc[-1:] == ("[key]",)
     if name_is_wrong:
         loc = loc[:-1]
-    field = _field_at(root, loc)
-    wrong = escape_controls(_without_logins(details["msg"], value)).removeprefix("Value error, ")
+    place = Place((), root).at(loc)
+    field = place and place.field
+    wrong = escape_controls(_without_logins(said_wrong(details), value))
     wrong, _, told = wrong.partition("; ")
-    section = None if told else _section(root, loc, details["type"])
+    section = None if told else _section(place, details["type"])
     if section:
         wrong = "here stands a value, where settings by name are meant"
     elif details["type"] in _LIST_TYPES:
@@ -153,11 +143,11 @@ def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[
     return Problem(dotted(loc), wrong, remedy, value=shown, where=where(loc))
 
 
-def _section(root: type[BaseModel], loc: Loc, kind: str) -> str | None:
+def _section(place: Place | None, kind: str) -> str | None:
     """What to write if settings are expected and something else was given."""
-    if kind not in _SECTION_TYPES or not loc:
+    if kind not in _SECTION_TYPES or place is None or not place.path:
         return None
-    names = list(fields_of(_walk(root, loc)[0]))
+    names = list(place.fields)
     if not names:
         return "write 'NAME: VALUE' lines under it, indented; or leave it out"
     more = ", …" if len(names) > _SECTION_NAMES else ""
@@ -212,54 +202,21 @@ def _without_logins(message: str, value: Any) -> str:
 def _is_secret(field: FieldInfo | None) -> bool:
     if field is None:
         return False
-    return any(
-        kind in {Secret, SecretStr, SecretBytes} for kind in (field.annotation, *get_args(field.annotation))
-    )
-
-
-def _field_at(root: type[BaseModel], loc: Loc) -> FieldInfo | None:
-    """The declaration of the setting at ``loc``, or of the list or mapping that contains it."""
-    return _walk(root, loc)[1]
-
-
-def _walk(root: type[BaseModel], loc: Loc) -> tuple[Any, FieldInfo | None]:
-    """The type at ``loc`` and the last field on the way there; (None, None) for unknown paths."""
-    annotation: Any = root
-    field: FieldInfo | None = None
-    for part in loc:
-        fields = fields_of(annotation)
-        if fields:
-            field = fields.get(str(part))
-            if field is None:
-                return None, None
-            annotation = field.annotation
-        else:
-            inner = [argument for argument in get_args(annotation) if argument is not Ellipsis]
-            annotation = inner[-1] if inner else None
-            if annotation is Any:  # the mapping is described, not what may stand in it
-                field = None
-    return annotation, field
+    return any(kind in {Secret, SecretStr} for kind in kinds(field.annotation))
 
 
 def _suggest(root: type[BaseModel], loc: Loc) -> str:
-    known = fields_of(_walk(root, loc[:-1])[0])
+    place = Place((), root).at(loc[:-1])
+    known = place.fields if place is not None else {}
     name = str(loc[-1])
     close = _close(name, list(known), dotted(loc[:-1]))
     if close:
         return close
-    elsewhere = [path for path in _paths(root) if path[-1] == name]
-    if elsewhere:
-        return f"did you mean {dotted(elsewhere[0])}?"
+    elsewhere = [each.path for each in places(Place((), root)) if each.path[-1] == name]
+    found = [path for path in elsewhere if not {NAME, ITEM}.intersection(path)]
+    if found:
+        return f"did you mean {dotted(min(found, key=len))}?"
     return f"known here: {', '.join(known)}" if known else "take it out"
-
-
-def _paths(root: Any, prefix: Loc = ()) -> list[Loc]:
-    """Every setting's path, a section before its contents; without entering mappings and lists."""
-    fields = fields_of(root)
-    here: list[Loc] = [(*prefix, name) for name in fields]
-    for name, field in fields.items():
-        here.extend(_paths(field.annotation, (*prefix, name)))
-    return here
 
 
 def _close(name: str, known: Sequence[str], section: str = "") -> str | None:

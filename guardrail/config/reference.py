@@ -15,10 +15,10 @@ from typing import Any, Final
 from guardrail.config.loading import variable_of
 from guardrail.config.settings import Settings
 from guardrail.errors import ConfigError
+from guardrail.leaves import ITEM, NAME, Place
+from guardrail.policy import RULE_LISTS
 from guardrail.printable import escape_controls
 
-_NAME: Final = "NAME"
-_ITEM: Final = "N"
 _UNITS: Final = {
     "_ms": "milliseconds",
     "_seconds": "seconds",
@@ -62,61 +62,57 @@ class Entry:
 
 def entries(kind: type[Settings]) -> tuple[Entry, ...]:
     """The top-level settings of ``kind``, as in a file."""
-    schema = kind.model_json_schema()
-    reader = _Reader(schema["$defs"])
-    return reader.below((), schema, kind().masked())
+    return _Reader(kind).below(Place((), kind), kind().masked())
 
 
 class _Reader:
-    """Reads a JSON Schema made by pydantic."""
+    """Walks the classes, and takes what each setting may hold from the JSON Schema that pydantic makes."""
 
-    def __init__(self, definitions: Mapping[str, Any]) -> None:
-        self._definitions = definitions
+    def __init__(self, kind: type[Settings]) -> None:
+        schema = kind.model_json_schema()
+        self._definitions: Mapping[str, Any] = {**schema["$defs"], kind.__name__: schema}
 
-    def below(self, path: tuple[str, ...], schema: Mapping[str, Any], defaults: Any) -> tuple[Entry, ...]:
+    def below(self, section: Place, defaults: Any) -> tuple[Entry, ...]:
+        schema = self._definitions[section.section.__name__] if section.section else {}
         values = defaults if isinstance(defaults, Mapping) else {}
-        required = schema.get("required", ())
         return tuple(
-            self._entry((*path, name), each, values.get(name, _of(each, name in required)))
-            for name, each in schema["properties"].items()
-            if (*path, name) != ("policies", _NAME, "name")  # which is the key
+            self._entry(place, raw, values.get(name, _of(raw, name in schema.get("required", ()))))
+            for place, (name, raw) in zip(section.below(), schema["properties"].items(), strict=True)
+            if place.path != ("policies", NAME, "name")  # which is the key
         )
 
-    def _entry(self, path: tuple[str, ...], raw: Mapping[str, Any], default: Any) -> Entry:
+    def _entry(self, place: Place, raw: Mapping[str, Any], default: Any) -> Entry:
         schema = self._resolved(raw)
+        path = tuple(map(str, place.path))
         description = str(raw.get("description") or schema.get("description") or "")
-        own = self._section(raw)
-        if own is not None:
-            below = self.below(path, own, default)
-            return Entry(path, "section", None, None, description, below)
-        inner, step = schema.get("items"), _ITEM
-        if not isinstance(inner, Mapping):
-            inner, step = schema.get("additionalProperties"), _NAME
-        below = ()
-        if isinstance(inner, Mapping) and (of_items := self._section(inner)) is not None:
-            below = self.below((*path, step), of_items, _of_each(path, default))
-        elif "properties" in schema:
-            found = self.below(path, schema, schema.get("default"))
-            below = tuple(replace(each, listed=False) for each in found)
+        if place.section is not None:
+            return Entry(path, "section", None, None, description, self.below(place, default))
+        below: tuple[Entry, ...] = ()
+        if path[-1] in RULE_LISTS:
+            default = "\n".join(default)
+            return Entry(path, self._kind(raw), default or "[]", None, description)
+        for item in place.below():
+            if item.section is not None:
+                below = self.below(item, _of_each(path, default))
+        if "properties" in schema:
+            below = tuple(
+                Entry(
+                    (*path, name),
+                    self._kind(each),
+                    _shown(each["default"]),
+                    _unit((name,), each),
+                    each["description"],
+                    listed=False,
+                )
+                for name, each in schema["properties"].items()
+            )
         if path == ("policies",):
             default = {}  # the built-in policy is what stands in the fields
-        elif path[-1] == "rules":
-            default = "\n".join(default)
-            return Entry(path, self._kind(raw), default, None, description, below)
         return Entry(path, self._kind(raw), _shown(default), _unit(path, schema), description, below)
 
     def _resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
         name = str(schema.get("$ref", "")).rpartition("/")[2]
         return {**self._definitions[name], **schema} if name else schema
-
-    def _section(self, raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The schema of a settings class, including an item that may also be written otherwise."""
-        for one in (raw, *raw.get("anyOf", ()), *self._resolved(raw).get("anyOf", ())):
-            resolved = self._resolved(one)
-            named = "$ref" in one or "anyOf" in self._resolved(raw)  # others are described, and no class
-            if named and resolved.get("type") == "object" and {"properties", "title"} <= resolved.keys():
-                return resolved
-        return None
 
     def _kind(self, raw: Mapping[str, Any]) -> str:
         schema = self._resolved(raw)
@@ -128,13 +124,10 @@ class _Reader:
             kinds = [self._kind(each) for each in schema["anyOf"]]
             if kinds[0] == "secret":
                 kinds = [kind for kind in kinds if kind in {"secret", "null"}]
-            elif self._section(raw) is not None:
-                kinds = [kind for kind in kinds if kind != "section"] + ["a mapping"]
             return _either(list(dict.fromkeys(kinds)))
         if schema.get("type") == "array":
             inner = schema.get("items", {})
-            several = self._section(inner) is not None
-            return "a list" if several or not inner else f"a list of {self._kind(inner)}"
+            return f"a list of {self._kind(inner)}" if inner and "$ref" not in inner else "a list"
         if schema.get("type") == "object":
             return "a mapping"
         named = {
@@ -313,7 +306,7 @@ def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
     if len(pattern) != len(parts):
         return False
     return all(
-        one in {part, _NAME} or (one == _ITEM and part.isdigit())
+        one in {part, NAME} or (one == ITEM and part.isdigit())
         for one, part in zip(pattern, parts, strict=True)
     )
 
@@ -339,7 +332,7 @@ def _told(entry: Entry, parts: Sequence[str]) -> Iterator[str]:
         yield f"  holds     {entry.kind.replace('`', '')}{unit}{how}"
         default = "none, it is required" if entry.default is None else entry.default
         yield "  default   " + default.replace("\n", "\n            ")
-        whole = entry.path.index(_ITEM) if _ITEM in entry.path else None
+        whole = entry.path.index(ITEM) if ITEM in entry.path else None
         yield f"  variable  {variable_of(parts[:whole])}{' (the whole list, as JSON)' if whole else ''}"
     below = [each for each in entry.below if each.listed]
     if below:

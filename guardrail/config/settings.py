@@ -10,12 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from guardrail.config.inheritance import inherit
+from guardrail.config.inheritance import inherit, unknown_policy
 from guardrail.errors import ConfigError
 from guardrail.judges.settings import JudgeSettings
 from guardrail.limits import Limits
-from guardrail.policy import RULE_HELP, RULE_LISTS, Policy
-from guardrail.routing import Challenger, PolicyRouter, Route, check_challengers
+from guardrail.policy import NAMES_A_POLICY, RULE_HELP, RULE_LISTS, Policy
+from guardrail.routing import Challenger, PolicyRouter, Route, check_challengers, policy_names
 
 ENV_PREFIX: Final = "GUARDRAIL_"
 ENV_DELIMITER: Final = "__"
@@ -108,7 +108,7 @@ class Settings(BaseSettings):
         default=(),
         description="Select a response's policy by route, tenant and generator model; the first match wins.",
     )
-    default_policy: str = Field(
+    default_policy: Annotated[str, NAMES_A_POLICY] = Field(
         default=BUILT_IN_POLICY, description="Name of the policy that applies if no route matches."
     )
     challengers: tuple[Challenger, ...] = Field(
@@ -162,12 +162,9 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _policies_exist(self) -> Self:
-        for i, route in enumerate(self.routes):
-            self._check_policy(route.policy, ("routes", i, "policy"))
-        self._check_policy(self.default_policy, ("default_policy",))
-        for i, challenger in enumerate(self.challengers):
-            self._check_policy(challenger.policy, ("challengers", i, "policy"))
-            self._check_policy(challenger.against, ("challengers", i, "against"))
+        for place in policy_names(self):
+            if place.value is not None and place.value not in self.policies:
+                raise unknown_policy(place.path, place.value, self.policies)
         try:
             check_challengers(self.challengers)
         except ConfigError as error:
@@ -177,20 +174,6 @@ class Settings(BaseSettings):
             context = {"wrong": wrong, "path": (section, int(number), name), "value": value}
             raise PydanticCustomError("wrong_challenger", "{wrong}", context) from None
         return self
-
-    def _check_policy(self, name: str, path: tuple[str | int, ...]) -> None:
-        if name not in self.policies:
-            raise PydanticCustomError(
-                "unknown_policy",
-                "{where}: no policy has the name {name}; there are: {known}",
-                {
-                    "where": ".".join(map(str, path)),
-                    "name": repr(name),
-                    "known": ", ".join(sorted(self.policies)),
-                    "path": path,
-                    "value": name,
-                },
-            )
 
     def router(self) -> PolicyRouter:
         """The policies with their routing table."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from guardrail.lazy import own_face
+from guardrail.lazy import face
 
 if TYPE_CHECKING:
     from guardrail.demo.board import Board as Board
@@ -16,4 +16,4 @@ if TYPE_CHECKING:
     from guardrail.demo.summary import load_examples as load_examples
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others
-    __getattr__, __dir__, __all__ = own_face(__name__)
+    __getattr__, __dir__, __all__ = face(__name__)

@@ -9,43 +9,16 @@ from typing import TYPE_CHECKING
 from guardrail.lazy import face
 
 if TYPE_CHECKING:
-    from guardrail.engine.engine import MAX_SEQ, OVERLOADED, Engine
-    from guardrail.engine.runs import (
-        Captured,
-        Change,
-        ClosedResponse,
-        FinishedResponses,
-        Headers,
-        Output,
-        digest,
-    )
-
-__all__ = [
-    "MAX_SEQ",
-    "OVERLOADED",
-    "Captured",
-    "Change",
-    "ClosedResponse",
-    "Engine",
-    "FinishedResponses",
-    "Headers",
-    "Output",
-    "digest",
-]
+    from guardrail.engine.engine import MAX_SEQ as MAX_SEQ
+    from guardrail.engine.engine import OVERLOADED as OVERLOADED
+    from guardrail.engine.engine import Engine as Engine
+    from guardrail.engine.runs import Captured as Captured
+    from guardrail.engine.runs import Change as Change
+    from guardrail.engine.runs import ClosedResponse as ClosedResponse
+    from guardrail.engine.runs import FinishedResponses as FinishedResponses
+    from guardrail.engine.runs import Headers as Headers
+    from guardrail.engine.runs import Output as Output
+    from guardrail.engine.runs import digest as digest
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others
-    __getattr__, __dir__ = face(
-        __name__,
-        {
-            "guardrail.engine.engine": ("MAX_SEQ", "OVERLOADED", "Engine"),
-            "guardrail.engine.runs": (
-                "Captured",
-                "Change",
-                "ClosedResponse",
-                "FinishedResponses",
-                "Headers",
-                "Output",
-                "digest",
-            ),
-        },
-    )
+    __getattr__, __dir__, __all__ = face(__name__)

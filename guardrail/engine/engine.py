@@ -56,8 +56,8 @@ from guardrail.engine.runs import (
 )
 from guardrail.errors import ConfigError, ProtocolError, UnreadableSession
 from guardrail.events import (
+    InputEvent,
     Response,
-    ResponseAborted,
     ResponseCompleted,
     ResponseDelta,
     ResponseHead,
@@ -85,7 +85,6 @@ _TOLD_AT_ONCE: Final = 10  # verdicts, in a turn of the event loop: a few millis
 _MOST_UNROUTED: Final = 100
 """Names of routes, which come from outside."""
 
-InputEventType = ResponseStarted | ResponseDelta | ResponseCompleted | ResponseAborted | Response
 OVERLOADED: Final = "overloaded"
 WRONG_LANE: Final = "wrong_partition"
 MAX_SEQ: Final = 2**31
@@ -313,7 +312,7 @@ class Engine:
 
     def handle(
         self,
-        event: InputEventType,
+        event: InputEvent,
         headers: Headers = (),
         *,
         lane: Hashable = None,

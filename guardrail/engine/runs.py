@@ -47,13 +47,7 @@ from guardrail.verdicts import Judgement, better_of
 
 def digest(head: ResponseHead) -> bytes:
     """Distinguishes two starts with one id: 8 bytes over the whole event."""
-    # A start stored by a version without ``language`` still equals the same start when it is repeated.
-    value = head.to_json() if head.language is not None else _without_language(head)
-    return blake2b(value, digest_size=8).digest()
-
-
-def _without_language(head: ResponseHead) -> bytes:
-    return head.__pydantic_serializer__.to_json(head, by_alias=True, exclude={"language"})
+    return blake2b(head.to_json(), digest_size=8).digest()
 
 
 class _Remembered(NamedTuple):

@@ -7,48 +7,17 @@ from typing import TYPE_CHECKING
 from guardrail.lazy import face
 
 if TYPE_CHECKING:
-    from guardrail.evals.evaluation import aevaluate, evaluate
-    from guardrail.evals.formats import read_samples
-    from guardrail.evals.results import (
-        BadSample,
-        Evaluation,
-        EvaluationResult,
-        Sample,
-        ScoreSummary,
-        ScoreValue,
-        TraceStep,
-        read_results,
-    )
-
-__all__ = [
-    "BadSample",
-    "Evaluation",
-    "EvaluationResult",
-    "Sample",
-    "ScoreSummary",
-    "ScoreValue",
-    "TraceStep",
-    "aevaluate",
-    "evaluate",
-    "read_results",
-    "read_samples",
-]
+    from guardrail.evals.evaluation import aevaluate as aevaluate
+    from guardrail.evals.evaluation import evaluate as evaluate
+    from guardrail.evals.formats import read_samples as read_samples
+    from guardrail.evals.results import BadSample as BadSample
+    from guardrail.evals.results import Evaluation as Evaluation
+    from guardrail.evals.results import EvaluationResult as EvaluationResult
+    from guardrail.evals.results import Sample as Sample
+    from guardrail.evals.results import ScoreSummary as ScoreSummary
+    from guardrail.evals.results import ScoreValue as ScoreValue
+    from guardrail.evals.results import TraceStep as TraceStep
+    from guardrail.evals.results import read_results as read_results
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others
-    __getattr__, __dir__ = face(
-        __name__,
-        {
-            "guardrail.evals.evaluation": ("aevaluate", "evaluate"),
-            "guardrail.evals.formats": ("read_samples",),
-            "guardrail.evals.results": (
-                "BadSample",
-                "Evaluation",
-                "EvaluationResult",
-                "Sample",
-                "ScoreSummary",
-                "ScoreValue",
-                "TraceStep",
-                "read_results",
-            ),
-        },
-    )
+    __getattr__, __dir__, __all__ = face(__name__)

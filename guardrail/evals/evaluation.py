@@ -1,8 +1,11 @@
-"""Evaluate many complete responses at once: verdicts, scores and errors, in the order of the samples."""
+"""Evaluate many complete responses at once: verdicts, scores and errors, in the order of the samples; and,
+if asked for, the steps to each verdict.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import os
 import threading
@@ -31,12 +34,12 @@ from guardrail.evals.explanation import Explainer, explained
 from guardrail.evals.formats import Format, read_samples, samples_of, unread_told
 from guardrail.evals.formats.model import Row
 from guardrail.evals.formats.values import Unread
-from guardrail.evals.results import BadSample, Evaluation, EvaluationResult, Sample
+from guardrail.evals.results import BadSample, Evaluation, EvaluationResult, Sample, TraceStep
 from guardrail.evals.scores import SCORES, all_scores
-from guardrail.evals.trace import traced
 from guardrail.events import Response, ResponseVerdict
 from guardrail.guard import Guard
 from guardrail.judges.base import Judge
+from guardrail.judges.recorder import JudgeStep, recording
 from guardrail.limits import Limits
 from guardrail.policy import Mode, Policy
 from guardrail.routing import PolicyRouter
@@ -130,23 +133,10 @@ def evaluate(
     judge that was used on that loop can't be given then.
     """
 
+    given = dict(locals())  # its parameters, those of aevaluate: nothing else is local yet
+
     def run() -> Evaluation:
-        return asyncio.run(
-            aevaluate(
-                samples,
-                judge=judge,
-                policy=policy,
-                scores=scores,
-                concurrency=concurrency,
-                progress=progress,
-                raise_on_failure=raise_on_failure,
-                explain=explain,
-                explainer=explainer,
-                trace=trace,
-                source_format=source_format,
-                name=name,
-            )
-        )
+        return asyncio.run(aevaluate(**given))
 
     try:
         asyncio.get_running_loop()
@@ -423,3 +413,55 @@ def _bar(total: int | None) -> Iterator[Callable[[], None]]:
     ) as progress:
         task = progress.add_task("", total=total)
         yield lambda: progress.advance(task)
+
+
+# ----------------------------------------------------------------- the steps to a verdict
+
+
+async def traced(check: Check, response: Response) -> tuple[ResponseVerdict, tuple[TraceStep, ...]]:
+    """``await check(response)``, and how it came about, in the order in which the steps began.
+
+    ``check`` must judge with a guard of its own, as that of ``checker`` does: on a guard that several answers
+    share, one answer's calls may be begun by another's. A verdict from a cache has no call. A trace holds
+    texts of the answer and its contexts, and no keys or headers. Raises what ``check`` raises.
+    """
+    with recording() as recorded:
+        verdict = await check(response)
+    steps = sorted(recorded.steps, key=lambda step: step.begun_at)
+    return verdict, (*map(_judge_step, steps), _verdicts_step(verdict))
+
+
+def _judge_step(step: JudgeStep) -> TraceStep:
+    return TraceStep(
+        step=step.kind,
+        claim_ids=step.claim_ids,
+        prompt=step.prompt,
+        reply=step.reply,
+        latency_ms=step.latency_ms,
+        judge=step.judge or None,
+        error=step.error,
+    )
+
+
+def _verdicts_step(verdict: ResponseVerdict) -> TraceStep:
+    """What the guard made of it, a claim a line: findings that don't depend on a judge are in it."""
+    names = {
+        "claim_id",
+        "verdict",
+        "support",
+        "confidence",
+        "judge",
+        "attempts",
+        "degraded_from",
+        "reasoning",
+    }
+    lines = [
+        json.dumps(claim.model_dump(mode="json", include=names), ensure_ascii=False)
+        for claim in verdict.claims
+    ]
+    return TraceStep(
+        step="verdicts",
+        claim_ids=tuple(claim.claim_id for claim in verdict.claims),
+        reply="\n".join(lines),
+        latency_ms=verdict.timings.total_ms,
+    )

@@ -7,7 +7,7 @@ and its policy can be copied into another file.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,18 +68,12 @@ def provenance(
 
 def figures(tuned: Tuned) -> list[str]:
     """Comments on what the policy reaches on answers held out, and the one before it beside it."""
-    aim = tuned.aim
-    lines = [f"Aim: {aim}.", f"{tuned.why[0].upper()}{tuned.why[1:]}."]
+    lines = [f"Aim: {tuned.aim}.", concluded(tuned)]
     if tuned.shortfall:
-        lines.append(f"The aim is not reached on answers held out: {tuned.shortfall}.")
+        lines.append(missed(tuned))
     lines += [f"Too few labels: {problem}." for problem in tuned.problems]
-    before, after = (counts.rates(aim.by) for counts in (tuned.baseline_counts, tuned.held_out))
-    lines += [f"  {name}: {rate(after[name])}, before {rate(before[name])}" for name in after]
-    lines += [
-        f"  difference, {name}: {difference(each, name)}"
-        for name, each in tuned.gains.items()
-        if name != "cost" or aim.cost_miss is not None
-    ]
+    lines += [f"  {name}: {rate(after)}, before {rate(before)}" for name, before, after in shares(tuned)]
+    lines += [f"  difference, {name}: {told}" for name, told in differences(tuned).items()]
     changed = [each for each in tuned.settings if each.before != each.after]
     lines.append("Changed:" if changed else "Nothing changed.")
     for each in changed:
@@ -87,6 +81,31 @@ def figures(tuned: Tuned) -> list[str]:
         told = f"  {each.name} {number(each.before)} -> {number(each.after)}"
         lines.append(told + (f" (chosen in folds: {spread})" if spread else ""))
     return lines
+
+
+def concluded(tuned: Tuned) -> str:
+    """Whether to take the policy, as a sentence."""
+    return f"{tuned.why[0].upper()}{tuned.why[1:]}."
+
+
+def missed(tuned: Tuned) -> str:
+    """How the aim is missed, as a sentence."""
+    return f"The aim is not reached on answers held out: {tuned.shortfall}."
+
+
+def shares(tuned: Tuned) -> Iterator[tuple[str, Rate, Rate]]:
+    """What the policy does on answers held out: name, before and after."""
+    before, after = (counts.rates(tuned.aim.by) for counts in (tuned.baseline_counts, tuned.held_out))
+    yield from ((name, before[name], after[name]) for name in after)
+
+
+def differences(tuned: Tuned) -> dict[str, str]:
+    """The differences in words, by name; that of costs only where the aim has some."""
+    return {
+        name: difference(each, name)
+        for name, each in tuned.gains.items()
+        if name != "cost" or tuned.aim.cost_miss is not None
+    }
 
 
 def rate(given: Rate, *, counts: bool = True) -> str:

@@ -171,8 +171,7 @@ def write_report(
         overview.add(result)
         if comparison is not None:
             comparison.add(result)
-    page = _page(evaluation, overview, compared_with, comparison, title, written or datetime.now(UTC))
-    Path(path).write_text(page, encoding="utf-8", newline="\n")
+    write_page(path, evaluation, overview, compared_with, comparison, title=title, written=written)
     return {
         **overview.figures(),
         "name": evaluation.name,
@@ -180,20 +179,25 @@ def write_report(
     }
 
 
-def _page(
+def write_page(
+    path: Path | str,
     run: EvaluationRun,
     overview: Overview,
-    other: EvaluationRun | None,
-    comparison: Comparison | None,
-    title: str | None,
-    written: datetime,
-) -> str:
-    return rendered(
+    other: EvaluationRun | None = None,
+    comparison: Comparison | None = None,
+    *,
+    title: str | None = None,
+    written: datetime | None = None,
+) -> None:
+    """As ``write_report``, where all figures are known. Of ``run`` and ``other`` it needs no more than their
+    names and settings; ``overview`` has the answers that are shown whole.
+    """
+    page = rendered(
         "report.html.j2",
         title=title or "Faithfulness report",
         run=run,
         other=other,
-        written=written,
+        written=written or datetime.now(UTC),
         overview=overview,
         comparison=comparison,
         whole=overview.whole,
@@ -234,6 +238,7 @@ def _page(
         trace_steps=_TRACE_STEPS,
         trace_chars=_TRACE_CHARS,
     )
+    Path(path).write_text(page, encoding="utf-8", newline="\n")
 
 
 def rendered(

@@ -19,7 +19,7 @@ from guardrail.evals.calibration import Fitted
 from guardrail.evals.curves import BINS, TuningCurves, binned, threshold_name, threshold_of
 from guardrail.evals.deciding import Deciding
 from guardrail.evals.labelled import Judged
-from guardrail.evals.policy_file import difference, number
+from guardrail.evals.policy_file import differences, number
 from guardrail.evals.report import rendered
 from guardrail.evals.statistics import Rate
 from guardrail.evals.tuning import ForShare, Tuned
@@ -74,11 +74,7 @@ def write_tuning_report(
         aim=str(aim),
         before=tuned.baseline_counts.rates(aim.by),
         after=tuned.held_out.rates(aim.by),
-        gains={
-            name: difference(gain, name)
-            for name, gain in tuned.gains.items()
-            if name != "cost" or aim.cost_miss is not None  # nobody gave a cost otherwise
-        },
+        gains=differences(tuned),
         threshold=curves.threshold,
         classes=list(zip(_CLASSES, curves.scores, strict=True)),
         columns=curves.scores,

@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 from guardrail.claims.markup import (
     ENTITY,
     HIDING_TAGS,
+    HTML,
     INLINE_TAGS,
     INVISIBLE,
     ODD_SPACES,
@@ -64,25 +65,10 @@ _SIGN: Final = re.compile(
 )
 _ATTRIBUTE: Final = re.compile(r"""([^\s"'=<>/]++)(?:\s{0,4}=\s{0,4}("[^"]*+"|'[^']*+'|[^\s"']++))?""")
 _HIDING: Final = {
-    "hidden": re.compile(""),
-    "class": re.compile(
-        r"(?<![\w:-])(?:hidden|sr-only|visually-?hidden|screen-reader-text|d-none)(?![\w-])", re.IGNORECASE
-    ),
-    "style": re.compile(
-        r"(?<![\w-])(?:display\s{0,4}:\s{0,4}none|visibility\s{0,4}:\s{0,4}(?:hidden|collapse)"
-        r"|(?:opacity|font-size|(?:max-)?(?:width|height))\s{0,4}:\s{0,4}0(?:\.0{1,4})?(?:px|r?em|pt|%)?(?![\w.%])"
-        r"|(?:left|right|top|text-indent|margin-left)\s{0,4}:\s{0,4}-\d{3,}"
-        r"|clip(?:-path)?\s{0,4}:\s{0,4}(?:rect\(\s{0,4}[01]|inset\(\s{0,4}(?:50|100)%)"
-        r"|color\s{0,4}:\s{0,4}transparent)"
-        r"|(?<![\w-])color\s{0,4}:\s{0,4}(?P<ink>[#\w(),. %]{3,30})(?=;).{0,500}?"
-        r"(?<![\w-])background(?:-color)?\s{0,4}:\s{0,4}(?P=ink)(?![\w.%])"
-        r"|(?<![\w-])background(?:-color)?\s{0,4}:\s{0,4}(?P<ground>[#\w(),. %]{3,30})(?=;).{0,500}?"
-        r"(?<![\w-])color\s{0,4}:\s{0,4}(?P=ground)(?![\w.%])"
-        r"|\A(?!.{0,500}background).{0,500}?(?<![\w-])color\s{0,4}:\s{0,4}(?:white|#fff(?:fff)?)\b",
-        re.IGNORECASE | re.DOTALL,
-    ),
+    name: re.compile("|".join(values), re.IGNORECASE | re.DOTALL)
+    for name, values in HTML["hidden_by"].items()
 }
-_VOID: Final = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
+_VOID: Final = frozenset(HTML["void"].split())
 _RAISED: Final = re.compile(
     r"<sup[^<>]{0,100}>\s{0,4}(\[?\d{1,2}(?:[,;] ?\d{1,2}){0,8}\]?)\s{0,4}</sup\s{0,4}>", re.IGNORECASE
 )
@@ -92,21 +78,8 @@ _EMPHASIS: Final = "*_"
 _FENCE: Final = re.compile("```")
 _ELEMENT: Final = re.compile(rf"<!--|(?P<tag><(?P<close>/?)(?P<name>{_NAME})(?=[\s>/]){_ATTRIBUTES}>)")
 _COMMENT_END: Final = re.compile("--!?>")
-_BLOCKS: Final = """
-    address article blockquote div dl fieldset footer form h1 h2 h3 h4 h5 h6 header hr main nav ol pre section
-    table ul
-    """
-_ENDED_BY: Final = {  # elements that need no end tag: what ends them besides one of their own name
-    name: frozenset(others.split())
-    for name, others in {
-        **dict.fromkeys(("li", "tr", "option"), ""),
-        "p": _BLOCKS,
-        "dt": "dd",
-        "dd": "dt",
-        "td": "th tr",
-        "th": "td tr",
-    }.items()
-}
+#: Elements that need no end tag: what ends them besides one of their own name.
+_ENDED_BY: Final = {name: frozenset(others.split()) for name, others in HTML["ended_by"].items()}
 _CODE_REACH: Final = 1_000
 _MOST_HIDDEN: Final = 100  # stretches of hidden text in a table
 _REPEATED: Final = 20_000  # characters of headers and labels that are told beside values

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 import zlib
 from array import array
-from typing import Final
+from typing import Any, Final
+
+from guardrail.shipped import shipped_yaml
 
 # Scripts without spaces between words: kana, han, hangul (agglutinated), Thai, Lao, Khmer, Burmese.
 _DENSE: Final = (
@@ -27,95 +29,17 @@ _IS_DENSE: Final = re.compile(f"[{_DENSE}]")
 CITATION: Final = re.compile(r"\[\d{1,3}(?:[,;–-] ?\d{1,3}){0,20}\]")
 """A citation mark such as "[3]" or "[1, 2]": says nothing about the facts."""
 
-_IRREGULAR: Final[dict[str, str]] = {
-    form: lemma
-    for lemma, forms in {
-        "be": "is are was were been being am isn aren",
-        "have": "has had having",
-        "do": "does did done doing",
-        "go": "goes went gone",
-        "take": "took taken",
-        "make": "made",
-        "give": "gave given",
-        "pay": "paid",
-        "say": "said",
-        "begin": "began begun",
-        "become": "became",
-        "write": "wrote written",
-        "buy": "bought",
-        "sell": "sold",
-        "hold": "held",
-        "keep": "kept",
-        "meet": "met",
-        "win": "won",
-        "lose": "lost",
-        "lead": "led",
-        "build": "built",
-        "send": "sent",
-        "get": "got gotten",
-        "know": "knew known",
-        "grow": "grew grown",
-        "rise": "rose risen",
-        "fall": "fell fallen",
-        "see": "saw seen",
-        "run": "ran",
-        "come": "came",
-        "bring": "brought",
-        "think": "thought",
-        "teach": "taught",
-        "show": "showed shown",
-        "choose": "chose chosen",
-        "drive": "drove driven",
-        "speak": "spoke spoken",
-        "break": "broke broken",
-        "leave": "left",
-        "sow": "sown",
-        "wear": "wore worn",
-        "spend": "spent",
-        "can": "could",
-        "will": "would",
-        "child": "children",
-        "person": "people persons",
-        "man": "men",
-        "woman": "women",
-        "1": "one",
-        "2": "two",
-        "3": "three",
-        "4": "four",
-        "5": "five",
-        "6": "six",
-        "7": "seven",
-        "8": "eight",
-        "9": "nine",
-        "10": "ten",
-        "11": "eleven",
-        "12": "twelve",
-        "not": "n't don't doesn't didn't isn't aren't wasn't weren't hasn't haven't hadn't won't wouldn't "
-        "can't cannot couldn't shouldn't mustn't needn't",
-    }.items()
-    for form in forms.split()
-}
-_APART: Final = {
-    form: own
-    for own, forms in {
-        "note": "note notes noted noting",
-        "theme": "theme themes themed",
-        "owner": "owned owns owning owner owners",
-        "willing": "willing willingly",
-        "underlying": "underlying",
-        "here": "here",
-        "hardly": "hardly",
-        "barely": "barely",
-        "scarcely": "scarcely",
-        "none": "none",
-    }.items()
-    for form in forms.split()
-}
-"""Words whose ending would make another word of them, most of them one that denies or says nothing: "not",
-"them", "own", "will", "under", "her", "hard", "bar", "scarce", "non". Their stems."""
-_KEEP: Final = frozenset(
-    "this his its was has does news always thus across less unless bus gas is as us".split()  # noqa: SIM905
-)
+_WORDS: Final[dict[str, Any]] = shipped_yaml("guardrail.evidence", "words.yaml")
+
+
+def _folded(table: str) -> dict[str, str]:
+    """Each form of a table, with the form that it is folded to."""
+    return {form: common for common, forms in _WORDS[table].items() for form in forms.split()}
+
+
+_IRREGULAR: Final = _folded("irregular")
+_APART: Final = _folded("apart")
+_KEEP: Final = frozenset(_WORDS["kept"].split())
 _VOWELS: Final = frozenset("aeiouy")
 _CACHE_TERMS: Final = 65_536
 
@@ -240,20 +164,5 @@ def written(text: str) -> list[tuple[int, int]]:
 
 
 #: Function words (and pairs of kana), which say little about the subject of a text.
-STOP_WORDS: Final = frozenset(
-    """
-    a about above after again all also although am an and another any are as at be because been before
-    being below between both but by can could did do does doing during each either for from further had
-    has have having he her here hers herself him himself his how however i if in into is it its itself
-    just may me might more most much must my myself no nor not of off on once only or other our ours out over
-    own per rather same shall she should since so some such than that the their theirs them themselves
-    then there therefore these they this those through thus to too under until up upon us very was we
-    were what when where whether which while who whom whose why will with within would you your yours
-    yourself
-    barely hardly none scarcely
-    i'd i'll i'm i've he'd he'll it'd it'll she'd she'll that'll there'll they'd they'll they're they've
-    we'd we'll we're we've who'd who'll who've you'd you'll you're you've
-    です ます した して ある いる こと する ない った いま しま りま ので には とは では から まで など
-    """.split()  # noqa: SIM905 (a list of words reads best as words)
-)
+STOP_WORDS: Final = frozenset(_WORDS["stop_words"].split())
 STOP_TERMS: Final = frozenset(term_of(word) for word in STOP_WORDS)

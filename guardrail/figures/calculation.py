@@ -48,7 +48,7 @@ from guardrail.figures.tables import (
 _LATER: Final = 4  # figures behind one that may be its operands
 _HARDLY_BY_CHANCE: Final = 10  # least bare number that a claim's own figures hardly come to by chance
 _CALENDAR: Final = (2.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 100.0, 365.0, 1000.0)  # what all may count with
-_NEARLY_EQUAL: Final = 0.01
+NEARLY_EQUAL: Final = 0.01
 _FEW_OPERANDS: Final = 8  # of a calculation in two steps
 _OPERANDS_FROM: Final = 4  # near sentences whose figures may be calculated with
 _GIVEN_REACH: Final = 48  # characters before a figure
@@ -71,7 +71,7 @@ _HOW_IT_CALCULATES: Final = frozenset(  # what a claim says of how it calculates
         | PERHAPS_RESULTING,
     )
 )
-_ANNOUNCING: Final = re.compile(r":(?!\d)")
+ANNOUNCING: Final = re.compile(r":(?!\d)")
 _COMES_TO: Final = re.compile(
     r"\b(?:com(?:es?|ing)|adds?|adding|amounts?)\s(?:up\s|out\s)?(?:to|at)\b", re.IGNORECASE
 )
@@ -239,7 +239,7 @@ def _spelled_out(own: ClaimFigure, holds: Callable[[Figure], bool]) -> FigureChe
 def _percentage_of(claim: Sentence, factor: Figure) -> Figure | None:
     """The percentage of a claim that a factor is: 0.7 of 70%."""
     percents = (f for f in claim.figures if f.kind is Kind.PERCENT and f.values)
-    return next((f for f in percents if abs(f.values[0] - 100 * factor.values[0]) < _NEARLY_EQUAL), None)
+    return next((f for f in percents if abs(f.values[0] - 100 * factor.values[0]) < NEARLY_EQUAL), None)
 
 
 def _counts_the_same(figure: Figure, factor: Figure) -> bool:
@@ -307,7 +307,7 @@ def says_it_calculates(claim: Sentence, figure: Figure, found: Calculation) -> b
     parted = differs or not pieces.isdisjoint(PARTING | COMPARING)
     few = figure.kind is Kind.NUMBER and not figure.fraction and figure.values[0] < _HARDLY_BY_CHANCE
     if found.by is By.SUM:
-        listed = _ANNOUNCING.match(claim.text, figure.end) is not None  # "€30: €10 and €20"
+        listed = ANNOUNCING.match(claim.text, figure.end) is not None  # "€30: €10 and €20"
         return (result or (listed and all(f.start >= figure.end for f in found.parts))) and not differs
     if found.by is By.DIFFERENCE:
         return parted or not pieces.isdisjoint(RESULTING)

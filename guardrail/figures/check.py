@@ -36,6 +36,8 @@ from guardrail.figures.agreement import (
 )
 from guardrail.figures.arithmetic import By, calculations
 from guardrail.figures.calculation import (
+    ANNOUNCING,
+    NEARLY_EQUAL,
     derived,
     is_given,
     perhaps_derived,
@@ -48,6 +50,7 @@ from guardrail.figures.conflicts import (
     Frame,
     are_of_one_sort,
     conflicting_figure,
+    exchanged,
     frame_of,
     opposite_limits,
 )
@@ -55,7 +58,6 @@ from guardrail.figures.formulas import compared
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.numbers import COMMAS, MAY_BE_EITHER, Separators, separators_of
 from guardrail.figures.outcome import ClaimFigure, FigureCheck, State
-from guardrail.figures.pairing import exchanged
 from guardrail.figures.source import MANY, FigureSource, Sentence
 from guardrail.figures.tables import LABELS, find_unit
 
@@ -67,9 +69,7 @@ _LESS_SAID: Final = 0.15  # of the frame, that a sentence with the claim's figur
 _LESS_SAID_WORDS: Final = 1.5  # another, to leave a conflict; in words, where there are few
 _OTHER_MATTER: Final = 0.5  # by which a sentence with the claim's figure speaks of something else than one
 _OTHER_MATTER_WORDS: Final = 2.0  # with another
-_NEARLY_EQUAL: Final = 0.01
 _FEW_THINGS: Final = range(2, 13)
-_ANNOUNCING: Final = re.compile(r":(?!\d)")
 _OF_ALL: Final = re.compile(r"\b(?:of|among)\s(?:(?:the|all|these|those)\s){0,2}\Z", re.IGNORECASE)
 _OF_ALL_REACH: Final = 40  # characters before the figure
 _LISTS: Final = re.compile(r"[:;()]|[.!?](?=\s|$)")
@@ -232,7 +232,11 @@ def _named_as_others(own: ClaimFigure) -> Figure:
     sources name others of its kind so."""
     figure = own.figure
     numbered = figure.name and figure.noun in LABELS
-    others = numbered and any(f.name and f.noun == figure.noun for _, f in own.near_figures())
+    others = numbered and any(
+        other.name and other.noun == figure.noun
+        for _, text in own.sentences()
+        for other in text.figures[:MANY]
+    )
     return replace(figure, name=False) if others else figure
 
 
@@ -247,7 +251,7 @@ def _means_always(figure: Figure) -> bool:
     unit, per = find_unit(figure.unit or ""), find_unit(figure.per or "")
     if figure.kind is not Kind.QUANTITY or unit is None or per is None or unit.dimension != per.dimension:
         return False
-    return abs(figure.values[0] * unit.factor - per.factor) <= _NEARLY_EQUAL * per.factor
+    return abs(figure.values[0] * unit.factor - per.factor) <= NEARLY_EQUAL * per.factor
 
 
 def _is_word_one(figure: Figure) -> bool:
@@ -261,7 +265,7 @@ def _counts_few(own: ClaimFigure) -> bool:
     few = figure.kind is Kind.NUMBER and not figure.upper and figure.values[0] in _FEW_THINGS
     if not few or figure.unit or claim.limit(figure).direction:
         return False
-    if _ANNOUNCING.search(claim.text, figure.end):
+    if ANNOUNCING.search(claim.text, figure.end):
         return True
     if _OF_ALL.search(claim.text[: figure.start][-_OF_ALL_REACH:]) and compares(claim.text):
         return True
@@ -376,13 +380,19 @@ def _with_formulas(about: _Compared, checks: Sequence[FigureCheck]) -> Sequence[
         said = Figure(Kind.IDENTIFIER, own, mine.start, mine.end, key="=")
         theirs = Figure(Kind.IDENTIFIER, text, other.start, other.end, key="=")
         if mine.value == other.value:
-            found = [replace(c, state=State.FOUND, sentence=number) if c in parts else c for c in found]
+            found = [_found_in(source, number, check) if check in parts else check for check in found]
             found.append(FigureCheck(replace(said, name=True), State.FOUND, 1.0, number, theirs))
             continue
         open_ = (State.ABSENT, State.UNCHECKED)
         found = [check for check in found if check not in parts or check.state not in open_]
         found.append(FigureCheck(said, State.CONFLICT, 1.0, number, theirs))
     return sorted(found, key=_start)
+
+
+def _found_in(source: FigureSource, number: int, check: FigureCheck) -> FigureCheck:
+    """The check of a figure that a sentence has, with what stands there."""
+    there = source.backing(check.figure, number)
+    return replace(check, state=State.FOUND, sentence=number, source=there)
 
 
 def _with_parted_name(about: _Compared, checks: Sequence[FigureCheck]) -> Iterator[FigureCheck]:

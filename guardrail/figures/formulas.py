@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
-from guardrail.figures.tables import SIGNS, find_unit
+from guardrail.figures.tables import NO_LETTERS, SIGNS, find_unit
 
 Product = frozenset[tuple[str, int]]
 """Letters, and what stands in brackets below a line, with their powers."""
@@ -287,22 +287,13 @@ class _FormulaReader:
         within = not before.text.isascii() or (
             self._related and before.kind in ("letters", "power", "number")
         )
-        return within and len(token.text) == 1 and token.kind == "letters" and token.text not in _WORDS
+        return within and len(token.text) == 1 and token.kind == "letters" and token.text not in NO_LETTERS
 
 
 def _is_letters(text: str) -> bool:
     """Whether a run of letters is one or several of a formula, or the name of a function, and no word."""
     name = text.partition("_")[0].rstrip("₀₁₂₃₄₅₆₇₈₉0123456789′'")
-    return name in _FUNCTIONS or len(name) == 1 or (len(name) <= _LETTERS and name not in _WORDS)
-
-
-_WORDS: Final = frozenset(
-    """
-    a am an and any are as at be but by can did do for get had has her him his how if in is it its may me mg
-    ml my new no nor not now of off on one or our out own per see set she so the to too two up us use was we
-    who why yes yet you kg km cm mm
-    """.split()  # noqa: SIM905
-)
+    return name in _FUNCTIONS or len(name) == 1 or (len(name) <= _LETTERS and name not in NO_LETTERS)
 
 
 def _product_of(names: Sequence[str]) -> Sum:

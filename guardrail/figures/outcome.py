@@ -10,7 +10,7 @@ from typing import Final
 
 from guardrail.figures.model import Figure
 from guardrail.figures.owners import Owned
-from guardrail.figures.source import MANY, FigureSource, Sentence
+from guardrail.figures.source import FigureSource, Sentence
 
 _LOOKED_UP: Final = 8  # sentences beside the near ones, for a figure that another is calculated from
 
@@ -70,18 +70,10 @@ class ClaimFigure:
         """The near sentences with their numbers, best first."""
         return ((number, self.source.sentence(number)) for number in self.near)
 
-    def near_figures(self) -> Iterator[tuple[int, Figure]]:
-        """The figures of the near sentences, each with the number of its sentence."""
-        return ((number, other) for number, text in self.sentences() for other in text.figures[:MANY])
-
     def is_backed(self, figure: Figure) -> bool:
         """Whether a source has ``figure``, of whatever."""
         numbers = chain(self.near, self.source.holding(figure)[:_LOOKED_UP])
         return any(self.source.backing(figure, number) for number in numbers)
-
-    def found(self, number: int, own: Figure) -> FigureCheck:
-        """FOUND in a sentence that has the figure in other words, as ``own``."""
-        return FigureCheck(self.figure, State.FOUND, 0.0, number, own)
 
     def derived(self, operands: tuple[Figure, ...] = ()) -> FigureCheck:
         """DERIVED from ``operands``."""

@@ -153,6 +153,7 @@ PRONOUNS: Final = _words(_TABLES["pronouns"])
 FILLERS: Final = _words(_TABLES["fillers"])
 TELLING: Final = _words(_TABLES["telling"])
 NEGATIONS: Final = _words(_TABLES["negations"])
+NO_LETTERS: Final = _words(_TABLES["no_letters"])
 
 
 def find_unit(text: str) -> Unit | None:

@@ -61,13 +61,14 @@ class BackgroundGuard:
     def close(self) -> None:
         """Close the guard and end its thread. May be called again; a later check opens anew.
 
-        Blocks: on an event loop use ``aclose``.
+        Raises what closing raises, and TimeoutError after 10 s. Blocks: on an event loop use ``aclose``.
         """
         with self._changing:
             thread, self._thread = self._thread, None
         if thread is not None:
-            thread.stop()
-            thread.join(_CLOSE_S)
+            thread.stop(join_raises=True)
+            if not thread.join(_CLOSE_S):
+                raise TimeoutError(f"the guard did not close within {_CLOSE_S:g} s")
 
     async def aclose(self) -> None:
         """As ``close``, from whatever loop."""
@@ -102,9 +103,11 @@ class BackgroundGuard:
             while (event := thread.wait(thread.begin(events.step))) is not _END:
                 yield cast("AnyOutputEvent", event)
         finally:
-            with suppress(GuardClosed):
-                thread.wait(thread.begin(events.close))
-            source.close()
+            try:
+                with suppress(GuardClosed):
+                    thread.wait(thread.begin(events.close))
+            finally:  # also where the guard could not be opened
+                source.close()
 
     async def astream(
         self, question: str, contexts: Sequence[ContextLike], deltas: AsyncIterator[str], **head: Any
@@ -120,9 +123,11 @@ class BackgroundGuard:
             while (event := await thread.await_(thread.begin(events.step))) is not _END:
                 yield cast("AnyOutputEvent", event)
         finally:
-            with suppress(GuardClosed):
-                await thread.await_(thread.begin(events.close))
-            await source.aclose()
+            try:
+                with suppress(GuardClosed):
+                    await thread.await_(thread.begin(events.close))
+            finally:
+                await source.aclose()
 
     def _running(self) -> LoopThread[Guard]:
         with self._changing:

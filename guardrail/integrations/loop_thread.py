@@ -40,6 +40,9 @@ class LoopThread(Generic[_R]):
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._stopping = False
+        self._join_raises = False
+        self._error: BaseException | None = None
+        """That closing raised, for ``join``."""
         self._changing = threading.RLock()  # stop may interrupt its own thread, where an owner is collected
         # A daemon: what nobody closes doesn't keep the process from ending.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -86,24 +89,36 @@ class LoopThread(Generic[_R]):
                 raise
             raise GuardClosed(self._if_closed) from None  # nobody cancelled the caller
 
-    def stop(self) -> None:
-        """Begin to stop: what is under way is cancelled. Never waits."""
+    def stop(self, *, join_raises: bool = False) -> None:
+        """Begin to stop: what is under way is cancelled. Never waits.
+
+        With ``join_raises`` the error that closing raises is raised by ``join``; else it goes to stderr.
+        """
         with self._changing:
             if self.lives:
                 self._stopping = True
+                self._join_raises = join_raises
                 self._loop.call_soon_threadsafe(self._stop.set)
 
-    def join(self, timeout_s: float | None = None) -> None:
-        """Wait until it has stopped."""
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Wait until it has stopped, and say whether it has. Raises as ``stop`` was told."""
         self._thread.join(timeout_s)
+        if self._error is not None:
+            raise self._error
+        return not self._thread.is_alive()
 
     async def _work(self, work: Callable[[_R], Coroutine[Any, Any, _T]]) -> _T:
         return await work(await asyncio.wrap_future(self.ready))
 
     def _run(self) -> None:
         # Not asyncio.run, which nest_asyncio replaces.
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._live())
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._live())
+        except BaseException as error:
+            if not self._join_raises:
+                raise  # Python writes it to stderr
+            self._error = error
 
     async def _live(self) -> None:
         try:

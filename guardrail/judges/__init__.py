@@ -10,36 +10,19 @@ from typing import TYPE_CHECKING
 from guardrail.lazy import face
 
 if TYPE_CHECKING:
-    from guardrail.events import Evidence, Usage, Verdict
-    from guardrail.judges.base import Gathering, GatheringJudge, Judge, JudgeRequest, Meter
-    from guardrail.judges.cache import CachedJudge
-    from guardrail.judges.streams import checked, closing, merged
-    from guardrail.verdicts import Judgement
+    from guardrail.events import Evidence as Evidence
+    from guardrail.events import Usage as Usage
+    from guardrail.events import Verdict as Verdict
+    from guardrail.judges.base import Gathering as Gathering
+    from guardrail.judges.base import GatheringJudge as GatheringJudge
+    from guardrail.judges.base import Judge as Judge
+    from guardrail.judges.base import JudgeRequest as JudgeRequest
+    from guardrail.judges.base import Meter as Meter
+    from guardrail.judges.cache import CachedJudge as CachedJudge
+    from guardrail.judges.streams import checked as checked
+    from guardrail.judges.streams import closing as closing
+    from guardrail.judges.streams import merged as merged
+    from guardrail.verdicts import Judgement as Judgement
 
-__all__ = [
-    "CachedJudge",
-    "Evidence",
-    "Gathering",
-    "GatheringJudge",
-    "Judge",
-    "JudgeRequest",
-    "Judgement",
-    "Meter",
-    "Usage",
-    "Verdict",
-    "checked",
-    "closing",
-    "merged",
-]
-
-if not TYPE_CHECKING:  # a type checker knows the names above, and no others
-    __getattr__, __dir__ = face(
-        __name__,
-        {
-            "guardrail.events": ("Evidence", "Usage", "Verdict"),
-            "guardrail.judges.base": ("Gathering", "GatheringJudge", "Judge", "JudgeRequest", "Meter"),
-            "guardrail.judges.cache": ("CachedJudge",),
-            "guardrail.judges.streams": ("checked", "closing", "merged"),
-            "guardrail.verdicts": ("Judgement",),
-        },
-    )
+if not TYPE_CHECKING:  # a type checker sees the names above, and no others
+    __getattr__, __dir__, __all__ = face(__name__)

@@ -17,12 +17,12 @@ nothing else, merge streams, bound them in time and close them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, runtime_checkable
 
 from guardrail.claims.model import Claim
-from guardrail.events import Usage
+from guardrail.events import Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.limits import ResponseBudget
 from guardrail.verdicts import Judgement, total
@@ -126,6 +126,11 @@ class JudgeRequest:
     budget: ResponseBudget | None = None
     since: float | None = None
 
+    @property
+    def has_contexts(self) -> bool:
+        """Whether there is any text to judge by."""
+        return any(context.text.strip() for context in self.evidence.contexts)
+
 
 @runtime_checkable
 class Judge(Protocol):
@@ -161,3 +166,50 @@ class PacedJudge(Judge, Protocol):
     """
 
     def wait_s(self, more: int = 0) -> float: ...
+
+
+class Around:
+    """What a judge around another has of it: its name, how long it lets claims wait, and its end."""
+
+    def __init__(self, judge: Judge, max_wait_s: float | None = None) -> None:
+        """Takes over ``judge``, and closes it. ``max_wait_s``: how long claims may wait for others, if not as
+        long as the judge lets them; 0: not at all.
+        """
+        self._judge = judge
+        own = judge.max_wait_s if isinstance(judge, GatheringJudge) else 0.0
+        self.max_wait_s = own if max_wait_s is None else max_wait_s
+
+    @property
+    def name(self) -> str:
+        return self._judge.name
+
+    async def aclose(self) -> None:
+        """Close the judge."""
+        await self._judge.aclose()
+
+
+def without_contexts(request: JudgeRequest, judge: str, attempts: int = 0) -> Iterator[Judgement]:
+    """The judgements where there are no contexts, and nobody is asked."""
+    told = "There are no contexts to support it."
+    for claim_id in request.claims:
+        yield Judgement(claim_id, Verdict.UNSUPPORTED, 1.0, 0.0, judge, reasoning=told, attempts=attempts)
+
+
+# How far full confidence in a verdict moves the probability of support away from 1/2.
+_SWING: Final = {
+    Verdict.SUPPORTED: 0.5,
+    Verdict.PARTIALLY_SUPPORTED: -0.1,
+    Verdict.UNSUPPORTED: -0.4,
+    Verdict.CONTRADICTED: -0.5,
+}
+
+
+def support_of(verdict: Verdict, confidence: float) -> float | None:
+    """The probability that a claim is supported, from a verdict and the model's confidence in it.
+
+    ``1/2 + swing(verdict) * confidence``: zero confidence says nothing, whatever the verdict; full confidence
+    gives 1.0 for SUPPORTED, 0.4 for PARTIALLY_SUPPORTED (a part of it is not), 0.1 for UNSUPPORTED (the model
+    may have overlooked it) and 0.0 for CONTRADICTED. Monotone and fixed, not yet fitted to data.
+    """
+    swing = _SWING.get(verdict)
+    return None if swing is None else round(0.5 + swing * confidence, 6)

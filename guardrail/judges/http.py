@@ -1,19 +1,15 @@
-"""What judges behind HTTP have in common: URLs, headers, and replies of bounded length."""
+"""Settings that judges behind HTTP have in common: addresses, keys and headers."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
+from typing import Annotated, ClassVar, Final
+from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import AfterValidator, SecretStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
-from guardrail.errors import ConfigError, JudgeReplyError
+from guardrail.errors import ConfigError
 from guardrail.secrets import Secret, check_headers
-
-_PIECES: Final = 1_000
-_SMALL: Final = 16  # what makes more work than this many bytes or characters counts as several pieces
 
 
 def check_url(url: str) -> str:
@@ -41,6 +37,21 @@ HttpHeaders = Annotated[dict[str, Secret], AfterValidator(_can_be_sent)]
 """The type of settings for headers of every request."""
 
 
+class HttpJudgeSettings(BaseModel):
+    """An endpoint that gets claims and contexts as JSON, and answers with verdicts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_concurrency: ClassVar[int] = 64
+    """Most requests at once, as for a model server; others wait their turn, within their deadline."""
+
+    url: HttpUrl | None = Field(default=None, description="Endpoint that gets requests by POST.")
+    headers: HttpHeaders = Field(
+        default_factory=dict,
+        description="HTTP headers to add; a value is text, {file: PATH} or {env: VARIABLE}.",
+    )
+
+
 def request_headers(headers: Mapping[str, Secret], section: str) -> dict[str, str]:
     """The headers of every request, as text. Raises ConfigError for one that can't be read or sent."""
     sent = {
@@ -54,33 +65,64 @@ def request_headers(headers: Mapping[str, Secret], section: str) -> dict[str, st
     return sent | {"Content-Type": "application/json", "Accept-Encoding": "identity"}
 
 
-class Turns:
-    """Lets other tasks run while a reply is read: one read of a socket may hold thousands of its pieces,
-    which then come without a wait in between.
+# ------------------------------------------------------------------------------------- OpenAI-compatible APIs
+
+OPENAI_BASE_URL: Final = "https://api.openai.com/v1"
+OPENAI_KEY_ENV: Final = "OPENAI_API_KEY"
+
+# The client requires a key. Most self-hosted servers don't, and get none.
+NO_KEY: Final = "not-needed"
+
+
+def _checked_base_url(value: str) -> str:
+    """The URL without a fragment, which is never sent, and without a trailing slash in its path.
+
+    Raises ValueError, which never repeats a password.
     """
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # its message may repeat a password, which looks like a port if it has a slash
+        raise ValueError(
+            "base_url has no usable host and port; write it as https://HOST[:PORT]/v1, PORT from 1 to 65535"
+        ) from None
+    if parts.username or parts.password:
+        raise ValueError("base_url holds a user name or password; give the key as api_key instead")
+    if not usable:
+        # A login may come before an @, with or without a scheme.
+        shown = "(a value with '@' is not shown)" if "@" in value else repr(value)
+        raise ValueError(f"base_url {shown} is no http(s) URL; write it as https://HOST[:PORT]/v1")
+    names = [name for name, _ in _query(parts.query)]
+    if len(set(names)) < len(names):
+        raise ValueError("base_url gives a parameter of its query twice; leave it there once")
+    return parts._replace(path=parts.path.rstrip("/"), fragment="").geturl()
 
-    def __init__(self) -> None:
-        self._pieces = 0
 
-    async def after(self, size: int) -> None:
-        """A piece of so many bytes or characters was read."""
-        self._pieces += 1 + size // _SMALL
-        if self._pieces >= _PIECES:
-            self._pieces = 0
-            await asyncio.sleep(0)
+def split_base_url(base_url: str) -> tuple[str, dict[str, str]]:
+    """The URL to which paths are appended, and its query parameters, which go after them."""
+    parts = urlsplit(base_url)
+    return parts._replace(query="").geturl(), dict(_query(parts.query))
 
 
-async def read_body(response: Any, limit: int) -> bytes:
-    """The body of a streamed response. Raises JudgeReplyError if it is compressed or longer than ``limit``
-    bytes.
-    """
-    if response.headers.get("content-encoding", "identity") != "identity":
-        raise JudgeReplyError("the endpoint compressed its reply, which it was not asked to")
-    body = bytearray()
-    turns = Turns()
-    async for chunk in response.aiter_raw():
-        body += chunk
-        if len(body) > limit:
-            raise JudgeReplyError(f"the reply is longer than {limit:,} bytes")
-        await turns.after(len(chunk))
-    return bytes(body)
+def _query(query: str) -> list[tuple[str, str]]:
+    return parse_qsl(query, keep_blank_values=True)
+
+
+def _checked_headers(headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+    check_headers(headers)
+    return headers
+
+
+BaseUrl = Annotated[str, AfterValidator(_checked_base_url)]
+"""The type of settings for the root of an OpenAI-compatible API."""
+ModelHeaders = Annotated[dict[str, SecretStr], AfterValidator(_checked_headers)]
+"""The type of settings for headers of its calls, each of which is a secret."""
+
+
+def resolve_api_key(api_key: Secret | None, base_url: str, place: str) -> str:
+    """The key to send. Raises ConfigError, which says where a key was looked for, never the key."""
+    if api_key is None:
+        if urlsplit(base_url).hostname != urlsplit(OPENAI_BASE_URL).hostname:
+            return NO_KEY
+        api_key = Secret(env=OPENAI_KEY_ENV)
+    return api_key.read(f"{place}.api_key", "key", for_header=True)

@@ -94,19 +94,15 @@ _UNSUPPORTED_STYLE: Final = "underline"
 _NOT_SHOWN_STYLE: Final = "dim strike"
 
 
-def answer_text(
-    card: Card, symbols: Symbols, *, running: bool, delivered: bool = True, shown_to: int | None = None
-) -> Text:
+def answer_text(card: Card, symbols: Symbols, *, running: bool, shown_to: int | None = None) -> Text:
     """The answer as written so far: judged claims in the colour of their verdict with its symbol behind,
     words that have no support underlined, text not released yet dim, text that was kept back struck
-    through. ``delivered`` is False where there was nobody to show it to. It was released up to ``shown_to``;
-    when left out, as the card's segments say."""
+    through. It was released up to ``shown_to``; when left out, as the card's segments say."""
     raw = visible(card.text)
     text = Text(raw)
-    if delivered:
-        if shown_to is None:
-            shown_to = max((segment.span[1] for segment in card.segments), default=0)
-        text.stylize(_PENDING_STYLE if running else _NOT_SHOWN_STYLE, shown_to)
+    if shown_to is None:
+        shown_to = max((segment.span[1] for segment in card.segments), default=0)
+    text.stylize(_PENDING_STYLE if running else _NOT_SHOWN_STYLE, shown_to)
     for claim in card.claims:
         text.stylize(VERDICT_STYLES[claim.verdict], *claim.span)
         for span in claim.unsupported_spans:
@@ -125,16 +121,9 @@ def answer_text(
     return _without_blank_lines(text)
 
 
-def finished_card(
-    card: Card,
-    verdict: ResponseVerdict,
-    symbols: Symbols,
-    width: int,
-    *,
-    delivered: bool = True,
-) -> RenderableType:
+def finished_card(card: Card, verdict: ResponseVerdict, symbols: Symbols, width: int) -> RenderableType:
     """A response when everything is known of it: what it was written from, what was written and what of it
-    the user reads, what was wrong. ``delivered`` is False for one that was judged for nobody to read."""
+    the user reads, what was wrong."""
     style = DECISION_STYLES[verdict.decision]
     words, bold = decided(verdict.decision, verdict.mode)
     title = Text.assemble(
@@ -150,7 +139,7 @@ def finished_card(
     )
     parts: list[RenderableType] = [
         Text(one_line(f"Q: {card.head.question}", 2 * (width - 4), symbols.ellipsis), "italic"),
-        _side_by_side(_documents(card, verdict, symbols), _texts(card, verdict, symbols, delivered), width),
+        _side_by_side(_documents(card, verdict, symbols), _texts(card, verdict, symbols), width),
     ]
     doubtful = [claim for claim in verdict.claims if claim.verdict is not Verdict.SUPPORTED]
     told = told_first(doubtful, verdict)
@@ -158,7 +147,7 @@ def finished_card(
     if not doubtful and verdict.claims:
         mark = symbols.verdicts[Verdict.SUPPORTED]
         parts.append(Text(f"{mark} all supported; what backs them is bold in the documents", "green"))
-    outcome = _outcome(card, verdict, symbols) if delivered else _would(verdict, symbols)
+    outcome = _outcome(card, verdict, symbols)
     if outcome is not None:
         parts.append(outcome)
     parts.append(
@@ -251,13 +240,10 @@ def _flat(text: str) -> str:
     return visible(text).replace("\n", " ")
 
 
-def _texts(card: Card, verdict: ResponseVerdict, symbols: Symbols, delivered: bool) -> RenderableType:
+def _texts(card: Card, verdict: ResponseVerdict, symbols: Symbols) -> RenderableType:
     """What the model wrote, and what of it the user reads."""
-    wrote = answer_text(card, symbols, running=False, delivered=delivered)
-    parts = [Text("THE MODEL WROTE", "dim"), wrote]
-    if not delivered:
-        return Group(*parts)
-    parts.append(Text("THE USER READS", "dim"))
+    wrote = answer_text(card, symbols, running=False)
+    parts = [Text("THE MODEL WROTE", "dim"), wrote, Text("THE USER READS", "dim")]
     if isinstance(card.end, DeliveryBlocked):
         parts.append(Text(visible(card.end.message), "red"))
     elif verdict.decision is Decision.REDACT:
@@ -335,23 +321,6 @@ def _outcome(card: Card, verdict: ResponseVerdict, symbols: Symbols) -> Text | N
     else:
         why = "shown: the policy of this route only flags"
     return Text(f"{symbols.arrow} {why}; the case went to the reviewers", "yellow")
-
-
-_WOULD: Final = {
-    Decision.FLAG: "is shown, and the case goes to the reviewers",
-    Decision.REDACT: "is shown without what the rule is about",
-    Decision.BLOCK: "is withheld",
-}
-
-
-def _would(verdict: ResponseVerdict, symbols: Symbols) -> Text | None:
-    """What becomes of such an answer when it is guarded live."""
-    if verdict.decision not in _WOULD:
-        return None
-    live = _WOULD[verdict.decision]
-    if verdict.mode == "observe":
-        live = "is shown at once: in observe mode nothing is held back"
-    return Text(f"{symbols.arrow} live, this answer {live}", DECISION_STYLES[verdict.decision])
 
 
 def _without_blank_lines(text: Text) -> Text:

@@ -7,27 +7,14 @@ from typing import TYPE_CHECKING
 from guardrail.lazy import face
 
 if TYPE_CHECKING:
-    from guardrail.session.effects import AskJudge, Cancel, Channel, CutOn, Effect, Emit
-    from guardrail.session.machine import Session
-    from guardrail.session.stored import StoredSession
-
-__all__ = [
-    "AskJudge",
-    "Cancel",
-    "Channel",
-    "CutOn",
-    "Effect",
-    "Emit",
-    "Session",
-    "StoredSession",
-]
+    from guardrail.session.effects import AskJudge as AskJudge
+    from guardrail.session.effects import Cancel as Cancel
+    from guardrail.session.effects import Channel as Channel
+    from guardrail.session.effects import CutOn as CutOn
+    from guardrail.session.effects import Effect as Effect
+    from guardrail.session.effects import Emit as Emit
+    from guardrail.session.machine import Session as Session
+    from guardrail.session.stored import StoredSession as StoredSession
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others
-    __getattr__, __dir__ = face(
-        __name__,
-        {
-            "guardrail.session.effects": ("AskJudge", "Cancel", "Channel", "CutOn", "Effect", "Emit"),
-            "guardrail.session.machine": ("Session",),
-            "guardrail.session.stored": ("StoredSession",),
-        },
-    )
+    __getattr__, __dir__, __all__ = face(__name__)

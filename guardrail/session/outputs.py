@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from guardrail.claims.citations import Citation
 from guardrail.claims.model import Claim, Segment
@@ -11,6 +12,7 @@ from guardrail.event_ids import EventIds
 from guardrail.events import (
     MAX_CITED_CONTEXTS,
     ChallengerDecision,
+    CitationBacking,
     ClaimCitation,
     ClaimVerdict,
     Context,
@@ -18,6 +20,7 @@ from guardrail.events import (
     DeliveryBlocked,
     DeliveryCompleted,
     DeliverySegment,
+    Evidence,
     FlaggedCase,
     Interruption,
     ResponseHead,
@@ -28,13 +31,16 @@ from guardrail.events import (
     Usage,
     Verdict,
 )
+from guardrail.evidence.tokens import STOP_TERMS, terms_of
 from guardrail.policy import Policy
 from guardrail.scoring import count_verdicts
-from guardrail.session.backing import NOT_BACKED, backing
 from guardrail.session.effects import Channel, Emit
 from guardrail.verdicts import SAID, Judgement
 
-_DELIVERIES = Channel.DELIVERIES
+_MOST_WORDS: Final = 0.5
+_MOST_READ: Final = 50_000  # characters of a context
+NOT_BACKED: Final = (Verdict.UNSUPPORTED, Verdict.CONTRADICTED)
+_DELIVERIES: Final = Channel.DELIVERIES
 Ready = tuple[Segment, Decision, str | None, tuple[str, ...], float | None]
 """A resolved segment that is held back: with its decision, the rule to show, the ids of its claims, and when
 it was cut."""
@@ -43,10 +49,11 @@ it was cut."""
 class Deliveries:
     """Numbers and makes the delivery events of one response."""
 
-    __slots__ = ("_make", "_replacement", "ready", "released_end", "replaced", "seq")
+    __slots__ = ("_id", "_make", "_replacement", "ready", "released_end", "replaced", "seq")
 
     def __init__(self, make: OutputEvents, replacement: str) -> None:
         self._make = make
+        self._id = make.make_id("delivery")
         self._replacement = replacement
         self.seq = 0  # of the next event
         self.released_end = 0  # everything before it has been released
@@ -80,24 +87,54 @@ class Deliveries:
         since: float | None = None,
     ) -> Emit:
         """Release ``text`` for ``span`` of the response."""
-        event = self._make.delivery_segment(self.seq, text, span, segment, decision, rule, claim_ids)
+        event = DeliverySegment(
+            id=f"{self._id}-{self.seq}-{span[0]}",
+            response_id=self._make.response_id,
+            seq=self.seq,
+            text=text,
+            segment=segment,
+            span=span,
+            decision=decision,
+            rule=rule,
+            claim_ids=claim_ids,
+        )
         self.seq += 1
         self.released_end = span[1]
         return Emit(_DELIVERIES, event, since)
 
     def completed(self, decision: Decision, rule: str, score: float | None) -> Emit:
         """Everything is released."""
-        return Emit(_DELIVERIES, self._make.delivery_completed(self.seq, decision, rule, score))
+        event = DeliveryCompleted(
+            id=self._make.make_id("delivery.completed"),
+            response_id=self._make.response_id,
+            seq=self.seq,
+            decision=decision,
+            rule=rule,
+            score=score,
+        )
+        return Emit(_DELIVERIES, event)
 
     def blocked(self, rule: str, message: str, score: float | None) -> Emit:
         """Nothing more is released."""
-        return Emit(
-            _DELIVERIES, self._make.delivery_blocked(self.seq, rule, message, self.released_end, score)
+        event = DeliveryBlocked(
+            id=self._make.make_id("delivery.blocked"),
+            response_id=self._make.response_id,
+            seq=self.seq,
+            message=message,
+            rule=rule,
+            released_chars=self.released_end,
+            score=score,
         )
+        return Emit(_DELIVERIES, event)
 
     def shown(self, answer: str) -> str:
-        """What readers have seen of ``answer``."""
-        return delivered(answer, self.replaced, self._replacement, self.released_end)
+        """What readers have seen of ``answer``: rebuilt rather than stored, because few responses need it."""
+        pieces: list[str] = []
+        at = 0
+        for start, stop in self.replaced:
+            pieces += (answer[at:start], self._replacement)
+            at = stop
+        return "".join(pieces) + answer[at : self.released_end]
 
 
 def _told(citation: Citation, claim_start: int) -> ClaimCitation:
@@ -116,14 +153,13 @@ class OutputEvents:
     append the rest in plain text.
     """
 
-    __slots__ = ("_delivery_id", "_ids", "_policy", "_ref", "response_id")
+    __slots__ = ("_ids", "_policy", "_ref", "response_id")
 
     def __init__(self, response_id: str, policy: Policy) -> None:
         self.response_id = response_id
         self._policy = policy
         self._ref = policy.ref
         self._ids = EventIds(response_id, policy.name, policy.version)
-        self._delivery_id = self.make_id("delivery")
 
     def make_id(self, about: str) -> str:
         """24 hex digits, the same for the same response, policy and ``about``."""
@@ -159,53 +195,6 @@ class OutputEvents:
             **{name: getattr(judgement, name) for name in SAID},
             latency_ms=round(max(0.0, latency_ms), 3),
             policy=self._ref,
-        )
-
-    def delivery_segment(
-        self,
-        seq: int,
-        text: str,
-        span: Span,
-        segment: int | None,
-        decision: Decision,
-        rule: str | None,
-        claim_ids: tuple[str, ...],
-    ) -> DeliverySegment:
-        return DeliverySegment(
-            id=f"{self._delivery_id}-{seq}-{span[0]}",
-            response_id=self.response_id,
-            seq=seq,
-            text=text,
-            segment=segment,
-            span=span,
-            decision=decision,
-            rule=rule,
-            claim_ids=claim_ids,
-        )
-
-    def delivery_completed(
-        self, seq: int, decision: Decision, rule: str, score: float | None
-    ) -> DeliveryCompleted:
-        return DeliveryCompleted(
-            id=self.make_id("delivery.completed"),
-            response_id=self.response_id,
-            seq=seq,
-            decision=decision,
-            rule=rule,
-            score=score,
-        )
-
-    def delivery_blocked(
-        self, seq: int, rule: str, message: str, released_chars: int, score: float | None
-    ) -> DeliveryBlocked:
-        return DeliveryBlocked(
-            id=self.make_id("delivery.blocked"),
-            response_id=self.response_id,
-            seq=seq,
-            message=message,
-            rule=rule,
-            released_chars=released_chars,
-            score=score,
         )
 
     def response_verdict(
@@ -285,19 +274,6 @@ def redacted(segment: Segment, replacement: str) -> str:
     return segment.text[:start] + replacement + segment.text[end:]
 
 
-def delivered(answer: str, replacements: Iterable[tuple[int, int]], replacement: str, end: int) -> str:
-    """The text as released: ``answer[:end]`` with the replaced spans, in order, as the reader saw them.
-
-    Rebuilt rather than stored, because few responses need it.
-    """
-    pieces: list[str] = []
-    at = 0
-    for start, stop in replacements:
-        pieces += (answer[at:start], replacement)
-        at = stop
-    return "".join(pieces) + answer[at:end]
-
-
 def timings(
     started_at: float,
     first_verdict_at: float | None,
@@ -333,3 +309,85 @@ def _summary(
     )
     scored = "no score" if score is None else f"score {score:.2f}"
     return f"{len(claims)} claim{'s' if len(claims) != 1 else ''}: {counts}; {scored}{tail}."
+
+
+# ------------------------------------------------------------------- what citations are worth
+
+
+def backing(
+    judgement: Judgement, citations: Sequence[Citation], contexts: Sequence[Context], text: str
+) -> CitationBacking | None:
+    """What the citations of a claim that reads ``text`` are worth by the judgement on it; None where there
+    are none.
+
+    A quote backs for every context that it stands in: neighbouring chunks of a document overlap. Of several
+    marks with words between them each has to be backed, and the worst counts. A footnote that was not
+    defined when the claim was cut is only taken for the number of a context: where that doesn't back the
+    claim, nothing is known.
+    """
+    if not citations:
+        return None
+    if judgement.verdict in NOT_BACKED:
+        return CitationBacking.NONE
+    if judgement.verdict is Verdict.UNVERIFIED or not judgement.evidence:
+        return CitationBacking.UNKNOWN
+    quotes = judgement.evidence
+    groups = list(_groups(citations, text))
+    unbacked = [group for group in groups if not _backed(group, quotes, contexts)]
+    if not unbacked:
+        return CitationBacking.CITED
+    if len(unbacked) < len(groups):  # of a sentence with several marks
+        unbacked = [group for group in unbacked if not _speaks_of(group, contexts)]
+        return CitationBacking.OTHER if unbacked else CitationBacking.CITED
+    guessed = all(mark.text.startswith("[^") for group in unbacked for mark in group.marks)
+    return CitationBacking.UNKNOWN if guessed else CitationBacking.OTHER
+
+
+class _Group(NamedTuple):
+    """Marks that stand together, and what they stand behind."""
+
+    marks: list[Citation]
+    said: str
+
+
+def _groups(citations: Sequence[Citation], text: str) -> Iterator[_Group]:
+    """The marks of a claim, those without a word between them together."""
+    marks: list[Citation] = []
+    said, at = "", 0
+    for citation in citations:
+        between = text[at : citation.span[0]]
+        if marks and any(map(str.isalnum, between)):
+            yield _Group(marks, said)
+            marks = []
+        said = said if marks else between
+        marks.append(citation)
+        at = citation.span[1]
+    if marks:
+        yield _Group(marks, said + text[at:] if not any(map(str.isalnum, said)) else said)
+
+
+def _backed(group: _Group, quotes: Sequence[Evidence], contexts: Sequence[Context]) -> bool:
+    """Whether a context that the marks name has one of the quotes."""
+    cited = _cited(group)
+    if any(quote.context_id in cited for quote in quotes):
+        return True
+    texts = [context.text for context in contexts if context.id in cited]
+    return any(quote.quote in text for text in texts for quote in quotes)
+
+
+def _speaks_of(group: _Group, contexts: Sequence[Context]) -> bool:
+    """Whether a context that the marks name has most words of what they stand behind: of a sentence with
+    several marks not everything is quoted."""
+    said = _said(group.said)
+    cited = _cited(group)
+    found = (said & _said(context.text[:_MOST_READ]) for context in contexts if context.id in cited)
+    return any(len(shared) >= _MOST_WORDS * len(said) for shared in found)
+
+
+def _cited(group: _Group) -> frozenset[str]:
+    ids = dict.fromkeys(by for mark in group.marks for by in mark.context_ids)
+    return frozenset(list(ids)[:MAX_CITED_CONTEXTS])
+
+
+def _said(text: str) -> frozenset[int]:
+    return terms_of(text) - STOP_TERMS

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from guardrail.claims.citations import CitationReader
 from guardrail.claims.links import KnownLinks
 from guardrail.claims.model import Claim, Segment
-from guardrail.errors import StateError, UnreadableSession
+from guardrail.errors import StateError, UnreadableSession, said_wrong
 from guardrail.events import (
     ClaimVerdict,
     Decision,
@@ -217,7 +217,7 @@ def unreadable(error: ValidationError, what: str = "") -> UnreadableSession:
     """Says which field of ``what`` makes no sense, and quotes nothing of it."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     where = ".".join(str(part) for part in first["loc"])
-    return UnreadableSession(f"{what}{where}: {first['msg']}")
+    return UnreadableSession(f"{what}{where}: {said_wrong(first)}")
 
 
 def salvage(progress: Sequence[Mapping[str, Any]], rule: str) -> SessionState:

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import uvloop
 
+from consumers.guarantee import GuardOptions
 from consumers.guard import GuardConsumer
 from consumers.kafka import KafkaTransport
 from consumers.settings import KafkaSettings
@@ -47,14 +48,16 @@ async def guard(settings: KafkaSettings, pace: Mapping[str, Any], bug: str) -> i
         KafkaTransport(settings, producer_class=PRODUCERS[bug]),
         judge,
         router(),
-        # Wide enough that no response is turned away for want of room: that is another test's subject.
-        limits=Limits(max_concurrent_judgements=2_000),
-        topics=settings.topics,
-        delivery_guarantee=settings.delivery_guarantee,
-        **pace,
-        revoke_timeout_ms=REVOKE_MS,
-        max_record_bytes=settings.max_request_bytes,
-        drain_timeout_ms=DRAIN_MS,
+        GuardOptions(
+            # Wide enough that no response is turned away for want of room: that is another test's subject.
+            limits=Limits(max_concurrent_judgements=2_000),
+            topics=settings.topics,
+            delivery_guarantee=settings.delivery_guarantee,
+            **pace,
+            revoke_timeout_ms=REVOKE_MS,
+            max_record_bytes=settings.max_request_bytes,
+            drain_timeout_ms=DRAIN_MS,
+        ),
     )
     try:
         await consumer.run(stop)

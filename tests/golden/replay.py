@@ -24,6 +24,7 @@ from tests.support.constants import made
 if __name__ == "__main__":
     stand_still()  # ahead of whatever may import the guard
 
+from consumers.guarantee import GuardOptions
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import GuardSettings
@@ -242,10 +243,7 @@ class _Running:
             MemoryTransport(self._broker, "guard", [topics.responses], sessions_topic=sessions),
             self._judge,
             settings.router(),
-            limits=settings.limits,
-            topics=topics,
-            delivery_guarantee=guarantee,
-            **options,
+            GuardOptions(limits=settings.limits, topics=topics, delivery_guarantee=guarantee, **options),
         )
         self._stop = asyncio.Event()
         self._task = asyncio.create_task(guard.run(self._stop))

@@ -18,12 +18,13 @@ from consumers.dead_letter_replay import (
     DeadLetterFilter,
     ReplayReport,
     ReplayRequest,
-    open_reader,
     plan_replay,
+    read_letter,
     run_replay,
 )
 from consumers.dead_letters import REPLAYED, dead_letter
 from consumers.kafka import TransactionalProducer
+from consumers.reading import open_topic
 from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
 from consumers.transport import Commit, OutRecord, Partition, Record, StateRecord
@@ -126,13 +127,9 @@ async def test_reading_ends_at_the_present_end_and_sees_nothing_aborted(side: Si
         await transactional.send_and_wait(topic, b"aborted", partition=partition)
     await transactional.abort_transaction()
     await transactional.stop()
-    async with open_reader(side.settings) as reader:
+    async with open_topic(side.settings, topic) as reader:
         await side.write([side.letter(99)])
-        found = [
-            letter
-            for partition, span in reader.spans.items()
-            async for letter in reader.read(partition, *span)
-        ]
+        found = [read_letter(record) async for record in reader.until_end()]
     assert len(reader.spans) == PARTITIONS
     assert sorted(numbers([letter.record for letter in found])) == list(range(20))
     assert {letter.reason for letter in found} == {"invalid_json"}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from consumers.dead_letter_replay import DeadLetter, open_reader
+from consumers.dead_letter_replay import DeadLetter, read_letter
 from consumers.kafka import read_state
+from consumers.reading import open_topic
 from consumers.sessions_topic import key_prefix
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
@@ -21,12 +22,8 @@ ODD = (b"a\xffb", b"\xfe")
 
 
 async def letters_of(side: KafkaSide) -> list[DeadLetter]:
-    async with open_reader(side.settings) as reader:
-        return [
-            letter
-            for partition, span in reader.spans.items()
-            async for letter in reader.read(partition, *span)
-        ]
+    async with open_topic(side.settings, side.settings.topics.dead_letters) as reader:
+        return [read_letter(record) async for record in reader.until_end()]
 
 
 async def test_a_guard_uses_what_it_can_and_the_rest_becomes_a_dead_letter(kafka_bootstrap: str) -> None:

@@ -118,7 +118,8 @@ async def test_while_a_rebalance_is_under_way(kafka_bootstrap: str, tmp_path: Pa
                 await side.send(EVENTS)
                 await asked.wait()
                 with running(tmp_path, config) as second:
-                    await first.logs("Heartbeat failed")
+                    group = config["kafka"]["group_id"]
+                    await first.logs(f"Heartbeat failed for group {group} because it is rebalancing")
                     assert await first.ends() == 0
                     assert "guard.stopped" in first.events()
                     await answered_once(side)

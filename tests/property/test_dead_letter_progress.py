@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumers.dead_letter_progress import resume
+from consumers.dead_letter_replay import resume
 from consumers.transport import Commit
 
 RUNS = st.lists(

@@ -12,17 +12,20 @@ from guardrail.claims import Claim
 from guardrail.decisions import redecide_record
 from guardrail.events import Decision, ResponseVerdict, Verdict, parse_output
 from guardrail.policy import Policy
-from tests.property.test_session_properties import drive, policies, texts
+from tests.property.test_session_properties import drive, policies_with, texts
 from tests.support.sessions import Driver, verdict_by_hash
+
+# Of a champion and a challenger: they cut alike.
+PAIRS = st.one_of(*(st.tuples(policies_with(bound), policies_with(bound)) for bound in (40, 600)))
 
 
 @settings(max_examples=400)
-@given(text=texts, champion=policies, challenger=policies)
+@given(text=texts, policies=PAIRS)
 def test_a_challenger_decides_as_a_session_of_its_own_would(
-    text: str, champion: Policy, challenger: Policy
+    text: str, policies: tuple[Policy, Policy]
 ) -> None:
     """Where the champion judges all of the answer, or the challenger needs no more than it judged."""
-    challenger = challenger.model_copy(update={"max_segment_chars": champion.max_segment_chars})
+    champion, challenger = policies
     both = Driver(champion, verdict_of=verdict_by_hash, challenger=challenger)
     alone = Driver(challenger, verdict_of=verdict_by_hash)
     both.whole(text)
@@ -47,21 +50,19 @@ def some_unverified(claim: Claim) -> Verdict:
 @given(
     text=texts,
     cuts=st.lists(st.integers(0, 200), max_size=12),
-    champion=policies,
-    challenger=policies,
+    policies=PAIRS,
     steps=st.lists(st.tuples(st.sampled_from("ffffvvvwtT"), st.integers(0, 50)), min_size=5, max_size=40),
     accident=st.sampled_from(["", "", "", "abort", "gap", "overload"]),
 )
 def test_a_record_is_enough_to_decide_as_a_session_under_another_policy_would(
     text: str,
     cuts: list[int],
-    champion: Policy,
-    challenger: Policy,
+    policies: tuple[Policy, Policy],
     steps: list[tuple[str, int]],
     accident: str,
 ) -> None:
     """However the response went: complete, aborted, with a gap, late verdicts, without a judge."""
-    challenger = challenger.model_copy(update={"max_segment_chars": champion.max_segment_chars})
+    champion, challenger = policies
     watched, alone = (Driver(policy, verdict_of=some_unverified) for policy in (champion, challenger))
     for driver in (watched, alone):
         drive(driver, text, cuts, steps, accident)

@@ -13,6 +13,13 @@ TEXTS = st.text(st.sampled_from("aB1 .\n\t,'“”—\u00ad\u200b€日本।é�
 )
 
 
+class SmallIndex(EvidenceIndex):
+    """Short texts have several of its passages."""
+
+    passage_words = 7
+    overlap_words = 3
+
+
 @given(TEXTS, st.data())
 def test_every_slice_of_a_text_is_located_in_it(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text)))
@@ -38,9 +45,7 @@ def test_a_quote_in_other_white_space_and_case_is_located_where_it_folds_to_the_
 
 @given(st.lists(TEXTS, max_size=4), TEXTS)
 def test_passages_and_sentences_are_slices_and_search_returns_passages(texts: list[str], query: str) -> None:
-    index = EvidenceIndex(
-        [Context(id=f"c{n}", text=text) for n, text in enumerate(texts)], passage_words=7, overlap_words=3
-    )
+    index = SmallIndex([Context(id=f"c{n}", text=text) for n, text in enumerate(texts)])
     by_id = {context.id: context.text for context in index.contexts}
     known = set()
     for passage in index.passages:
@@ -59,9 +64,7 @@ def test_passages_and_sentences_are_slices_and_search_returns_passages(texts: li
 
 @given(st.lists(TEXTS, max_size=4))
 def test_every_word_stands_in_a_passage_and_in_a_sentence(texts: list[str]) -> None:
-    index = EvidenceIndex(
-        [Context(id=f"c{n}", text=text) for n, text in enumerate(texts)], passage_words=5, overlap_words=2
-    )
+    index = SmallIndex([Context(id=f"c{n}", text=text) for n, text in enumerate(texts)])
     layout = index.layout
     for position in range(len(layout.terms)):
         assert layout.passages.holding(position)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from guardrail.figures import FigureSource, SourceText, State, agrees, check_figures, find_figures
@@ -46,6 +46,7 @@ def test_every_figure_agrees_with_itself(text: str) -> None:
 
 
 @given(TEXTS, TEXTS, TEXTS)
+@example("0/0", "0", "")
 def test_what_is_quoted_stands_in_its_sentence(claim: str, text: str, question: str) -> None:
     source = FigureSource([SourceText("c", 0, len(text), text), SourceText("c", 0, len(claim), "x " + claim)])
     for check in check_figures(claim, source, [0, 0, 1], question):

@@ -14,16 +14,12 @@ from collections.abc import Iterator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker
 from guardrail.events import ClaimVerdict, DeliverySegment, Event
 from guardrail.limits import Limits
-from guardrail.policy import Policy
-from guardrail.routing import PolicyRouter
 from tests.support.constants import made
 from tests.support.faulty_transport import Fault, FaultyTransport
-from tests.support.guards import TOPICS, Reader, events_of, member_of, new_broker, send, until
-from tests.support.judges import WordJudge
+from tests.support.guards import TOPICS, Reader, events_of, guard_on, member_of, new_broker, send, until
 
 FAITHFUL = "Paris is in France. Rome is in Italy. Hello! Oslo is in Norway. "
 WRONG = "Paris is in France. It costs wrong $79. Oslo is in Norway. "
@@ -58,14 +54,8 @@ class Fleet:
         if len(self._guards) < 2:
             transport = member_of(FaultyTransport, self._broker)
             transport.next_fault = lambda: next(self._faults, None)
-            guard = GuardConsumer(
-                transport,
-                WordJudge(),
-                PolicyRouter.single(Policy()),
-                limits=LIMITS,
-                poll_timeout_ms=2,
-                commit_gap_ms=0,
-                commit_interval_ms=1,
+            guard = guard_on(
+                transport, limits=LIMITS, poll_timeout_ms=2, commit_gap_ms=0, commit_interval_ms=1
             )
             stop = asyncio.Event()
             self._guards.append((asyncio.ensure_future(guard.run(stop)), stop))

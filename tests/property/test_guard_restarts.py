@@ -11,13 +11,9 @@ import contextlib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker
 from guardrail.events import DeliverySegment, Event
-from guardrail.policy import Policy
-from guardrail.routing import PolicyRouter
-from tests.support.guards import TOPICS, Reader, events_of, member, new_broker, send, until
-from tests.support.judges import WordJudge
+from tests.support.guards import TOPICS, Reader, events_of, guard_on, new_broker, send, until
 
 FAITHFUL = "Paris is in France. Rome is in Italy. Hello! Oslo is in Norway. "
 WRONG = "Paris is in France. It costs wrong $79. Oslo is in Norway. "
@@ -47,15 +43,8 @@ class Fleet:
 
     def start(self) -> None:
         if len(self._guards) < 2:
-            transport = member(self._broker)
-            router = PolicyRouter.single(Policy())
-            guard = GuardConsumer(
-                transport,
-                WordJudge(),
-                router,
-                delivery_guarantee="at_least_once",
-                poll_timeout_ms=2,
-                commit_interval_ms=1,
+            guard = guard_on(
+                self._broker, delivery_guarantee="at_least_once", poll_timeout_ms=2, commit_interval_ms=1
             )
             stop = asyncio.Event()
             self._guards.append((asyncio.ensure_future(guard.run(stop)), stop))

@@ -11,6 +11,7 @@ from guardrail.events import Context, Response, ResponseStarted
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from guardrail.scoring import Formula
 from tests.property.test_session_properties import REDACTING, SENTENCES
+from tests.support.constants import made
 from tests.support.restarts import Restartable, Step
 
 CITING = ("Lima is in Peru [c2]. ", "It is wrong. [1] ")
@@ -18,7 +19,8 @@ texts = st.one_of(
     st.lists(st.sampled_from((*SENTENCES, *CITING)), max_size=8).map("".join), st.text(max_size=60)
 )
 policies = st.builds(
-    Policy,
+    made,
+    st.just(Policy),
     mode=st.sampled_from(["hold", "stream", "observe"]),
     on_unverified=st.sampled_from(FailPolicy),
     on_incomplete=st.sampled_from(OnIncomplete),

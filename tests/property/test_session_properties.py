@@ -13,6 +13,7 @@ from guardrail.events import ResponseVerdict
 from guardrail.policy import FailPolicy, OnIncomplete, Policy, Rule
 from guardrail.scoring import Formula
 from guardrail.session import Session
+from tests.support.constants import made
 from tests.support.sessions import Driver, verdict_by_hash, verdict_by_word
 
 SENTENCES = (
@@ -39,21 +40,28 @@ REDACTING = tuple(
     Rule.model_validate(rule)
     for rule in ("verdict CONTRADICTED and severity >= critical: block", "verdict CONTRADICTED: redact")
 )
-policies = st.builds(
-    Policy,
-    mode=st.sampled_from(["hold", "stream", "observe"]),
-    on_unverified=st.sampled_from(FailPolicy),
-    on_incomplete=st.sampled_from(OnIncomplete),
-    score_after_claims=st.integers(1, 4),
-    rules=st.sampled_from([Policy().rules, REDACTING]),
-    score=st.sampled_from(Formula),
-    flag_below=st.just(0.8),
-    block_below=st.sampled_from([0.0, 0.4, 0.7]),
-    segment_kinds=st.sampled_from([{}, {"heading": "flag"}, {"code": "redact"}, {"blank": "block"}]),
-    claim_timeout_ms=st.just(1000),
-    incomplete_timeout_ms=st.just(5000),
-    max_segment_chars=st.sampled_from([40, 600]),
-)
+
+
+def policies_with(max_segment_chars: int) -> st.SearchStrategy[Policy]:
+    return st.builds(
+        made,
+        st.just(Policy),
+        mode=st.sampled_from(["hold", "stream", "observe"]),
+        on_unverified=st.sampled_from(FailPolicy),
+        on_incomplete=st.sampled_from(OnIncomplete),
+        score_after_claims=st.integers(1, 4),
+        rules=st.sampled_from([Policy().rules, REDACTING]),
+        score=st.sampled_from(Formula),
+        flag_below=st.just(0.8),
+        block_below=st.sampled_from([0.0, 0.4, 0.7]),
+        segment_kinds=st.sampled_from([{}, {"heading": "flag"}, {"code": "redact"}, {"blank": "block"}]),
+        claim_timeout_ms=st.just(1000),
+        incomplete_timeout_ms=st.just(5000),
+        max_segment_chars=st.just(max_segment_chars),
+    )
+
+
+policies = policies_with(40) | policies_with(600)
 
 
 def chunks(text: str, cuts: list[int]) -> list[str]:

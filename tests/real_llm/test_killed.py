@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from functools import partialmethod
 
 import pytest
 
@@ -17,8 +16,6 @@ from tests.support.judges import joined, reply_of
 from tests.support.llama_server import LlamaServer
 
 pytestmark = pytest.mark.real_llm
-
-_QUICK = partialmethod(CircuitBreaker.__init__, min_calls=2, open_s=0.3, probes=1)
 
 
 async def test_killed_in_the_middle_of_a_reply_it_leaves_what_was_complete(own_llama: LlamaServer) -> None:
@@ -55,8 +52,9 @@ async def test_killed_before_a_verdict_it_is_unavailable(own_llama: LlamaServer)
 async def test_the_breaker_opens_on_a_dead_server_and_closes_when_it_is_back(
     own_llama: LlamaServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CircuitBreaker, "__init__", _QUICK)
-    caplog.set_level(logging.INFO, "guardrail.judges.llm")
+    for name, value in {"min_calls": 2, "open_s": 0.3, "probes": 1}.items():
+        monkeypatch.setattr(CircuitBreaker, name, value)
+    caplog.set_level(logging.INFO, "guardrail.calls")
     async with judging(own_llama.url) as judge:
         own_llama.kill()
         for _ in range(2):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from consumers.settings import load_settings
 from guardrail.config import SettingsError
@@ -24,11 +23,3 @@ def problems_of(path: Path | None, overrides: Mapping[str, Any] | None = None) -
     with pytest.raises(SettingsError) as caught:
         load_settings(path, overrides)
     return {problem.path: str(problem) for problem in caught.value.problems}
-
-
-def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models that a field of this type may hold."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for each in get_args(annotation):
-        yield from models_in(each)

@@ -1,10 +1,11 @@
-"""Settings whose constants are other ones, for tests that can't wait so long or fill so much."""
+"""Constants that are other ones, for tests that can't wait so long or fill so much."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin
 
+import pytest
 from pydantic import BaseModel
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -24,21 +25,23 @@ def made(kind: type[_M], /, **values: Any) -> _M:
 
 def _below(kind: type[BaseModel], name: str, value: Any) -> Any:
     field = kind.model_fields.get(name)
-    section = None if field is None else field.annotation
-    if not isinstance(value, Mapping) or not isinstance(section, type) or not issubclass(section, BaseModel):
+    return value if field is None else _changed(field.annotation, value)
+
+
+def _changed(annotation: Any, value: Any) -> Any:
+    """``value``, or where constants stand in it, the section or sections by name that have them."""
+    if not isinstance(value, Mapping):
         return value
-    return made(section, **value) if _has_constants(section, value) else value
+    if get_origin(annotation) is dict:
+        return {name: _changed(get_args(annotation)[1], below) for name, below in value.items()}
+    if not isinstance(annotation, type) or not issubclass(annotation, BaseModel):
+        return value
+    below = {name: _below(annotation, name, each) for name, each in value.items()}
+    inside = any(isinstance(each, BaseModel) for each in below.values())
+    return made(annotation, **value) if inside or value.keys() & annotation.__class_vars__ else below
 
 
-def _has_constants(section: type[BaseModel], values: Mapping[str, Any]) -> bool:
-    below = {name: field.annotation for name, field in section.model_fields.items()}
-    return any(
-        name in section.__class_vars__
-        or (
-            isinstance(value, Mapping)
-            and isinstance(inner := below.get(name), type)
-            and issubclass(inner, BaseModel)
-            and _has_constants(inner, value)
-        )
-        for name, value in values.items()
-    )
+def make_retries_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits between calls to other machines are as good as none."""
+    for name in ("first_s", "longest_s"):
+        monkeypatch.setattr(f"guardrail.calls.RETRIES.{name}", 0.001)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
+from consumers.guarantee import GuardOptions
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import Topics
@@ -24,9 +25,9 @@ from guardrail.events import (
     parse_output,
 )
 from guardrail.judges import Judge
-from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
+from tests.support.judges import WordJudge
 
 TOPICS = Topics()
 DeliveryGuarantee = Literal["exactly_once", "at_least_once"]
@@ -102,30 +103,33 @@ def member_of(kind: type[Member], broker: MemoryBroker) -> Member:
     return kind(broker, "guard", [TOPICS.responses], sessions_topic=TOPICS.sessions)
 
 
-@asynccontextmanager
-async def running_guard(
-    broker: MemoryBroker,
-    judge: Judge,
+def guard_on(
+    place: MemoryBroker | MemoryTransport,
+    judge: Judge | None = None,
     policy: Policy | None = None,
     *,
     router: PolicyRouter | None = None,
-    limits: Limits | None = None,
-    drain_timeout_ms: int = 1_000,
-    commit_interval_ms: int = 5,
-    delivery_guarantee: DeliveryGuarantee = "exactly_once",
+    **options: Any,
+) -> GuardConsumer:
+    """A guard on a broker, or as the member of the group that a test made; ``options`` of GuardOptions."""
+    quick: dict[str, Any] = {"poll_timeout_ms": 5, "commit_interval_ms": 5, "drain_timeout_ms": 1_000}
+    return GuardConsumer(
+        member(place) if isinstance(place, MemoryBroker) else place,
+        judge or WordJudge(),
+        router or PolicyRouter.single(policy or Policy()),
+        GuardOptions(**{**quick, **options}),
+    )
+
+
+@asynccontextmanager
+async def running_guard(
+    place: MemoryBroker | MemoryTransport,
+    judge: Judge | None = None,
+    policy: Policy | None = None,
+    **options: Any,
 ) -> AsyncIterator[GuardConsumer]:
     """A guard that runs while the block does, and leaves cleanly at its end."""
-    guard = GuardConsumer(
-        member(broker),
-        judge,
-        router or PolicyRouter.single(policy or Policy()),
-        limits=limits,
-        topics=TOPICS,
-        poll_timeout_ms=10,
-        commit_interval_ms=commit_interval_ms,
-        drain_timeout_ms=drain_timeout_ms,
-        delivery_guarantee=delivery_guarantee,
-    )
+    guard = guard_on(place, judge, policy, **options)
     async with running(guard):
         yield guard
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from consumers.guarantee import GuardOptions
 from consumers.guard import GuardConsumer
 from consumers.kafka import KafkaTransport
 from consumers.settings import KafkaSettings, Topics
@@ -119,11 +120,13 @@ async def kafka_guard(
         KafkaTransport(settings),
         judge,
         router,
-        topics=settings.topics,
-        delivery_guarantee=settings.delivery_guarantee,
-        recovery_grace_ms=recovery_grace_ms,
-        poll_timeout_ms=20,
-        drain_timeout_ms=5_000,
+        GuardOptions(
+            topics=settings.topics,
+            delivery_guarantee=settings.delivery_guarantee,
+            recovery_grace_ms=recovery_grace_ms,
+            poll_timeout_ms=20,
+            drain_timeout_ms=5_000,
+        ),
     )
     async with running(guard):
         yield guard

@@ -41,10 +41,10 @@ class Running:
         self.process = process
         self._log = log
 
-    def lines(self, event: str = "") -> list[dict[str, Any]]:
-        """What it has logged, or of that alone whose event begins so."""
+    def lines(self, event: str | None = None) -> list[dict[str, Any]]:
+        """What it has logged, or of that alone what is this event."""
         whole = [line for line in self._log.read_text(encoding="utf-8").splitlines() if line.endswith("}")]
-        return [found for found in map(json.loads, whole) if found["event"].startswith(event)]
+        return [found for found in map(json.loads, whole) if event in (None, found["event"])]
 
     def events(self) -> set[str]:
         """All that it has logged, by name."""

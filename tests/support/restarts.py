@@ -170,7 +170,7 @@ class Restartable:
         kind = Response if isinstance(self.head, Response) else ResponseStarted
         self.session = StoredSession.restored(
             kind.model_validate_json(self.head_json),
-            Policy.model_validate_json(self.policy.model_dump_json()),
+            type(self.policy).model_validate_json(self.policy.model_dump_json()),
             json.loads(json.dumps(self.progress)),
             new_cutter=self._cutter,
             started_at=started_at - self.clock_origin,

@@ -104,7 +104,6 @@ class Driver:
         self.final: DeliveryCompleted | DeliveryBlocked | None = None
         self.verdict: ResponseVerdict | None = None
         self.case: FlaggedCase | None = None
-        self.cancelled = False
         self.cutting = False  # the session waits to be told to cut on
 
     # what may be done ------------------------------------------------------------------
@@ -161,7 +160,6 @@ class Driver:
                     assert not self.cutting, "asked for once"
                     self.cutting = True
                 case Cancel():
-                    self.cancelled = True
                     self.pending.clear()
                 case Emit(channel, event):
                     self._emitted(channel, event)

@@ -121,7 +121,7 @@ def test_what_is_written_is_what_the_judge_reads(tmp_path: Path, monkeypatch: py
     out, kept = tmp_path / "parameters.json", tmp_path / "features.npz"
     words = ("--data", data, "--work", work, "--verifier", folder, "--out", out, "--features", kept)
     run(*words, "--rows", 20)
-    found = load_parameters(out)
+    found = load_parameters(tmp_path)
     manifest, _, _ = read_folder(folder)
     assert (found.verifier.name, found.verifier.sha256) == (manifest.name, manifest.checksum)
     assert found.provenance["licences"] == {"conjnli": "MIT"}

@@ -441,15 +441,13 @@ def test_calibrated_and_measured_beside_its_untrained_base(
     from benchmarks import offline_sets
 
     run("export", "--base", place / "base", "--work", place / "work", "--out", tmp_path / "untrained")
-    out = tmp_path / "parameters.json"
     run(
-        "calibrate", "--data", place / "data", "--work", place / "work", "--verifier", exported, "--out", out,
-        "--rows", 100,
-    )  # fmt: skip
-    assert load_parameters(out).verifier.name == "tiny-1"
+        "calibrate", "--data", place / "data", "--work", place / "work", "--verifier", exported, "--rows", 100
+    )
+    assert load_parameters(exported).verifier.name == "tiny-1"
     config, told = tmp_path / "judge.yaml", tmp_path / "told.json"
     config.write_text(
-        json.dumps({"judge": {"local": {"parameters_path": str(out), "verifier": {"path": str(exported)}}}}),
+        json.dumps({"judge": {"local": {"verifier": {"path": str(exported)}}}}),
         encoding="utf-8",
     )
     words = ["--data", place / "data", "--config", config, "--untrained", tmp_path / "untrained",

@@ -10,7 +10,7 @@ from guardrail import Context, Decision, Guard, Policy
 from guardrail.claims import Citation
 from guardrail.events import CitationBacking, ClaimVerdict, Finding, FlaggedCase
 from guardrail.judges import Evidence, Judgement, JudgeRequest, Verdict
-from guardrail.session.backing import backing
+from guardrail.session.outputs import backing
 
 V, B, D = Verdict, CitationBacking, Decision
 HOURS, TOURS = "The museum is open from 10 to 18.", "Public guided tours last about 60 minutes."

@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 
-from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from guardrail.client import AnswerBlocked, GuardClient, GuardTimeout
 from guardrail.client import client as client_module
@@ -16,9 +15,8 @@ from guardrail.client.answers import TimeoutPolicy
 from guardrail.errors import ConfigError
 from guardrail.events import GROUP_HEADER, Decision, DeliverySegment
 from guardrail.policy import Policy
-from guardrail.routing import PolicyRouter
 from guardrail.testing import MemoryClientTransport, ScriptedJudge
-from tests.support.guards import TOPICS, new_broker, running, until
+from tests.support.guards import TOPICS, new_broker, running_guard, until
 
 CONTEXTS = ["Refunds are paid within 14 days."]
 RIGHT = "Refunds are paid within 14 days."
@@ -35,10 +33,7 @@ async def guards(broker: MemoryBroker, **policies: Policy) -> AsyncIterator[None
         for group, policy in policies.items():
             transport = MemoryTransport(broker, group, [TOPICS.responses], sessions_topic=TOPICS.sessions)
             judge = ScriptedJudge({"30 days": "CONTRADICTED"})
-            guard = GuardConsumer(
-                transport, judge, PolicyRouter.single(policy), topics=TOPICS, poll_timeout_ms=10
-            )
-            await stack.enter_async_context(running(guard))
+            await stack.enter_async_context(running_guard(transport, judge, policy))
         yield
 
 

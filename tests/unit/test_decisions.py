@@ -107,9 +107,7 @@ def test_a_released_answer_has_none_and_an_unverified_claim_decides_by_on_unveri
 def test_the_running_score_is_rounded_before_it_is_compared() -> None:
     """Of two thirds, 0.666667 is left: that is not below 0.666667."""
     found = [claim(), claim(segment=1), claim(U, segment=2), claim(segment=3)]
-    policy = Policy(
-        rules=(), score=Formula.CREDITS, score_after_claims=3, block_below=0.666667, flag_below=0.666667
-    )
+    policy = Policy(rules=(), score=Formula.CREDITS, block_below=0.666667, flag_below=0.666667)
     assert redecide_record(policy, recorded("r", found)).decision is Decision.RELEASE
 
 

@@ -12,8 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from guardrail import Guard
 from guardrail.events import OutputEvent
-from guardrail.semconv import EVALUATION
-from guardrail.tracing import MOST_RESPONSES, Traces, trace_id
+from guardrail.tracing import EVALUATION, MOST_RESPONSES, Traces, trace_id
 from tests.support.judges import WordJudge
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"

@@ -1,8 +1,7 @@
 """What a judge makes of the cases of this folder, claim by claim.
 
 ``python -m tests.verifier_cases.judging`` prints the local judge's rates over all of them; with
-``--misjudged`` also the cases that it judges wrongly, with ``--verifier FOLDER --parameters FILE`` those of
-another verifier.
+``--misjudged`` also the cases that it judges wrongly, with ``--verifier FOLDER`` those of another verifier.
 """
 
 from __future__ import annotations
@@ -110,14 +109,10 @@ async def judged(judge: Judge, cases: Iterable[Located]) -> list[Judged]:
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--verifier", type=Path, help="folder of another verifier; --parameters goes with it")
-    parser.add_argument("--parameters", type=Path, help="file of parameters; default: the packaged one")
+    parser.add_argument("--verifier", type=Path, help="folder of another verifier")
     parser.add_argument("--misjudged", action="store_true", help="list the cases that are judged wrongly too")
     options = parser.parse_args()
-    verifier = {"path": options.verifier}
-    settings = LocalJudgeSettings.model_validate(
-        {"parameters_path": options.parameters, "verifier": verifier}
-    )
+    settings = LocalJudgeSettings.model_validate({"verifier": {"path": options.verifier}})
     found = asyncio.run(judged(LocalJudge(settings), load()))
     for name, rate in rates(found).items():
         sys.stdout.write(f"{name:24} {rate.right:4} of {rate.of:4} {rate.share:6.1%}\n")

@@ -1,8 +1,11 @@
-"""Answers to evaluate, in the formats that other tools write: what a file holds, as samples."""
+"""Answers to evaluate, in the formats that other tools write: what a file holds, as samples; and labels in a
+file of their own, for the samples that they are about.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -10,7 +13,6 @@ from typing import BinaryIO, Final
 
 from guardrail.errors import ConfigError, DecodeError, InputError
 from guardrail.evals.formats.files import read_rows
-from guardrail.evals.formats.labels import labelled, labels_in, read_labels
 from guardrail.evals.formats.model import FORMATS, Fields, Format, Row, named
 from guardrail.evals.formats.ragtruth import ANSWERS_FILE, ragtruth_row, read_sources
 from guardrail.evals.formats.rows import (
@@ -24,8 +26,11 @@ from guardrail.evals.formats.rows import (
 )
 from guardrail.evals.formats.traces import is_observation, langfuse_samples, openinference_samples
 from guardrail.evals.formats.values import unread_told
-from guardrail.evals.lines import BROKEN_GZIP
-from guardrail.evals.results import BadSample, Sample
+from guardrail.evals.lines import BROKEN_GZIP, InputLine, lines_of, open_unpacked
+from guardrail.evals.records import is_end, parse_record
+from guardrail.evals.results import BadSample, EvaluationResult, Sample
+from guardrail.evals.truths import LabelsByResponse
+from guardrail.events import Label, parse_label
 
 __all__ = [
     "FORMATS",
@@ -157,3 +162,41 @@ def _unknown(fields: Fields) -> str:
         f"no known format by its fields ({names}); give {{question, contexts: [texts], answer}}, or name the "
         "format with --format"
     )
+
+
+# ------------------------------------------------- labels in a file of their own, or with results
+
+
+def labels_in(value: bytes) -> tuple[Label, ...]:
+    """The label of a line, or the labels of a line of a results file. Raises DecodeError."""
+    record = parse_record(value)
+    if isinstance(record, EvaluationResult):
+        return record.labels
+    if isinstance(record, Label):
+        return (record,)
+    return () if is_end(value) else (parse_label(value),)
+
+
+def read_labels(path: str | Path) -> LabelsByResponse:
+    """The labels of a file with one a line, or of a file of results, gzipped or not.
+
+    Raises OSError, DecodeError for a compressed file that is damaged, and ConfigError naming the line that is
+    no label.
+    """
+    with open_unpacked(path) as stream:
+        return LabelsByResponse(label for labels in _read(lines_of(stream, str(path))) for label in labels)
+
+
+def _read(lines: Iterator[tuple[InputLine, str]]) -> Iterator[tuple[Label, ...]]:
+    for line, place in lines:
+        try:
+            yield labels_in(line.whole)
+        except DecodeError as error:
+            raise ConfigError(f"{place}: {error}; give one label event a line") from None
+
+
+def labelled(sample: Sample | BadSample, labels: LabelsByResponse) -> Sample | BadSample:
+    """The sample with the labels of its id added to its own."""
+    if isinstance(sample, Sample) and (all_of_it := labels.of(sample.response.response_id, sample.labels)):
+        return replace(sample, labels=all_of_it)
+    return sample

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
-from guardrail.errors import DecodeError
-from guardrail.evals.formats.model import Fields, missing, named, wrong
+from guardrail.errors import DecodeError, said_wrong
+from guardrail.evals.formats.model import Fields, kind_of, missing, named, wrong
 from guardrail.evals.formats.values import (
     as_text,
     contexts_of,
@@ -23,7 +24,13 @@ from guardrail.events import SCHEMA_VERSION, Context, Label, LabelSource, Respon
 from guardrail.inputs import named_contexts
 
 _MOST_PROBLEMS: Final = 10
-_OBJECT: Final = "Input should be an object, or in a line without a type a text"
+_MEANT: Final = {
+    "string_type": "a text",
+    "tuple_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object, or in a line without a type a text",
+}
+"""What should stand where something of another kind does, by the type of pydantic's error."""
 _IDS: Final = ("response_id", "id")
 _QUESTIONS: Final = ("question", "questions", "query", "user_input", "input")
 _CONTEXTS: Final = ("contexts", "context", "documents", "retrieved_contexts", "retrieval_context")
@@ -124,13 +131,15 @@ def _validated(values: Mapping[str, Any]) -> Response:
 
 def _problems(error: ValidationError) -> str:
     """Every field that is wrong and why, the first few of them; quotes no value."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    told = [
-        f"{'.'.join(map(str, each['loc']))}: {_OBJECT if each['type'] == 'model_type' else each['msg']}"
-        for each in found[:_MOST_PROBLEMS]
-    ]
+    found = error.errors(include_url=False, include_context=False)
+    told = [f"{'.'.join(map(str, each['loc']))}: {_problem(each)}" for each in found[:_MOST_PROBLEMS]]
     more = len(found) - len(told)
     return "; ".join([*told, *([f"and {more} more"] if more else [])])
+
+
+def _problem(details: ErrorDetails) -> str:
+    meant = _MEANT.get(details["type"])
+    return said_wrong(details) if meant is None else f"{kind_of(details['input'])}; give {meant}"
 
 
 @dataclass(frozen=True, slots=True)

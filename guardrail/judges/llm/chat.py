@@ -1,45 +1,426 @@
-"""Asking models for verdicts within one absolute deadline: retries, then fallbacks."""
+"""Asking models for verdicts within one absolute deadline: what servers take, the calls to each model with
+their retries, then the fallbacks.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Final
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import openai
 
 from guardrail.awake import awake
-from guardrail.calls import Failure
+from guardrail.calls import Call, Caller, Failure, server_of
 from guardrail.errors import JudgeError, JudgeRefused, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.llm.endpoint import ModelEndpoint, OwnClients, Prices, Question
+from guardrail.events import Usage
+from guardrail.judges.base import Meter
+from guardrail.judges.llm.exchange import Exchange, NotAnApi, ReplyProgress, StallBounds, Stalled
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
-from guardrail.judges.spending import BudgetExhausted
+from guardrail.judges.openai_client import OwnClients, describe
+from guardrail.judges.recorder import recorder
+from guardrail.judges.spending import BudgetExhausted, PriceTable
 
-_PLACE: Final = "judge.llm"
+_SECTION: Final = "judge.llm"
+_MOST_TOKENS: Final = 1_000_000_000  # of one call
 
-# The share of the time left that is reserved for the fallbacks while an earlier model is asked.
-_RESERVE: Final = 0.4
+Outcome: TypeAlias = list[Answer] | Failure
+"""The result of a call: answers, even if the reply broke off, or the reason why there are none."""
+
+
+# ---------------------------------------------------------------------------------------------- what is asked
+
+
+class AnswerReader(Protocol):
+    """Reads one reply as it arrives. ``feed`` and ``finish`` together return every answer once."""
+
+    def feed(self, text: str) -> list[Answer]:
+        """The answers that ``text`` completes. Raises JudgeReplyError if no more can come."""
+
+    def finish(self, *, cut: bool = False) -> list[Answer]:
+        """The remaining answers, once the reply has ended; ``cut``: in the middle, or maybe.
+
+        Raises JudgeReplyError if the whole reply has no usable answer.
+        """
+
+
+@dataclass
+class Question:
+    """What to ask, who reads the reply, and what came of it.
+
+    ``reader`` makes a reader for each call's reply. ``heard`` gets answers, on the event loop, before the
+    reply ends; if that call fails after all, another call may say otherwise. ``meter`` counts the calls, also
+    those that fail or are abandoned, and is asked before each further one. Calls of different
+    ``response_id`` take turns when they have to wait.
+    """
+
+    messages: Sequence[dict[str, str]]
+    schema: dict[str, Any]
+    """That of the reply."""
+    reader: Callable[[], AnswerReader]
+    heard: Callable[[Sequence[Answer]], None]
+    meter: Meter
+    response_id: str = ""
+    claim_ids: tuple[str, ...] = ()
+    """Those that it is about, for records."""
+
+    failed: list[str] = field(default_factory=list)
+    """The models that failed, in order, each as "llm:MODEL: why"."""
+    answered_by: str = ""
+    """The model that answered, as "llm:MODEL"."""
+
+
+def _used(model: str, told: object, prices: PriceTable | None) -> Usage | None:
+    """The usage that a server reports. If it reports none, nothing is guessed."""
+    if not isinstance(told, Mapping):
+        return None
+    details = told.get("prompt_tokens_details")
+    read, written = _count(told.get("prompt_tokens")), _count(told.get("completion_tokens"))
+    cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else 0
+    cost = 0.0 if prices is None else prices.cost_usd(model, read, cached, written)
+    return Usage(input_tokens=read, cached_input_tokens=cached, output_tokens=written, cost_usd=cost)
+
+
+def _count(value: object) -> int:
+    """A number of tokens from a server's report, or 0 if it can't be one."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if 0 < value <= _MOST_TOKENS else 0
+
+
+# -------------------------------------------------------------------------------------- what the server takes
+
+
+class OutputMode(StrEnum):
+    """How to make the server enforce the form of the reply, from strictest to loosest."""
+
+    JSON_SCHEMA = "json_schema"
+    JSON_OBJECT = "json_object"
+    TEXT = "text"
+
+
+_LADDER: Final = tuple(OutputMode)
+
+# With 500 and 501, because llama-cpp-python answers an unknown response_format with a 500 that names it.
+_REFUSALS: Final = frozenset({400, 404, 415, 422, 500, 501})
+_FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object", "structured output")
+_OTHER_FIELD: Final = {"max_completion_tokens": "max_tokens", "max_tokens": "max_completion_tokens"}
+_UNKNOWN_WORDS: Final = ("support", "unknown", "unrecognized", "unexpected", "not permitted", "not allowed")
+# Chat templates' own words (Gemma, Mistral), OpenAI's of older reasoning models, and Google's.
+_NO_SYSTEM_ROLE: Final = re.compile(
+    r"system (role|message|prompt)s? (is |are )?not|does not support 'system'|roles must alternate"
+    r"|developer instruction is not enabled"
+)
+_MESSAGE_CHARS: Final = 500
+_STREAM_FIELDS: Final = ("stream", "stream_options")
+
+
+class Dialect:
+    """The arguments of a call beyond model and messages that the server hasn't refused.
+
+    Concurrent calls share it, and may all be refused for the same reason. ``adapt`` therefore compares with
+    what the refused call had sent, so that they adapt only once.
+    """
+
+    def __init__(self, settings: LlmJudgeSettings) -> None:
+        self.mode = _LADDER[0]
+        self._options: dict[str, Any] = {}
+        if "max_tokens" not in settings.extra_body:
+            self._options["max_completion_tokens"] = settings.max_output_tokens
+        if "temperature" not in settings.extra_body:
+            self._options["temperature"] = settings.temperature
+        self._options |= {"stream": True, "stream_options": {"include_usage": True}}
+        self._swapped = False
+        self._patterns = True
+        self._system_role = True
+
+    def messages(self, messages: Sequence[dict[str, str]], *, joined: bool) -> list[dict[str, str]]:
+        """``messages``; as one of the user if ``joined``, or where the model knows no system role."""
+        if self._system_role and not joined:
+            return list(messages)
+        return [{"role": "user", "content": "\n\n".join(each["content"] for each in messages)}]
+
+    def arguments(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a call. In text mode only the prompt describes the form of the reply."""
+        shown = schema if self._patterns else _without_patterns(schema)
+        formats: dict[OutputMode, dict[str, Any]] = {
+            OutputMode.JSON_SCHEMA: {
+                "type": "json_schema",
+                "json_schema": {"name": "verdicts", "strict": True, "schema": shown},
+            },
+            OutputMode.JSON_OBJECT: {"type": "json_object"},
+        }
+        arguments = dict(self._options)
+        if self.mode in formats:
+            arguments["response_format"] = formats[self.mode]
+        return arguments
+
+    def leave_system_role(self) -> None:
+        """Send all messages as one of the user from now on."""
+        self._system_role = False
+
+    def take_whole_replies(self) -> None:
+        """Request no streams from now on."""
+        for name in _STREAM_FIELDS:
+            self._options.pop(name, None)
+
+    def adapt(self, error: openai.APIStatusError, sent: dict[str, Any]) -> bool:
+        """Omit what the refusal names, from now on. True if there was something to omit: then ask again."""
+        if error.status_code not in _REFUSALS:
+            return False
+        # The message may echo data, so it is searched for our own argument names only, and never reported.
+        words = _words(error)
+        if "pattern" in words and _has_patterns(sent.get("response_format")):
+            # Azure takes schemas, but no pattern in them. The reader is as strict without.
+            self._patterns = False
+            return True
+        if "response_format" in sent and any(word in words for word in _FORMAT_WORDS):
+            tried = OutputMode(sent["response_format"]["type"])
+            if self.mode is tried:
+                self.mode = _LADDER[_LADDER.index(tried) + 1]
+            return True
+        if not any(word in words for word in _UNKNOWN_WORDS):
+            return False
+        if error.status_code not in {400, 422}:
+            # An internal error may name anything. Only streams are believed to be a cause of one.
+            sent = {name: value for name, value in sent.items() if name in _STREAM_FIELDS}
+        refused = [name for name in sent if name != "response_format" and _names(name, words)]
+        for name in refused:
+            if name == "stream":
+                self.take_whole_replies()
+            value = self._options.pop(name, None)
+            other = _OTHER_FIELD.get(name)
+            # Only the first refusal swaps the name. If the other is refused too, no bound is sent at all.
+            if other and value is not None and not self._swapped:
+                self._options[other] = value
+                self._swapped = True
+        return bool(refused)
+
+
+def refuses_system_role(error: openai.APIStatusError) -> bool:
+    """Whether that may be the reason. The message may also echo a user's text that says so: believe it only
+    if the same question, asked next without the role, is answered.
+    """
+    return error.status_code in _REFUSALS and _NO_SYSTEM_ROLE.search(_words(error)) is not None
+
+
+def _words(error: openai.APIStatusError) -> str:
+    return f"{error.param or ''} {error.code or ''} {error.message[:_MESSAGE_CHARS]}".lower()
+
+
+def _has_patterns(value: object) -> bool:
+    if isinstance(value, dict):
+        return "pattern" in value or any(_has_patterns(part) for part in value.values())
+    return isinstance(value, list) and any(_has_patterns(part) for part in value)
+
+
+def _without_patterns(schema: dict[str, Any]) -> dict[str, Any]:
+    """``schema`` without its patterns. None of our members is called pattern."""
+    return {
+        name: _without_patterns(value) if isinstance(value, dict) else value
+        for name, value in schema.items()
+        if name != "pattern"
+    }
+
+
+def _names(name: str, words: str) -> bool:
+    """Whether the message names the argument. Servers mention streams in words rather than by the argument's
+    name.
+    """
+    return re.search(r"\bstream(ing|ed)?\b" if name == "stream" else rf"\b{name}\b", words) is not None
+
+
+# -------------------------------------------------------------------------------------------------- the calls
+
+
+class ModelEndpoint:
+    """Calls to one model. Concurrent questions share all its state."""
+
+    def __init__(
+        self,
+        client: openai.AsyncOpenAI | OwnClients,
+        settings: LlmJudgeSettings,
+        prices: PriceTable | None,
+        clock: Callable[[], float],
+    ) -> None:
+        """``client`` must not retry by itself. ``clock`` gives seconds to the breaker and to recent times."""
+        self.name = f"llm:{settings.model}"
+        self.settings = settings
+        self.prices = prices
+        self.caller = Caller(self.name, settings.model, settings.max_concurrency, clock)
+        self.dialect = Dialect(settings)
+        self._client = client
+        self._headers = {name: value.get_secret_value() for name, value in settings.extra_headers.items()}
+
+    async def ask(self, question: Question, until: float) -> Outcome:
+        """One call, and others if it fails. ``until`` is in the event loop's time."""
+        call = _QuestionCall(self, question)
+        return await self.caller.run(call, until, question.response_id, retries=self.settings.max_retries)
+
+    async def send(self, call: _QuestionCall, arguments: dict[str, Any]) -> Outcome | None:
+        """One HTTP call; None if the server refused an argument, which is omitted from now on, or the system
+        role, which ``call`` then does without.
+        """
+        messages = self.dialect.messages(call.question.messages, joined=call.joined)
+        given = self._client
+        with given.client() if isinstance(given, OwnClients) else nullcontext(given) as client:
+            silence = StallBounds(
+                max(self.settings.stall_s, call.left_s * self.settings.first_token_share),
+                self.settings.stall_s,
+            )
+            exchange = Exchange(client, call.progress, call.read, silence)
+            server = server_of(str(client.base_url))
+            try:
+                await exchange.run(
+                    {
+                        "model": self.settings.model,
+                        "messages": messages,
+                        "extra_headers": self._headers,
+                        "extra_body": self.settings.extra_body or None,
+                    }
+                    | arguments
+                )
+                answers = call.finish()
+            except openai.APIStatusError as error:
+                # What this call sent counts: by now another one may have found that there is no such role.
+                call.joined = len(messages) > 1 and refuses_system_role(error)
+                if call.joined or self.dialect.adapt(error, arguments):
+                    return None
+                return call.broke_off(describe(error, server, _SECTION))
+            except openai.APIError as error:
+                return call.broke_off(describe(error, server, _SECTION))
+            except NotAnApi as error:
+                return call.broke_off(Failure(error, retry=True, fault=True))
+            except JudgeReplyError as error:
+                return call.broke_off(Failure(error, retry=not isinstance(error, JudgeRefused)))
+            except JudgeUnavailable as error:
+                call.stalled = isinstance(error, Stalled)
+                return call.broke_off(Failure(error, retry=True, fault=True, overload=call.stalled))
+        if call.joined:
+            self.dialect.leave_system_role()
+        if arguments.get("stream") and not call.progress.streamed:
+            self.dialect.take_whole_replies()
+        return answers
+
+
+class _QuestionCall(Call[list[Answer]]):
+    """A question to one model, and the reply to the call under way as far as it has arrived."""
+
+    def __init__(self, endpoint: ModelEndpoint, question: Question) -> None:
+        self.question = question
+        self.joined = False
+        """Whether to send one message, because the server has just refused the system role."""
+        self._endpoint = endpoint
+        self._recorder = recorder()
+        self._begin()
+
+    def _begin(self) -> None:
+        self.progress = ReplyProgress()
+        self._reader = self.question.reader()
+        self._answers: list[Answer] = []
+        self._raw: list[str] = []
+        self._begun_at = time.monotonic()
+
+    @property
+    def left_s(self) -> float:
+        return self.until - asyncio.get_running_loop().time()
+
+    def admit(self) -> None:
+        try:
+            self.question.meter.admit()
+        except BudgetExhausted as error:
+            if self.failure is None:
+                raise
+            raise BudgetExhausted(f"{self.failure.error}; not tried again: {error}") from None
+
+    async def run(self) -> Outcome:
+        while True:
+            self._begin()
+            self.question.meter.add(Usage(judge_calls=1), self._endpoint.settings.model)
+            outcome = await self._endpoint.send(self, self._endpoint.dialect.arguments(self.question.schema))
+            if outcome is not None:
+                if self.progress.streamed:
+                    self.first_token_at = self.progress.first_token_at
+                return outcome
+            try:
+                self.admit()
+            except JudgeUnavailable as error:
+                return self.broke_off(Failure(error, retry=False))
+            self.ended()
+
+    def read(self, text: str) -> None:
+        if self._recorder is not None:
+            self._raw.append(text)
+        answers = self._reader.feed(text)
+        if answers:
+            self.first_answer_at = self.first_answer_at or asyncio.get_running_loop().time()
+            self._answers += answers
+            if self.progress.streamed:  # else all of it is here, and what follows may say otherwise
+                self.question.heard(answers)
+
+    def finish(self, *, cut: bool = False) -> list[Answer]:
+        return [*self._answers, *self._reader.finish(cut=cut or not self.progress.ended_by_itself)]
+
+    def broke_off(self, failure: Failure) -> Outcome:
+        """The answers that were complete when the call failed, or the failure if there are none."""
+        self.failure = failure
+        if self.progress.empty:
+            return failure
+        try:
+            return self.finish(cut=True)
+        except JudgeReplyError:
+            return failure
+
+    def ended(self) -> None:
+        """Count what it took, and record the messages and the text that came if anybody wants to see them."""
+        settings = self._endpoint.settings
+        used = _used(settings.model, self.progress.usage, self._endpoint.prices)
+        if used is not None:
+            self.question.meter.add(used, settings.model)
+        if self._recorder is None:
+            return
+        self._recorder.add(
+            "call",
+            self.question.claim_ids,
+            self._begun_at,
+            judge=self._endpoint.name,
+            prompt="\n\n".join(f"{each['role']}:\n{each['content']}" for each in self.question.messages),
+            reply="".join(self._raw),
+            error=None if self.failure is None else str(self.failure.error),
+        )
+
+    def out_of_time(self) -> str:
+        made = self.question.meter.usage.judge_calls
+        return f"no verdict within the deadline, {'1 call' if made == 1 else f'{made} calls'} made"
+
+
+# ------------------------------------------------------------------------------------ one model after another
 
 
 class Chat:
     """Asks the configured model and then its fallbacks, in order."""
 
+    reserve: ClassVar[float] = 0.4
+    """The share of the time left that is reserved for the fallbacks while an earlier model is asked."""
+
     def __init__(
         self,
         settings: LlmJudgeSettings,
         client: openai.AsyncOpenAI | None = None,
-        prices: Prices | None = None,
+        prices: PriceTable | None = None,
         clock: Callable[[], float] = awake,
-        reserve: float = _RESERVE,
     ) -> None:
         """A given ``client`` is used for the first model, and the caller closes it.
 
         Raises ConfigError if a key is missing. The clients' own retries are off, because they ignore
-        deadlines. ``clock`` gives seconds to breakers and recent times. ``reserve`` is the share of the time
-        left that is reserved for the models after the current one.
+        deadlines. ``clock`` gives seconds to breakers and recent times.
         """
-        self._reserve = reserve
         self._owned: list[OwnClients] = []
         self.endpoints: list[ModelEndpoint] = []
         for number, model in enumerate(settings.models()):
@@ -48,8 +429,8 @@ class Chat:
             self.endpoints.append(ModelEndpoint(theirs or self._own(model, number), model, prices, clock))
 
     def _own(self, settings: LlmJudgeSettings, number: int) -> OwnClients:
-        place = f"{_PLACE}.fallbacks[{number - 1}]" if number else _PLACE
-        clients = OwnClients(settings, place)
+        place = f"{_SECTION}.fallbacks[{number - 1}]" if number else _SECTION
+        clients = OwnClients(settings.base_url, settings.resolve_api_key(place))
         self._owned.append(clients)
         return clients
 
@@ -63,7 +444,7 @@ class Chat:
 
         ``deadline`` is in the event loop's time; this returns or raises by then. Raises JudgeUnavailable
         (BudgetExhausted if a budget ended it), JudgeReplyError or, if every model refuses permanently,
-        JudgeError. ``question.spent`` has the usage in any case.
+        JudgeError. ``question`` says what came of it in any case.
         """
         loop = asyncio.get_running_loop()
         failures: list[tuple[ModelEndpoint, Failure]] = []
@@ -71,9 +452,9 @@ class Chat:
             until = self._until(endpoint, self.endpoints[number + 1 :], deadline)
             outcome = await endpoint.ask(question, until)
             if not isinstance(outcome, Failure):
-                question.spent.answered_by = endpoint.name
+                question.answered_by = endpoint.name
                 return outcome
-            question.spent.models.append(f"{endpoint.name}: {outcome.error}")
+            question.failed.append(f"{endpoint.name}: {outcome.error}")
             failures.append((endpoint, outcome))
             if loop.time() >= deadline or isinstance(outcome.error, BudgetExhausted):
                 break
@@ -89,7 +470,7 @@ class Chat:
         left = deadline - now
         if not any(other.caller.breaker.would_admit and other.caller.pause_s() < left for other in others):
             return deadline
-        until = deadline - left * self._reserve
+        until = deadline - left * self.reserve
         typical = endpoint.caller.typical_s()
         return deadline if typical is not None and until - now < typical <= left else until
 

@@ -1,5 +1,4 @@
-"""One call of a chat-completions API: sending it, reading its reply, streamed or not, and classifying its
-failure.
+"""One call of a chat-completions API: sending it, and reading its reply, streamed or not.
 
 The body is read here rather than by the client, which neither validates nor bounds what a server sends. Error
 messages say where to look. They repeat no text of an error or of a server.
@@ -8,33 +7,25 @@ messages say where to look. They repeat no text of an error or of a server.
 from __future__ import annotations
 
 import asyncio
+import codecs
 import json
-import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import dataclass
+from io import IncrementalNewlineDecoder
+from typing import Any, Final, NamedTuple
 
 import openai
 
-from guardrail.calls import Failure, cut_off, retry_after, server_of
-from guardrail.errors import JudgeError, JudgeRefused, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.http import Turns
-from guardrail.judges.llm.reply import EventStream
+from guardrail.calls import cut_off, server_of
+from guardrail.calls.http import Turns, read_body
+from guardrail.errors import JudgeRefused, JudgeReplyError, JudgeUnavailable
+from guardrail.judges.openai_client import httpx
 from guardrail.judges.streams import beside
-
-# What the client is built on, whose objects it takes and whose errors it lets through: httpx2 from openai 3
-# on, httpx before. They have the same names.
-if TYPE_CHECKING:
-    import httpx2
-
-    httpx = httpx2
-else:
-    httpx = import_module(openai.DefaultAsyncHttpxClient.__base__.__module__.partition(".")[0])
 
 _MAX_BODY_BYTES: Final = 8_000_000
 _MAX_STREAM_BYTES: Final = 128_000_000
+MAX_EVENT_CHARS: Final = 1_000_000
 _AT_ONCE: Final = 16_000  # bytes or characters that are read without a turn for others; some hundred verdicts
 _DONE: Final = "[DONE]"
 _TOKENS: Final = ("content", "reasoning_content", "reasoning")  # thoughts are tokens too
@@ -136,7 +127,7 @@ class Exchange:
                 await self._stream(response, silence)
             else:
                 silence.reschedule(None)
-                await self._whole(await self._body(response))
+                await self._whole(await read_body(response.iter_bytes(), _MAX_BODY_BYTES))
 
     async def _stream(self, response: Any, silence: asyncio.Timeout) -> None:
         loop = asyncio.get_running_loop()
@@ -146,7 +137,7 @@ class Exchange:
         async for piece in pieces:
             size += len(piece)
             if size > _MAX_STREAM_BYTES:
-                raise JudgeReplyError(f"the reply has more than {_MAX_STREAM_BYTES} bytes")
+                raise JudgeReplyError(f"the reply is longer than {_MAX_STREAM_BYTES:,} bytes")
             for start in range(0, len(piece), _AT_ONCE):  # a compressed one may hold megabytes
                 part = piece[start : start + _AT_ONCE]
                 for data in events.feed(part):
@@ -195,15 +186,6 @@ class Exchange:
         choice = _first(chunk.get("choices"))
         if choice is not None:
             await self._take(choice, choice.get("delta"))
-
-    async def _body(self, response: Any) -> bytes:
-        body = bytearray()
-        async for piece in response.iter_bytes():
-            body += piece
-            if len(body) > _MAX_BODY_BYTES:
-                raise JudgeReplyError(f"the reply has more than {_MAX_BODY_BYTES} bytes")
-            await self._turns.after(len(piece))
-        return bytes(body)
 
     async def _whole(self, body: bytes) -> None:
         try:
@@ -266,68 +248,56 @@ def _first(choices: object) -> dict[str, Any] | None:
     return choice if isinstance(choice, dict) else None
 
 
-# ------------------------------------------------------------------------------------ failures
-
-_CODE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-_REDIRECTED: Final = "it redirects, which is not followed: set judge.llm.base_url to where it leads"
-_REMEDIES: Final = {
-    **dict.fromkeys((301, 302, 303, 307, 308), _REDIRECTED),
-    401: "check the API key",
-    403: "check what the API key may do",
-    404: "check judge.llm.base_url and judge.llm.model",
-}
-# How OpenAI, Azure, vLLM, llama.cpp, Ollama and gateways say that a prompt exceeds the model's window.
-_TOO_LONG: Final = re.compile(
-    r"context.{0,20}(length|size|window)|(length|size|window).{0,20}context|max_model_len"
-    r"|\b(prompt|input|context)\b.{0,40}\btoo (long|large)|too many (input )?tokens",
-    re.IGNORECASE,
-)
-_SHORTEN: Final = "the prompt is longer than the model takes: lower judge.llm.max_context_chars"
-_MESSAGE_CHARS: Final = 500
-_FAULTS: Final = frozenset({401, 403, 404, 408})  # no question would succeed
-_FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
-_OVERLOADS: Final = frozenset({408, 429, 503, 504, 529})
+# ------------------------------------------------------------------------------------- the events of a stream
 
 
-def describe(error: openai.APIError, server: str = "the server") -> Failure:
-    """Classify an error of the client. The message contains nothing of the server's body except a plain code.
+class EventStream:
+    """Decodes server-sent events: bytes in, the data of each event out.
 
-    ``server`` is the server's name in messages about connections.
+    The bytes may be cut anywhere, including inside an event, a line ending or a character.
     """
-    if isinstance(error, openai.APITimeoutError):
-        connecting = isinstance(error.__cause__, httpx.ConnectTimeout)
-        text = cut_off(server, error) if connecting else "the call timed out"
-        return Failure(JudgeUnavailable(text), retry=True, fault=True, overload=True)
-    if isinstance(error, openai.APIConnectionError):
-        return Failure(JudgeUnavailable(cut_off(server, error)), retry=True, fault=True)
-    if not isinstance(error, openai.APIStatusError):
-        return Failure(JudgeUnavailable(f"the call failed ({type(error).__name__})"), retry=True, fault=True)
-    status = error.status_code
-    code = error.code if isinstance(error.code, str) and _CODE.fullmatch(error.code) else ""
-    text = f"the server answered {status}{f' ({code})' if code else ''}"
-    headers = error.response.headers
-    advice = headers.get("x-should-retry")
-    retry = advice == "true" or (advice != "false" and (status in {408, 409, 429} or status >= 500))
-    # An exhausted account answers 429 for days.
-    exhausted = code == "insufficient_quota"
-    failure = Failure(
-        JudgeUnavailable(text),
-        retry=retry and not exhausted,
-        retry_after=retry_after(headers) if retry and not exhausted else None,
-        fault=exhausted or status in _FAULTS or status >= 500,
-        overload=status in _OVERLOADS and not exhausted,
-    )
-    if retry or status == 429 or status >= 500:
-        return failure
-    if code in _FILTERED:
-        return replace(failure, error=JudgeRefused(text))
-    remedy = _SHORTEN if _too_long(error) else _REMEDIES.get(status)
-    return replace(failure, error=JudgeError(f"{text}; {remedy}" if remedy else text))
 
+    def __init__(self) -> None:
+        utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._decoder = IncrementalNewlineDecoder(utf8, translate=True)
+        self._line: list[str] = []  # the pieces of one without end
+        self._data: list[str] = []
+        self._size = 0  # of all that is kept
 
-def _too_long(error: openai.APIStatusError) -> bool:
-    """Whether the server says that the prompt is too long. Its message is only searched, never reported."""
-    if error.status_code == 413:
-        return True
-    words = f"{error.code or ''} {error.type or ''} {error.message[:_MESSAGE_CHARS]}"
-    return error.status_code in {400, 422} and _TOO_LONG.search(words) is not None
+    def feed(self, data: bytes) -> Iterator[str]:
+        """The data of the events that ``data`` completes. Raises JudgeReplyError if one is too long.
+
+        Time is linear in the length of ``data``, however long the line is that it continues.
+        """
+        yield from self._read(self._decoder.decode(data))
+
+    def finish(self) -> Iterator[str]:
+        """The data of a last event without the empty line, which some servers omit."""
+        yield from self._read(self._decoder.decode(b"", final=True) + "\n\n")
+
+    def _read(self, text: str) -> Iterator[str]:
+        *ends, rest = text.split("\n")
+        for end in ends:
+            line = "".join((*self._line, end)) if self._line else end
+            self._size += len(end) - (0 if line.startswith("data:") else len(line))
+            self._line.clear()
+            if not line:
+                yield from self._event()
+            elif line.startswith("data:"):
+                self._data.append(line[5:].removeprefix(" "))
+            self._check()
+        if rest:
+            self._line.append(rest)
+            self._size += len(rest)
+        self._check()
+
+    def _event(self) -> Iterator[str]:
+        if self._data:
+            data = "\n".join(self._data)
+            self._data.clear()
+            self._size = 0
+            yield data
+
+    def _check(self) -> None:
+        if self._size > MAX_EVENT_CHARS:
+            raise JudgeReplyError(f"an event of the stream has more than {MAX_EVENT_CHARS} characters")

@@ -16,11 +16,12 @@ import openai
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import ClaimVerdict, Usage
-from guardrail.judges.llm.chat import Chat
-from guardrail.judges.llm.endpoint import Prices, Question, Spent, usage_of
+from guardrail.judges.base import Meter
+from guardrail.judges.llm.chat import Chat, Question
 from guardrail.judges.llm.prompt import Fence, fences
-from guardrail.judges.llm.reply import MAX_REASONING_CHARS, Answer, WholeReply
+from guardrail.judges.llm.reply import MAX_REASONING_CHARS, Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
+from guardrail.judges.spending import PriceTable
 from guardrail.printable import shorten
 from guardrail.shipped import shipped_text
 
@@ -35,7 +36,9 @@ _MOST_CHARS: Final = 2_000
 """Of any one text in the prompt."""
 _MOST_STARTS: Final = 50
 """Braces of a reply that may begin the object: a hostile one has many, each of which takes long to read."""
+_MOST_REPLY_CHARS: Final = 100_000
 _TIMEOUT_S: Final = 60.0
+"""Of one explanation with all its retries."""
 
 
 class LlmExplainer:
@@ -45,16 +48,14 @@ class LlmExplainer:
         self,
         settings: LlmJudgeSettings,
         client: openai.AsyncOpenAI | None = None,
-        prices: Prices | None = None,
-        timeout_s: float = _TIMEOUT_S,
+        prices: PriceTable | None = None,
     ) -> None:
-        """The caller closes a given ``client``. ``prices`` determine the usage's ``cost_usd``; ``timeout_s``
-        is for one explanation with all its retries. Raises ConfigError if there is no key.
+        """The caller closes a given ``client``. ``prices`` determine the usage's ``cost_usd``. Raises
+        ConfigError if there is no key.
         """
         self._settings = settings
         self._chat = Chat(settings, client, prices)
         self._fence = fences()
-        self._timeout_s = timeout_s
 
     @property
     def name(self) -> str:
@@ -68,29 +69,43 @@ class LlmExplainer:
         Raises JudgeUnavailable, JudgeReplyError or JudgeError if there is none.
         """
         fence = self._fence(response_id)
-        spent = Spent()
+        meter = Meter()
         asked = Question(
             _messages(fence, question, result, claims),
             _SCHEMA,
-            lambda: WholeReply(_read),
+            _ReplyOnce,
             lambda _: None,
-            spent,
+            meter,
             response_id,
             claim_ids=tuple(claim.claim_id for claim in claims),
         )
-        (answer,) = await self._chat.ask(asked, asyncio.get_running_loop().time() + self._timeout_s)
-        return fence.scrub(answer.reasoning), usage_of(spent)
+        (answer,) = await self._chat.ask(asked, asyncio.get_running_loop().time() + _TIMEOUT_S)
+        return fence.scrub(answer.reasoning), meter.usage
 
     async def aclose(self) -> None:
         """Close all connections. No question may follow."""
         await self._chat.aclose()
 
 
-def _read(reply: str) -> list[Answer]:
-    text = _explanation(reply)
-    if not text:
-        raise JudgeReplyError("the reply has no explanation")
-    return [Answer(_MEMBER, reasoning=text)]
+class _ReplyOnce:
+    """Collects the reply, which can only be read when it has ended."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._size = 0
+
+    def feed(self, text: str) -> list[Answer]:
+        self._size += len(text)
+        if self._size > _MOST_REPLY_CHARS:
+            raise JudgeReplyError(f"the reply has more than {_MOST_REPLY_CHARS:,} characters")
+        self._pieces.append(text)
+        return []
+
+    def finish(self, *, cut: bool = False) -> list[Answer]:  # noqa: ARG002 - read as far as it goes
+        text = _explanation("".join(self._pieces))
+        if not text:
+            raise JudgeReplyError("the reply has no explanation")
+        return [Answer(_MEMBER, reasoning=text)]
 
 
 def _explanation(reply: str) -> str:

@@ -1,10 +1,13 @@
-"""The LLM judge: all claims of a request in one call, judgements as the reply's answers arrive."""
+"""The LLM judge: all claims of a request in one call, judgements as the reply's answers arrive.
+
+An answer becomes a judgement by resolving its id, and turning sentence numbers into quotes or dropping them.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -13,17 +16,15 @@ import openai
 
 from guardrail import telemetry
 from guardrail.errors import JudgeError, JudgeUnavailable
-from guardrail.events import Usage, Verdict
-from guardrail.judges.base import JudgeRequest, Meter
-from guardrail.judges.llm.chat import Chat
-from guardrail.judges.llm.endpoint import ModelEndpoint, Prices, Question, Spent, usage_of
+from guardrail.events import ClaimPart, Usage, Verdict
+from guardrail.judges.base import JudgeRequest, Meter, support_of, without_contexts
+from guardrail.judges.llm.chat import Chat, ModelEndpoint, Question
 from guardrail.judges.llm.prompt import Prompt, Prompts, fences
 from guardrail.judges.llm.reply import Answer, ReplyReader
 from guardrail.judges.llm.settings import LlmJudgeSettings
-from guardrail.judges.llm.verdicts import dropped_quotes, settle, uncovered, without_contexts
-from guardrail.judges.spending import BudgetExhausted
+from guardrail.judges.spending import BudgetExhausted, PriceTable
 from guardrail.judges.streams import closing, told
-from guardrail.verdicts import TWO_VERDICTS, Judgement, less, unverified
+from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +48,12 @@ class Hearing:
     that names its sentences is yielded.
     """
 
-    __slots__ = ("_asked", "_dropped", "_final", "_found", "_holding", "_prompt", "_settings")
+    __slots__ = ("_asked", "_dropped", "_final", "_found", "_holding", "_prompt")
 
-    def __init__(self, prompt: Prompt, settings: LlmJudgeSettings) -> None:
+    def __init__(self, prompt: Prompt) -> None:
         self._prompt = prompt
         self._asked = tuple(prompt.claim_ids.values())
         self._holding = prompt.partial
-        self._settings = settings
         self._final: set[str] = set()
         self._found: dict[str, Judgement] = {}
         self._dropped: dict[str, int] = {}
@@ -121,7 +121,7 @@ class Hearing:
         """One for each answered claim, in the order they came."""
         made: dict[str, Judgement] = {}
         for answer in answers:
-            judgement = settle(answer, self._prompt, self._settings, speaker.judge)
+            judgement = settle(answer, self._prompt, speaker.judge)
             if judgement is None:
                 continue
             other = made.get(judgement.claim_id)
@@ -171,6 +171,80 @@ def split(usage: Usage, ways: int) -> list[Usage]:
     ]
 
 
+# ----------------------------------------------------------------------------------- an answer -> a judgement
+
+UNQUOTED_FACTOR: Final = 0.5
+"""What is left of the confidence in a SUPPORTED that names no sentence it could rest on.
+
+It is worth less, but models are right more often than not: half keeps support at or below 0.75, where rules
+can catch it.
+"""
+_UNQUOTED: Final = "No sentence that was named for it stands in the contexts."
+PARTIAL: Final = "Judged by excerpts of the contexts."
+_SUPPORTING: Final = frozenset({Verdict.SUPPORTED, Verdict.PARTIALLY_SUPPORTED})
+
+
+def uncovered(claim_ids: Iterable[str], judge: str) -> list[Judgement]:
+    """The judgements on claims that could not be asked for."""
+    return [
+        unverified(claim_id, judge, "no passage for this claim fits into max_context_chars; raise it")
+        for claim_id in sorted(claim_ids)
+    ]
+
+
+def dropped_quotes(answer: Answer, prompt: Prompt) -> int:
+    """How many sentences were named as evidence that the model was not shown."""
+    return sum(number not in prompt.shown for number in answer.evidence)
+
+
+def settle(answer: Answer, prompt: Prompt, judge: str) -> Judgement | None:
+    """The judgement from an answer; None if its claim was not asked for. Cheap: a few slices."""
+    claim_id = prompt.claim_ids.get(answer.label)
+    if claim_id is None:
+        return None
+    if answer.problem:
+        return unverified(claim_id, judge, prompt.fence.scrub(answer.problem))
+    evidence = prompt.sentences.evidence(_shown(answer.evidence, prompt))
+    confidence = answer.confidence
+    notes = [_sayable(prompt.fence.scrub(answer.reasoning))] if answer.reasoning else []
+    if answer.verdict is Verdict.SUPPORTED and not evidence:
+        confidence *= UNQUOTED_FACTOR
+        notes.append(_UNQUOTED)
+    if prompt.partial:
+        notes.append(PARTIAL)
+    return Judgement(
+        claim_id,
+        answer.verdict,
+        confidence,
+        support_of(answer.verdict, confidence),
+        judge,
+        evidence,
+        _conflicts(answer, prompt) if answer.verdict in _SUPPORTING else (),
+        " ".join(notes),
+        tuple(
+            ClaimPart(text=_sayable(prompt.fence.scrub(part.text)), verdict=part.verdict)
+            for part in answer.parts
+        ),
+    )
+
+
+def _shown(numbers: Sequence[int], prompt: Prompt) -> list[int]:
+    return [number for number in numbers if number in prompt.shown]
+
+
+def _conflicts(answer: Answer, prompt: Prompt) -> tuple[str, ...]:
+    """Ids of the contexts said to contradict the claim, in the order they were named."""
+    sentences = prompt.sentences
+    positions = (sentences.position(number) for number in _shown(answer.against, prompt))
+    return tuple(dict.fromkeys(sentences.contexts[position].id for position in positions))
+
+
+def _sayable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+# -------------------------------------------------------------------------------------------------- the judge
+
 # The share of the time that a second question leaves: known verdicts must get through as well.
 _RESERVE: Final = 0.05
 
@@ -184,7 +258,7 @@ class LlmJudge:
         self,
         settings: LlmJudgeSettings,
         client: openai.AsyncOpenAI | None = None,
-        prices: Prices | None = None,
+        prices: PriceTable | None = None,
     ) -> None:
         """The caller closes a given ``client``. ``prices`` determine ``usage.cost_usd``.
 
@@ -211,9 +285,9 @@ class LlmJudge:
         if not request.claims:
             return
         request.meter.add(Usage())  # counted here, so that zero calls are known to be zero
-        if not any(context.text.strip() for context in request.evidence.contexts):
-            for claim_id in request.claims:
-                yield without_contexts(claim_id, self.name)
+        if not request.has_contexts:
+            for judgement in without_contexts(request, self.name):
+                yield judgement
             return
         left = request.deadline - time.monotonic()
         deadline = asyncio.get_running_loop().time() + left
@@ -251,9 +325,10 @@ class _Case:
         self._prompt = prompt
         self._uncovered = prompt.uncovered
         self._again = settings.ask_again
-        self._hearing = Hearing(prompt, settings)
+        self._hearing = Hearing(prompt)
         self._meter = Meter(request.meter)
-        self._spent = Spent()
+        self._question: Question | None = None
+        """The latest, or the one under way."""
 
     async def decide(self, deadline: float, tell: Callable[[Judgement], None]) -> None:
         """Yield all verdicts; ``deadline`` is in the event loop's time. Raises JudgeError if there are
@@ -320,45 +395,38 @@ class _Case:
         second_look: bool = False,
     ) -> None:
         asked = frozenset(prompt.claim_ids)
-        spent = self._spent = Spent()
-        counted = Usage()
-
-        def changed() -> None:
-            nonlocal counted
-            before, counted = counted, usage_of(spent)
-            self._meter.add(less(counted, before), self._endpoint().settings.model)
 
         def heard(answers: Sequence[Answer]) -> None:
             self._hearing.hear(_to(answers, asked), self._speaker(), tell)
 
-        spent.changed = changed
+        self._question = Question(
+            prompt.messages,
+            self._schema,
+            lambda: ReplyReader(self._prompts.form, asked),
+            heard,
+            Meter(self._meter),
+            self._request.response_id,
+            tuple(prompt.claim_ids.values()),
+        )
         if asyncio.get_running_loop().time() >= deadline:
             raise JudgeUnavailable("the deadline has passed before the first call")
         sent = "more" if second_look else "passages" if prompt.partial else "whole"
         telemetry.LLM_CONTEXTS.labels(sent).inc()
-        answers = await self._chat.ask(
-            Question(
-                prompt.messages,
-                self._schema,
-                lambda: ReplyReader(self._prompts.form, asked),
-                heard,
-                spent,
-                self._request.response_id,
-                self._meter.admit,
-                tuple(prompt.claim_ids.values()),
-            ),
-            deadline,
-        )
+        answers = await self._chat.ask(self._question, deadline)
         self._hearing.take(_to(answers, asked), self._speaker())
 
     def _endpoint(self) -> ModelEndpoint:
         """The model to ask: models are asked in order, and each that failed has left a note."""
         endpoints = self._chat.endpoints
-        return endpoints[min(len(self._spent.models), len(endpoints) - 1)]
+        failed = len(self._question.failed) if self._question is not None else 0
+        return endpoints[min(failed, len(endpoints) - 1)]
 
     def _speaker(self) -> Speaker:
-        name = self._spent.answered_by or self._endpoint().name
-        return Speaker(name, self._meter.usage.judge_calls, tuple(self._spent.models))
+        name = self._endpoint().name
+        failed: tuple[str, ...] = ()
+        if self._question is not None:
+            name, failed = self._question.answered_by or name, tuple(self._question.failed)
+        return Speaker(name, self._meter.usage.judge_calls, failed)
 
     def _failed(self, reason: str) -> list[Judgement]:
         speaker = self._speaker()

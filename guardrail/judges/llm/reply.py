@@ -10,13 +10,11 @@ about a claim must be exact: "not SUPPORTED" is not a verdict. An invalid member
 
 from __future__ import annotations
 
-import codecs
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from io import IncrementalNewlineDecoder
 from typing import Any, Final
 
 from guardrail.errors import JudgeReplyError
@@ -25,8 +23,6 @@ from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
 from guardrail.printable import shorten
 
 MAX_REPLY_CHARS: Final = 1_000_000
-MAX_WHOLE_CHARS: Final = 100_000
-MAX_EVENT_CHARS: Final = 1_000_000
 MAX_REASONING_CHARS: Final = 2_000
 MOST_NUMBERS: Final = 10
 """Of sentences that a claim's evidence may name; the settings ask for no more (``max_quotes``)."""
@@ -651,79 +647,3 @@ class ReplyReader:
             else:
                 self._at, self._broken = _At.REST, text[at] != "]"
         return at
-
-
-# ------------------------------------------------------------------------------------- the events of a stream
-
-
-class EventStream:
-    """Decodes server-sent events: bytes in, the data of each event out.
-
-    The bytes may be cut anywhere, including inside an event, a line ending or a character.
-    """
-
-    def __init__(self) -> None:
-        utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self._decoder = IncrementalNewlineDecoder(utf8, translate=True)
-        self._line: list[str] = []  # the pieces of one without end
-        self._data: list[str] = []
-        self._size = 0  # of all that is kept
-
-    def feed(self, data: bytes) -> Iterator[str]:
-        """The data of the events that ``data`` completes. Raises JudgeReplyError if one is too long.
-
-        Time is linear in the length of ``data``, however long the line is that it continues.
-        """
-        yield from self._read(self._decoder.decode(data))
-
-    def finish(self) -> Iterator[str]:
-        """The data of a last event without the empty line, which some servers omit."""
-        yield from self._read(self._decoder.decode(b"", final=True) + "\n\n")
-
-    def _read(self, text: str) -> Iterator[str]:
-        *ends, rest = text.split("\n")
-        for end in ends:
-            line = "".join((*self._line, end)) if self._line else end
-            self._size += len(end) - (0 if line.startswith("data:") else len(line))
-            self._line.clear()
-            if not line:
-                yield from self._event()
-            elif line.startswith("data:"):
-                self._data.append(line[5:].removeprefix(" "))
-            self._check()
-        if rest:
-            self._line.append(rest)
-            self._size += len(rest)
-        self._check()
-
-    def _event(self) -> Iterator[str]:
-        if self._data:
-            data = "\n".join(self._data)
-            self._data.clear()
-            self._size = 0
-            yield data
-
-    def _check(self) -> None:
-        if self._size > MAX_EVENT_CHARS:
-            raise JudgeReplyError(f"an event of the stream has more than {MAX_EVENT_CHARS} characters")
-
-
-class WholeReply:
-    """Collects a reply that can only be read when it has ended. ``read`` may raise JudgeReplyError."""
-
-    def __init__(self, read: Callable[[str], list[Answer]]) -> None:
-        self._read = read
-        self._pieces: list[str] = []
-        self._size = 0
-
-    def feed(self, text: str) -> list[Answer]:
-        """Nothing yet. Raises JudgeReplyError if the reply is longer than ``MAX_WHOLE_CHARS``."""
-        self._size += len(text)
-        if self._size > MAX_WHOLE_CHARS:
-            raise JudgeReplyError(f"the reply has more than {MAX_WHOLE_CHARS:,} characters")
-        self._pieces.append(text)
-        return []
-
-    def finish(self, *, cut: bool = False) -> list[Answer]:  # noqa: ARG002 - read as far as it goes
-        """What the reply says."""
-        return self._read("".join(self._pieces))

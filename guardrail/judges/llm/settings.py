@@ -8,7 +8,6 @@ from enum import StrEnum
 from pathlib import Path
 from string import Template
 from typing import Annotated, Any, ClassVar, Final, Literal
-from urllib.parse import parse_qsl, urlsplit
 
 import yaml
 from pydantic import (
@@ -17,21 +16,14 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainSerializer,
-    SecretStr,
     TypeAdapter,
     ValidationError,
     model_validator,
 )
 
-from guardrail.secrets import MASK, Secret, check_headers, wants_all
-
-OPENAI_BASE_URL: Final = "https://api.openai.com/v1"
-OPENAI_KEY_ENV: Final = "OPENAI_API_KEY"
-
-# The client requires a key. Most self-hosted servers don't, and get none.
-NO_KEY: Final = "not-needed"
-
-Milliseconds = Annotated[int, Field(gt=0)]
+from guardrail.errors import said_wrong
+from guardrail.judges.http import OPENAI_BASE_URL, OPENAI_KEY_ENV, BaseUrl, ModelHeaders, resolve_api_key
+from guardrail.secrets import MASK, Secret, wants_all
 
 
 class _Settings(BaseModel):
@@ -40,48 +32,6 @@ class _Settings(BaseModel):
 
 # ------------------------------------------------------------------------------------- how a model is reached
 
-
-def _checked_base_url(value: str) -> str:
-    """The URL without a fragment, which is never sent, and without a trailing slash in its path.
-
-    Raises ValueError, which never repeats a password.
-    """
-    try:
-        parts = urlsplit(value)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # its message may repeat a password, which looks like a port if it has a slash
-        raise ValueError(
-            "base_url has no usable host and port; write it as https://HOST[:PORT]/v1, PORT from 1 to 65535"
-        ) from None
-    if parts.username or parts.password:
-        raise ValueError("base_url holds a user name or password; give the key as api_key instead")
-    if not usable:
-        # A login may come before an @, with or without a scheme.
-        shown = "(a value with '@' is not shown)" if "@" in value else repr(value)
-        raise ValueError(f"base_url {shown} is no http(s) URL; write it as https://HOST[:PORT]/v1")
-    names = [name for name, _ in _query(parts.query)]
-    if len(set(names)) < len(names):
-        raise ValueError("base_url gives a parameter of its query twice; leave it there once")
-    return parts._replace(path=parts.path.rstrip("/"), fragment="").geturl()
-
-
-def split_base_url(base_url: str) -> tuple[str, dict[str, str]]:
-    """The URL to which paths are appended, and its query parameters, which go after them."""
-    parts = urlsplit(base_url)
-    return parts._replace(query="").geturl(), dict(_query(parts.query))
-
-
-def _query(query: str) -> list[tuple[str, str]]:
-    return parse_qsl(query, keep_blank_values=True)
-
-
-def _checked_headers(headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-    check_headers(headers)
-    return headers
-
-
-_BaseUrl = Annotated[str, AfterValidator(_checked_base_url)]
-_Headers = Annotated[dict[str, SecretStr], AfterValidator(_checked_headers)]
 
 # What the judge sends itself, and what to do instead. A member of the same name would silently replace it:
 # another model would judge, or other texts be judged, or nothing would hold the reply to its form.
@@ -133,7 +83,7 @@ class ChatModelSettings(_Settings):
     """
 
     model: Annotated[str, Field(min_length=1)] = Field(description="Model to ask.")
-    base_url: _BaseUrl | None = Field(
+    base_url: BaseUrl | None = Field(
         default=None, description="Root of the API; if omitted, the first model's server."
     )
     api_key: Secret | None = Field(
@@ -141,7 +91,7 @@ class ChatModelSettings(_Settings):
         description="Key of the API, like judge.llm.api_key; if omitted, the first model's on the "
         "same server.",
     )
-    extra_headers: _Headers | None = Field(
+    extra_headers: ModelHeaders | None = Field(
         default=None, description="HTTP headers to add; if omitted, the first model's on the same server."
     )
     extra_body: ExtraBody = Field(
@@ -300,8 +250,7 @@ def read_examples(path: Path) -> tuple[Example, ...]:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        wrong = first["msg"].removeprefix("Value error, ")
-        raise ValueError(f"{path}: {where + ': ' if where else ''}{wrong}") from None
+        raise ValueError(f"{path}: {where + ': ' if where else ''}{said_wrong(first)}") from None
 
 
 _EXAMPLES: Final = TypeAdapter(Annotated[tuple[Example, ...], Field(max_length=MOST_EXAMPLES)])
@@ -372,7 +321,7 @@ class LlmJudgeSettings(ChatModelSettings):
         default="gpt-4.1-mini",
         description="Model to ask; preferably not the one that writes the answers.",
     )
-    base_url: _BaseUrl = Field(
+    base_url: BaseUrl = Field(
         default=OPENAI_BASE_URL,
         description="Root of an OpenAI-compatible API (OpenAI, vLLM, llama.cpp, Ollama, …), including "
         "/v1. A query (Azure's ?api-version=…) is sent with every call; the URL is shown, "
@@ -383,7 +332,7 @@ class LlmJudgeSettings(ChatModelSettings):
         description=f"Key of the API, better as {{file: PATH}} (a mounted secret) or {{env: VARIABLE}}. If "
         f"omitted: {OPENAI_KEY_ENV} from the environment if base_url is OpenAI's, otherwise no key.",
     )
-    extra_headers: _Headers = Field(
+    extra_headers: ModelHeaders = Field(
         default_factory=dict,
         description="HTTP headers to add to every call, such as a gateway's routing key.",
     )
@@ -415,22 +364,13 @@ class LlmJudgeSettings(ChatModelSettings):
         description="Split claims of several statements and resolve pronouns in the same call. The "
         "claim's verdict is then computed from the verdicts on its parts.",
     )
-    require_quotes: bool = Field(
-        default=False,
-        description="Whether SUPPORTED becomes UNVERIFIED if none of the sentences it names was "
-        "shown. false: its confidence is halved.",
-    )
     prompts: PromptFiles = Field(
         default_factory=PromptFiles, description="Prompts and examples of your own, in files."
     )
 
     def resolve_api_key(self, place: str = "judge.llm") -> str:
         """The key to send. Raises ConfigError, which says where a key was looked for, never the key."""
-        if self.api_key is not None:
-            return self.api_key.read(f"{place}.api_key", "key", for_header=True)
-        if urlsplit(self.base_url).hostname == urlsplit(OPENAI_BASE_URL).hostname:
-            return Secret(env=OPENAI_KEY_ENV).read(f"{place}.api_key", "key", for_header=True)
-        return NO_KEY
+        return resolve_api_key(self.api_key, self.base_url, place)
 
     def models(self) -> tuple[LlmJudgeSettings, ...]:
         """The settings of each model in the order of asking: this one, then its fallbacks."""

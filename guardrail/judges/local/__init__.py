@@ -7,25 +7,12 @@ from typing import TYPE_CHECKING
 from guardrail.lazy import face
 
 if TYPE_CHECKING:
-    from guardrail.judges.local.combiner import FEATURES, WORDS, load_parameters, packaged_folder
-    from guardrail.judges.local.judge import LocalJudge
-    from guardrail.judges.local.settings import LocalJudgeSettings
+    from guardrail.judges.local.combiner import FEATURES as FEATURES
+    from guardrail.judges.local.combiner import WORDS as WORDS
+    from guardrail.judges.local.combiner import load_parameters as load_parameters
+    from guardrail.judges.local.combiner import packaged_folder as packaged_folder
+    from guardrail.judges.local.judge import LocalJudge as LocalJudge
+    from guardrail.judges.local.settings import LocalJudgeSettings as LocalJudgeSettings
 
-__all__ = [
-    "FEATURES",
-    "WORDS",
-    "LocalJudge",
-    "LocalJudgeSettings",
-    "load_parameters",
-    "packaged_folder",
-]
-
-if not TYPE_CHECKING:  # a type checker knows the names above, and no others
-    __getattr__, __dir__ = face(
-        __name__,
-        {
-            "guardrail.judges.local.combiner": ("FEATURES", "WORDS", "load_parameters", "packaged_folder"),
-            "guardrail.judges.local.judge": ("LocalJudge",),
-            "guardrail.judges.local.settings": ("LocalJudgeSettings",),
-        },
-    )
+if not TYPE_CHECKING:  # a type checker sees the names above, and no others
+    __getattr__, __dir__, __all__ = face(__name__)

@@ -24,7 +24,7 @@ from guardrail.judges.local.records import (
 )
 from guardrail.structure.tables import says_nothing
 
-HEADED: Final = 0.5  # the same of a header
+HEADED: Final = 0.5  # of what tells a header from the others, that names it
 ANSWERING: Final = re.compile(r"\s*(?:yes|no|correct|right)[,.;:!]\s*", re.IGNORECASE)
 _END: Final = re.compile(
     rf"(?<!\bat )\b(?:(most|least)\s({alternatives(OF_MOST)})|({alternatives(SUPERLATIVES)})"
@@ -143,7 +143,8 @@ def counts_all_records(table: TableText, said: ClaimTerms, count: Figure) -> boo
 
 
 def _counted(table: TableText, said: ClaimTerms, count: Figure) -> bool:
-    """Whether a number counts records: no more than there are, "of the", or of what they are called."""
+    """Whether a number counts records: no more than there are, and "of", what they are called or another noun
+    behind it."""
     if not count.values or not 0 < count.values[0] <= len(table.rows):
         return False
     behind = [term for start, term in said.tokens if count.end <= start < count.end + 40][:4]
@@ -186,8 +187,8 @@ _Ordered = list[tuple[TableRow, Cell, float]]
 
 
 def ordered_columns(table: TableText, said: ClaimTerms, ways: Mapping[str, int]) -> list[_Ordered]:
-    """The columns that a superlative may mean: those whose header is named best. With each cell what orders
-    it, the largest first."""
+    """The columns that a superlative may mean: those whose header is named best. With each cell its amount,
+    which is the largest at the end that is meant."""
     columns: list[tuple[float, _Ordered]] = []
     for cells in table.columns.values():
         amounts = [(own, cell, amount) for own, cell in cells if (amount := _amount(cell, ways)) is not None]

@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, said_wrong
 from guardrail.evidence.tokens import words
 from guardrail.figures import FigureCheck, State
 from guardrail.judges.local.search import Candidates, ClaimView, WindowText
@@ -79,8 +79,10 @@ def log_odds(p: float) -> float:
 
 # ---------------------------------------------------------------------------------- features -> probabilities
 
-_FIELD: Final = "judge.local.parameters_path"
+_FIELD: Final = "judge.local.verifier"
+_FILE: Final = "parameters.json"
 _VERSION: Final = 2
+_PACKAGED: Final = Path(str(files(__package__).joinpath("verifier_model")))
 
 
 class Probabilities(NamedTuple):
@@ -177,20 +179,17 @@ class Parameters(BaseModel):
         return self
 
 
-def load_parameters(path: Path | None = None) -> Parameters:
-    """The parameters of a file, by default the packaged one; raises ConfigError when it can't be used."""
-    return _load(path)
-
-
 @lru_cache(maxsize=8)
-def _load(path: Path | None) -> Parameters:
-    place = Path(str(files(__package__).joinpath("parameters.json"))) if path is None else path
-    remedy = "reinstall the package" if path is None else "fit it again with training.calibrate"
+def load_parameters(folder: Path | None = None) -> Parameters:
+    """The parameters that were fitted with the verifier of a folder, by default the packaged one; raises
+    ConfigError when they can't be used.
+    """
+    place = (folder or _PACKAGED) / _FILE
+    remedy = "reinstall the package" if folder is None else "fit it again with training.calibrate"
     try:
         raw = json.loads(place.read_text(encoding="utf-8"))
     except OSError as error:
-        instead = remedy if path is None else "name a file that training.calibrate wrote, or leave it unset"
-        raise ConfigError(f"{_FIELD}: {place} can't be read: {error.strerror}; {instead}") from error
+        raise ConfigError(f"{_FIELD}: {place} can't be read: {error.strerror}; {remedy}") from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(
             f"{_FIELD}: {place} is no parameters file: it is no JSON ({type(error).__name__}); {remedy}"
@@ -209,12 +208,11 @@ def _load(path: Path | None) -> Parameters:
         value = first["input"]
         given = f" = {value!r:.40}" if isinstance(value, str | int | float) else ""
         raise ConfigError(
-            f"{_FIELD}: {place} is no parameters file of this version: {field}{given}: {first['msg']}; "
+            f"{_FIELD}: {place} is no parameters file of this version: {field}{given}: {said_wrong(first)}; "
             f"{remedy}"
         ) from None
 
 
 def packaged_folder() -> Path | None:
     """The verifier that this package ships, or None where it ships none."""
-    folder = Path(str(files(__package__).joinpath("verifier_model")))
-    return folder if (folder / MANIFEST).is_file() else None
+    return _PACKAGED if (_PACKAGED / MANIFEST).is_file() else None

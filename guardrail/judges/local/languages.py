@@ -12,15 +12,12 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
+from guardrail.claims import phrases
 from guardrail.evidence.index import EvidenceIndex
 
 ENGLISH: Final = "en"
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-_ENGLISH_WORDS: Final = frozenset(  # that are frequent, and rare in other languages
-    "the and with you that this which these from your must should they their been it its were "  # noqa: SIM905
-    "there here more than when what how not only each every two day days month months year years hours free "
-    "price".split()
-)
+_ENGLISH_WORDS: Final = phrases.words("frequent_english")
 _ENOUGH: Final = 0.1  # of the words
 _FEWEST_WORDS: Final = 2
 _MOST_CHARS: Final = 600  # of a text that are looked at

@@ -17,6 +17,7 @@ from guardrail.figures import Bound, Figure, Kind
 from guardrail.figures.agreement import agrees, base, dimension
 from guardrail.figures.source import Sentence
 from guardrail.figures.tables import CLOSED
+from guardrail.shipped import shipped_yaml
 from guardrail.structure.tables import says_nothing, yes_or_no
 
 _MOST_CELLS: Final = 2_000  # of all tables that claims are compared with
@@ -25,25 +26,7 @@ _MOST_WORDS: Final = 12  # of a value that a claim may say
 _BRACKETED: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _IN_OTHER_WORDS: Final = {
     term_of(header): frozenset(map(term_of, said.split()))
-    for headers, said in {
-        "weight mass": "weigh heavy heavier heaviest light lighter lightest",
-        "height": "tall taller tallest high",
-        "length": "long longer longest short shorter shortest",
-        "depth": "deep deeper deepest shallow shallower shallowest",
-        "width": "wide wider widest broad narrow narrower narrowest",
-        "thickness": "thick thicker thickest thin thinner thinnest",
-        "size area": "large larger largest big bigger biggest small smaller smallest",
-        "spacing distance": "apart wide wider widest",
-        "price cost fee rate fare charge premium": "cost price pay charge cheap cheaper cheapest dearest",
-        "duration": "last take long longer longest short shorter shortest",
-        "departs departure departures dep": "leave depart",
-        "arrives arrival arrivals arr": "arrive reach",
-        "capacity seats places": "seat place hold fit large largest big biggest small smallest",
-        "speed": "fast faster fastest slow slower slowest",
-        "upper maximum max": "above exceed over most",
-        "lower minimum min": "below under least",
-        "founded built opened joined": "old older oldest new newer newest recent",
-    }.items()
+    for headers, said in shipped_yaml("guardrail.judges.local", "headers.yaml").items()
     for header in headers.split()
 }
 CODE: Final = re.compile(r"\b(?=[^\W\d_]*\d)(?=\d*[^\W\d_])\w+\b")

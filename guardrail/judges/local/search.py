@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Final
 
 from guardrail.claims.detector import fold
+from guardrail.claims.model import read_prose
 from guardrail.claims.phrases import pattern
 from guardrail.claims.phrases import words as phrases
-from guardrail.claims.prose import read_prose
 from guardrail.claims.sentences import CLOSERS, TERMINATORS
 from guardrail.claims.silence import Silence
-from guardrail.evidence.index import EvidenceIndex, as_copied
-from guardrail.evidence.layout import Layout
+from guardrail.evidence.index import EvidenceIndex, Layout, as_copied
+from guardrail.evidence.sentences import speaker_of
 from guardrail.evidence.tokens import CITATION, STOP_TERMS, term_of, term_of_stem, terms_of, words
-from guardrail.evidence.turns import speaker_of
 from guardrail.figures import FigureCheck
 
 UNLISTED: Final = 1.0

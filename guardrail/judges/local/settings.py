@@ -22,8 +22,8 @@ class VerifierSettings(BaseModel):
     )
     path: Path | None = Field(
         default=None,
-        description="The folder of another verifier, with model.onnx, tokenizer.json and manifest.json; "
-        "parameters_path must name parameters that were fitted with it. Unset: the packaged one.",
+        description="The folder of another verifier, with model.onnx, tokenizer.json, manifest.json, and in "
+        "parameters.json what training.calibrate fitted with it. Unset: the packaged one.",
     )
     server: ServerSettings | None = Field(
         default=None,
@@ -40,7 +40,8 @@ class VerifierSettings(BaseModel):
 
 
 class LocalJudgeSettings(BaseModel):
-    """How the local judge works and where it draws its lines. The defaults suit most deployments."""
+    """How the local judge works. Where its verdicts begin is fitted with the verifier; what they do is the
+    policy's."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,16 +50,6 @@ class LocalJudgeSettings(BaseModel):
     verifier, for which they wait. Search and figures are pure Python and hold the interpreter's lock; the
     verifier, which takes most of the time, doesn't hold it: threads add up as far as processors are idle."""
 
-    supported_at: float | None = Field(
-        default=None,
-        ge=0.0,
-        le=1.0,
-        description="Least probability of support that is called SUPPORTED; unset: the fitted one.",
-    )
-    parameters_path: Path | None = Field(
-        default=None,
-        description="A file that training.calibrate wrote; unset: the packaged one.",
-    )
     languages: tuple[str, ...] | None = Field(
         default=(ENGLISH,),
         description="Languages that the verifier reads, by ISO 639 code; others than en need a verifier "

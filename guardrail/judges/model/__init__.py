@@ -11,56 +11,25 @@ from typing import TYPE_CHECKING
 from guardrail.lazy import face
 
 if TYPE_CHECKING:
-    from guardrail.judges.model.classifier import Classifier, load_classifier, start_notes
-    from guardrail.judges.model.files import FittedVerifier, Manifest, missing_runtime, read_folder
-    from guardrail.judges.model.judge import ClassifierJudge
-    from guardrail.judges.model.runtime import default_threads
-    from guardrail.judges.model.settings import (
-        PRESETS,
-        ClassifierSettings,
-        LabelMeaning,
-        ServerSettings,
-    )
-    from guardrail.judges.model.tokens import Pair, SpecialTokens
-    from guardrail.judges.model.verifier import Reading, Verifier, load_verifier, served_verifier
-
-__all__ = [
-    "PRESETS",
-    "Classifier",
-    "ClassifierJudge",
-    "ClassifierSettings",
-    "FittedVerifier",
-    "LabelMeaning",
-    "Manifest",
-    "Pair",
-    "Reading",
-    "ServerSettings",
-    "SpecialTokens",
-    "Verifier",
-    "default_threads",
-    "load_classifier",
-    "load_verifier",
-    "missing_runtime",
-    "read_folder",
-    "served_verifier",
-    "start_notes",
-]
+    from guardrail.judges.model.classifier import Classifier as Classifier
+    from guardrail.judges.model.classifier import load_classifier as load_classifier
+    from guardrail.judges.model.classifier import start_notes as start_notes
+    from guardrail.judges.model.files import FittedVerifier as FittedVerifier
+    from guardrail.judges.model.files import Manifest as Manifest
+    from guardrail.judges.model.files import missing_runtime as missing_runtime
+    from guardrail.judges.model.files import read_folder as read_folder
+    from guardrail.judges.model.judge import ClassifierJudge as ClassifierJudge
+    from guardrail.judges.model.runtime import default_threads as default_threads
+    from guardrail.judges.model.settings import PRESETS as PRESETS
+    from guardrail.judges.model.settings import ClassifierSettings as ClassifierSettings
+    from guardrail.judges.model.settings import LabelMeaning as LabelMeaning
+    from guardrail.judges.model.settings import ServerSettings as ServerSettings
+    from guardrail.judges.model.tokens import Pair as Pair
+    from guardrail.judges.model.tokens import SpecialTokens as SpecialTokens
+    from guardrail.judges.model.verifier import Reading as Reading
+    from guardrail.judges.model.verifier import Verifier as Verifier
+    from guardrail.judges.model.verifier import load_verifier as load_verifier
+    from guardrail.judges.model.verifier import served_verifier as served_verifier
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others
-    __getattr__, __dir__ = face(
-        __name__,
-        {
-            "guardrail.judges.model.classifier": ("Classifier", "load_classifier", "start_notes"),
-            "guardrail.judges.model.files": ("FittedVerifier", "Manifest", "missing_runtime", "read_folder"),
-            "guardrail.judges.model.judge": ("ClassifierJudge",),
-            "guardrail.judges.model.runtime": ("default_threads",),
-            "guardrail.judges.model.settings": (
-                "PRESETS",
-                "ClassifierSettings",
-                "LabelMeaning",
-                "ServerSettings",
-            ),
-            "guardrail.judges.model.tokens": ("Pair", "SpecialTokens"),
-            "guardrail.judges.model.verifier": ("Reading", "Verifier", "load_verifier", "served_verifier"),
-        },
-    )
+    __getattr__, __dir__, __all__ = face(__name__)

@@ -25,7 +25,6 @@ from guardrail.judges.model.runtime import (
     installed,
     label_names,
     logistic,
-    onnx_providers,
 )
 from guardrail.judges.model.settings import PRESETS, SECTION, Architecture, ClassifierSettings, LabelMeaning
 from guardrail.judges.model.tokens import Pair, PairForm, Tokens
@@ -432,26 +431,21 @@ def _model(
     architecture: Architecture,
     pad_id: int,
 ) -> Model:
-    """onnxruntime if the model has such a file and it can run it on the device; else torch."""
-    graph, unable = None, None
+    """onnxruntime if it is installed and the model has a file for it; else torch."""
+    graph = None
     if not settings.allow_remote_code:
         # Large models keep their weights beside the graph.
         graph = files.file(*_ONNX_FILES, beside=[f"{name}[._]data*" for name in _ONNX_FILES])
-    if graph is not None:
-        try:
-            onnx_providers(settings.device)
-        except ConfigError as error:
-            unable = error
-        else:
-            return OnnxModel(graph, config, settings, pad_id)
-    if unable is not None and not installed(*_TORCH):
-        raise unable
+    if graph is not None and installed("onnxruntime"):
+        return OnnxModel(graph, config, pad_id)
+    if graph is not None and not installed(*_TORCH):
+        raise missing_extra("onnxruntime", "classifier")
     _require_torch()
     weights = files.folder([CONFIG, *_WEIGHTS, *(["*.py"] if settings.allow_remote_code else [])])
     if not any(weights.glob("*.safetensors")):
         weights = files.folder([CONFIG, *_PICKLED])  # which transformers reads only as weights
-        if unable is not None and not any(weights.glob(_PICKLED[0])):
-            raise unable
+        if graph is not None and not any(weights.glob(_PICKLED[0])):
+            raise missing_extra("onnxruntime", "classifier")
     return TorchModel(weights, architecture, settings, pad_id)
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
+import itertools
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,8 +20,7 @@ from guardrail.events import Evidence, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.sentences import sentence_spans
 from guardrail.evidence.tokens import STOP_TERMS, terms_of
-from guardrail.judges.base import JudgeRequest
-from guardrail.judges.model.batching import Batcher
+from guardrail.judges.base import JudgeRequest, without_contexts
 from guardrail.judges.model.classifier import BATCH_SIZE, PairReader, Scores, load_classifier, served_model
 from guardrail.judges.model.settings import SECTION, ClassifierSettings, ServerSettings
 from guardrail.judges.model.tokens import Pair, PairForm, TokenisedText
@@ -27,7 +29,7 @@ from guardrail.judges.streams import closing
 from guardrail.verdicts import Judgement, unverified
 
 if TYPE_CHECKING:
-    from guardrail.judges.model.remote import RemoteScores
+    from guardrail.judges.model.servers import RemoteScores
 
 _MOST_QUEUED: Final = 20_000  # pairs that may wait for the model
 _OVERLAP: Final = 64  # tokens that neighbouring windows of a context share
@@ -35,10 +37,175 @@ _LEAST_PREMISE: Final = 32  # tokens; fewer contain no sentence to judge by
 _SLACK: Final = 4  # the number of tokens changes slightly where the window meets the template
 _ROUNDED_TO: Final = 16  # tokens that premises have room for: claims of about one length share windows
 _MOST_QUOTE_CHARS: Final = 600
-_NO_CONTEXTS: Final = "There are no contexts to support it."
 _LATE: Final = "the model did not get to this claim before the deadline"
 _TOO_LONG: Final = "the claim is too long for the model's window"
 _NO_TOKENS: Final = "the tokenizer finds nothing in the contexts"
+
+
+# ----------------------------------------------------------------------------------- one thread for one model
+
+Score = Callable[[Sequence[Pair]], Sequence[Scores | JudgeError]]
+"""Scores of pairs, in their order, or why a pair has none. Blocks; runs in the batcher's thread only."""
+
+
+@dataclass(slots=True)
+class _Job:
+    """The pairs of one claim: those waiting, which the holder of the batcher's lock owns, and the scores of
+    those that ran, which its thread owns.
+    """
+
+    waiting: deque[Pair]
+    wanted: int
+    deadline: float
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[list[Scores]]
+    scores: list[Scores] = field(default_factory=list)
+
+
+class Batcher:
+    """Runs a model in its own thread.
+
+    Claims are taken by deadline, so that under load as many as possible are finished rather than all begun. A
+    claim whose deadline has passed, or whose future was cancelled, is dropped before its next batch.
+    """
+
+    def __init__(self, score: Score, batch_size: int, max_queued: int, name: str) -> None:
+        """``max_queued`` bounds the waiting pairs, except that one claim is always accepted."""
+        self._score = score
+        self._batch_size = batch_size
+        self._max_queued = max_queued
+        self._order = itertools.count()
+        self._lock = threading.Condition()
+        self._heap: list[tuple[float, int, _Job]] = []
+        self._queued = 0  # waiting pairs
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(
+        self,
+        pairs: Sequence[Pair],
+        deadline: float,
+        response_id: str = "",  # noqa: ARG002 (a server's takes turns by it)
+    ) -> asyncio.Future[list[Scores]]:
+        """A future of the scores of ``pairs``; cancelling it withdraws them.
+
+        ``deadline`` is a reading of ``time.monotonic()``. Fails with JudgeUnavailable if the queue is full,
+        the deadline has passed or the batcher was closed, and with JudgeError if the model failed.
+        """
+        loop = asyncio.get_running_loop()
+        job = _Job(deque(pairs), len(pairs), deadline, loop, loop.create_future())
+        with self._lock:
+            if self._closed:
+                job.future.set_exception(JudgeUnavailable("the judge is closed"))
+            elif self._queued and self._queued + len(pairs) > self._max_queued:
+                job.future.set_exception(JudgeUnavailable(f"{self._queued} pairs wait for the model"))
+            elif not pairs:
+                job.future.set_result([])
+            else:
+                heapq.heappush(self._heap, (deadline, next(self._order), job))
+                self._queued += len(pairs)
+                job.future.add_done_callback(lambda future: self._done(job, future))
+                self._lock.notify()
+        return job.future
+
+    async def aclose(self) -> None:
+        """Fail waiting claims and end the thread, after the current batch."""
+        with self._lock:
+            self._closed = True
+            jobs = [job for _, _, job in self._heap]
+            self._heap.clear()
+            self._queued = 0
+            self._lock.notify()
+        for job in jobs:
+            _tell(job, JudgeUnavailable("the judge is closed"))
+        await asyncio.to_thread(self._thread.join)
+
+    def _done(self, job: _Job, future: asyncio.Future[list[Scores]]) -> None:
+        if future.cancelled():
+            with self._lock:
+                self._drop(job)
+
+    def _drop(self, job: _Job) -> None:
+        """Stop processing ``job``, under the lock; it leaves the heap when its turn comes."""
+        if not self._closed:
+            self._queued -= len(job.waiting)
+        job.waiting.clear()
+
+    def _run(self) -> None:
+        while True:
+            with self._lock:
+                while not self._heap and not self._closed:
+                    self._lock.wait()
+                if self._closed:
+                    return
+                batch = self._take()
+            if batch:
+                self._run_batch(batch)
+
+    def _take(self) -> list[tuple[_Job, Pair]]:
+        """The next batch, under the lock."""
+        batch: list[tuple[_Job, Pair]] = []
+        now = time.monotonic()
+        while self._heap and len(batch) < self._batch_size:
+            job = self._heap[0][2]
+            if job.waiting and job.deadline <= now:
+                self._drop(job)
+                _tell(job, JudgeUnavailable("the deadline has passed"))
+            count = min(len(job.waiting), self._batch_size - len(batch))
+            batch += [(job, job.waiting.popleft()) for _ in range(count)]
+            self._queued -= count
+            if not job.waiting:
+                heapq.heappop(self._heap)
+        return batch
+
+    def _run_batch(self, batch: list[tuple[_Job, Pair]]) -> None:
+        error: JudgeError | None = None
+        scores: Sequence[Scores | JudgeError] = ()
+        try:
+            scores = self._score([pair for _, pair in batch])
+        except JudgeError as caught:
+            error = caught
+        except Exception as caught:  # noqa: BLE001 (a runtime's errors have no common root, and texts in them)
+            error = JudgeUnavailable(f"the model failed ({type(caught).__name__})")
+        if error is None and len(scores) != len(batch):
+            error = JudgeUnavailable("the model gave another number of results than it was asked for")
+        if error is not None:
+            for job in {id(job): job for job, _ in batch}.values():
+                self._fail(job, error)
+            return
+        for (job, _), score in zip(batch, scores, strict=True):
+            if isinstance(score, JudgeError):
+                self._fail(job, score)
+                continue
+            job.scores.append(score)
+            if len(job.scores) == job.wanted:
+                _tell(job, job.scores)
+
+    def _fail(self, job: _Job, error: JudgeError) -> None:
+        with self._lock:
+            self._drop(job)
+        _tell(job, error)
+
+
+def _tell(job: _Job, result: list[Scores] | JudgeError) -> None:
+    """Settle the job's future in its own loop; a closed loop no longer waits for it."""
+
+    def settle() -> None:
+        if job.future.done():
+            return
+        if isinstance(result, JudgeError):
+            job.future.set_exception(result)
+        else:
+            job.future.set_result(result)
+
+    try:
+        job.loop.call_soon_threadsafe(settle)
+    except RuntimeError:
+        return
+
+
+# -------------------------------------------------------------------------------------------------- the judge
 
 
 class ClassifierJudge:
@@ -70,9 +237,9 @@ class ClassifierJudge:
 
         Raises JudgeUnavailable if it could judge nothing, for lack of time or of room in the queue.
         """
-        if not any(context.text.strip() for context in request.evidence.contexts):
-            for claim_id in request.claims:
-                yield Judgement(claim_id, Verdict.UNSUPPORTED, 1.0, 0.0, self._name, reasoning=_NO_CONTEXTS)
+        if not request.has_contexts:
+            for judgement in without_contexts(request, self._name, attempts=1):
+                yield judgement
             return
         begun_at = time.monotonic()
         if not isinstance(self._batcher, Batcher):
@@ -141,9 +308,7 @@ def _served(
     settings: ClassifierSettings, server: ServerSettings, name: str
 ) -> tuple[PairReader, RemoteScores]:
     """Imported only where a server runs the model: other judges need no HTTP client."""
-    from guardrail.judges.model.calls import ServerCalls
-    from guardrail.judges.model.remote import RemoteScores
-    from guardrail.judges.model.servers import model_server
+    from guardrail.judges.model.servers import RemoteScores, ServerCalls, model_server
 
     served = served_model(settings)
     asked = model_server(settings, server, served)

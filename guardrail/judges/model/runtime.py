@@ -106,29 +106,24 @@ def onnx_session(model: Path | bytes, threads: int | None, providers: Sequence[A
     )
 
 
-def onnx_providers(device: str) -> list[Any]:
-    """The execution providers for a device. Raises ConfigError: no onnxruntime, or none for this device."""
+def onnx_providers() -> list[str]:
+    """The GPU, if there is one, and the processor. Raises ConfigError without onnxruntime."""
     try:
         import onnxruntime
     except ImportError:
         raise missing_extra("onnxruntime", "classifier") from None
     runtime: Any = onnxruntime
-    cuda = "CUDAExecutionProvider" in runtime.get_available_providers()
-    if device == "cpu" or (device == "auto" and not cuda):
-        return [_PROCESSOR]
-    if device == "mps" or not cuda:
-        raise ConfigError(
-            f"{SECTION}.device: this onnxruntime has no {device}; install onnxruntime-gpu, or set cpu"
-        )
-    return [("CUDAExecutionProvider", {"device_id": int(device.partition(":")[2] or 0)}), _PROCESSOR]
+    return [
+        each for each in ("CUDAExecutionProvider", _PROCESSOR) if each in runtime.get_available_providers()
+    ]
 
 
 class OnnxModel:
     """An exported encoder with a head, or a whole encoder-decoder in one graph."""
 
-    def __init__(self, path: Path, config: dict[str, Any], settings: ClassifierSettings, pad_id: int) -> None:
-        """Raises ConfigError for a missing device, or for a file that is not such a model."""
-        providers = onnx_providers(settings.device)
+    def __init__(self, path: Path, config: dict[str, Any], pad_id: int) -> None:
+        """Raises ConfigError for a file that is not such a model."""
+        providers = onnx_providers()
         try:
             self._graph = OnnxGraph(onnx_session(path, None, providers))
         except Exception as error:  # noqa: BLE001 (the runtime's errors have no common root)
@@ -168,7 +163,7 @@ class TorchModel:
             raise missing_extra(error.name or "torch", "classifier-torch") from None
         self._torch: Any = torch
         self._pad_id = pad_id
-        self._device = _device(self._torch, settings.device)
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
         try:
             if architecture == "hhem" and not settings.allow_remote_code:
                 model = _hhem(transformers, folder)
@@ -255,17 +250,6 @@ def _hhem(transformers: Any, folder: Path) -> Any:
     model = transformers.T5ForTokenClassification(config)
     model.load_state_dict(weights, strict=True)
     return model
-
-
-def _device(torch: Any, wanted: str) -> str:
-    cuda = bool(torch.cuda.is_available())
-    if wanted == "auto":
-        return "cuda" if cuda else "cpu"
-    if wanted.startswith("cuda") and not cuda:
-        raise ConfigError(f"{SECTION}.device: {wanted} is not available to torch here; set cpu, or auto")
-    if wanted == "mps" and not torch.backends.mps.is_available():
-        raise ConfigError(f"{SECTION}.device: mps is not available here; set cpu, or auto")
-    return wanted
 
 
 def _rows(output: Any, dimensions: int) -> list[list[float]]:

@@ -1,4 +1,5 @@
-"""What model servers are asked, and what their answers mean.
+"""Models that a server runs, in the places of those that run here: how servers are reached, what they are
+asked, what their answers mean, and classifiers and the verifier made of that.
 
 - Open Inference Protocol, version 2 (Triton, KServe, MLServer, OpenVINO Model Server):
   https://github.com/kserve/open-inference-protocol, and KServe's docs/predict-api/v2/required_api.md.
@@ -6,27 +7,198 @@
 - vLLM: its docs/models/pooling_models and vllm/entrypoints/pooling, version 0.32.
 
 All are given windows that were cut with the model's own tokenizer, and never truncate: a pair that is too
-long is an error.
+long is an error. Errors repeat nothing that a server says, since it may repeat texts.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import re
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import quote
 
-from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.model.calls import ServerCalls, ServerRefused
-from guardrail.judges.model.classifier import BATCH_SIZE, Part, ServedModel
+from guardrail.calls import Call, Caller, Failure, server_of
+from guardrail.calls.http import HttpServer
+from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
+from guardrail.judges.http import request_headers
+from guardrail.judges.model.classifier import BATCH_SIZE, Part, Scores, ServedModel
 from guardrail.judges.model.settings import SECTION, ClassifierSettings, ServerSettings
-from guardrail.judges.model.tokens import IDS, MASK, TYPES, Tokens, padded
+from guardrail.judges.model.tokens import IDS, MASK, TYPES, Pair, Tokens, padded
+
+_T = TypeVar("_T")
+
+# -------------------------------------------------------------------------------------------------- the calls
+
+MOST_RETRIES: Final = 2
+_CLOSED: Final = "the judge is closed"
+_LATE: Final = "the model server gave no answer within the deadline"
+_MOST_REPLY_BYTES: Final = 8_000_000
+_MOST_SEARCHED: Final = 2_000  # characters of an error
+_TOKENS: Final = re.compile(
+    r"tokens|context length|input length|max_model_len|sequence length", re.IGNORECASE
+)
+_REMEDIES: Final = {
+    401: "check headers",
+    403: "check headers",
+    404: "check kind, url and model",
+    424: "its model failed, or is no classifier: see the server's log",
+}
+
+
+class ServerRefused(JudgeError):
+    """The server can't or won't answer such a request, with this HTTP status."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ServerCalls:
+    """Calls to one model on one server, on an event loop of their own: judges of any loop, and threads, share
+    them.
+    """
+
+    def __init__(self, settings: ServerSettings, section: str, name: str) -> None:
+        """``section`` is where the settings stand, for errors; ``name`` the judge's, for the log.
+
+        Asks nothing yet: a server that is restarted doesn't keep guards from starting. Raises ConfigError
+        for a file that can't be used.
+        """
+        self.section = section
+        self._timeout_s = settings.timeout_ms / 1000
+        self._caller = Caller(name, settings.model or name, settings.max_concurrency)
+        headers = request_headers(settings.headers, section)
+        self._server = HttpServer(
+            settings.url, headers, settings.max_concurrency, server_of(settings.url), section, self._refused
+        )
+        self._closed = False
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="model-server", daemon=True)
+        self._thread.start()
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, _T]], deadline: float) -> Future[_T]:
+        """Runs ``work`` on the calls' own loop, until ``deadline`` (``time.monotonic()``). Cancelling the
+        future cancels it, and its calls. Raises JudgeUnavailable once closed.
+        """
+        if self._closed:
+            raise JudgeUnavailable(_CLOSED)
+        return asyncio.run_coroutine_threadsafe(self._bounded(work, deadline), self.loop)
+
+    async def _bounded(self, work: Callable[[], Coroutine[Any, Any, _T]], deadline: float) -> _T:
+        try:
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())) as scope:
+                return await work()
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise JudgeUnavailable(_LATE) from None
+        except asyncio.CancelledError:
+            if self._closed:  # who waits must not take itself for cancelled
+                raise JudgeUnavailable(_CLOSED) from None
+            raise
+
+    async def ask(self, path: str, body: bytes | None, deadline: float, response_id: str = "") -> Any:
+        """The JSON that the server answers to a POST of ``body``, or to a GET if it is None; None for an
+        empty answer. On that loop only.
+
+        ``deadline`` is a reading of ``time.monotonic()``. Calls of different ``response_id`` take turns when
+        they have to wait. Raises JudgeError.
+        """
+        until = self.loop.time() + deadline - time.monotonic()
+        outcome = await self._caller.run(
+            _JsonCall(self, path, body), until, response_id, retries=MOST_RETRIES
+        )
+        if isinstance(outcome, Failure):
+            raise outcome.error
+        return outcome[0]
+
+    async def aclose(self) -> None:
+        """Cancel what runs, close the connections and end the thread."""
+        if self._closed:
+            return
+        self._closed = True
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._end(), self.loop))
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        await asyncio.to_thread(self._thread.join)
+
+    def close(self) -> None:
+        """``aclose`` for callers without a loop. Blocks."""
+        asyncio.run(self.aclose())
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
+
+    async def _end(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._server.aclose()
+        await self.loop.shutdown_default_executor()
+
+    def _refused(self, answered: str, status: int, said: str) -> ServerRefused:
+        remedy = _REMEDIES.get(status, "see what it expects in its log")
+        if status in {400, 413, 422} and _TOKENS.search(said[:_MOST_SEARCHED]):
+            remedy = (
+                "the pair has more tokens than it takes: give the tokenizer of the model that it serves, and "
+                "write how many it reads as max_position_embeddings into config.json"
+            )
+        return ServerRefused(f"{answered}; {self.section}: {remedy}", status)
+
+    async def send(self, path: str, body: bytes | None) -> tuple[Any] | Failure:
+        """One HTTP call."""
+        try:
+            async with asyncio.timeout(self._timeout_s) as scope:
+                found = await self._server.send(path, body, _MOST_REPLY_BYTES)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            slow = f"{self._server.name} gave no answer within {self._timeout_s:g} s"
+            return Failure(JudgeUnavailable(slow), retry=True, fault=True, overload=True)
+        if isinstance(found, Failure):
+            return found
+        try:
+            return (json.loads(found) if found.strip() else None,)
+        except (ValueError, RecursionError):
+            told = f"what {self._server.name} answers is not JSON; {self.section}: check kind and url"
+            return Failure(JudgeReplyError(told), retry=False, fault=True)
+
+
+class _JsonCall(Call[tuple[Any]]):
+    """The JSON of one answer, in a tuple: None is an empty one."""
+
+    timed = False  # the time of a call depends on its pairs
+
+    def __init__(self, calls: ServerCalls, path: str, body: bytes | None) -> None:
+        self._calls = calls
+        self._path = path
+        self._body = body
+
+    async def run(self) -> tuple[Any] | Failure:
+        outcome = await self._calls.send(self._path, self._body)
+        return self.broke_off(outcome) if isinstance(outcome, Failure) else outcome
+
+    def out_of_time(self) -> str:
+        return _LATE
+
+
+# -------------------------------------------------------------------------------------------------- protocols
 
 _NOT_READY: Final = frozenset({400, 404})  # Triton's, for a model that isn't loaded; MLServer's
 _INTEGERS: Final = frozenset({"INT64", "INT32"})
+_OTHER_MODEL: Final = "serve the model that judge.classifier.model names"
 _LEAST_SHARE: Final = 1e-12  # a probability of 0 has no logit
 
 
@@ -63,11 +235,16 @@ def model_server(settings: ClassifierSettings, server: ServerSettings, served: S
     return VllmClassifier(settings, server, served)
 
 
+def _count(value: object) -> int | None:
+    """A number of something that a server tells; None if it is none."""
+    return value if type(value) is int and value > 0 else None
+
+
 def _unusable(what: str, remedy: str) -> JudgeReplyError:
     return JudgeReplyError(f"the model server's reply {what}; {SECTION}.server: {remedy}")
 
 
-# ---------------------------------------------------------------------- Open Inference Protocol, version 2
+# ------------------------------------------------------------------------- Open Inference Protocol, version 2
 
 
 @dataclass(slots=True)
@@ -197,7 +374,7 @@ class OipClassifier:
         return [values[at : at + labels] for at in range(0, len(values), step)]
 
 
-# ------------------------------------------------------------------------------- text-embeddings-inference
+# ---------------------------------------------------------------------------------- text-embeddings-inference
 
 
 class TeiClassifier:
@@ -212,18 +389,13 @@ class TeiClassifier:
         kinds = told.get("model_type") if isinstance(told, dict) else None
         if not isinstance(kinds, dict) or not kinds.keys() & {"classifier", "reranker"}:
             raise _unusable("says that it serves no classifier", "give the url of one that does")
-        most, batch = told.get("max_input_length"), told.get("max_client_batch_size")
-        return ServerTakes(
-            most if type(most) is int and most > 0 else None,
-            min(BATCH_SIZE, batch) if type(batch) is int and batch > 0 else BATCH_SIZE,
-        )
+        batch = _count(told.get("max_client_batch_size")) or BATCH_SIZE
+        return ServerTakes(_count(told.get("max_input_length")), min(BATCH_SIZE, batch))
 
     def asked(self, parts: Sequence[Part]) -> tuple[str, bytes]:
-        inputs = [[text] if isinstance(text, str) else list(text) for text in self._texts(parts)]
+        texts = [self._form.texts(pair) for pair, _ in parts]
+        inputs = [[text] if isinstance(text, str) else list(text) for text in texts]
         return "/predict", json.dumps({"inputs": inputs, "truncate": False, "raw_scores": True}).encode()
-
-    def _texts(self, parts: Sequence[Part]) -> list[str | tuple[str, str]]:
-        return [self._form.texts(pair) for pair, _ in parts]
 
     def rows(self, reply: Any, parts: Sequence[Part]) -> list[list[float]]:
         if not isinstance(reply, list) or len(reply) != len(parts):
@@ -236,20 +408,14 @@ class TeiClassifier:
             label, score = (each.get("label"), each.get("score")) if isinstance(each, dict) else (None, None)
             place = self._places.get(label) if isinstance(label, str) else None
             if place is None or not isinstance(score, int | float):
-                raise _unusable(
-                    "has a label that the model's config.json lacks",
-                    "serve the model that judge.classifier.model names",
-                )
+                raise _unusable("has a label that the model's config.json lacks", _OTHER_MODEL)
             row[place] = float(score)
         if any(map(math.isnan, row)):
-            raise _unusable(
-                "lacks a label of the model's config.json",
-                "serve the model that judge.classifier.model names",
-            )
+            raise _unusable("lacks a label of the model's config.json", _OTHER_MODEL)
         return row
 
 
-# ---------------------------------------------------------------------------------------------------- vLLM
+# ------------------------------------------------------------------------------------------------------- vLLM
 
 
 def _by_index(reply: Any, parts: Sequence[Part]) -> list[dict[str, Any]]:
@@ -297,8 +463,7 @@ class VllmClassifier:
         listed = told.get("data") if isinstance(told, dict) else None
         for each in listed if isinstance(listed, list) else []:
             if isinstance(each, dict) and each.get("id") == self._model:
-                most = each.get("max_model_len")
-                return ServerTakes(most if type(most) is int and most > 0 else None)
+                return ServerTakes(_count(each.get("max_model_len")))
         raise _unusable(f"lists no model {self._model}", "check model")
 
     def asked(self, parts: Sequence[Part]) -> tuple[str, bytes]:
@@ -320,9 +485,115 @@ class VllmClassifier:
 
     def _row(self, shares: Any) -> list[float]:
         if not isinstance(shares, list) or len(shares) != self._labels:
-            raise _unusable(
-                f"has other labels than the {self._labels} of config.json",
-                "serve the model that judge.classifier.model names",
-            )
+            raise _unusable(f"has other labels than the {self._labels} of config.json", _OTHER_MODEL)
         # The softmax of logarithms is the shares themselves, whatever vLLM calls its activation.
         return [math.log(_share(share)) for share in shares]
+
+
+# --------------------------------------------------------------------------------------- what is made of them
+
+VERIFIER_SECTION: Final = "judge.local.verifier.server"
+
+
+class RemoteScores:
+    """Scores of pairs by a model on a server. Servers batch what arrives together themselves, so that the
+    pairs of a claim are sent at once, some in a call, and those of other claims beside them.
+    """
+
+    def __init__(self, calls: ServerCalls, server: ModelServer, served: ServedModel) -> None:
+        self._calls = calls
+        self._server = server
+        self._served = served
+        self._bounds: ServerTakes | None = None
+        self._learning = asyncio.Lock()  # of the loop of the calls
+
+    async def max_tokens(self, deadline: float) -> int:
+        """The longest pair that the model reads; asks the server once. Raises JudgeError."""
+        bounds = await asyncio.wrap_future(self._calls.start(lambda: self._known(deadline), deadline))
+        return min(self._served.max_tokens, bounds.max_tokens or self._served.max_tokens)
+
+    def submit(
+        self, pairs: Sequence[Pair], deadline: float, response_id: str = ""
+    ) -> asyncio.Future[list[Scores]]:
+        """A future of the scores of ``pairs``; cancelling it withdraws their calls.
+
+        ``deadline`` is a reading of ``time.monotonic()``. Fails with JudgeError.
+        """
+        return asyncio.wrap_future(
+            self._calls.start(lambda: self._scored(pairs, deadline, response_id), deadline)
+        )
+
+    async def aclose(self) -> None:
+        await self._calls.aclose()
+
+    async def _known(self, deadline: float) -> ServerTakes:
+        async with self._learning:
+            if self._bounds is None:
+                self._bounds = await self._server.learn(self._calls, deadline)
+            return self._bounds
+
+    async def _scored(self, pairs: Sequence[Pair], deadline: float, response_id: str) -> list[Scores]:
+        bounds = await self._known(deadline)
+        most = min(self._served.max_tokens, bounds.max_tokens or self._served.max_tokens)
+        read = await asyncio.to_thread(self._served.reader.parts, pairs, most)
+        flat = [part for parts in read if not isinstance(parts, JudgeError) for part in parts]
+        batches = [flat[at : at + bounds.batch_size] for at in range(0, len(flat), bounds.batch_size)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                asked = [group.create_task(self._asked(batch, deadline, response_id)) for batch in batches]
+        except ExceptionGroup as error:  # the others are cancelled; the first says what was wrong
+            raise error.exceptions[0] from None
+        found = self._served.reader.joined(read, [row for task in asked for row in task.result()])
+        wrong = next((score for score in found if isinstance(score, JudgeError)), None)
+        if wrong is not None:
+            raise wrong
+        return [score for score in found if isinstance(score, Scores)]
+
+    async def _asked(self, batch: Sequence[Part], deadline: float, response_id: str) -> list[list[float]]:
+        path, body = self._server.asked(batch)
+        reply = await self._calls.ask(path, body, deadline, response_id)
+        return self._server.rows(reply, batch)
+
+
+class RemoteGraph:
+    """The verifier's graph on a server of the Open Inference Protocol. Thread-safe; threads wait for it."""
+
+    outputs: Final = ("logits", "token_logits")
+
+    def __init__(self, settings: ServerSettings) -> None:
+        """Asks nothing yet. Raises ConfigError for a file that can't be used."""
+        import numpy as np
+
+        self._np: Any = np
+        self._calls = ServerCalls(settings, VERIFIER_SECTION, "local:verifier")
+        self._timeout_s = settings.timeout_ms / 1000
+        self._model = OipModel(settings.model or "", VERIFIER_SECTION, self.outputs)
+        self._known = False
+        self._learning = asyncio.Lock()  # of the loop of the calls
+
+    def run(self, outputs: Sequence[str], batch: Sequence[Tokens]) -> list[Any]:
+        """These outputs for a batch, as arrays. Blocks. Raises JudgeError."""
+        deadline = time.monotonic() + self._timeout_s
+        reply = self._calls.start(lambda: self._asked(batch, deadline), deadline).result()
+        found = []
+        for name in outputs:
+            shape, values = self._model.output(reply, name)
+            found.append(self._np.array(values, dtype=self._np.float32).reshape(shape))
+        return found
+
+    def close(self) -> None:
+        """End the calls and the thread. Blocks."""
+        self._calls.close()
+
+    async def _asked(self, batch: Sequence[Tokens], deadline: float) -> Any:
+        async with self._learning:
+            if not self._known:
+                await self._model.learn(self._calls, deadline)
+                self._known = True
+        path, body = self._model.asked(batch)
+        reply = await self._calls.ask(path, body, deadline)
+        if reply is None:
+            raise JudgeReplyError(
+                f"the model server's reply is empty; {VERIFIER_SECTION}: check url and model"
+            )
+        return reply

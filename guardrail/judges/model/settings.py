@@ -130,6 +130,11 @@ class ClassifierSettings(BaseModel):
     """Which model to use, how it takes pairs, and what its labels mean."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    contradicted_at: ClassVar[float] = 0.5
+    """Lowest probability of contradiction for CONTRADICTED; it must also exceed that of support. What a
+    contradiction does is a matter of the policy, whose rules say ``contradiction >= 0.9``."""
+
     preset: PresetName | None = Field(
         default=None,
         description="A published model: its commit, prompt and labels. Other settings here override it.",
@@ -147,11 +152,6 @@ class ClassifierSettings(BaseModel):
         description="Run Python code that comes with the model; it can do whatever the guard can. "
         "Needs a pinned revision.",
     )
-    device: str = Field(
-        default="auto",
-        pattern=r"^(auto|cpu|mps|cuda(:\d{1,2})?)$",
-        description="auto: a GPU if there is one; cpu, cuda, cuda:1, mps.",
-    )
     server: ServerSettings | None = Field(
         default=None,
         description="A server that runs the model; unset: the guard runs it. model still says where "
@@ -168,13 +168,6 @@ class ClassifierSettings(BaseModel):
     )
     supported_at: float = Field(
         default=0.5, ge=0.0, le=1.0, description="Lowest probability of support for SUPPORTED."
-    )
-    contradicted_at: float = Field(
-        default=0.5,
-        ge=0.0,
-        le=1.0,
-        description="Lowest probability of contradiction for CONTRADICTED; it must also exceed that "
-        "of support.",
     )
 
     def known(self) -> Preset | None:

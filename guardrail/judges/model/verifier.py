@@ -30,7 +30,7 @@ from guardrail.judges.model.tokens import SpecialTokens, Tokens
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-    from guardrail.judges.model.remote import RemoteGraph
+    from guardrail.judges.model.servers import RemoteGraph
 
 _INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
 _OUTPUTS: Final = ("logits", "token_logits")
@@ -151,15 +151,14 @@ def _reading(claim: Encoding, joined: Encoding, logits: list[float], tokens: lis
     return Reading(logistic(logits[0]), logistic(logits[1]), marked)
 
 
-def load_verifier(folder: Path, threads: int | None = None) -> Verifier:
+def load_verifier(folder: Path) -> Verifier:
     """The verifier of a folder, tested on a short pair and the longest. Blocks for some tenths of a second.
 
-    ``threads`` are those of one run of the model; None: ``default_threads``. Callers with the same number
-    share one model. Raises ConfigError for a missing, damaged or too large file, a graph with other inputs or
-    outputs or fewer positions than the manifest's ``max_tokens``, or a missing runtime.
+    Callers share one model. Raises ConfigError for a missing, damaged or too large file, a graph with other
+    inputs or outputs or fewer positions than the manifest's ``max_tokens``, or a missing runtime.
     """
     with _LOADING:  # concurrent callers wait for the same model rather than load it again
-        return _load(folder, threads or default_threads())
+        return _load(folder, default_threads())
 
 
 def served_verifier(folder: Path, server: ServerSettings) -> Verifier:
@@ -167,7 +166,7 @@ def served_verifier(folder: Path, server: ServerSettings) -> Verifier:
 
     Raises ConfigError like ``load_verifier``, but for what only the model shows.
     """
-    from guardrail.judges.model.remote import RemoteGraph
+    from guardrail.judges.model.servers import RemoteGraph
 
     manifest, _, tokens = read_folder(folder)
     try:

@@ -10,7 +10,7 @@ import yaml
 
 from guardrail.claims import BuiltinSeverityRater, ClaimCutter
 from guardrail.claims.detector import Statement, classify
-from guardrail.claims.prose import read_prose
+from guardrail.claims.model import read_prose
 from guardrail.events import SegmentKind
 
 CORPUS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("statements.yaml").read_text("utf-8"))

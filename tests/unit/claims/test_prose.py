@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail.claims import markup
-from guardrail.claims.prose import read_prose
+from guardrail.claims.model import read_prose
 
 ROWS: list[dict[str, Any]] = yaml.safe_load(
     Path(__file__).with_name("prose.yaml").read_text(encoding="utf-8")

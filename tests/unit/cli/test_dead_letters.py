@@ -24,7 +24,6 @@ from consumers.dead_letter_replay import (
     read_letter,
 )
 from consumers.dead_letters import REASONS, REPLAYED, dead_letter
-from consumers.reading import Span
 from consumers.settings import KafkaSettings
 from consumers.transport import Headers, Partition, Record
 from guardrail.cli import app
@@ -60,12 +59,10 @@ class Topic:
 
     def __init__(self, letters: list[DeadLetter]) -> None:
         self._letters = letters
-        self.spans = {one.record.partition: Span(0, 1_000_000) for one in letters}
 
-    async def read(self, partition: Partition, begin: int, end: int) -> AsyncGenerator[DeadLetter, None]:
+    async def until_end(self) -> AsyncGenerator[Record, None]:
         for one in self._letters:
-            if one.record.partition == partition and begin <= one.record.offset < end:
-                yield one
+            yield one.record
 
 
 @pytest.fixture
@@ -74,10 +71,10 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> list[DeadLetter]:
     found: list[DeadLetter] = []
 
     @asynccontextmanager
-    async def open_reader(_settings: KafkaSettings) -> AsyncIterator[Topic]:
+    async def open_topic(_settings: KafkaSettings, _topic: str) -> AsyncIterator[Topic]:
         yield Topic(found)
 
-    monkeypatch.setattr("consumers.dead_letter_replay.open_reader", open_reader)
+    monkeypatch.setattr("consumers.reading.open_topic", open_topic)
     return found
 
 
@@ -355,7 +352,8 @@ def test_a_failure_is_one_message(
     def fail(*_: object) -> None:
         raise TransportUnavailable("no broker; start it")
 
-    monkeypatch.setattr("consumers.dead_letter_replay.open_reader", fail)
+    monkeypatch.setattr("consumers.reading.open_topic", fail)
+    monkeypatch.setattr("consumers.dead_letter_replay.connect_admin", fail)
     result = runner.invoke(app, ["dead-letters", *command])
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == "error: no broker; start it\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -11,12 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+from unittest.mock import Mock
 
 import pytest
 from typer.testing import CliRunner
 
 from guardrail.cli import app
 from guardrail.evals import EvaluationResult, read_results
+from guardrail.evals.agreement import agreement
 from guardrail.events import Decision, Label, ResponseVerdict, Verdict, parse_output
 from guardrail.judges.calibrated import Calibrations, JudgeCalibration, Temperature
 from tests.unit.cli.conftest import Program, clean_environment
@@ -192,7 +195,7 @@ def test_a_policy_can_be_named_for_all_lines(called: Program, tmp_path: Path) ->
         (("in.jsonl", "--out", "out.jsonl", "--resume", "--force"), "not with --force"),
         (("in.jsonl", "--out", "-", "--resume"), "can't be resumed"),
         (("in.jsonl", "--score", "nope"), "there are: severity_weighted"),
-        (("in.jsonl", "--explain", "nope"), "template, llm"),
+        (("in.jsonl", "--explain", "nope"), "'template'"),
         (("in.jsonl", "--until", "nope"), "--until"),
         (("in.jsonl", "--report", "no/such/folder/r.html"), "folder"),
         (("in.jsonl", "--report", "in.jsonl"), "in.jsonl is a file"),
@@ -512,14 +515,25 @@ def test_scores_and_reasons_are_in_the_results_if_asked_for(called: Program, tmp
 
 @pytest.mark.parametrize("out", [(), ("--out", "out.jsonl")])
 def test_agreement_with_labels_and_the_report_come_at_the_end(
-    called: Program, tmp_path: Path, out: tuple[str, ...]
+    called: Program, tmp_path: Path, out: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    measured = Mock(wraps=agreement)
+    monkeypatch.setattr("guardrail.evals.overview.agreement", measured)
     lines = [answer("good", label="yes"), answer("bad", WRONG, label="no")]
     done = called("evaluate", "-", *out, "--report", "r.html", stdin="\n".join(lines))
     assert done.returncode == 0, done.stderr
     assert "Answers" in done.stdout
     assert done.stdout.splitlines()[-1] == "wrote r.html"
-    assert WRONG_CLAIM.split(",")[0] in (tmp_path / "r.html").read_text()
+    assert measured.call_count == 1  # its intervals take most of the time
+    page = (tmp_path / "r.html").read_text()
+    assert WRONG_CLAIM.split(",")[0] in page
+    if out:
+        assert called("report", "out.jsonl", "--out", "again.html").returncode == 0
+        assert undated((tmp_path / "again.html").read_text()) == undated(page)
+
+
+def undated(page: str) -> str:
+    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "", page)
 
 
 @pytest.mark.parametrize(

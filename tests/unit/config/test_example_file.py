@@ -6,13 +6,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
 
 import pytest
 import yaml
-from pydantic import BaseModel
 
 from consumers.settings import GuardSettings, load_settings
+from guardrail.leaves import Place, places
 from tests.support.config_files import write
 
 EXAMPLE = Path(__file__).parents[3] / "guardrail.example.yaml"
@@ -77,16 +76,8 @@ class TestExample:
         assert router.choose("any", "one", "experimental-7").name == "shadow"
 
     def test_every_field_is_described(self) -> None:
-        def undescribed(model: type[BaseModel], prefix: str = "") -> list[str]:
-            found = []
-            for name, field in model.model_fields.items():
-                found += [] if field.description else [prefix + name]
-                for inner in (field.annotation, *get_args(field.annotation)):
-                    if isinstance(inner, type) and issubclass(inner, BaseModel):
-                        found += undescribed(inner, f"{prefix}{name}.")
-            return found
-
-        assert undescribed(GuardSettings) == []
+        every = list(places(Place((), GuardSettings)))
+        assert [each.dotted for each in every if each.field and not each.field.description] == []
 
 
 def test_settings_need_no_extra() -> None:

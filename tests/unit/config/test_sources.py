@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
 
 from consumers.settings import GuardSettings, load_settings
-from guardrail.config.loading import anchored
 from guardrail.errors import ConfigError
 from guardrail.events import Severity
+from guardrail.leaves import Place, kinds, places
 from guardrail.policy import Policy
 from guardrail.secrets import Secret
-from tests.support.config_files import models_in, problems_of, write
-
-
-def _paths_in(model: type[BaseModel], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The settings below ``model`` that are moved when a file's folder is."""
-    for name, field in model.model_fields.items():
-        if anchored({name: "x"}, model, Path("/f")) != {name: "x"}:
-            yield (*prefix, name)
-        for inner in models_in(field.annotation):
-            yield from _paths_in(inner, (*prefix, name))
+from tests.support.config_files import problems_of, write
 
 
 class TestSources:
@@ -126,7 +115,7 @@ kafka:
   sasl_username: me
   sasl_password: {file: /run/secret}
 judge:
-  local: {verifier: {path: verifier}, parameters_path: ../parameters.json}
+  local: {verifier: {path: ../verifier}}
   llm:
     api_key: {file: key}
     prompts: {user: user.md, examples: examples.yaml}
@@ -143,8 +132,7 @@ judge:
             folder / "ca.pem",
             Secret(file=Path("/run/secret")),
         )
-        assert judge.local.verifier.path == folder / "verifier"
-        assert judge.local.parameters_path == folder / "../parameters.json"
+        assert judge.local.verifier.path == folder / "../verifier"
         assert judge.llm.api_key == Secret(file=folder / "key")
         assert judge.llm.prompts.user == folder / "user.md"
         assert judge.llm.prompts.examples == folder / "examples.yaml"
@@ -178,7 +166,7 @@ judge:
             for name, field in model.get("properties", {}).items()
             if '"format": "path"' in json.dumps(field)
         }
-        walked = {path[-1] for path in _paths_in(GuardSettings)}
+        walked = {each.path[-1] for each in places(Place((), GuardSettings)) if Path in kinds(each.kind)}
         assert named - walked == set()
 
     @pytest.mark.parametrize(

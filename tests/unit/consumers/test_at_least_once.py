@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
-from consumers.guard import GuardConsumer
 from consumers.memory import MemoryTransport
 from consumers.transport import Commit, Partition
 from guardrail.errors import PartitionLost, TransportError
-from guardrail.policy import Policy
-from guardrail.routing import PolicyRouter
 from tests.support.guards import (
     TOPICS,
     Reader,
     events_of,
+    guard_on,
     member_of,
     new_broker,
-    running,
     running_guard,
     send,
     until,
 )
-from tests.support.judges import GatedJudge, WordJudge
+from tests.support.judges import GatedJudge
 
 FAITHFUL = "Paris is in France. Rome is in Italy. "
+at_least_once = partial(running_guard, delivery_guarantee="at_least_once")
 
 
 async def test_nothing_is_committed_before_it_is_written() -> None:
@@ -33,7 +32,7 @@ async def test_nothing_is_committed_before_it_is_written() -> None:
     broker = new_broker(1)
     judge = GatedJudge()
     partition = Partition(TOPICS.responses, 0)
-    async with running_guard(broker, judge, delivery_guarantee="at_least_once"):
+    async with at_least_once(broker, judge):
         send(broker, events_of("done", "Hello! "))
         send(broker, events_of("held", FAITHFUL))
         await judge.asked.wait()
@@ -42,25 +41,6 @@ async def test_nothing_is_committed_before_it_is_written() -> None:
         judge.gate.set()
         await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
     assert Reader(broker).shown("held") == FAITHFUL
-
-
-async def test_a_response_in_flight_is_read_again_by_the_next_guard_and_nothing_is_lost() -> None:
-    broker = new_broker(1)
-    read = Reader(broker)
-    judge = GatedJudge()
-    started = events_of("r", FAITHFUL)
-    finished = events_of("finished", "Hello! ")
-    async with running_guard(broker, judge, drain_timeout_ms=1, delivery_guarantee="at_least_once"):
-        send(broker, [finished[0], *started[:4], *finished[1:], *started[4:-1]])
-        await judge.asked.wait()
-        await until(lambda: bool(read.finals("finished")))
-    assert broker.lag("guard", TOPICS.responses) > 0
-    async with running_guard(broker, WordJudge(), delivery_guarantee="at_least_once"):
-        send(broker, started[-1:])
-        await until(lambda: "r" in read.verdicts())
-    assert read.shown("r") == FAITHFUL
-    assert not read.dead_letters(), "the tail of a finished response is recognised, not dead-lettered"
-    assert len(read.finals("finished")) == 1
 
 
 async def test_a_partition_lost_while_committing_costs_no_output() -> None:
@@ -73,17 +53,8 @@ async def test_a_partition_lost_while_committing_costs_no_output() -> None:
                 raise PartitionLost("given to another member; nothing was written")
             await super().publish(records, commits)
 
-    transport = member_of(Lost, broker)
-    guard = GuardConsumer(
-        transport,
-        WordJudge(),
-        PolicyRouter.single(Policy()),
-        poll_timeout_ms=5,
-        delivery_guarantee="at_least_once",
-        commit_interval_ms=1,
-    )
     send(broker, events_of("r", FAITHFUL))
-    async with running(guard):
+    async with at_least_once(member_of(Lost, broker), commit_interval_ms=1):
         await until(lambda: bool(read.verdicts()))
     assert read.shown("r") == FAITHFUL
 
@@ -100,14 +71,7 @@ async def test_what_is_being_written_when_the_guard_stops_is_written_to_the_end(
                 await go_on.wait()
             await super().publish(records, commits)
 
-    transport = member_of(Slow, broker)
-    guard = GuardConsumer(
-        transport,
-        WordJudge(),
-        PolicyRouter.single(Policy()),
-        poll_timeout_ms=5,
-        delivery_guarantee="at_least_once",
-    )
+    guard = guard_on(member_of(Slow, broker), delivery_guarantee="at_least_once")
     stop = asyncio.Event()
     send(broker, events_of("r", FAITHFUL))
     async with asyncio.TaskGroup() as group:
@@ -128,14 +92,7 @@ async def test_a_failure_to_write_ends_the_guard_and_commits_nothing() -> None:
         async def publish(self, records, commits) -> None:  # type: ignore[no-untyped-def]
             raise TransportError("the broker is gone")
 
-    transport = member_of(Failing, broker)
-    guard = GuardConsumer(
-        transport,
-        WordJudge(),
-        PolicyRouter.single(Policy()),
-        poll_timeout_ms=5,
-        delivery_guarantee="at_least_once",
-    )
+    guard = guard_on(member_of(Failing, broker), delivery_guarantee="at_least_once")
     send(broker, events_of("r", FAITHFUL))
     with pytest.raises(TransportError, match="the broker is gone"):
         await guard.run(asyncio.Event())

@@ -27,6 +27,7 @@ from tests.support.guards import (
     TOPICS,
     Reader,
     events_of,
+    guard_on,
     member_of,
     new_broker,
     running,
@@ -42,9 +43,7 @@ ALONE = {"finished", "policy"}
 
 
 def make_guard(transport: FaultyTransport, judge: Judge | None = None, **options: Any) -> GuardConsumer:
-    defaults: dict[str, Any] = {"poll_timeout_ms": 5, "commit_gap_ms": 0, "commit_interval_ms": 1}
-    router = options.pop("router", PolicyRouter.single(Policy()))
-    return GuardConsumer(transport, judge or WordJudge(), router, **{**defaults, **options})
+    return guard_on(transport, judge, **{"commit_gap_ms": 0, "commit_interval_ms": 1, **options})
 
 
 @asynccontextmanager
@@ -160,25 +159,6 @@ async def test_finished_responses_stored_are_bounded_in_number() -> None:
     assert len(stored) <= 6
 
 
-@pytest.mark.parametrize("fault", ["before", "after"])
-@pytest.mark.parametrize("step", range(6))
-async def test_a_failed_step_whether_applied_or_not_costs_and_doubles_nothing(
-    fault: Fault, step: int
-) -> None:
-    broker = new_broker(1)
-    read = Reader(broker)
-    async with faulty_guard(broker, [None] * step + [fault, fault]) as transport:
-        for event in events_of("r", FAITHFUL):
-            send(broker, [event])
-            await asyncio.sleep(0.002)
-        await until(lambda: bool(read.verdicts()))
-    assert transport.recovered == 2
-    assert read.shown("r") == FAITHFUL
-    assert segments(read, "r") == [0, 1]
-    assert len(read.finals("r")) == 1
-    assert kinds(broker) <= ALONE
-
-
 async def test_a_late_duplicate_is_recognised_after_a_failure_and_a_restart() -> None:
     broker = new_broker(1)
     read = Reader(broker)
@@ -248,18 +228,6 @@ async def test_of_a_blocked_response_next_to_nothing_is_stored_while_its_text_go
         send(broker, [*events, ResponseCompleted(response_id="r", seq=len(events) - 1)])
         await until(lambda: kinds(broker) <= ALONE)
     assert (len(read.finals("r")), read.dead_letters()) == (1, [])
-
-
-async def test_a_lost_partition_is_dropped_and_the_others_go_on() -> None:
-    broker = new_broker(2)
-    read = Reader(broker)
-    async with faulty_guard(broker, ["lost"]):
-        send(broker, events_of("x", "Hello! "))
-        await asyncio.sleep(0.01)
-        assert not read.finals("x")
-        async with running_guard(broker, WordJudge()):  # the rebalance gives it to somebody
-            await until(lambda: bool(read.finals("x")))
-    assert len(read.finals("x")) == 1
 
 
 async def test_a_stuck_partition_does_not_hold_up_the_others() -> None:

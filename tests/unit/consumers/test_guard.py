@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from consumers.dead_letters import PREFIX
-from consumers.guard import GuardConsumer, Waiting
+from consumers.guard import Waiting
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.transport import Record
 from guardrail.events import (
@@ -24,7 +24,6 @@ from guardrail.events import (
 from guardrail.limits import Limits
 from guardrail.partitioning import partition_of
 from guardrail.policy import Policy
-from guardrail.routing import PolicyRouter
 from guardrail.session.effects import Effect
 from guardrail.session.machine import Session
 from tests.support.constants import made
@@ -33,9 +32,9 @@ from tests.support.guards import (
     DeliveryGuarantee,
     Reader,
     events_of,
-    member,
+    guard_on,
+    member_of,
     new_broker,
-    running,
     running_guard,
     send,
     until,
@@ -345,8 +344,7 @@ async def test_stopping_waits_for_verdicts_that_are_under_way() -> None:
     judge = GatedJudge()
     read = Reader(broker)
     stop = asyncio.Event()
-    transport = member(broker)
-    guard = GuardConsumer(transport, judge, PolicyRouter.single(Policy()), poll_timeout_ms=5)
+    guard = guard_on(broker, judge)
     send(broker, events_of("r", FAITHFUL))
     async with asyncio.TaskGroup() as group:
         group.create_task(guard.run(stop))
@@ -420,25 +418,16 @@ async def test_a_guard_that_is_still_connecting_can_be_stopped() -> None:
             connecting.set()
             await asyncio.Event().wait()
 
-    transport = Unreachable(new_broker(1), "guard", [TOPICS.responses])
-    guard = GuardConsumer(transport, WordJudge(), PolicyRouter.single(Policy()))
-    stop = asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        group.create_task(guard.run(stop))
+    async with running_guard(member_of(Unreachable, new_broker(1))):
         await connecting.wait()
-        stop.set()
 
 
 async def test_an_event_too_large_for_a_record_is_written_without_its_largest_parts() -> None:
     broker = new_broker(1)
     read = Reader(broker)
-    transport = member(broker)
-    guard = GuardConsumer(
-        transport, WordJudge(), PolicyRouter.single(Policy()), poll_timeout_ms=5, max_record_bytes=12_000
-    )
     contexts = tuple(Context(id=f"c{n}", text="x" * 10_000) for n in range(3))
     send(broker, [Response(response_id="r", contexts=contexts, answer=WRONG)])
-    async with running(guard):
+    async with running_guard(broker, max_record_bytes=12_000):
         await until(lambda: bool(read.events(TOPICS.flagged)))
     [case] = read.events(TOPICS.flagged)
     assert isinstance(case, FlaggedCase)
@@ -451,12 +440,8 @@ async def test_an_event_too_large_for_a_record_is_written_without_its_largest_pa
 async def test_rubbish_too_large_for_a_dead_letter_does_not_stop_the_guard() -> None:
     broker = new_broker(1)
     read = Reader(broker)
-    transport = member(broker)
-    guard = GuardConsumer(
-        transport, WordJudge(), PolicyRouter.single(Policy()), poll_timeout_ms=5, max_record_bytes=12_000
-    )
     broker.append(TOPICS.responses, b"k", b"x" * 20_000)
-    async with running(guard):
+    async with running_guard(broker, max_record_bytes=12_000):
         await until(lambda: bool(read.dead_letters()))
     [letter] = read.dead_letters()
     assert letter.value is None

@@ -8,22 +8,20 @@ from functools import partial
 
 import pytest
 
-from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.transport import Commit, OutRecord, Partition
 from guardrail.errors import TransportError
 from guardrail.events import DeliveryBlocked, Event, ResponseCompleted, ResponseDelta, ResponseStarted
 from guardrail.limits import Limits
 from guardrail.policy import Policy
-from guardrail.routing import PolicyRouter
 from tests.support.constants import made
 from tests.support.guards import (
     TOPICS,
     Reader,
     events_of,
+    guard_on,
     member_of,
     new_broker,
-    running,
     running_guard,
     send,
     until,
@@ -53,12 +51,12 @@ async def test_a_response_blocked_by_rubbish_stays_blocked() -> None:
     broker = new_broker(1)
     read = Reader(broker)
     events = events_of("r", FAITHFUL)
-    async with at_least_once(broker, WordJudge()):
+    async with at_least_once(broker):
         send(broker, events[:3])
         broker.append(TOPICS.responses, b"r", b"rubbish")
         await until(lambda: bool(read.finals("r")))
         await committed_up_to(broker, 4)
-    async with at_least_once(broker, WordJudge()):
+    async with at_least_once(broker):
         send(broker, events[3:])
         await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
     assert [type(final) for final in read.finals("r")] == [DeliveryBlocked]
@@ -69,11 +67,11 @@ async def test_a_start_that_was_refused_is_not_taken_up() -> None:
     broker = new_broker(1)
     read = Reader(broker)
     text = [ResponseDelta(response_id="r", seq=0, text=FAITHFUL), ResponseCompleted(response_id="r", seq=1)]
-    async with at_least_once(broker, WordJudge()):
+    async with at_least_once(broker):
         send(broker, [start("r", "A"), start("older"), start("r", "B"), *text])
         await until(lambda: bool(read.finals("r")))
         await committed_up_to(broker, 5)
-    async with at_least_once(broker, WordJudge()):
+    async with at_least_once(broker):
         send(broker, [ResponseCompleted(response_id="older", seq=0)])
         await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
     assert [type(final) for final in read.finals("r")] == [DeliveryBlocked]
@@ -90,7 +88,7 @@ async def test_a_response_that_timed_out_is_not_judged_again_when_its_text_stand
     broker.group("guard").committed[Partition(TOPICS.responses, 0)] = Commit(
         0, '{"v":1,"position":4,"open":"0"}'
     )  # as if the older one were in flight still
-    async with at_least_once(broker, WordJudge()):
+    async with at_least_once(broker):
         send(broker, events[3:])
         send(broker, [ResponseCompleted(response_id="older", seq=0)])
         await until(lambda: broker.lag("guard", TOPICS.responses) == 0)
@@ -104,7 +102,7 @@ async def test_responses_that_had_ended_are_not_written_again() -> None:
     async with at_least_once(broker, judge, drain_timeout_ms=1):
         send(broker, [start("older"), *events_of("done", "Hello! ")])
         await until(lambda: bool(read.finals("done")))
-    async with at_least_once(broker, WordJudge()):
+    async with at_least_once(broker):
         send(broker, [ResponseCompleted(response_id="older", seq=0)])
         await until(lambda: bool(read.finals("older")))
     assert len(read.finals("done")) == 1
@@ -123,22 +121,11 @@ async def test_after_a_failed_write_nothing_is_committed_not_even_by_a_rebalance
                 raise TransportError("no answer from Kafka in time")
             await super().publish(records, commits)
 
-    def guard(kind: type[MemoryTransport]) -> GuardConsumer:
-        transport = member_of(kind, broker)
-        router = PolicyRouter.single(Policy())
-        return GuardConsumer(
-            transport,
-            WordJudge(),
-            router,
-            poll_timeout_ms=5,
-            commit_interval_ms=1,
-            delivery_guarantee="at_least_once",
-        )
-
     send(broker, events_of("r", FAITHFUL))
-    failing = asyncio.ensure_future(guard(Flaky).run(asyncio.Event()))
+    flaky = guard_on(member_of(Flaky, broker), delivery_guarantee="at_least_once", commit_interval_ms=1)
+    failing = asyncio.ensure_future(flaky.run(asyncio.Event()))
     await writing.wait()
-    async with running(guard(MemoryTransport)):  # joins: the first one's partitions are revoked
+    async with at_least_once(broker, commit_interval_ms=1):  # joins: the first one's partitions are revoked
         with pytest.raises(TransportError, match="no answer"):
             await failing
         await until(lambda: broker.lag("guard", TOPICS.responses) == 0)

@@ -1,13 +1,13 @@
+"""How far may be committed without stored sessions, and what a second reading makes of the note beside it."""
+
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumers.offsets import OffsetTracker, StartStatus, read_note, write_note
-from consumers.transport import Commit, Partition
-
-P0, P1 = Partition("in", 0), Partition("in", 1)
+from consumers.offsets import Progress, StartStatus, read_note, write_note
+from consumers.transport import Commit
 
 
 def never(response_id: str) -> bool:
@@ -15,57 +15,46 @@ def never(response_id: str) -> bool:
     return False
 
 
-def tracker(commit: Commit | None = None) -> OffsetTracker:
-    found = OffsetTracker()
-    found.assign({P0: commit})
+def committed(found: Progress) -> Commit:
+    commit = found.commit(never)
+    assert commit is not None
+    return commit
+
+
+def read(offsets: range, in_flight: dict[str, int], commit: Commit | None = None) -> Progress:
+    """Read so far, with these responses in flight from where they began."""
+    found = Progress(commit)
+    found.open.update(in_flight)
+    for offset in offsets:
+        found.read(offset)
     return found
 
 
-def read(found: OffsetTracker, *offsets: int) -> None:
-    for offset in offsets:
-        found.read(P0, offset)
-
-
 def test_nothing_read_nothing_to_commit() -> None:
-    assert tracker().commits(never) == {}
-
-
-def test_without_responses_in_flight_everything_read_is_safe() -> None:
-    found = tracker()
-    read(found, 0, 1, 2)
-    assert found.commits(never)[P0].offset == 3
+    assert Progress(None).commit(never) is None
 
 
 def test_the_oldest_response_in_flight_holds_the_position() -> None:
-    found = tracker()
-    found.open(P0, "a", 0)
-    found.open(P0, "b", 1)
-    read(found, 0, 1, 2, 3)
-    assert found.commits(never)[P0].offset == 0
-    found.close("a")
-    assert found.commits(never)[P0].offset == 1
-    found.close("b")
-    assert found.commits(never)[P0].offset == 4
+    found = read(range(4), {"a": 0, "b": 1})
+    assert committed(found).offset == 0
+    del found.open["a"]
+    assert committed(found).offset == 1
+    del found.open["b"]
+    assert committed(found).offset == 4
 
 
 def test_unchanged_positions_are_not_committed_again() -> None:
-    found = tracker()
-    read(found, 0)
-    commits = found.commits(never)
-    found.committed(commits)
-    assert found.commits(never) == {}
-    read(found, 1)
-    assert found.commits(never)[P0].offset == 2
+    found = read(range(1), {})
+    found.committed = found.commit(never)
+    assert found.commit(never) is None
+    found.read(1)
+    assert committed(found).offset == 2
 
 
 def test_after_a_restart_only_what_was_in_flight_begins_again() -> None:
-    found = tracker()
-    for offset, name in ((0, "a"), (1, "over"), (2, "decided"), (40, "b")):
-        found.open(P0, name, offset)
-    found.close("over")
-    read(found, *range(50))
-    again = tracker(found.commits(lambda name: name == "decided")[P0])
-    meaning = {offset: again.reading(P0, offset) for offset in (0, 1, 2, 3, 40, 49, 50)}
+    found = read(range(50), {"a": 0, "decided": 2, "b": 40})
+    again = Progress(found.commit(lambda name: name == "decided"))
+    meaning = {offset: again.reading(offset) for offset in (0, 1, 2, 3, 40, 49, 50)}
     assert meaning == {
         0: StartStatus.AGAIN,
         1: StartStatus.OVER,
@@ -78,31 +67,24 @@ def test_after_a_restart_only_what_was_in_flight_begins_again() -> None:
 
 
 def test_a_second_restart_during_the_second_reading_keeps_the_note() -> None:
-    commit = Commit(0, write_note(0, 10, {0: False}))
-    found = tracker(commit)
-    found.open(P0, "a", 0)
-    read(found, 0, 1)
-    assert found.commits(never) == {}
-    read(found, *range(2, 11))
-    assert found.commits(never)[P0] == Commit(0, write_note(0, 11, {0: False}))
+    found = read(range(2), {"a": 0}, Commit(0, write_note(0, 10, {0: False})))
+    assert found.commit(never) is None
+    for offset in range(2, 11):
+        found.read(offset)
+    assert committed(found) == Commit(0, write_note(0, 11, {0: False}))
 
 
 def test_more_starts_than_a_note_can_hold_begin_again_all_of_them() -> None:
-    found = tracker()
-    for offset in range(0, 90_000, 30):
-        found.open(P0, f"r{offset}", offset)
-    read(found, 90_000)
-    commit = found.commits(never)[P0]
+    commit = committed(read(range(90_001), {f"r{offset}": offset for offset in range(0, 90_000, 30)}))
     assert len(commit.metadata) <= 4096
-    assert tracker(commit).reading(P0, 30) is StartStatus.AGAIN
-    assert tracker(commit).reading(P0, 31) is StartStatus.AGAIN
-    assert tracker(commit).reading(P0, 90_001) is StartStatus.FIRST
+    again = Progress(commit)
+    statuses = [again.reading(offset) for offset in (30, 31, 90_001)]
+    assert statuses == [StartStatus.AGAIN, StartStatus.AGAIN, StartStatus.FIRST]
 
 
 def test_a_topic_that_was_made_anew_is_read_as_new() -> None:
-    found = tracker(Commit(1_000, write_note(1_000, 2_000, {})))
-    assert found.reading(P0, 0) is StartStatus.FIRST
-    assert found.reading(P0, 1_500) is StartStatus.FIRST
+    found = Progress(Commit(1_000, write_note(1_000, 2_000, {})))
+    assert [found.reading(offset) for offset in (0, 1_500)] == [StartStatus.FIRST] * 2
 
 
 @given(
@@ -129,24 +111,4 @@ def test_a_note_is_read_as_it_was_written(offset: int, starts: dict[int, bool]) 
 )
 def test_a_note_that_is_not_ours_is_ignored(note: str) -> None:
     assert read_note(Commit(3, note)) == (0, None)
-    assert tracker(Commit(3, note)).reading(P0, 3) is StartStatus.FIRST
-
-
-def test_revoked_partitions_give_up_their_responses() -> None:
-    found = tracker()
-    found.assign({P1: None})
-    found.open(P0, "a", 0)
-    found.open(P1, "b", 0)
-    assert found.revoke([P0]) == ["a"]
-    found.close("a")
-    found.read(P1, 0)
-    assert set(found.commits(never)) == {P1}
-    assert list(found.partitions) == [P1]
-
-
-def test_a_repeated_start_does_not_move_the_response() -> None:
-    found = tracker()
-    found.open(P0, "a", 0)
-    found.open(P0, "a", 5)
-    read(found, *range(6))
-    assert found.commits(never)[P0].offset == 0
+    assert Progress(Commit(3, note)).reading(3) is StartStatus.FIRST

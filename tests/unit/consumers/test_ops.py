@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 import pytest
@@ -20,18 +22,19 @@ from guardrail.errors import ConfigError, StepFailed
 from guardrail.events import Response
 from guardrail.limits import Limits
 from guardrail.policy import Policy
-from guardrail.routing import PolicyRouter
 from tests.support.guards import (
     TOPICS,
     DeliveryGuarantee,
     events_of,
+    guard_on,
     member,
     member_of,
     new_broker,
+    running_guard,
     send,
     until,
 )
-from tests.support.judges import GatedJudge, WordJudge
+from tests.support.judges import GatedJudge
 
 WRONG = "Paris is in France. It costs wrong $79. Oslo is in Norway. "
 
@@ -151,13 +154,8 @@ async def test_what_a_guard_did_and_holds_is_in_the_metrics_and_the_log() -> Non
         "dead": value("guardrail_dead_letters_total", reason="invalid_json"),
     }
     broker = new_broker(2)
-    guard = GuardConsumer(member(broker), WordJudge(), PolicyRouter.single(Policy()), topics=TOPICS)
-    assert guard.waits_for()
-    stop = asyncio.Event()
     with capture_logs() as logs:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(guard.run(stop))
-            await until(lambda: not guard.waits_for())
+        async with reading_guard(broker) as guard:
             open_answer = events_of("open", "Paris is in France. ")
             send(broker, [*events_of("wrong", WRONG), *open_answer[:-1]])
             broker.append(TOPICS.responses, b"bad", b"{")
@@ -172,7 +170,6 @@ async def test_what_a_guard_did_and_holds_is_in_the_metrics_and_the_log() -> Non
                 assert telemetry.REGISTRY.get_sample_value("guardrail_oldest_unreleased_seconds") is not None
             finally:
                 telemetry.serve_state(None)
-            stop.set()
     assert value("guardrail_segments_total", decision="release") == before["released"] + 1
     assert value("guardrail_dead_letters_total", reason="invalid_json") == before["dead"] + 1
     told = {event["response_id"]: event for event in logs if event["event"] == "guard.response"}
@@ -188,7 +185,7 @@ async def test_what_a_guard_did_and_holds_is_in_the_metrics_and_the_log() -> Non
 
 
 async def test_gauges_of_a_guard_that_waits_for_partitions_are_absent_where_unknown() -> None:
-    guard = GuardConsumer(member(new_broker(1)), WordJudge(), PolicyRouter.single(Policy()), topics=TOPICS)
+    guard = guard_on(new_broker(1))
     telemetry.serve_state(guard.state)
     try:
         assert telemetry.REGISTRY.get_sample_value("guardrail_oldest_unreleased_seconds") is None
@@ -214,6 +211,14 @@ HOUR_S = 3_600
 PARTITION = Partition(TOPICS.responses, 0)
 
 
+@asynccontextmanager
+async def reading_guard(*place: Any, **options: Any) -> AsyncIterator[GuardConsumer]:
+    """One that has its partitions."""
+    async with running_guard(*place, **options) as guard:
+        await until(lambda: not guard.waits_for())
+        yield guard
+
+
 def send_late(broker: MemoryBroker, response_id: str, text: str) -> None:
     """An hour after it was written, says its timestamp."""
     written_ms = int((time.time() - HOUR_S) * 1000)
@@ -229,12 +234,9 @@ def oldest_s(guard: GuardConsumer) -> float:
 
 @pytest.mark.parametrize("mode", ["stream", "hold"])
 async def test_the_oldest_text_counts_from_when_it_was_written(mode: Literal["stream", "hold"]) -> None:
-    judge, broker, stop = GatedJudge(), new_broker(1), asyncio.Event()
+    judge, broker = GatedJudge(), new_broker(1)
     decided = telemetry.WRITTEN_TO_DECIDED_SECONDS._sum.get()
-    guard = GuardConsumer(member(broker), judge, PolicyRouter.single(Policy(mode=mode)), topics=TOPICS)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(guard.run(stop))
-        await until(lambda: not guard.waits_for())
+    async with reading_guard(broker, judge, Policy(mode=mode)) as guard:
         assert oldest_s(guard) == 0
         send_late(broker, "late", "Paris is in France. ")
         await judge.asked.wait()
@@ -242,22 +244,17 @@ async def test_the_oldest_text_counts_from_when_it_was_written(mode: Literal["st
         assert oldest_s(guard) >= HOUR_S
         judge.gate.set()
         await until(lambda: oldest_s(guard) == 0)
-        stop.set()
     assert telemetry.WRITTEN_TO_DECIDED_SECONDS._sum.get() >= decided + HOUR_S
 
 
 async def test_text_that_is_held_to_the_end_waits_from_its_end_on() -> None:
-    judge, broker, stop = GatedJudge(), new_broker(1), asyncio.Event()
+    judge, broker = GatedJudge(), new_broker(1)
     judge.gate.set()
-    guard = GuardConsumer(member(broker), judge, PolicyRouter.single(Policy(mode="hold")), topics=TOPICS)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(guard.run(stop))
-        await until(lambda: not guard.waits_for())
+    async with reading_guard(broker, judge, Policy(mode="hold")) as guard:
         send(broker, events_of("slow", "Paris is in France. It is old. ", complete=False))
         await until(lambda: bool(judge.requests) and guard.state().pending_claims == 0)
         await until(lambda: oldest_s(guard) == 0)  # its writer is slow, not the guard
         assert guard.state().sessions == 1
-        stop.set()
 
 
 async def test_what_is_not_read_was_written_after_what_was() -> None:
@@ -267,30 +264,23 @@ async def test_what_is_not_read_was_written_after_what_was() -> None:
         def unread(self, partition: Partition) -> int | None:
             return None if (unread := super().unread(partition)) is None else unread + self.more
 
-    broker, stop = new_broker(1), asyncio.Event()
+    broker = new_broker(1)
     transport = member_of(Behind, broker)
-    guard = GuardConsumer(transport, WordJudge(), PolicyRouter.single(Policy()), topics=TOPICS)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(guard.run(stop))
-        await until(lambda: not guard.waits_for())
+    async with reading_guard(transport) as guard:
         send_late(broker, "late", "Paris is in France. ")
         await until(lambda: broker.lag("guard", TOPICS.responses) == 0 and not guard.state().sessions)
         assert oldest_s(guard) >= HOUR_S
         assert guard.state().partitions[0].lag == 5
         transport.more = 0
         await until(lambda: oldest_s(guard) == 0)
-        stop.set()
 
 
 async def test_what_was_read_and_not_taken_up_counts_as_lag() -> None:
     """The judge is behind after the first few."""
-    judge, broker, stop = GatedJudge(), new_broker(1), asyncio.Event()
+    judge, broker = GatedJudge(), new_broker(1)
     transport = member(broker)
     limits = Limits(max_concurrent_judgements=1)
-    guard = GuardConsumer(transport, judge, PolicyRouter.single(Policy()), topics=TOPICS, limits=limits)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(guard.run(stop))
-        await until(lambda: not guard.waits_for())
+    async with reading_guard(transport, judge, limits=limits) as guard:
         for number in range(40):
             whole = Response(response_id=f"r{number}", answer="Paris is in France.")
             broker.append(TOPICS.responses, b"r", whole.to_json())
@@ -300,7 +290,6 @@ async def test_what_was_read_and_not_taken_up_counts_as_lag() -> None:
         assert lag == 40 - taken_up
         judge.gate.set()
         await until(lambda: guard.state().partitions[0].lag == 0)
-        stop.set()
 
 
 @pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
@@ -318,24 +307,14 @@ async def test_text_that_cannot_be_written_keeps_ageing(guarantee: DeliveryGuara
                 await written.wait()
             await super().publish(*writing)
 
-    broker, stop = new_broker(1), asyncio.Event()
-    guard = GuardConsumer(
-        member_of(Stuck, broker),
-        WordJudge(),
-        PolicyRouter.single(Policy()),
-        topics=TOPICS,
-        delivery_guarantee=guarantee,
-    )
-    async with asyncio.TaskGroup() as group:
-        group.create_task(guard.run(stop))
-        await until(lambda: not guard.waits_for())
+    broker = new_broker(1)
+    async with reading_guard(member_of(Stuck, broker), delivery_guarantee=guarantee) as guard:
         send(broker, events_of("r", "Paris is in France. "))
         await until(lambda: not guard.state().sessions and oldest_s(guard) > 0)
         before = oldest_s(guard)
         await until(lambda: oldest_s(guard) > before)
         written.set()
         await until(lambda: oldest_s(guard) == 0)
-        stop.set()
 
 
 async def test_a_partition_that_is_taken_up_anew_counts_as_restoring() -> None:
@@ -352,11 +331,8 @@ async def test_a_partition_that_is_taken_up_anew_counts_as_restoring() -> None:
             await back.wait()
             return await super().recover(partition)
 
-    broker, stop = new_broker(1), asyncio.Event()
-    guard = GuardConsumer(member_of(Fails, broker), WordJudge(), PolicyRouter.single(Policy()), topics=TOPICS)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(guard.run(stop))
-        await until(lambda: not guard.waits_for())
+    broker = new_broker(1)
+    async with reading_guard(member_of(Fails, broker)) as guard:
         send(broker, events_of("r", "Paris is", complete=False))  # nothing to release yet
         await failed.wait()
         await until(lambda: bool(guard.waits_for()))
@@ -365,7 +341,6 @@ async def test_a_partition_that_is_taken_up_anew_counts_as_restoring() -> None:
         assert oldest_s(guard) > 0
         back.set()
         await until(lambda: not guard.waits_for() and oldest_s(guard) == 0)
-        stop.set()
 
 
 def test_a_summary_is_logged_only_where_something_came() -> None:

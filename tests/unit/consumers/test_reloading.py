@@ -223,7 +223,7 @@ class TestReloading:
     async def test_what_needs_a_restart_is_named_and_stays(self, path: Path) -> None:
         async with guarded(path) as guard:
             text = "kafka: {group_id: other, client: {linger_ms: 5}}\nlimits: {max_bytes: 5}\n"
-            write(path, f"{text}judge: {{local: {{supported_at: 0.7}}}}\n{SECOND}")
+            write(path, f"{text}judge: {{local: {{languages: null}}}}\n{SECOND}")
             with capture_logs() as logs:
                 said = await guard.reloader.reload()
             [warning] = [entry for entry in logs if entry["event"] == "config.restart_needed"]

@@ -116,18 +116,6 @@ def test_a_field_that_a_newer_version_added_to_a_policy_is_passed_over() -> None
     assert session.policy == POLICY
 
 
-def test_a_policy_of_an_earlier_version_keeps_the_formula_that_there_was() -> None:
-    topic = Topic()
-    topic.step((1, HEAD, increment(0)))
-    [key] = [key for key in topic.state if key.startswith(b"policy/")]
-    value = json.loads(topic.state[key])
-    del value["policy"]["score"]
-    topic.state[key] = json.dumps(value).encode()
-    [session] = topic.restart()
-    assert session.policy is not None
-    assert session.policy.score == "credits"
-
-
 def test_a_policy_that_cannot_be_read_costs_its_session_no_more_than_that() -> None:
     topic = Topic()
     topic.step((1, HEAD, increment(0)))

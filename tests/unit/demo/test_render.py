@@ -152,15 +152,6 @@ def test_a_card_shows_the_documents_and_what_was_written_and_read_apart(width: i
     assert "\x1b[1mTake" in bold
 
 
-def test_a_card_of_an_answer_that_nobody_waited_for_says_what_would_become_of_it() -> None:
-    _, card = card_of(TEXT)
-    bad = claim("Take nine.", (10, 20), Verdict.CONTRADICTED, index=1)
-    card.claims = [bad]
-    text = shown(finished_card(card, verdict(Decision.BLOCK, (bad,)), UNICODE, 80, delivered=False))
-    assert "THE USER READS" not in text
-    assert "→ live, this answer is withheld" in text
-
-
 def test_an_answer_with_nothing_to_check_says_so() -> None:
     board, card = card_of("I don't know.")
     judged = verdict(score=None)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from guardrail.cli.evaluate_sources import Assembler
 from guardrail.evals import BadSample, Sample
-from guardrail.evals.assembling import Assembler
 from guardrail.events import (
     Context,
     Decision,

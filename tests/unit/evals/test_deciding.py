@@ -10,6 +10,7 @@ from guardrail.decisions import by_segment, redecide
 from guardrail.evals.deciding import BOUNDS, Deciding
 from guardrail.events import CitationBacking, ClaimVerdict, Finding, ResponseVerdict, Severity, Verdict
 from guardrail.policy import DEFAULT_RULES, FailPolicy, Policy, Rule
+from tests.support.constants import made
 from tests.unit.evals.tuning_cases import claim, judged
 
 PROBABILITIES = st.sampled_from((0.0, 0.1, 0.15, 0.3, 0.5, 0.55, 0.85, 0.9, 1.0))
@@ -60,7 +61,8 @@ def policies(draw: st.DrawFn) -> Policy:
             max_size=2,
         )
     )
-    return Policy(
+    return made(
+        Policy,
         mode=draw(st.sampled_from(("hold", "stream", "observe"))),
         rules=draw(st.permutations(rules)),
         flag_below=flag,

@@ -237,6 +237,19 @@ async def test_no_more_answers_are_judged_at_once_than_asked_for() -> None:
     assert judge.most_at_once <= 3
 
 
+async def test_the_same_answers_give_the_same_results_whatever_the_concurrency() -> None:
+    rows = [{**(WRONG if number % 3 else GOOD), "id": f"r{number}"} for number in range(20)]
+
+    async def found(concurrency: int) -> list[tuple[str, float | None, list[str]]]:
+        run = await aevaluate(rows, judge=WordJudge(), concurrency=concurrency)
+        verdicts = [each.verdict for each in run.results if each.verdict is not None]
+        return [(each.id, each.score, [claim.claim_id for claim in each.claims]) for each in verdicts]
+
+    one_by_one = await found(1)
+    assert len(one_by_one) == 20
+    assert await found(7) == one_by_one
+
+
 def test_both_ways_to_evaluate_take_the_same() -> None:
     """The parameters are written out twice, for the reference and for editors."""
     assert inspect.signature(evaluate) == inspect.signature(aevaluate)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from guardrail.cli.evaluate_report import header, most_frequent, row, totals, why
 from guardrail.evals import EvaluationResult
 from guardrail.evals.overview import Overview, Reasons
@@ -105,6 +107,21 @@ def test_of_many_reasons_the_most_frequent_come_first() -> None:
     assert len(told) == 6
     assert told[-1] == "995 for other reasons"
     assert len(reasons.counts) <= 501
+
+
+def test_texts_that_look_the_same_on_a_line_count_as_one() -> None:
+    told = most_frequent(Counter({"so it goes " * 10 + each: 2 for each in "abcdefgh"}))
+    assert len(told) == 1
+    assert told[0].plain.startswith("     16 so it goes")
+
+
+def test_rules_beyond_those_that_are_counted_are_for_other_reasons() -> None:
+    rules = [*(f"rule {number}" for number in range(600)), *["rule 7"] * 4]
+    blocked = verdict(Decision.BLOCK)
+    told = told_of(*(EvaluationResult(verdict=blocked.model_copy(update={"rule": each})) for each in rules))
+    assert told[1] == "      5 block by rule: rule 7"
+    assert told[6] == "    595 for other reasons"
+    assert told[7] == "0 claims: none"
 
 
 def test_totals_of_nothing() -> None:

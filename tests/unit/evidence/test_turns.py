@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from guardrail.events import Context
 from guardrail.evidence import EvidenceIndex
+from guardrail.evidence.sentences import find_turns, speaker_of
 from guardrail.evidence.shown import ShownText
-from guardrail.evidence.turns import find_turns, speaker_of
 
 CALL = """Call of 3 May
 [10:02] Agent 2: Good morning. How can I help?

@@ -101,3 +101,11 @@ def test_a_number_of_a_formula_that_is_another_is_not_found() -> None:
     states = [check.state for check in check_figures("The force is F = 9.90m.", source, [0])]
     assert State.CONFLICT in states
     assert State.FOUND not in states
+
+
+def test_the_numbers_of_a_formula_are_quoted_from_the_sentence_that_has_it() -> None:
+    source = FigureSource([SourceText("c0", 0, 1, "0"), SourceText("c1", 0, 5, "x 0/0")])
+    for check in check_figures("0/0", source, [0, 1]):
+        assert (check.state, check.sentence) == (State.FOUND, 1)
+        assert check.source is not None
+        assert "x 0/0"[check.source.start : check.source.end] == check.source.text

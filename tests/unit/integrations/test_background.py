@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from guardrail import ConfigError, DeliverySegment, InputError
+from guardrail import ConfigError, DeliverySegment, Guard, InputError
+from guardrail.integrations import background
 from guardrail.integrations.background import BackgroundGuard
 from guardrail.integrations.loop_thread import GuardClosed
 from tests.support.judges import WordJudge
@@ -81,6 +83,73 @@ def test_an_error_of_a_plain_iterator_is_raised_where_the_stream_is_read() -> No
         events = guard.stream("?", CONTEXTS, broken())  # type: ignore[arg-type]
         with pytest.raises(ConnectionError, match="went away"):
             shown.extend(each.text for each in events if isinstance(each, DeliverySegment))
+
+
+def test_a_plain_iterator_is_closed_where_the_guard_can_not_be_opened(tmp_path: Path) -> None:
+    closed = threading.Event()
+
+    def deltas() -> Iterator[str]:
+        try:
+            yield ""
+            yield RIGHT
+        finally:
+            closed.set()
+
+    begun = deltas()
+    next(begun)
+    with BackgroundGuard(tmp_path / "none.yaml") as guard, pytest.raises(ConfigError, match=r"none\.yaml"):
+        list(guard.stream("?", CONTEXTS, begun))
+    assert closed.is_set()
+
+
+async def test_an_iterator_is_closed_where_the_guard_can_not_be_opened(tmp_path: Path) -> None:
+    closed = asyncio.Event()
+
+    async def deltas() -> AsyncIterator[str]:
+        try:
+            yield ""
+            yield RIGHT
+        finally:
+            closed.set()
+
+    begun = deltas()
+    await anext(begun)
+    async with BackgroundGuard(tmp_path / "none.yaml") as guard:
+        with pytest.raises(ConfigError, match=r"none\.yaml"):
+            [each async for each in guard.astream("?", CONTEXTS, begun)]
+    assert closed.is_set()
+
+
+def test_an_error_of_closing_is_raised_to_who_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = guard_threads()
+
+    async def fails(self: Guard, *_: object) -> None:
+        raise ConnectionError("the judge went away")
+
+    monkeypatch.setattr(Guard, "__aexit__", fails)
+    guard = BackgroundGuard(judge=WordJudge())
+    guard.check("?", CONTEXTS, RIGHT)
+    with pytest.raises(ConnectionError, match="went away"):
+        guard.close()
+    assert guard_threads() == before
+    guard.close()
+
+
+def test_a_closing_that_does_not_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = threading.Event()
+
+    async def hangs(self: Guard, *_: object) -> None:
+        await asyncio.to_thread(ends.wait)
+
+    monkeypatch.setattr(background, "_CLOSE_S", 0.01)
+    monkeypatch.setattr(Guard, "__aexit__", hangs)
+    guard = BackgroundGuard(judge=WordJudge())
+    guard.check("?", CONTEXTS, RIGHT)
+    try:
+        with pytest.raises(TimeoutError, match="did not close"):
+            guard.close()
+    finally:
+        ends.set()
 
 
 async def test_an_iterator_is_read_on_the_loop_it_came_from() -> None:

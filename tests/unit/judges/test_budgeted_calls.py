@@ -8,12 +8,13 @@ import pytest
 
 from guardrail.judges import Judge, Usage, Verdict
 from guardrail.judges.factory import build_judge
+from guardrail.judges.recorder import recording
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import BudgetExhausted, UsageLedger
-from tests.support.constants import made
+from guardrail.telemetry import REGISTRY
+from tests.support.constants import made, make_retries_quick
 from tests.support.judges import reply_of
-from tests.support.llm_server import LlmServer, Reply, Status, missing, obliging
-from tests.support.quick_retries import make_retries_quick
+from tests.support.llm_server import LlmServer, Reply, Status, missing, obliging, refusing
 from tests.unit.judges.doubles import request
 
 
@@ -71,6 +72,27 @@ async def test_what_was_left_out_is_not_asked_for_again_without_room_for_it() ->
     assert len(server.calls) == 1
     assert (known.judge, known.attempts, left.verdict) == ("llm:judge-1b", 1, Verdict.UNVERIFIED)
     assert left.reasoning.startswith("left out of the first reply, and not asked again: budget per minute")
+
+
+async def test_a_refused_argument_without_room_to_ask_again_is_a_failed_call_and_one_step() -> None:
+    def calls(outcome: str) -> float:
+        return (
+            REGISTRY.get_sample_value(
+                "guardrail_judge_call_seconds_count", {"model": "refused-1b", "outcome": outcome}
+            )
+            or 0.0
+        )
+
+    before = calls("ok"), calls("failed")
+    async with LlmServer(refusing("json_schema")) as server:
+        judge = judging(server, {"calls": 1}, model="refused-1b", budgets={"on_budget": "unverified"})
+        with recording() as steps, pytest.raises(BudgetExhausted, match="per minute used up: 1 of 1 calls"):
+            await reply_of(judge, request(CLAIM))
+        await judge.aclose()
+    assert len(server.calls) == 1
+    (step,) = (each for each in steps.steps if each.kind == "call")
+    assert "budget per minute used up" in (step.error or "")
+    assert (calls("ok") - before[0], calls("failed") - before[1]) == (0, 1)
 
 
 @pytest.mark.parametrize("calls", [1, 2])

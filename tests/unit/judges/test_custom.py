@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
+import types
 from pathlib import Path
 
 import pytest
 
 from guardrail.errors import ConfigError
 from guardrail.judges import Verdict
+from guardrail.judges.cache import fingerprint
 from guardrail.judges.factory import build_judge
-from guardrail.judges.fingerprint import fingerprint
 from guardrail.judges.settings import JudgeSettings
-from tests.support.judges import reply_of
+from tests.support.judges import WordJudge, reply_of
 from tests.unit.judges.doubles import request
 
 MODULE = """
@@ -88,7 +89,7 @@ async def test_the_judge_that_a_function_or_class_makes_is_asked(factory: str) -
         ),
         ("own_judges.words:breaks", "own_judges.words:breaks failed (OSError in words.py, line 16)"),
         ("own_judges.words:leaves", "own_judges.words:leaves failed (SystemExit in words.py, line 19)"),
-        ("own_judges.words:made", "own_judges.words:made failed (TypeError in custom.py"),
+        ("own_judges.words:made", "own_judges.words:made failed (TypeError in own.py"),
         ("own_judges.words:nothing", "made a NoneType, which lacks a name, judge or aclose; return a"),
         ("own_judges.words:coroutine", "made a function, which lacks a name"),
         ("own_judges.words:a_class", "made the class WordJudge; return an instance"),
@@ -109,9 +110,38 @@ def test_a_factory_names_a_module_and_a_function(factory: str) -> None:
         JudgeSettings.model_validate({"factory": factory})
 
 
-def test_cached_verdicts_are_of_the_files_of_the_factorys_package(module: Path) -> None:
+@pytest.mark.parametrize("marked", [True, False])
+def test_cached_verdicts_are_of_the_files_of_the_factorys_package(module: Path, marked: bool) -> None:
+    """Also of a folder without __init__.py."""
+    if not marked:
+        (module / "__init__.py").unlink()
     before = fingerprint("custom", "own_judges.words:make")
     assert fingerprint("custom", "own_judges.words:make") == before
     assert fingerprint("custom", "own_judges.words:Words") != before
     (module / "broken.py").write_text("changed")
     assert fingerprint("custom", "own_judges.words:make") != before
+
+
+def test_a_package_in_several_folders_is_all_of_them(
+    module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (module / "__init__.py").unlink()
+    second = tmp_path / "second" / "own_judges" / "more.py"
+    second.parent.mkdir(parents=True)
+    second.touch()
+    monkeypatch.syspath_prepend(tmp_path / "second")
+    before = fingerprint("custom", "own_judges.words:make")
+    second.write_text("changed")
+    assert fingerprint("custom", "own_judges.words:make") != before
+
+
+def test_a_factory_of_the_program_itself_is_refused_where_verdicts_are_cached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = types.ModuleType("__main__")
+    program.make = WordJudge  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "__main__", program)
+    with pytest.raises(ConfigError, match=r"judge\.factory: the files of __main__ can't be found"):
+        built("__main__:make")
+    uncached = {"kind": "custom", "factory": "__main__:make", "cache": {"ttl_seconds": 0}}
+    assert build_judge(JudgeSettings.model_validate(uncached)).name == "words"

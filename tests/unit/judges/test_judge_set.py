@@ -48,7 +48,7 @@ async def test_what_policies_name_is_built_and_nothing_else() -> None:
 async def test_a_judge_that_is_missing_is_told_and_built_of_what_its_settings_are_by_then() -> None:
     before = settings()
     http = {"url": "http://mine/"}
-    after = settings(http=http, cache={"ttl_seconds": 0}, local={"supported_at": 0.7})
+    after = settings(http=http, cache={"ttl_seconds": 0}, local={"languages": None})
     async with judges(before) as found:
         with pytest.raises(ConfigError, match=r"policies\.default\.judge: http: judge\.http\.url is not set"):
             found.missing([policy(judge="http")])

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
-from guardrail.calls import AdaptiveLimit, CircuitBreaker, FairSlots
+from guardrail.awake import awake
+from guardrail.calls import AdaptiveLimit, FairSlots
 from guardrail.errors import JudgeReplyError
-from guardrail.judges.llm.chat import Chat
-from guardrail.judges.llm.endpoint import Prices, Question, Spent
+from guardrail.judges import Meter
+from guardrail.judges.llm.chat import Chat, Question
 from guardrail.judges.llm.reply import Answer
 from tests.support.llm_server import LlmServer, Reply, Wire
 from tests.unit.judges.llm.asking import settings
@@ -54,22 +55,22 @@ class Asker:
     """One question put to a chat, and what was heard early, call by call of ``heard``."""
 
     chat: Chat
-    spent: Spent = field(default_factory=Spent)
     heard: list[str] = field(default_factory=list)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     response_id: str = "r1"
 
+    def __post_init__(self) -> None:
+        messages = [{"role": "user", "content": "Give the verdicts on c1, c2, as one JSON object"}]
+        self.question = Question(messages, {"type": "object"}, Lines, self._hear, Meter(), self.response_id)
+
     async def ask(self, seconds: float = MINUTE) -> list[str]:
         """The labels of the answers."""
-
-        def hear(answers: Sequence[Answer]) -> None:
-            self.heard += [answer.label for answer in answers]
-            self.news.set()
-
-        messages = [{"role": "user", "content": "Give the verdicts on c1, c2, as one JSON object"}]
-        question = Question(messages, {"type": "object"}, Lines, hear, self.spent, self.response_id)
-        answers = await self.chat.ask(question, asyncio.get_running_loop().time() + seconds)
+        answers = await self.chat.ask(self.question, asyncio.get_running_loop().time() + seconds)
         return [answer.label for answer in answers]
+
+    def _hear(self, answers: Sequence[Answer]) -> None:
+        self.heard += [answer.label for answer in answers]
+        self.news.set()
 
 
 def lines(*labels: str, **wire: Any) -> Reply:
@@ -82,10 +83,9 @@ async def chatting(
     server: LlmServer,
     *fallbacks: LlmServer,
     clock: Clock | None = None,
-    prices: Prices | None = None,
-    reserve: float | None = None,
-    breaker: dict[str, Any] | None = None,
-    limit: dict[str, Any] | None = None,
+    reserve: float = Chat.reserve,
+    breaker: Mapping[str, float] = MappingProxyType({}),
+    latency_tolerance: float = AdaptiveLimit.latency_tolerance,
     max_queue: int | None = None,
     **changes: Any,
 ) -> AsyncIterator[Chat]:
@@ -97,14 +97,12 @@ async def chatting(
         "fallbacks",
         [{"model": f"fallback-{n}", "base_url": other.url} for n, other in enumerate(fallbacks, 1)],
     )
-    options: dict[str, Any] = {"clock": clock, "reserve": reserve}
-    given = {name: value for name, value in options.items() if value is not None}
-    chat = Chat(settings(server, **changes), prices=prices, **given)
+    chat = Chat(settings(server, **changes), clock=clock or awake)
+    chat.reserve = reserve
     for each in chat.endpoints:
-        if breaker is not None:
-            each.caller.breaker = CircuitBreaker(each.name, clock or time.monotonic, **breaker)
-        if limit is not None:
-            each.caller.limit = AdaptiveLimit(each.settings.max_concurrency, **limit)
+        for name, value in breaker.items():
+            setattr(each.caller.breaker, name, value)
+        each.caller.limit.latency_tolerance = latency_tolerance
         if max_queue is not None:
             each.caller.slots = FairSlots(lambda found=each: found.caller.limit.limit, max_queue)  # type: ignore[misc]
     try:

@@ -90,14 +90,14 @@ async def test_who_is_asked_who_answers_and_why_the_others_did_not(row: Row) -> 
             with pytest.raises(JudgeError) as caught:
                 await asker.ask(row.seconds)
             assert type(caught.value) is row.error
-            assert str(caught.value) == "; ".join(asker.spent.models)
+            assert str(caught.value) == "; ".join(asker.question.failed)
     names = ["llm:test", *(f"llm:fallback-{number}" for number in range(1, len(servers)))]
-    for name, why, said in zip(names, row.failed, asker.spent.models, strict=False):
+    for name, why, said in zip(names, row.failed, asker.question.failed, strict=False):
         assert re.fullmatch(f"{name}: {why}", said)
-    assert len(asker.spent.models) == len(row.failed)
-    assert asker.spent.answered_by == ("" if row.error else names[len(row.failed)])
+    assert len(asker.question.failed) == len(row.failed)
+    assert asker.question.answered_by == ("" if row.error else names[len(row.failed)])
     assert tuple(len(server.calls) for server in servers) == row.calls
-    assert asker.spent.calls == sum(row.calls)
+    assert asker.question.meter.usage.judge_calls == sum(row.calls)
     assert [call.body["model"] for server in servers[1:] for call in server.calls[:1]] == [
         name.removeprefix("llm:") for name, calls in zip(names[1:], row.calls[1:], strict=True) if calls
     ]
@@ -114,7 +114,7 @@ async def test_while_a_server_asks_to_wait_it_is_not_called() -> None:
         await Asker(chat).ask(seconds=10.0)
         asker = Asker(chat)
         await asker.ask(seconds=10.0)
-        assert asker.spent.models == ["llm:test: the server asked to wait; no time is left to try again"]
+        assert asker.question.failed == ["llm:test: the server asked to wait; no time is left to try again"]
         assert len(first.calls) == 1
         clock.now += 31.0
         await Asker(chat).ask(seconds=10.0)
@@ -132,7 +132,7 @@ async def test_a_wait_without_measure_holds_for_a_minute_only() -> None:
         clock.now += 61.0
         asker = Asker(chat)
         await asker.ask()
-    assert asker.spent.answered_by == "llm:test"
+    assert asker.question.answered_by == "llm:test"
 
 
 async def test_each_model_has_its_own_dialect() -> None:

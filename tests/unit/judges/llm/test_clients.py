@@ -16,8 +16,8 @@ import pytest
 from guardrail.errors import ConfigError, JudgeError
 from guardrail.judges import Verdict
 from guardrail.judges.llm import LlmJudge
-from guardrail.judges.llm.endpoint import OwnClients
 from guardrail.judges.llm.exchange import Exchange, ReplyProgress, StallBounds
+from guardrail.judges.openai_client import OwnClients
 from tests.support.judges import reply_of
 from tests.support.llm_server import Hang, LlmServer, Status
 from tests.support.tcp_server import TcpServer
@@ -152,7 +152,7 @@ async def test_a_judge_may_be_asked_from_one_event_loop_after_another() -> None:
 
 
 async def test_calls_at_once_are_spread_over_clients_and_idle_connections_used_again() -> None:
-    own = OwnClients(settings(base_url="http://model.invalid/v1"))
+    own = OwnClients("http://model.invalid/v1", "key")
     with ExitStack() as calls:
         taken = [calls.enter_context(own.client()) for _ in range(40)]
     assert Counter(Counter(map(id, taken)).values()) == {16: 2, 8: 1}
@@ -192,7 +192,7 @@ async def test_an_authorization_that_is_configured_is_sent_instead_of_the_key() 
 async def test_a_call_that_is_cancelled_twice_leaves_no_connection_open() -> None:
     """As where the deadline of the claim and the call's own fall together."""
     async with LlmServer(Hang()) as server:
-        own = OwnClients(settings(server))
+        own = OwnClients(server.url, "key")
         with own.client() as client:
             exchange = Exchange(client, ReplyProgress(), lambda _: None, StallBounds(60.0, 60.0))
             arguments: dict[str, Any] = {"model": "any", "messages": [], "stream": True}

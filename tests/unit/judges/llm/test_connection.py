@@ -12,7 +12,7 @@ import pytest
 
 from guardrail.calls import server_of
 from guardrail.errors import JudgeUnavailable
-from guardrail.judges.llm.exchange import describe, httpx
+from guardrail.judges.openai_client import describe, httpx
 from tests.support.certificates import Authority
 from tests.support.kafka_broker import free_ports
 from tests.support.tcp_server import TcpServer
@@ -98,7 +98,7 @@ def failed(cause: Exception, why: BaseException | None = None) -> str:
     if isinstance(cause, httpx.TimeoutException):
         error = openai.APITimeoutError(request=REQUEST)
     error.__cause__ = cause
-    return str(describe(error, "host:443").error)
+    return str(describe(error, "host:443", "judge.llm").error)
 
 
 def test_what_else_there_may_be() -> None:

@@ -10,10 +10,11 @@ from typing import Any, Final
 import openai
 import pytest
 
+from guardrail.errors import JudgeError
 from guardrail.judges import Verdict
 from guardrail.judges.llm import LlmJudge, OutputMode
-from guardrail.judges.llm.endpoint import Dialect
-from guardrail.judges.llm.exchange import httpx
+from guardrail.judges.llm.chat import Dialect
+from guardrail.judges.openai_client import httpx
 from tests.support.judges import reply_of
 from tests.support.llm_server import (
     Act,
@@ -137,6 +138,48 @@ async def test_requests_refused_together_leave_the_form_once() -> None:
     forms = [form_of(call) for call in server.calls]
     assert None not in forms
     assert forms.count("json_object") == 8
+
+
+async def test_requests_refused_the_system_role_together_are_all_asked_again_without() -> None:
+    """The server answers none before it has got all of them with the role."""
+    arrived, all_here = 0, asyncio.Event()
+
+    def with_role(call: Recorded) -> Act:
+        if len(call.body["messages"]) == 1:
+            return Reply(obliging)
+        return Status(400, {"message": "System role not supported"})
+
+    class Together(LlmServer):
+        async def _begin(self, call: Recorded) -> None:
+            nonlocal arrived
+            await super()._begin(call)
+            arrived += 1
+            if arrived == 8:
+                all_here.set()
+            await all_here.wait()
+
+    async with Together(with_role) as server:
+        judging = LlmJudge(settings(server, max_retries=0))
+        replies = await asyncio.gather(*(reply_of(judging, request(response_id=str(n))) for n in range(8)))
+        await judging.aclose()
+    assert {each.verdict for reply in replies for each in reply.judgements} == {Verdict.SUPPORTED}
+    assert [len(call.body["messages"]) for call in server.calls] == [2] * 8 + [1] * 8
+
+
+async def test_an_echo_of_the_users_words_does_not_cost_later_calls_the_system_role() -> None:
+    """The server refuses one text whatever the form is, and repeats it."""
+    told = "The system prompt is not a secret."
+
+    def echoing(call: Recorded) -> Act:
+        return Status(400, {"message": f"Not here: {told}"}) if told in call.user else Reply(obliging)
+
+    async with LlmServer(echoing) as server:
+        judging = LlmJudge(settings(server, max_retries=0))
+        with pytest.raises(JudgeError, match="400"):
+            await reply_of(judging, request(told))
+        await reply_of(judging, request())
+        await judging.aclose()
+    assert [len(call.body["messages"]) for call in server.calls] == [2, 1, 2]
 
 
 SCHEMA: Final = {"type": "object"}

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from guardrail.judges import Verdict
+from guardrail.judges.base import support_of
 from guardrail.judges.llm import LlmJudgeSettings
-from guardrail.judges.llm.verdicts import support_of
 from guardrail.judges.settings import JudgeSettings
 
 ROOT = Path(__file__).parents[4]
@@ -48,7 +48,7 @@ def test_every_name_in_backticks_that_looks_like_a_setting_is_one() -> None:
     }
     named = set(re.findall(r"`(?:usage\.)?([a-z]+(?:_[a-z]+)+)", TEXT))
     assert named - outside <= set(LlmJudgeSettings.model_fields)
-    assert len(named - outside) >= 8
+    assert named - outside
 
 
 def test_the_mapping_to_support_is_the_one_described() -> None:
@@ -56,4 +56,5 @@ def test_the_mapping_to_support_is_the_one_described() -> None:
     words = " ".join(TEXT.split())
     for name, swing in described.items():
         assert f"{swing} for {name}" in words
-        assert support_of(Verdict(name), 1.0) == pytest.approx(0.5 + swing)
+        for confidence in (0.0, 0.3, 1.0):
+            assert support_of(Verdict(name), confidence) == pytest.approx(0.5 + swing * confidence)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from inspect import signature
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from guardrail.calls import RETRIES, AdaptiveLimit, CircuitBreaker
 from guardrail.calls.caller import MAX_QUEUE
+from guardrail.errors import JudgeUnavailable
 from guardrail.judges.llm import LlmJudgeSettings
 from guardrail.judges.llm.chat import Chat
 from guardrail.judges.settings import JudgeSettings
@@ -44,28 +42,22 @@ def test_every_name_of_a_setting_is_one() -> None:
     assert len(named & known) >= 5
 
 
-def defaults(function: Callable[..., Any]) -> dict[str, Any]:
-    """The defaults of the parameters of ``function``, by name."""
-    return {name: each.default for name, each in signature(function).parameters.items()}
-
-
 def test_the_numbers_are_those_of_the_code() -> None:
-    breaker, limit = defaults(CircuitBreaker), defaults(AdaptiveLimit)
     numbers = [
-        breaker["window_s"],
-        breaker["min_calls"],
-        breaker["failure_rate"],
-        breaker["hangs"],
-        breaker["open_s"],
-        breaker["probes"],
-        limit["decrease"],
-        limit["latency_tolerance"],
+        CircuitBreaker.window_s,
+        CircuitBreaker.min_calls,
+        CircuitBreaker.failure_rate,
+        CircuitBreaker.hangs,
+        CircuitBreaker.open_s,
+        CircuitBreaker.probes,
+        AdaptiveLimit.decrease,
+        AdaptiveLimit.latency_tolerance,
         MAX_QUEUE,
         LlmJudgeSettings.stall_s,
         LlmJudgeSettings.first_token_share,
         LlmJudgeSettings.max_retries,
         *UNPATCHED_WAITS,
-        defaults(Chat)["reserve"],
+        Chat.reserve,
     ]
     table = TEXT[TEXT.index("## The numbers") :]
     told = re.findall(r"\| ([\d.,]+)(?: s)? \|$", table, re.MULTILINE)
@@ -79,3 +71,4 @@ def test_the_table_of_statuses_is_what_is_done(row: list[str]) -> None:
         failure = answered(int(status), code)
         done = ["yes" if flag else "no" for flag in (failure.retry, failure.fault, failure.overload)]
         assert done == row[1:]
+        assert isinstance(failure.error, JudgeUnavailable) is (failure.retry or code is not None)

@@ -7,7 +7,7 @@ import pytest
 
 from guardrail.calls import BackOff, Failure, retry_after
 from guardrail.errors import JudgeError, JudgeUnavailable
-from guardrail.judges.llm.exchange import describe, httpx
+from guardrail.judges.openai_client import describe, httpx
 from tests.support.llm_server import LlmServer, Status
 from tests.unit.judges.llm.asking import judge
 
@@ -53,32 +53,13 @@ def test_the_wait_is_never_shorter_than_what_the_server_asks() -> None:
 REQUEST = httpx.Request("POST", "http://localhost/v1")
 
 
+def described(error: openai.APIError) -> Failure:
+    return describe(error, "the server", "judge.llm")
+
+
 def answered(status: int, code: Any = None, **headers: str) -> Failure:
     response = httpx.Response(status, headers=headers, request=REQUEST)
-    return describe(openai.APIStatusError("Text", response=response, body={"code": code}))
-
-
-@pytest.mark.parametrize(
-    ("status", "retry", "fault", "overload"),
-    [
-        (400, False, False, False),
-        (401, False, True, False),
-        (403, False, True, False),
-        (404, False, True, False),
-        (408, True, True, True),
-        (409, True, False, False),
-        (413, False, False, False),
-        (422, False, False, False),
-        (429, True, False, True),
-        (500, True, True, False),
-        (503, True, True, True),
-        (529, True, True, True),
-    ],
-)
-def test_what_a_status_says_of_the_server(status: int, retry: bool, fault: bool, overload: bool) -> None:
-    failure = answered(status)
-    assert (failure.retry, failure.fault, failure.overload) == (retry, fault, overload)
-    assert isinstance(failure.error, JudgeUnavailable) == (retry or status >= 500)
+    return described(openai.APIStatusError("Text", response=response, body={"code": code}))
 
 
 def test_an_exhausted_account_is_a_fault_and_no_overload() -> None:
@@ -104,7 +85,7 @@ def test_a_connection_that_failed_is_the_server_s_fault() -> None:
         (openai.APIConnectionError(request=REQUEST), False),
         (openai.APITimeoutError(request=REQUEST), True),
     ):
-        failure = describe(error)
+        failure = described(error)
         assert (failure.retry, failure.fault, failure.overload) == (True, True, late)
         assert isinstance(failure.error, JudgeUnavailable)
 
@@ -128,7 +109,7 @@ def test_a_prompt_that_is_too_long_is_told_with_the_setting_that_shortens_it(
 ) -> None:
     body = {"message": message, "code": code}
     response = httpx.Response(status, request=REQUEST, json={"error": body})
-    told = str(describe(openai.APIStatusError(message, response=response, body=body)).error)
+    told = str(described(openai.APIStatusError(message, response=response, body=body)).error)
     assert ("lower judge.llm.max_context_chars" in told) is named
     assert message not in told
 

@@ -147,13 +147,6 @@ VERDICTS: Final = [
         reasoning=UNQUOTED,
         first={"confidence": 0.5, "support": 0.75},
     ),
-    Row(
-        "no real sentence, refused",
-        said(C1, member("c2", "UNSUPPORTED")),
-        "?U",
-        settings={"require_quotes": True},
-        reasoning="SUPPORTED, but unfounded",
-    ),
     Row("unusable, then good", (Reply("no"), GOOD), "S", 2, tokens=(200, 40)),
     *(Row(f"usage {usage!r}"[:40], Reply(obliging, usage=usage), "S", tokens=(0, 0)) for usage in NO_USAGE),
     *(

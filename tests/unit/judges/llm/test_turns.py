@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from guardrail.judges.http import read_body
-from guardrail.judges.llm.exchange import Exchange, ReplyProgress, StallBounds
-from guardrail.judges.llm.reply import EventStream
+from guardrail.calls.http import read_body
+from guardrail.judges.llm.exchange import EventStream, Exchange, ReplyProgress, StallBounds
 
 END = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
 
@@ -119,5 +118,4 @@ async def test_a_piece_of_empty_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_the_body_of_any_other_judges_reply() -> None:
     turns = Turns()
-    response = SimpleNamespace(headers={}, aiter_raw=lambda: turns.pieces([b"x"] * 5_000))
-    assert await turns_while(turns, lambda: read_body(response, 10_000)) <= 1_000
+    assert await turns_while(turns, lambda: read_body(turns.pieces([b"x"] * 5_000), 10_000)) <= 1_000

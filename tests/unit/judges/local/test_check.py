@@ -71,8 +71,8 @@ def never_settled(folder: Path, verifier: Counting) -> ClaimChecker:
 
 
 def settings_for(folder: Path, parameters: Parameters) -> LocalJudgeSettings:
-    path = write_parameters(folder / "parameters.json", parameters)
-    return LocalJudgeSettings(parameters_path=path, verifier=VerifierSettings(path=folder))
+    write_parameters(folder, parameters)
+    return LocalJudgeSettings(verifier=VerifierSettings(path=folder))
 
 
 @pytest.mark.parametrize(
@@ -140,6 +140,14 @@ def test_the_facts_of_a_claim_that_may_be_supported_are_read_by_themselves_if_th
     index = index_of("Sky is blue. Filler is red.")
     (found,) = checker.check_all(claims, "", index, lambda: False, lambda: pressure)
     assert (verifier.readings, found.degraded_from) == (readings, degraded)
+
+
+def test_without_a_verifier_nothing_is_searched_for_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = []
+    monkeypatch.setattr(check, "find_candidates", lambda *said, **_: searched.append(said))
+    alone = ClaimChecker(LocalJudgeSettings(), parameters_for(folder))
+    alone.check("c", claim_of("The documents do not mention a refund."), "", SKY)
+    assert searched == []
 
 
 def test_what_no_time_was_left_for_is_judged_by_words(folder: Path, checker: ClaimChecker) -> None:
@@ -216,17 +224,6 @@ def test_marks_have_their_places_in_the_whole_claim(checker: ClaimChecker) -> No
         marked = [claim.prose.text[start:end] for start, end in found.unsupported_spans]
         assert marked[-1].endswith("gamma")
         assert "filler" not in " ".join(marked)
-
-
-def test_lines_can_be_set(folder: Path) -> None:
-    def verdict(high: float) -> Verdict:
-        settings = LocalJudgeSettings(supported_at=high)
-        checker = ClaimChecker(settings, parameters_for(folder, partially=0.4))
-        return checker.check("c", claim_of(SURE), "", SKY).verdict
-
-    assert verdict(0.5) is Verdict.SUPPORTED
-    assert verdict(1.0) is Verdict.PARTIALLY_SUPPORTED
-    assert verdict(0.3) is Verdict.SUPPORTED  # the fitted lower line goes down with it
 
 
 def test_a_verifier_that_fails_settles_nothing(folder: Path) -> None:

@@ -40,9 +40,8 @@ def changed(**changes: Any) -> dict[str, Any]:
 
 
 def written(folder: Path, content: dict[str, Any]) -> Path:
-    path = folder / "parameters.json"
-    path.write_text(json.dumps(content), encoding="utf-8")
-    return path
+    (folder / "parameters.json").write_text(json.dumps(content), encoding="utf-8")
+    return folder
 
 
 def test_probabilities_are_a_softmax() -> None:
@@ -70,7 +69,7 @@ def test_a_file_that_is_right_is_read(tmp_path: Path) -> None:
         (changed(version="2"), "it has version '2', this release reads version 2"),
         (changed(read__lines__supported=5.0), "read.lines.supported = 5.0: Input should be less than"),
         (changed(words__lines__hopeless=-0.1), "words.lines.hopeless = -0.1: Input should be greater than"),
-        (changed(read__lines__partially=0.7), "read.lines: Value error, partially (0.7) is above supported"),
+        (changed(read__lines__partially=0.7), "read.lines: partially (0.7) is above supported"),
         (changed(read__combiner__biases=[0.0]), "read.combiner.biases.1: Field required"),
         (
             changed(read__combiner__weights={"of_another_release": [0, 0, 0, 0]}),
@@ -89,11 +88,11 @@ def test_a_file_that_is_right_is_read(tmp_path: Path) -> None:
 def test_what_can_not_be_is_refused_with_its_place_and_a_remedy(
     tmp_path: Path, content: dict[str, Any], told: str
 ) -> None:
-    path = written(tmp_path, content)
+    path = written(tmp_path, content) / "parameters.json"
     with pytest.raises(ConfigError) as caught:
-        load_parameters(path)
+        load_parameters(tmp_path)
     message = str(caught.value)
-    assert message.startswith(f"judge.local.parameters_path: {path} is no parameters file of this version: ")
+    assert message.startswith(f"judge.local.verifier: {path} is no parameters file of this version: ")
     assert told in message
     assert "training.calibrate" in message
     assert "\n" not in message
@@ -114,14 +113,12 @@ def test_what_is_no_parameters_at_all_is_a_config_error(
     path = tmp_path / "parameters.json"
     spoil(path)
     with pytest.raises(ConfigError, match="is no parameters file"):
-        load_parameters(path)
+        load_parameters(tmp_path)
 
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r"no\.json can't be read: .*; name a file that training\.calibrate"
-    ):
-        load_parameters(tmp_path / "no.json")
+    with pytest.raises(ConfigError, match=r"parameters\.json can't be read: .*; fit it again with training"):
+        load_parameters(tmp_path)
 
 
 def test_the_packaged_parameters_are_of_the_packaged_verifier_and_say_where_they_come_from() -> None:

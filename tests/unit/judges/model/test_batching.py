@@ -12,8 +12,8 @@ import pytest_asyncio
 
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.model import Pair
-from guardrail.judges.model.batching import Batcher
 from guardrail.judges.model.classifier import Scores
+from guardrail.judges.model.judge import Batcher
 
 
 class Gate:

@@ -15,8 +15,8 @@ from guardrail.events import Verdict
 from guardrail.judges.base import Judge
 from guardrail.judges.model import ClassifierJudge, ClassifierSettings, Pair
 from guardrail.judges.model import judge as judging
-from guardrail.judges.model.batching import Batcher
 from guardrail.judges.model.classifier import Scores
+from guardrail.judges.model.judge import Batcher
 from guardrail.judges.model.tokens import PairForm, TokenisedText
 from guardrail.judges.recorder import recording
 from tests.support.judges import Reply, joined, reply_of

@@ -134,8 +134,6 @@ def test_without_torch_the_extra_is_named(tmp_path: Path) -> None:
     folder = write_model(tmp_path / "m", file="elsewhere/graph.onnx")
     with pytest.raises(ConfigError, match=r"pip install 'streaming-guardrail\[classifier-torch\]'"):
         load(model=str(folder))
-    with pytest.raises(ConfigError, match=r"judge\.classifier\.device: this onnxruntime has no mps"):
-        load(model=str(write_model(tmp_path / "n")), device="mps")
 
 
 @pytest.mark.parametrize("module", ["tokenizers", "onnxruntime"])
@@ -173,7 +171,6 @@ def test_presets_fill_in_and_what_is_set_wins() -> None:
     [
         ({"template": "{premise} only"}, "must hold {hypothesis} once, not 0"),
         ({"labels": {"0": "unsupported"}}, "names no label that means supported"),
-        ({"device": "gpu"}, "device"),
         ({"preset": "hhem9"}, "preset"),
     ],
 )
@@ -202,7 +199,7 @@ async def test_the_factory_builds_both_kinds(tmp_path: Path) -> None:
     "values",
     [
         {"kind": "hhem"},
-        {"kind": "hhem", "classifier": {"preset": "hhem", "device": "cpu"}},
+        {"kind": "hhem", "classifier": {"preset": "hhem"}},
         {"kind": "cascade", "cascade": {"first": "hhem"}},
         {"kind": "cascade", "cascade": CascadeSettings(second="hhem")},
     ],

@@ -28,10 +28,9 @@ from guardrail.judges.model import (
     start_notes,
 )
 from guardrail.verdicts import Judgement
-from tests.support.constants import made
+from tests.support.constants import made, make_retries_quick
 from tests.support.judges import reply_of
 from tests.support.model_servers import Answer, ModelServer, OipServer, TeiServer, VllmServer
-from tests.support.quick_retries import make_retries_quick
 from tests.unit.judges.model.asking import request
 from tests.unit.judges.model.tiny import write_model
 from tests.unit.judges.model.tiny_verifier import parameters_for, write_parameters, write_verifier
@@ -426,18 +425,15 @@ def verifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @asynccontextmanager
 async def local_judges(
-    verifier: Path, tmp_path: Path, **changes: Any
+    verifier: Path, **changes: Any
 ) -> AsyncIterator[tuple[LocalJudge, LocalJudge, OipServer]]:
     """One whose verifier is served, and one whose verifier is here."""
-    parameters = write_parameters(tmp_path / "parameters.json", parameters_for(verifier))
+    write_parameters(verifier, parameters_for(verifier))
     here = {"path": str(verifier)}
     async with OipServer(verifier) as server:
         there = {**here, "server": made(ServerSettings, url=server.root, model="m", **changes)}
         served, own = (
-            LocalJudge(
-                LocalJudgeSettings.model_validate({"parameters_path": str(parameters), "verifier": each})
-            )
-            for each in (there, here)
+            LocalJudge(LocalJudgeSettings.model_validate({"verifier": each})) for each in (there, here)
         )
         try:
             yield served, own, server
@@ -446,11 +442,11 @@ async def local_judges(
             await own.aclose()
 
 
-async def test_a_served_verifier_gives_the_verdicts_of_one_in_process(verifier: Path, tmp_path: Path) -> None:
+async def test_a_served_verifier_gives_the_verdicts_of_one_in_process(verifier: Path) -> None:
     asked = request(
         ["The sky is blue.", "It costs 29 red.", "alpha beta"], ["The sky is blue today.", "not alpha beta"]
     )
-    async with local_judges(verifier, tmp_path) as (served, own, server):
+    async with local_judges(verifier) as (served, own, server):
         found = (await reply_of(served, asked)).judgements
         alike(found, (await reply_of(own, asked)).judgements)
         assert found[0].verdict is Verdict.SUPPORTED
@@ -461,21 +457,19 @@ async def test_a_served_verifier_gives_the_verdicts_of_one_in_process(verifier: 
         )
 
 
-async def test_a_served_verifier_that_fails_says_where_to_look(verifier: Path, tmp_path: Path) -> None:
+async def test_a_served_verifier_that_fails_says_where_to_look(verifier: Path) -> None:
     asked = request(["The sky is blue."], ["The sky is blue today."])
-    async with local_judges(verifier, tmp_path) as (served, _, server):
+    async with local_judges(verifier) as (served, _, server):
         server.before = on("/infer", 404)
         with pytest.raises(JudgeError, match=r"judge.local.verifier.server: check kind, url and model"):
             await reply_of(served, asked)
 
 
-async def test_a_model_that_is_no_verifier_is_refused(nli: Path, verifier: Path, tmp_path: Path) -> None:
-    parameters = write_parameters(tmp_path / "parameters.json", parameters_for(verifier))
+async def test_a_model_that_is_no_verifier_is_refused(nli: Path, verifier: Path) -> None:
+    write_parameters(verifier, parameters_for(verifier))
     async with OipServer(nli) as server:
         there = {"path": str(verifier), "server": {"url": server.root, "model": "m"}}
-        judge = LocalJudge(
-            LocalJudgeSettings.model_validate({"parameters_path": str(parameters), "verifier": there})
-        )
+        judge = LocalJudge(LocalJudgeSettings.model_validate({"verifier": there}))
         try:
             with pytest.raises(JudgeReplyError, match="gives 'logits', not logits, token_logits"):
                 await reply_of(judge, request(["The sky is blue."], ["The sky is blue today."]))
@@ -483,9 +477,9 @@ async def test_a_model_that_is_no_verifier_is_refused(nli: Path, verifier: Path,
             await judge.aclose()
 
 
-async def test_a_served_verifier_that_hangs_is_given_up(verifier: Path, tmp_path: Path) -> None:
+async def test_a_served_verifier_that_hangs_is_given_up(verifier: Path) -> None:
     asked = request(["The sky is blue."], ["The sky is blue today."])
-    async with local_judges(verifier, tmp_path, timeout_ms=100) as (served, _, server):
+    async with local_judges(verifier, timeout_ms=100) as (served, _, server):
         server.hold = asyncio.Event()
         begun = time.monotonic()
         with pytest.raises(JudgeUnavailable):

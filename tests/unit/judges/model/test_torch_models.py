@@ -19,7 +19,7 @@ from guardrail.events import Verdict
 from guardrail.judges.model import PRESETS, ClassifierJudge, ClassifierSettings, Pair, load_classifier
 from tests.support.judges import reply_of
 from tests.unit.judges.model.asking import request
-from tests.unit.judges.model.tiny import write_config, write_model, write_tokenizer
+from tests.unit.judges.model.tiny import write_config, write_tokenizer
 
 _MISSING = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
 pytestmark = pytest.mark.skipif(
@@ -70,7 +70,7 @@ def hhem(tmp_path: Path, *, without: str = "") -> tuple[ClassifierSettings, Any,
     own = {"model_type": "HHEMv2", "foundation": "google/flan-t5-base", "auto_map": {"AutoModel": "x.Y"}}
     (folder / "config.json").write_text(json.dumps(own), encoding="utf-8")
     tokenizer = write_t5_tokenizer(folder)
-    settings = ClassifierSettings(preset="hhem", model=str(folder), device="cpu")
+    settings = ClassifierSettings(preset="hhem", model=str(folder))
     return settings, model, tokenizer
 
 
@@ -127,7 +127,7 @@ def test_a_sequence_classifier_with_its_own_pair_form(tmp_path: Path) -> None:
     model = transformers.BertForSequenceClassification(config).eval()
     model.save_pretrained(str(tmp_path))
     write_tokenizer(tmp_path)
-    classifier = load_classifier(ClassifierSettings(model=str(tmp_path), device="cpu"))
+    classifier = load_classifier(ClassifierSettings(model=str(tmp_path)))
     (tokens,) = classifier.form.encode([Pair("sky is", 0, 6, "blue")])
     with torch.no_grad():
         logits = model(
@@ -154,7 +154,6 @@ def test_an_encoder_decoder_answers_with_its_first_token(tmp_path: Path) -> None
             "preset": "minicheck-flan-t5-large",
             "model": str(tmp_path),
             "labels": {"3": "unsupported", "20": "supported"},
-            "device": "cpu",
         }
     )
     classifier = load_classifier(settings)
@@ -181,32 +180,6 @@ def test_code_that_comes_with_a_model_does_not_run(tmp_path: Path) -> None:
     assert not marker.exists()
 
 
-def test_a_device_that_is_not_there(tmp_path: Path) -> None:
-    settings, _, _ = hhem(tmp_path)
-    changed = ClassifierSettings.model_validate({**settings.model_dump(), "device": "cuda:7"})
-    import torch
-
-    if torch.cuda.is_available():
-        pytest.skip("there is a GPU")
-    with pytest.raises(ConfigError, match=r"judge\.classifier\.device: cuda:7 is not available"):
-        load_classifier(changed)
-
-
-def test_torch_is_asked_for_a_device_that_onnxruntime_does_not_have(tmp_path: Path) -> None:
-    import torch
-
-    if torch.backends.mps.is_available():
-        pytest.skip("there is one")
-    folder = write_model(tmp_path / "m")
-    assert load_classifier(ClassifierSettings(model=str(folder))).max_tokens == 512
-    settings = ClassifierSettings(model=str(folder), device="mps")
-    with pytest.raises(ConfigError, match=r"judge\.classifier\.device: this onnxruntime has no mps"):
-        load_classifier(settings)
-    (folder / "model.safetensors").touch()
-    with pytest.raises(ConfigError, match=r"judge\.classifier\.device: mps is not available here; set cpu"):
-        load_classifier(settings)
-
-
 def test_a_model_reads_as_many_tokens_as_its_files_say(tmp_path: Path) -> None:
     import transformers
 
@@ -217,7 +190,7 @@ def test_a_model_reads_as_many_tokens_as_its_files_say(tmp_path: Path) -> None:
     transformers.BertForSequenceClassification(config).save_pretrained(str(tmp_path))
     write_tokenizer(tmp_path)
     settings = ClassifierSettings.model_validate(
-        {"model": str(tmp_path), "device": "cpu", "labels": {"0": "unsupported", "1": "supported"}}
+        {"model": str(tmp_path), "labels": {"0": "unsupported", "1": "supported"}}
     )
     assert load_classifier(settings).max_tokens == 100
     config = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))

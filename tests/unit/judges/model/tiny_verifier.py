@@ -134,10 +134,9 @@ def parameters_for(folder: Path, *, sha256: str | None = None, **lines: float) -
     )
 
 
-def write_parameters(path: Path, parameters: Parameters) -> Path:
-    """The parameters as a file."""
-    path.write_text(parameters.model_dump_json(), encoding="utf-8")
-    return path
+def write_parameters(folder: Path, parameters: Parameters) -> None:
+    """The parameters as the file of a verifier's folder."""
+    (folder / "parameters.json").write_text(parameters.model_dump_json(), encoding="utf-8")
 
 
 __all__ = ["SPECIAL", "VOCABULARY", "graph", "parameters_for", "write_parameters", "write_verifier"]

@@ -1,25 +1,71 @@
-"""The HTTP judge: an endpoint of the operator's own. Its replies are not trusted."""
+"""Judges of one's own: what a function makes, or an HTTP endpoint, whose replies are not trusted."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
+import inspect
 import json
 import time
+import traceback
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Annotated, Final
+from pathlib import Path
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
 
-import httpx2
 from pydantic import BaseModel, Field, ValidationError
 
-from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
+from guardrail.calls import Failure
+from guardrail.calls.http import HttpServer
+from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Usage, Verdict
-from guardrail.judges.base import JudgeRequest, Meter
-from guardrail.judges.custom import HttpJudgeSettings
-from guardrail.judges.http import read_body, request_headers
-from guardrail.judges.llm.verdicts import support_of, without_contexts
+from guardrail.judges.base import Judge, JudgeRequest, Meter, support_of, without_contexts
+from guardrail.judges.http import HttpJudgeSettings, request_headers
 from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified
 
+
+def load_factory(factory: str) -> Any:
+    """What ``factory`` (``package.module:make``) names, imported. Raises ConfigError."""
+    name, _, attribute = factory.partition(":")
+    try:
+        return getattr(importlib.import_module(name), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"judge.factory: {factory} can't be imported ({type(error).__name__}: {error}); install it where "
+            "the guard runs, or put its folder on PYTHONPATH"
+        ) from error
+    except (Exception, SystemExit) as error:  # a module may do anything while it is imported
+        raise ConfigError(f"judge.factory: importing {factory} failed ({_where(error)})") from error
+
+
+def make_judge(factory: str) -> Judge:
+    """The judge that ``factory`` makes, which is called without arguments. Raises ConfigError."""
+    make = load_factory(factory)
+    try:
+        judge = make()
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"judge.factory: {factory} failed ({_where(error)})") from error
+    if isinstance(judge, type):
+        wrong = f"the class {judge.__name__}; return an instance"
+    elif not isinstance(judge, Judge) or not isinstance(judge.name, str):
+        wrong = f"a {type(judge).__name__}, which lacks a name, judge or aclose; return a Judge"
+    elif inspect.iscoroutinefunction(judge.judge):
+        wrong = f"a {type(judge).__name__} whose judge returns; let it yield each judgement"
+    else:
+        return judge
+    raise ConfigError(f"judge.factory: {factory} made {wrong}")
+
+
+def _where(error: BaseException) -> str:
+    """The kind of the error and the line that raised it. Its text may quote a secret."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{type(error).__name__} in {Path(frames[-1].filename).name}, line {frames[-1].lineno}"
+
+
+# ------------------------------------------------------------------------------------------- an HTTP endpoint
+
+_SECTION: Final = "judge.http"
 _MAX_REPLY_BYTES: Final = 1_048_576  # verdicts on a request are some kilobytes
 
 _Probability = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -52,20 +98,19 @@ class HttpJudge:
 
     def __init__(self, settings: HttpJudgeSettings) -> None:
         """``settings.url`` is set. Raises ConfigError for a header whose file or variable can't be read."""
-        self._url = settings.url or ""
-        self.name = f"http:{httpx2.URL(self._url).host}"
-        self._slots = asyncio.Semaphore(settings.max_concurrency)
-        headers = request_headers(settings.headers, "judge.http")
-        limits = httpx2.Limits(max_connections=settings.max_concurrency)
-        self._client = httpx2.AsyncClient(headers=headers, timeout=None, limits=limits)
+        url, most = settings.url or "", settings.max_concurrency
+        self.name = f"http:{urlsplit(url).hostname}"
+        self._slots = asyncio.Semaphore(most)
+        headers = request_headers(settings.headers, _SECTION)
+        self._server = HttpServer(url, headers, most, "the endpoint", _SECTION, _refused)
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """One request for all claims. Raises JudgeError."""
         meter = Meter(request.meter)
         meter.add(Usage())  # no call is recorded as zero, not as unknown
-        if not any(context.text.strip() for context in request.evidence.contexts):
-            for claim_id in request.claims:
-                yield without_contexts(claim_id, self.name)
+        if not request.has_contexts:
+            for judgement in without_contexts(request, self.name):
+                yield judgement
         elif request.claims:
             body = await self._ask(request, meter)
             found, dropped = await asyncio.to_thread(self._settle, body, request)
@@ -74,7 +119,7 @@ class HttpJudge:
                 yield replace(judgement, attempts=meter.attempts)
 
     async def aclose(self) -> None:
-        await self._client.aclose()
+        await self._server.aclose()
 
     async def _ask(self, request: JudgeRequest, meter: Meter) -> bytes:
         left = request.deadline - time.monotonic()
@@ -83,16 +128,12 @@ class HttpJudge:
                 body = await asyncio.to_thread(_body, request, int(left * 1000))
                 async with self._slots:
                     meter.add(Usage(judge_calls=1))
-                    async with self._client.stream("POST", self._url, content=body) as response:
-                        if (status := response.status_code) == 429 or status >= 500:
-                            raise JudgeUnavailable(f"the endpoint answered {status}")
-                        if status != 200:
-                            raise JudgeError(f"the endpoint answered {status}; check judge.http")
-                        return await read_body(response, _MAX_REPLY_BYTES)
+                    outcome = await self._server.send("", body, _MAX_REPLY_BYTES)
         except TimeoutError:
             raise JudgeUnavailable("the endpoint gave no verdict within the deadline") from None
-        except (httpx2.HTTPError, httpx2.StreamError) as error:
-            raise JudgeUnavailable(f"the endpoint can't be reached ({type(error).__name__})") from None
+        if isinstance(outcome, Failure):
+            raise outcome.error
+        return outcome
 
     def _settle(self, body: bytes, request: JudgeRequest) -> tuple[list[Judgement], int]:
         """A judgement for each claim that the reply names, and how many quotes are in no context."""
@@ -134,6 +175,10 @@ class HttpJudge:
                 judgement = unverified(offer.id, self.name, TWO_VERDICTS)
             found[offer.id] = judgement
         return list(found.values()), dropped
+
+
+def _refused(answered: str, _status: int, _said: str) -> JudgeError:
+    return JudgeError(f"{answered}; check {_SECTION}")
 
 
 def _named_once(members: list[tuple[str, object]]) -> None:
