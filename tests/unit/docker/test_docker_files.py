@@ -25,8 +25,8 @@ from packaging.utils import canonicalize_name
 
 from guardrail import __version__
 from guardrail.config import ShutdownSettings
-from tests.support.command_lines import parse
 from tests.support.deploy_tools import require_tools, run_tool
+from tests.support.docs import parse
 from tests.support.helm_chart import VALUES
 from tests.support.kafka_broker import DEFAULT_KAFKA_VERSION
 

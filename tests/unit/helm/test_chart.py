@@ -15,8 +15,8 @@ from consumers.settings import GuardSettings, load_settings
 from guardrail import __version__, telemetry
 from guardrail.config import ShutdownSettings
 from scripts.chart_schema import SCHEMA, written
-from tests.support.command_lines import parse
 from tests.support.deploy_tools import require_tools, run_tool
+from tests.support.docs import parse
 from tests.support.helm_chart import (
     CASES,
     CHART,
