@@ -372,22 +372,24 @@ class KafkaTransport:
         fetch, self._fetch = self._fetch, None
         now = asyncio.get_running_loop().time
         deadline = now() + (self._settings.request_timeout_ms / 1000 if within_s is None else within_s)
+
+        def left_s() -> float:
+            return max(_LEAST_CLOSING_S, deadline - now())
+
         if steps is not None:
             # Before the group learns about it, so that nobody waits for an open transaction.
-            await closed_in_time("producers", steps.close(), max(_LEAST_CLOSING_S, deadline - now()))
-        limit_s = max(_LEAST_CLOSING_S, deadline - now())
+            await closed_in_time("producers", steps.close(), left_s())
         if consumer is not None:
             if self._membership is not None:
-                await closed_in_time("membership", self._membership.leave(), limit_s)
-            await close_consumer(consumer, max(_LEAST_CLOSING_S, deadline - now()))
+                await closed_in_time("membership", self._membership.leave(), left_s())
+            await close_consumer(consumer, left_s())
         if fetch is not None:
             fetch.task.cancel()  # its consumer is gone, so it can't disturb anything
             await asyncio.gather(fetch.task, return_exceptions=True)
-        limit_s = max(_LEAST_CLOSING_S, deadline - now())
         if writer is not None:
-            await closed_in_time("producer", writer.stop(), limit_s)
+            await closed_in_time("producer", writer.stop(), left_s())
         if admin is not None:
-            await closed_in_time("admin client", admin.close(), limit_s)
+            await closed_in_time("admin client", admin.close(), left_s())
         self._forget()
 
     def _began(self, what: str) -> Steps:

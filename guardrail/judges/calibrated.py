@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from guardrail.errors import ConfigError, said_wrong
 from guardrail.events import Finding, Verdict
-from guardrail.judges.base import GatheringJudge, Judge, JudgeRequest, PacedJudge
+from guardrail.judges.base import Around, Judge, JudgeRequest, PacedJudge
 from guardrail.judges.streams import checked, closing
 from guardrail.verdicts import HALF_CHECKED, Judgement
 
@@ -136,7 +136,7 @@ def read_calibrations(path: Path) -> Calibrations:
         raise ConfigError(f"{_SETTING}: {path} is no YAML; {remedy}") from None
 
 
-class CalibratedJudge:
+class CalibratedJudge(Around):
     """A Judge around another, whose judgements get calibrated probabilities.
 
     It is the outermost of all wrappers: caches keep what the judge said, and a cascade's bands are on what
@@ -145,17 +145,8 @@ class CalibratedJudge:
 
     def __init__(self, judge: Judge, calibrations: Calibrations) -> None:
         """Takes over ``judge``, and closes it."""
-        self._judge = judge
+        super().__init__(judge)
         self._calibrations = calibrations
-
-    @property
-    def name(self) -> str:
-        return self._judge.name
-
-    @property
-    def max_wait_s(self) -> float:
-        """That of the judge, if it puts claims off; 0 else, which stands for not at all."""
-        return self._judge.max_wait_s if isinstance(self._judge, GatheringJudge) else 0.0
 
     def wait_s(self, more: int = 0) -> float:
         """That of the judge; 0 if it doesn't know its pace."""
@@ -166,7 +157,3 @@ class CalibratedJudge:
         async with closing(checked(self._judge, request)) as judgements:
             async for judgement in judgements:
                 yield self._calibrations.judgement(judgement)
-
-    async def aclose(self) -> None:
-        """Close the judge."""
-        await self._judge.aclose()

@@ -22,8 +22,7 @@ from guardrail.evidence.shown import ShownText
 from guardrail.figures import FigureSource, SourceText, State, check_figures
 from guardrail.figures.agreement import is_plain
 from guardrail.judges.base import Gathering, Judge, JudgeRequest, Meter, PacedJudge
-from guardrail.judges.gathering import ENOUGH
-from guardrail.judges.streams import beside, checked, closing, within
+from guardrail.judges.streams import ENOUGH, beside, checked, closing, within
 from guardrail.log_events import EventLog
 from guardrail.printable import escape_controls, shorten
 from guardrail.verdicts import HALF_CHECKED, Judgement, checked_in_part, total, unverified

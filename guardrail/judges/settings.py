@@ -10,13 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from guardrail.judges.cache import CacheSettings
 from guardrail.judges.cascade import CascadeSettings
-from guardrail.judges.custom import HttpJudgeSettings
+from guardrail.judges.http import HttpJudgeSettings
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.model import ClassifierSettings
-from guardrail.judges.prices import ModelPrice
 from guardrail.judges.self_judging import SelfJudgingSettings
-from guardrail.judges.spending import BudgetSettings
+from guardrail.judges.spending import BudgetSettings, ModelPrice
 
 
 class JudgeSettings(BaseModel):

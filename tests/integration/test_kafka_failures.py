@@ -71,13 +71,6 @@ async def test_somebody_else_listens() -> None:
         await writer.wait_closed()
 
 
-async def test_tls_to_a_port_without_it(kafka_bootstrap: str) -> None:
-    message = await start_fails(
-        fails_fast(kafka_bootstrap, security_protocol="SSL", connect_timeout_ms=1_000)
-    )
-    assert "security_protocol SSL" in message
-
-
 async def test_the_first_of_several_addresses_is_dead(kafka_bootstrap: str) -> None:
     (port,) = free_ports(1)
     harness = KafkaHarness(kafka_bootstrap)
@@ -99,31 +92,6 @@ async def test_missing_outputs_are_named_all_together(kafka_bootstrap: str) -> N
         TransportUnavailable, match=r"no topic no-in, no-out, no-verdicts.*guardrail topics create"
     ):
         await transport.start(RecordingListener())
-
-
-async def test_login(own_kafka: KafkaBroker) -> None:
-    """The right password is let in; a wrong one is told at once, without the password."""
-    broker = own_kafka
-    broker.start()
-    harness = KafkaHarness(broker.bootstrap_servers)
-    topic = await harness.create_topic()
-    login = {"security_protocol": "SASL_PLAINTEXT", "sasl_username": "guard"}
-    good = fails_fast(broker.sasl_bootstrap_servers, **login, sasl_password="right-one")
-    # The other listener is what the broker advertises there too, so this also reads and writes with a login.
-    transport = KafkaTransport(good, [topic], output_topics=[])
-    await transport.start(RecordingListener())
-    await fill(transport, topic, 3)
-    assert len(await poll_until(transport, lambda found: len(found) >= 3)) == 3
-    await transport.stop()
-    await harness.close()
-
-    wrong = fails_fast(
-        broker.sasl_bootstrap_servers, **login, sasl_password="wrong-one", connect_timeout_ms=60_000
-    )
-    message = await start_fails(wrong)
-    assert "refused the login" in message
-    assert "'guard'" in message
-    assert "wrong-one" not in message
 
 
 async def test_a_restarted_broker_is_found_again(own_kafka: KafkaBroker) -> None:

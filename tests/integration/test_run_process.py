@@ -174,33 +174,12 @@ async def test_a_standstill_of_the_guard_is_not_charged_to_the_claims_in_flight(
     assert "guard.stood_still" in (tmp_path / "guard.log").read_text(encoding="utf-8")
 
 
-def with_policy(config: Path, version: str) -> str:
-    """The same configuration with a default policy of this version."""
+def change(config: Path, **policy: str) -> None:
+    """Give the same configuration a default policy, as editors do: a new file takes the name of the old."""
     settings = yaml.safe_load(config.read_text(encoding="utf-8"))
-    return yaml.safe_dump({**settings, "policies": {"default": {"version": version, "mode": "hold"}}})
-
-
-class Mounted:
-    """A configuration mounted as Kubernetes mounts a ConfigMap: ..data is exchanged, a link to a folder."""
-
-    def __init__(self, folder: Path, text: str) -> None:
-        self._folder = folder
-        self._number = 0
-        self._fill(text)
-        (folder / "..data").symlink_to("..0")
-        self.path = folder / "guardrail.yaml"
-        self.path.symlink_to("..data/guardrail.yaml")
-
-    def exchange(self, text: str) -> None:
-        self._number += 1
-        self._fill(text)
-        (self._folder / "..data_tmp").symlink_to(f"..{self._number}")
-        (self._folder / "..data_tmp").replace(self._folder / "..data")
-
-    def _fill(self, text: str) -> None:
-        folder = self._folder / f"..{self._number}"
-        folder.mkdir()
-        (folder / "guardrail.yaml").write_text(text, encoding="utf-8")
+    other = config.with_suffix(".new")
+    other.write_text(yaml.safe_dump({**settings, "policies": {"default": {"mode": "hold", **policy}}}))
+    other.replace(config)
 
 
 @asynccontextmanager
@@ -224,14 +203,12 @@ async def lines_of(log: Path) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
         await found.aclose()  # type: ignore[attr-defined]
 
 
-async def test_policies_follow_a_config_map(config: Path, kafka_bootstrap: str, tmp_path: Path) -> None:
-    """Exchanged while an answer is under way, which keeps its policy; a wrong one changes nothing."""
+async def test_policies_follow_the_file(config: Path, kafka_bootstrap: str, tmp_path: Path) -> None:
+    """Changed while an answer is under way, which keeps its policy; a wrong one changes nothing."""
     assert call("topics", "create", "--config", str(config), "--partitions", "2").returncode == 0
-    folder = tmp_path / "mounted"
-    folder.mkdir()
-    mounted = Mounted(folder, with_policy(config, "1"))
+    change(config, version="1")
     topics, log = topics_of(config), tmp_path / "guard.log"
-    with running(mounted.path, log) as guard:
+    with running(config, log) as guard:
         async with (
             lines_of(log) as lines,
             kafka(kafka_bootstrap, topics.verdicts, topics.deliveries) as (producer, consumer),
@@ -254,11 +231,11 @@ async def test_policies_follow_a_config_map(config: Path, kafka_bootstrap: str, 
                 Response(response_id="first", answer=FAITHFUL, **HEAD),
             )
             assert await version_of("first") == "1"
-            mounted.exchange(with_policy(config, "2"))
+            change(config, version="2")
             assert (await told("config.reloaded"))["changed"] == ["policies"]
             await send(Response(response_id="second", answer=FAITHFUL, **HEAD))
             assert await version_of("second") == "2"
-            mounted.exchange(with_policy(config, "3").replace("hold", "holt"))
+            change(config, version="3", mode="holt")
             assert "holt" in str((await told("config.reload_failed"))["errors"])
             await send(
                 Response(response_id="third", answer=FAITHFUL, **HEAD),
