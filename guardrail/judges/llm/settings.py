@@ -23,6 +23,7 @@ from pydantic import (
 
 from guardrail.errors import said_wrong
 from guardrail.judges.http import OPENAI_BASE_URL, OPENAI_KEY_ENV, BaseUrl, ModelHeaders, resolve_api_key
+from guardrail.leaves import mapped
 from guardrail.secrets import MASK, Secret, wants_all
 
 
@@ -52,19 +53,13 @@ def _checked_body(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-def shown_body(value: Any) -> Any:
-    """The members by name. Numbers, true and false are shown; texts are masked, since any of them may be a
-    key.
-    """
-    if isinstance(value, dict):
-        return {name: shown_body(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [shown_body(item) for item in value]
-    return value if value is None or isinstance(value, bool | int | float) else MASK
-
-
 def _serialized_body(value: dict[str, Any], info: Any) -> Any:
-    return value if wants_all(info) else shown_body(value)
+    """The members by name. Numbers, true and false are shown; texts are masked, since any may be a key."""
+    if wants_all(info):
+        return value
+    return mapped(
+        value, lambda leaf: leaf.value if isinstance(leaf.value, bool | int | float | None) else MASK
+    )
 
 
 ExtraBody = Annotated[
