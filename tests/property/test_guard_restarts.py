@@ -45,7 +45,7 @@ faults = st.lists(st.sampled_from([None, None, None, "before", "after", "lost"])
 
 
 class Fleet:
-    """Guards of one group, started, stopped and crashed at will; where ``planned`` is given, steps fail by it."""
+    """Guards of one group, started, stopped and crashed at will; steps fail as planned, where they are steps."""
 
     def __init__(self, broker: MemoryBroker, planned: list[Fault] | None) -> None:
         self._broker = broker
