@@ -45,7 +45,7 @@ faults = st.lists(st.sampled_from([None, None, None, "before", "after", "lost"])
 
 
 class Fleet:
-    """Guards of one group, started, stopped and crashed at will; steps fail as planned, where they are steps."""
+    """Guards of one group, started, stopped and crashed at will; exactly once with planned faults."""
 
     def __init__(self, broker: MemoryBroker, planned: list[Fault] | None) -> None:
         self._broker = broker
