@@ -119,8 +119,7 @@ async def test_the_judge_hears_whose_response_it_is_and_what_it_has_cost() -> No
         b.delta(0, "Paris is in France. Rome ")
         await b.until(lambda: len(b.claims()) == 1)
         b.delta(1, "is in Italy. ")
-        b.complete(2)
-        await b.until(lambda: "r1" in b.closed)
+        await b.ended(2)
     asked = [(request.tenant, request.spent.judge_calls) for request in judge.requests]
     assert asked == [("acme", 0), ("acme", 1)]
 
@@ -202,8 +201,7 @@ async def test_a_gap_ends_the_response_and_the_rest_is_ignored() -> None:
             b.delta(2, "Oslo is in Norway. ")
         assert caught.value.reason == "sequence_gap"
         b.delta(3, "Bern. ")
-        b.complete(4)
-        await b.until(lambda: bool(b.closed))
+        await b.ended(4)
         assert b.verdict().rule == "sequence_gap"
         assert b.verdict().decision is Decision.FLAG
         assert not b.verdict().complete
@@ -393,8 +391,7 @@ async def test_what_was_not_judged_wholly_is_asked_anew_when_it_is_said_again() 
         await b.until(lambda: len(b.claims()) == 1)
         judge.behave = judge.in_peace
         b.delta(1, " so on. Paris is in France. ")
-        b.complete(2)
-        await b.until(lambda: bool(b.closed))
+        await b.ended(2)
     assert [claim.verdict for claim in b.claims() if claim.text == "Paris is in France."] == [
         Verdict.PARTIALLY_SUPPORTED,
         Verdict.SUPPORTED,
@@ -427,8 +424,7 @@ async def test_judges_read_the_beginning_and_the_end_of_a_very_long_question(
         async with bench(judge) as b:
             b.start(question=f"What is wrong? {'x' * (length - 24)} Tell me.")
             b.delta(0, TEXT)
-            b.complete(1)
-            await b.until(lambda: bool(b.closed))
+            await b.ended(1)
     whole, cut = (request.question for request in judge.requests)
     assert len(whole) == MOST_QUESTION_CHARS
     assert MOST_QUESTION_CHARS - 2 < len(cut) <= MOST_QUESTION_CHARS

@@ -52,8 +52,7 @@ async def test_a_response_goes_on_in_another_process() -> None:
         assert p.engine.knows("r1")
         p.delta(0, "Paris is in France. And ")  # repeated by a producer
         p.delta(2, " in Norway.")
-        p.complete(3)
-        await p.until(lambda: bool(p.closed))
+        await p.ended(3)
         assert [claim.text for request in judge.requests for claim in request.claims.values()] == [
             "And Rome is in Italy.",
             "Oslo is in Norway.",
@@ -81,8 +80,7 @@ async def test_a_restored_response_is_captured_on_from_where_it_was() -> None:
     async with process(WordJudge()) as p:
         p.restore(first.head, [*progress, more], first.policy)
         p.delta(3, " so on.")
-        p.complete(4)
-        await p.until(lambda: bool(p.closed))
+        await p.ended(4)
         [verdict] = p.of(ResponseVerdict)
         assert verdict.complete
         assert verdict.claims[0].text == "Paris is in France.", "judged two processes ago"
