@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from tests.support.guard_groups import until
+from tests.support.guards import until
 
 
 def command(*arguments: str) -> list[str]:

@@ -183,41 +183,6 @@ async def test_an_error_of_the_caller_is_not_hidden_by_the_engine() -> None:
 # ------------------------------------------------------------------------- irregular input
 
 
-async def test_a_different_second_start_ends_the_response() -> None:
-    async with bench(WordJudge()) as b:
-        b.start()
-        with pytest.raises(ProtocolError) as caught:
-            b.start(question="Another?")
-        assert caught.value.reason == "duplicate_start"
-        assert b.verdict().rule == "duplicate_start"
-        assert isinstance(b.finals()[0], DeliveryBlocked)
-
-
-async def test_a_gap_ends_the_response_and_the_rest_is_ignored() -> None:
-    async with bench(WordJudge(), Policy(on_incomplete=OnIncomplete.FLAG)) as b:
-        b.start()
-        b.delta(0, TEXT)
-        with pytest.raises(ProtocolError) as caught:
-            b.delta(2, "Oslo is in Norway. ")
-        assert caught.value.reason == "sequence_gap"
-        b.delta(3, "Bern. ")
-        await b.ended(4)
-        assert b.verdict().rule == "sequence_gap"
-        assert b.verdict().decision is Decision.FLAG
-        assert not b.verdict().complete
-
-
-async def test_nobody_waits_for_a_response_whose_start_was_unusable() -> None:
-    async with bench(WordJudge()) as b:
-        b.engine.reject("r1", "invalid_event")
-        assert isinstance(b.finals()[0], DeliveryBlocked)
-        b.delta(0, TEXT)
-        b.delta(1, TEXT)
-        b.complete(2)
-        assert b.closed == ["r1"]
-        assert len(b.finals()) == 1
-
-
 async def test_contexts_over_the_limit_are_refused_and_the_response_blocked() -> None:
     async with bench(
         WordJudge(), Policy(on_incomplete=OnIncomplete.RELEASE), Limits(max_context_chars=5)
