@@ -87,7 +87,7 @@ def start_notes(judge: JudgeSettings) -> list[str]:
 
         notes += of_classifier(judge.classifier)
     if "custom" in kinds and judge.factory is not None:
-        from guardrail.judges.custom import load_factory
+        from guardrail.judges.own import load_factory
 
         notes += _refused(partial(load_factory, judge.factory))
     if judge.cache.enabled and judge.cache.redis_url is not None and kinds != {"local"}:

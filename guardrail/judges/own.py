@@ -1,25 +1,69 @@
-"""The HTTP judge: an endpoint of the operator's own. Its replies are not trusted."""
+"""Judges of one's own: what a function makes, or an HTTP endpoint, whose replies are not trusted."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
+import inspect
 import json
 import time
+import traceback
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Annotated, Final
+from pathlib import Path
+from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field, ValidationError
 
 from guardrail.calls import Failure
 from guardrail.calls.http import HttpServer
-from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
+from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Usage, Verdict
-from guardrail.judges.base import JudgeRequest, Meter, support_of, without_contexts
-from guardrail.judges.custom import HttpJudgeSettings
-from guardrail.judges.http import request_headers
+from guardrail.judges.base import Judge, JudgeRequest, Meter, support_of, without_contexts
+from guardrail.judges.http import HttpJudgeSettings, request_headers
 from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified
+
+
+def load_factory(factory: str) -> Any:
+    """What ``factory`` (``package.module:make``) names, imported. Raises ConfigError."""
+    name, _, attribute = factory.partition(":")
+    try:
+        return getattr(importlib.import_module(name), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"judge.factory: {factory} can't be imported ({type(error).__name__}: {error}); install it where "
+            "the guard runs, or put its folder on PYTHONPATH"
+        ) from error
+    except (Exception, SystemExit) as error:  # a module may do anything while it is imported
+        raise ConfigError(f"judge.factory: importing {factory} failed ({_where(error)})") from error
+
+
+def make_judge(factory: str) -> Judge:
+    """The judge that ``factory`` makes, which is called without arguments. Raises ConfigError."""
+    make = load_factory(factory)
+    try:
+        judge = make()
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"judge.factory: {factory} failed ({_where(error)})") from error
+    if isinstance(judge, type):
+        wrong = f"the class {judge.__name__}; return an instance"
+    elif not isinstance(judge, Judge) or not isinstance(judge.name, str):
+        wrong = f"a {type(judge).__name__}, which lacks a name, judge or aclose; return a Judge"
+    elif inspect.iscoroutinefunction(judge.judge):
+        wrong = f"a {type(judge).__name__} whose judge returns; let it yield each judgement"
+    else:
+        return judge
+    raise ConfigError(f"judge.factory: {factory} made {wrong}")
+
+
+def _where(error: BaseException) -> str:
+    """The kind of the error and the line that raised it. Its text may quote a secret."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{type(error).__name__} in {Path(frames[-1].filename).name}, line {frames[-1].lineno}"
+
+
+# ------------------------------------------------------------------------------------------- an HTTP endpoint
 
 _SECTION: Final = "judge.http"
 _MAX_REPLY_BYTES: Final = 1_048_576  # verdicts on a request are some kilobytes
