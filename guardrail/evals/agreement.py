@@ -19,10 +19,20 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from guardrail.evals import statistics
-from guardrail.evals.curves import Line, costs_by_threshold, precision_recall
 from guardrail.evals.results import EvaluationResult
 from guardrail.evals.scores import score_value
-from guardrail.evals.statistics import Bin, Estimate, Rate, bootstrap, percent, reliability, told
+from guardrail.evals.statistics import (
+    Bin,
+    Estimate,
+    Line,
+    Rate,
+    bootstrap,
+    costs_by_threshold,
+    percent,
+    precision_recall,
+    reliability,
+    told,
+)
 from guardrail.evals.truths import ERRORS, AnswerTruth, ClaimTruth, LabelsByResponse, answer_truth
 from guardrail.events import Decision, Label, ResponseVerdict, Severity, Verdict
 from guardrail.printable import escape_controls, shorten

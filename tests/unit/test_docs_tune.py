@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrail.cli import app
-from guardrail.evals.labelled import read_labelled
+from guardrail.evals.records import read_labelled
 from guardrail.events import Verdict
 from guardrail.policy import DEFAULT_RULES
 from tests.support.code_blocks import ROOT, code_blocks, shell_lines

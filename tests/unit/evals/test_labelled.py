@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from guardrail.errors import DecodeError
-from guardrail.evals.labelled import read_labelled
+from guardrail.evals.records import read_labelled
 from guardrail.evals.results import Evaluation, EvaluationResult
 from guardrail.events import ClaimVerdict, Event, Severity, Verdict
 from tests.unit.evals.tuning_cases import claim, judged, label

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from guardrail.evals.labelled import Judged
+from guardrail.evals.records import Judged
 from guardrail.events import (
     ClaimVerdict,
     Decision,
