@@ -41,13 +41,6 @@ def test_check_names_path_value_and_remedy_of_a_wrong_setting(runner: CliRunner,
     assert "remedy: give 1.0 or less" in result.stderr
 
 
-def test_check_reads_the_environment_too(runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GUARDRAIL_JUDGE__KIND", "oracle")
-    result = runner.invoke(app, ["config", "check", str(EXAMPLE)])
-    assert result.exit_code == 2
-    assert "GUARDRAIL_JUDGE__KIND" in result.stderr
-
-
 def test_check_notes_secret_files_that_can_not_be_read_here(runner: CliRunner, tmp_path: Path) -> None:
     """They may be mounted elsewhere only: no error."""
     (tmp_path / "password").write_text("hidden-one")
@@ -167,6 +160,9 @@ def test_check_notes_what_a_start_here_would_miss(
         assert said.startswith(expected)
 
 
+PACKAGES = "torch transformers numpy onnxruntime tokenizers huggingface_hub redis"
+
+
 @pytest.mark.parametrize(
     ("judge", "module", "remedy"),
     [
@@ -198,15 +194,7 @@ def test_check_notes_packages_that_are_missing_here(
     there = importlib.machinery.ModuleSpec("there", None)
 
     def find(name: str, package: str | None = None) -> importlib.machinery.ModuleSpec | None:
-        if name in {
-            "torch",
-            "transformers",
-            "numpy",
-            "onnxruntime",
-            "tokenizers",
-            "huggingface_hub",
-            "redis",
-        }:
+        if name in PACKAGES.split():
             return None if name == module else there
         return found(name, package)
 
@@ -254,6 +242,7 @@ def test_check_notes_the_files_of_all_parts_in_use(runner: CliRunner, tmp_path: 
         ("{kind: custom}", "{file}:2", "judge.factory is not set"),
         ("{kind: http,\n  http: {headers: {}}}", "{file}:3", "judge.http.url is not set"),
         ("{kind: classifier}", "{file}:2", "judge.classifier.model is not set"),
+        ("{kind: cascade, cascade: {second: http}}", "{file}:2", "judge.http.url is not set"),
         (
             "\n  kind: llm\n  budgets:\n    per_minute: {usd: 1}",
             "{file}:4",
@@ -309,28 +298,6 @@ def test_check_tells_of_policies_that_leave_the_second_judge_no_time(
     values["judge"] = {"kind": "local"}
     file.write_text(json.dumps(values), encoding="utf-8")
     assert runner.invoke(app, ["config", "check", str(file)]).exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("judge", "told"),
-    [
-        ({"kind": "custom"}, "judge.factory is not set"),
-        ({"kind": "cascade", "cascade": {"second": "http"}}, "judge.http.url is not set"),
-        ({"kind": "classifier"}, "judge.classifier.model is not set"),
-        (
-            {"kind": "llm", "llm": {"model": "own-1b"}, "budgets": {"per_minute": {"usd": 1}}},
-            "a budget in usd needs the price of 'own-1b'",
-        ),
-    ],
-)
-def test_check_refuses_what_run_would(
-    runner: CliRunner, tmp_path: Path, judge: dict[str, object], told: str
-) -> None:
-    file = tmp_path / "guardrail.yaml"
-    file.write_text(json.dumps({"judge": judge}), encoding="utf-8")
-    result = runner.invoke(app, ["config", "check", str(file)])
-    assert result.exit_code == 2
-    assert told in " ".join(result.stderr.split())
 
 
 def test_check_takes_the_environment_alone(runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:

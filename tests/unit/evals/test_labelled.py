@@ -75,13 +75,6 @@ def test_compressed_files_and_stdin_are_read_as_others_are(
         read_labelled([packed])
 
 
-def test_a_later_label_with_the_same_id_replaces_the_earlier_one(tmp_path: Path) -> None:
-    one = judged("a", two_claims("a"))
-    first, second = label("a", S, id="x"), label("a", U, id="x")
-    records = lines(tmp_path / "records.jsonl", [first, one.verdict, second])
-    assert read_labelled([records]).responses[0].labels == (second,)
-
-
 @pytest.mark.parametrize(
     ("data", "told"),
     [
