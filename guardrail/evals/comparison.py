@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from guardrail.evals.overview import WITHHELD, Worst, is_right
+from guardrail.evals.agreement import WITHHELD
+from guardrail.evals.overview import Worst, is_right
 from guardrail.evals.results import EvaluationResult
 from guardrail.evals.statistics import Estimate, mcnemar, mean_estimate, told
 from guardrail.events import ClaimVerdict, Decision, ResponseVerdict, Span, Verdict
@@ -224,9 +225,9 @@ class Comparison:
                 "claims_not_joined": self.claims_apart,
                 "scores": {
                     "pairs": len(self.scores_now),
-                    "mean_other": mean_estimate(self.scores_before).told(),
-                    "mean_this": mean_estimate(self.scores_now).told(),
-                    "mean_difference": self.mean_difference().told(),
+                    "mean_other": mean_estimate(self.scores_before),
+                    "mean_this": mean_estimate(self.scores_now),
+                    "mean_difference": self.mean_difference(),
                 },
                 "paired": [
                     {

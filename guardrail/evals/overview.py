@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from guardrail.evals.agreement import Agreement, agreement
+from guardrail.evals.agreement import WITHHELD, Agreement, agreement
 from guardrail.evals.results import EvaluationResult
 from guardrail.evals.statistics import COLUMNS, Estimate, Rate, mean_estimate, told
 from guardrail.evals.truths import answer_truth
@@ -28,7 +28,8 @@ GROUPED_BY: Final = ("route", "tenant", "generator_model")
 MOST_LABELLED: Final = 10_000
 """Answers with labels on which agreement is measured: its intervals draw them again and again."""
 WRONG: Final = frozenset({Verdict.UNSUPPORTED, Verdict.CONTRADICTED})
-WITHHELD: Final = frozenset({Decision.REDACT, Decision.BLOCK})
+WORST: Final = 20
+"""Answers that a page shows whole."""
 NOT_NAMED: Final = "(none)"
 OTHERS: Final = "(others)"
 _MOST_GROUPS: Final = 200
@@ -316,7 +317,7 @@ class Overview:
             **self.whole.told(),
             "scores": {
                 name: {
-                    "mean": mean_estimate(each.values).told(),
+                    "mean": mean_estimate(each.values),
                     "passed": each.rate().told() if each.pass_or_fail else None,
                     "undefined": self.whole.judged - len(each.values),
                 }

@@ -23,10 +23,10 @@ from typing import Any, Final, NamedTuple
 
 from guardrail import __version__, render
 from guardrail.errors import ConfigError
-from guardrail.evals.agreement import TITLES, Agreement
+from guardrail.evals.agreement import TITLES, WITHHELD, Agreement
 from guardrail.evals.comparison import Changed, Comparison
 from guardrail.evals.overview import (
-    WITHHELD,
+    WORST,
     WRONG,
     EvaluationRun,
     Overview,
@@ -49,7 +49,6 @@ except ImportError:
 
 from guardrail.evals import charts  # needs markupsafe
 
-WORST: Final = 20
 _EXAMPLES: Final = 10
 _FAULTS: Final = 5
 _MOST_CHARS: Final = 20_000

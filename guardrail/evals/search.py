@@ -25,6 +25,8 @@ from guardrail.events import ClaimVerdict, Decision, ResponseVerdict, Severity, 
 from guardrail.policy import Policy, Rule, contradiction_of
 from guardrail.scoring import DEFAULT_CREDITS, Formula
 
+Bounds = tuple[float | None, ...]
+"""A rule's bounds in the order of ``BOUNDS``."""
 Vary = Literal["thresholds", "weights", "bounds"]
 """Numbers that may change: thresholds that the policy has, weights, bounds on support that rules lack."""
 _GRID: Final = 40
@@ -123,22 +125,25 @@ class Search:
         self._bounds = self.deciding.bounds()
         self._counted: dict[State, Array] = {}
 
-    def ranks(self, state: State) -> Array:
-        """The decision on each response with these values."""
+    def _numbers(self, state: State) -> tuple[list[Bounds], float, float, dict[Severity, float]]:
+        """The bounds of rules, ``flag_below``, ``block_below`` and the weights with these values."""
         bounds = [list(each) for each in self._bounds]
-        flag, block, weights = self.policy.flag_below, self.policy.block_below, dict(self.policy.weights)
-        names = list(BOUNDS)
+        thresholds = {name: getattr(self.policy, name) for name in ("flag_below", "block_below")}
+        weights, names = dict(self.policy.weights), list(BOUNDS)
         for knob, value in zip(self.knobs, state, strict=True):
             if knob.rule is not None:
                 bounds[knob.rule][names.index(knob.field)] = value
-            elif knob.field == "flag_below":
-                flag = value or 0.0
-            elif knob.field == "block_below":
-                block = value or 0.0
+            elif knob.field in thresholds:
+                thresholds[knob.field] = value or 0.0
             else:
                 weights[Severity(knob.field)] = value or 0.0
-        flag = max(flag, block)  # a policy never blocks before it flags
-        return self.deciding.ranks([tuple(each) for each in bounds], flag, block, weights)
+        flag, block = thresholds["flag_below"], thresholds["block_below"]
+        # A policy never blocks before it flags.
+        return [tuple(each) for each in bounds], max(flag, block), block, weights
+
+    def ranks(self, state: State) -> Array:
+        """The decision on each response with these values."""
+        return self.deciding.ranks(*self._numbers(state))
 
     def counts(self, state: State, left_out: int | None = None) -> Counts:
         """Of all folds but the one left out."""
@@ -170,20 +175,10 @@ class Search:
 
     def policy_of(self, state: State) -> Policy:
         """The policy with these values; rules that had no name of their own are named anew."""
-        rules = list(self.policy.rules)
-        weights = dict(self.policy.weights)
-        changed: dict[str, Any] = {}
-        for knob, value in zip(self.knobs, state, strict=True):
-            if knob.rule is not None:
-                rules[knob.rule] = _with_bound(rules[knob.rule], knob.field, value)
-            elif knob.field in {"flag_below", "block_below"}:
-                changed[knob.field] = value
-            else:
-                weights[Severity(knob.field)] = value or 0.0
-        if "block_below" in changed:
-            changed["flag_below"] = max(self.policy.flag_below, changed["block_below"])  # as in ranks
-        found = self.policy.model_copy(update=changed | {"rules": tuple(rules), "weights": weights})
-        return Policy.model_validate(found.model_dump())
+        bounds, flag, block, weights = self._numbers(state)
+        rules = tuple(map(_with_bounds, self.policy.rules, self._bounds, bounds))
+        changed = {"rules": rules, "flag_below": flag, "block_below": block, "weights": weights}
+        return Policy.model_validate(self.policy.model_copy(update=changed).model_dump())
 
     def _better(
         self, state: State, key: tuple[float, ...], moves: tuple[Any, Any], aim: Aim, left_out: int | None
@@ -244,8 +239,10 @@ def _own(policy: Policy, knob: Knob) -> float | None:
     return policy.weights[Severity(knob.field)]
 
 
-def _with_bound(rule: Rule, name: str, value: float | None) -> Rule:
-    fields = rule.model_dump() | {name: value}
+def _with_bounds(rule: Rule, own: Bounds, bounds: Bounds) -> Rule:
+    if bounds == own:
+        return rule
+    fields = rule.model_dump() | dict(zip(BOUNDS, bounds, strict=True))
     return Rule.model_validate({**fields, "name": rule.name if rule.line != rule.name else ""})
 
 
@@ -262,10 +259,6 @@ BOUNDS: Final = {
 """The bounds that a rule may have: the column they are on, and whether a claim has to reach them."""
 _KEPT: Final = 4096
 _SCORE_DIGITS: Final = 6  # as ScoreKeeper rounds it
-
-
-Bounds = tuple[float | None, ...]
-"""A rule's bounds in the order of ``BOUNDS``."""
 
 
 class Deciding:
