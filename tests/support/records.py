@@ -79,6 +79,8 @@ def recorded(
     **fields: Any,
 ) -> ResponseVerdict:
     """The record of a response with these claims, released unless ``fields`` say otherwise."""
-    claims = [claim_verdict(response_id, index, **each) for index, each in enumerate(found)]
-    told = {"segment_kinds": None if kinds is None else tuple(kinds)}
-    return response_verdict(response_id, claims, **told | fields)
+    made: dict[str, Any] = {
+        "claims": [claim_verdict(response_id, index, **each) for index, each in enumerate(found)],
+        "segment_kinds": None if kinds is None else tuple(kinds),
+    }
+    return response_verdict(response_id, **made | fields)
