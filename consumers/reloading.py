@@ -26,8 +26,7 @@ import structlog
 
 from consumers.settings import GuardSettings
 from guardrail import telemetry
-from guardrail.config.files import SettingsFile
-from guardrail.config.problems import SettingsError
+from guardrail.config import SettingsError, SettingsFile
 from guardrail.errors import ConfigError
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet, check_time, have_budgets

@@ -10,14 +10,14 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
 from guardrail.claims.patterns import SeverityRules
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS
@@ -35,6 +35,7 @@ from guardrail.events import (
     Severity,
     Verdict,
 )
+from guardrail.frozen import Frozen
 from guardrail.limits import ResponseBudget
 from guardrail.messages import Message, checked_message, message_in
 from guardrail.scoring import DEFAULT_CREDITS, DEFAULT_WEIGHTS, Formula
@@ -73,12 +74,17 @@ RULE_HELP: Final = (
 
 
 _PROBABILITIES: Final = ("support", "contradiction", "confidence")
+_LISTED: Final[Mapping[str, Callable[[str], str]]] = {
+    "verdict": str.upper,
+    "finding": str.lower,
+    "citation": str.lower,
+    "reason": str,
+}
+"""Conditions that name alternatives, and how a line may write them."""
 
 
-class Rule(BaseModel):
+class Rule(Frozen):
     """One rule on a claim. All given conditions must hold; an omitted condition always holds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(
         default="", description="Name that decisions report; derived from the conditions if empty."
@@ -162,13 +168,9 @@ class Rule(BaseModel):
     @property
     def conditions(self) -> tuple[str, ...]:
         """The conditions as a line has them."""
-        parts = []
-        if self.verdict:
-            parts.append("verdict " + "|".join(self.verdict))
-        if self.finding:
-            parts.append("finding " + "|".join(self.finding))
-        if self.citation:
-            parts.append("citation " + "|".join(self.citation))
+        listed = {name: f"{name} {'|'.join(named)}" for name in _LISTED if (named := getattr(self, name))}
+        reason = listed.pop("reason", None)
+        parts = list(listed.values())
         if self.min_severity is not Severity.MINOR:
             parts.append(f"severity >= {self.min_severity}")
         if self.max_severity is not Severity.CRITICAL:
@@ -177,9 +179,7 @@ class Rule(BaseModel):
             for op, bound in zip((">=", "<"), self._bounds(name), strict=True):
                 if bound is not None:
                     parts.append(f"{name} {op} {_written(bound)}")
-        if self.reason:
-            parts.append("reason " + "|".join(self.reason))
-        return tuple(parts)
+        return tuple(parts if reason is None else [*parts, reason])
 
     @property
     def line(self) -> str:
@@ -272,12 +272,8 @@ def _add_condition(fields: dict[str, Any], name: str, op: str, value: str, condi
     alternatives = tuple(part.strip() for part in value.split("|"))
     equals = op in {"", "is", "in", "=="}
     new: dict[str, Any]
-    if name == "verdict" and equals:
-        new = {"verdict": tuple(v.upper() for v in alternatives)}
-    elif name in {"finding", "citation"} and equals:
-        new = {name: tuple(v.lower() for v in alternatives)}
-    elif name == "reason" and equals:
-        new = {"reason": alternatives}
+    if name in _LISTED and equals:
+        new = {name: tuple(map(_LISTED[name], alternatives))}
     elif name == "severity" and (equals or op in {">=", "<="}):
         bound = value.lower()
         new = ({} if op == "<=" else {"min_severity": bound}) | (
@@ -338,6 +334,8 @@ WITHHELD: Final = "This answer was withheld because it could not be verified aga
 UNAVAILABLE: Final = "This answer was withheld because it could not be checked. Please try again later."
 
 
+NAMES_A_POLICY: Final = "names a policy"
+"""Marks the fields of settings that hold the name of a policy."""
 RULE_LISTS: Final = ("rules_before", "rules", "rules_after")
 """The settings of a policy that hold rules, in the order in which they are tried."""
 _Rules = Annotated[
@@ -346,10 +344,8 @@ _Rules = Annotated[
 ]
 
 
-class Policy(BaseModel):
+class Policy(Frozen):
     """Thresholds, weights, rules and mode; chosen by route, tenant or generator model."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     score_after_claims: ClassVar[int] = 4
     """In stream mode ``block_below`` applies to the running score only after this many checked claims: else
@@ -366,7 +362,7 @@ class Policy(BaseModel):
         default="1",
         description="Change it with the policy: it is part of every verdict and of output ids.",
     )
-    extends: Annotated[str, Field(min_length=1)] | None = Field(
+    extends: Annotated[Annotated[str, Field(min_length=1)] | None, NAMES_A_POLICY] = Field(
         default=None,
         description="In a configuration file: the policy that provides the settings omitted here. "
         "Mappings are merged, lists replaced. null: the built-in defaults.",

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Annotated, Final, Self
+from typing import Annotated, Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from guardrail.errors import ConfigError
-from guardrail.policy import Policy
+from guardrail.frozen import Frozen
+from guardrail.leaves import Place, leaves
+from guardrail.policy import NAMES_A_POLICY, Policy
 
 _HOW: Final = "must be this, letter by letter; * stands for any characters, or none."
 Pattern = Annotated[str, Field(min_length=1, max_length=256)]
+PolicyName = Annotated[str, Field(min_length=1), NAMES_A_POLICY]
 
 
-class Route(BaseModel):
+class Route(Frozen):
     """One line of the routing table. An omitted field matches anything, including a missing value."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     route: Pattern | None = Field(default=None, description=f"The response's route {_HOW}")
     tenant: Pattern | None = Field(default=None, description=f"The response's tenant {_HOW}")
     generator_model: Pattern | None = Field(
         default=None, description=f"The model that writes the response {_HOW}"
     )
-    policy: str = Field(min_length=1, description="Name of the policy that applies to a match.")
+    policy: PolicyName = Field(description="Name of the policy that applies to a match.")
     share: Annotated[float, Field(gt=0, le=1)] = Field(
         default=1.0,
         description="Share of the matching responses that get the policy, 0 to 1; the others go on to the "
@@ -85,13 +86,11 @@ def _fits(pattern: str | None, value: str | None) -> bool:
     return True
 
 
-class Challenger(BaseModel):
+class Challenger(Frozen):
     """A policy that decides beside another one on the same verdicts, without effect."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    policy: str = Field(min_length=1, description="Name of the policy that decides beside the other one.")
-    against: str = Field(min_length=1, description="Name of the policy that is applied.")
+    policy: PolicyName = Field(description="Name of the policy that decides beside the other one.")
+    against: PolicyName = Field(description="Name of the policy that is applied.")
     share: Annotated[float, Field(gt=0, le=1)] = Field(
         default=1.0,
         description="Share of the responses of that policy, 0 to 1; a given id is always included or "
@@ -116,12 +115,16 @@ class PolicyRouter:
         default: str = "default",
         challengers: Sequence[Challenger] = (),
     ) -> None:
-        for i, route in enumerate(routes):
-            _require(route.policy, policies, f"routes.{i}.policy")
-        _require(default, policies, "default_policy")
-        for i, challenger in enumerate(challengers):
-            _require(challenger.policy, policies, f"challengers.{i}.policy")
-            _require(challenger.against, policies, f"challengers.{i}.against")
+        named = [("default_policy", default)]
+        named += [
+            (each.dotted, each.value) for each in policy_names({"routes": routes, "challengers": challengers})
+        ]
+        for place, name in named:
+            if name not in policies:
+                known = ", ".join(sorted(policies)) or "none"
+                raise ConfigError(
+                    f"{place}: {name!r} is no policy; name one of policies ({known}) or add it there"
+                )
         check_challengers(challengers)
         self._policies = dict(policies)
         self._routes = tuple(routes)
@@ -187,10 +190,11 @@ class PolicyRouter:
         return next((policy for policy in candidates if policy.mode != "observe"), candidates[0])
 
 
-def _require(name: str, policies: Mapping[str, Policy], place: str) -> None:
-    if name not in policies:
-        known = ", ".join(sorted(policies)) or "none"
-        raise ConfigError(f"{place}: {name!r} is no policy; name one of policies ({known}) or add it there")
+def policy_names(values: Any, kind: type[BaseModel] | None = None) -> Iterator[Place]:
+    """Every place of settings, or of plain values for ``kind``, where the name of a policy stands."""
+    return (
+        each for each in leaves(values, kind=kind) if each.field and NAMES_A_POLICY in each.field.metadata
+    )
 
 
 def check_challengers(challengers: Sequence[Challenger]) -> None:

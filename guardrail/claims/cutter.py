@@ -17,7 +17,6 @@ from guardrail.claims.citations import Citation, CitationReader
 from guardrail.claims.detector import (
     ASKS,
     Assertion,
-    FencedProse,
     FoundStatement,
     Statement,
     asserts,
@@ -26,10 +25,10 @@ from guardrail.claims.detector import (
     presupposes,
     repeats,
 )
+from guardrail.claims.fences import FencedProse
 from guardrail.claims.links import KnownLinks
-from guardrail.claims.model import Claim, Segment, claim_prose
+from guardrail.claims.model import Claim, Prose, Segment, claim_prose
 from guardrail.claims.phrases import pattern, words
-from guardrail.claims.prose import Prose
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS, Segmenter
 from guardrail.claims.severity import words_of
 from guardrail.events import SegmentKind, Severity, Span

@@ -87,7 +87,7 @@ def start_notes(judge: JudgeSettings) -> list[str]:
 
         notes += of_classifier(judge.classifier)
     if "custom" in kinds and judge.factory is not None:
-        from guardrail.judges.custom import load_factory
+        from guardrail.judges.own import load_factory
 
         notes += _refused(partial(load_factory, judge.factory))
     if judge.cache.enabled and judge.cache.redis_url is not None and kinds != {"local"}:
@@ -235,7 +235,7 @@ SHOW_EPILOG = """[bold]Examples[/]
 
 guardrail config show policies.default.flag_below --config guardrail.yaml
 
-GUARDRAIL_LIMITS__MAX_SESSIONS=500 guardrail config show --config guardrail.yaml --format json
+GUARDRAIL_LOGGING__LEVEL=debug guardrail config show --config guardrail.yaml --format json
 
 guardrail config show --prompt system --template > judge-system.md
 

@@ -35,8 +35,8 @@ from guardrail.cli.terminal import (
 )
 from guardrail.evals.evaluation import Asked, checker, default_concurrency, evaluate_each
 from guardrail.evals.results import Evaluation, StoredResults
+from guardrail.judges.cache import fingerprint
 from guardrail.judges.factory import JudgeSet
-from guardrail.judges.fingerprint import fingerprint
 from guardrail.logs import configure_logging
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """Configuration: one YAML file, environment variables that override it, and errors that say what to do."""
 
-from guardrail.config.files import SettingsFile
-from guardrail.config.loading import load_settings, with_places
+from guardrail.config.loading import SettingsFile, load_settings, with_places
 from guardrail.config.problems import Problem, SettingsError
 from guardrail.config.settings import LoggingSettings, Settings, ShutdownSettings
 

@@ -6,12 +6,13 @@ defaults. It checks only names; values of the wrong form stay, for the validatio
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic_core import PydanticCustomError
 
+from guardrail.leaves import Loc
 from guardrail.policy import DEFAULT_RULES, RULE_LISTS
 
 _EXTENDS: Final = "extends"
@@ -31,15 +32,25 @@ class WrongExtends:
 
     def error(self) -> PydanticCustomError:
         """The same as an error for a validator to raise."""
-        context: dict[str, Any] = {"path": self.path, "value": self.value}
         if self.known:
-            known = ", ".join(sorted(self.known))
-            context |= {"where": ".".join(self.path), "name": repr(self.value), "known": known}
-            template = "{where}: no policy has the name {name}; there are: {known}"
-            return PydanticCustomError("unknown_policy", template, context)
-        return PydanticCustomError(
-            "extends_cycle", "{said}", context | {"said": f"{self.wrong}; {self.remedy}"}
-        )
+            return unknown_policy(self.path, self.value, self.known)
+        context = {"path": self.path, "value": self.value, "said": f"{self.wrong}; {self.remedy}"}
+        return PydanticCustomError("extends_cycle", "{said}", context)
+
+
+def unknown_policy(path: Loc, name: str, known: Iterable[str]) -> PydanticCustomError:
+    """The error for a validator to raise where no policy has the name at ``path``."""
+    return PydanticCustomError(
+        "unknown_policy",
+        "{where}: no policy has the name {name}; there are: {known}",
+        {
+            "where": ".".join(map(str, path)),
+            "name": repr(name),
+            "known": ", ".join(sorted(known)),
+            "path": path,
+            "value": name,
+        },
+    )
 
 
 def inherit(policies: Mapping[str, Any]) -> tuple[dict[str, Any], list[WrongExtends]]:
@@ -125,7 +136,7 @@ def _joined(base: Any, own: Mapping[str, Any]) -> Any:
     said = {key: value for key, value in own.items() if key != _EXTENDS}
     if _RULES not in own and any(each in base for each in RULE_LISTS):
         taken[_RULES] = _all_rules(base)
-    return _merged(taken, said)
+    return merged(taken, said)
 
 
 def _all_rules(policy: Mapping[str, Any]) -> Any:
@@ -136,11 +147,12 @@ def _all_rules(policy: Mapping[str, Any]) -> Any:
     return next(each for each in lists if not isinstance(each, list | tuple))
 
 
-def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """``base`` with the values of ``over`` in it: mappings key by key, all else replaced."""
+    found = dict(base)
     for key, value in over.items():
-        below = merged.get(key)
+        below = found.get(key)
         if isinstance(below, Mapping) and isinstance(value, Mapping):
-            value = _merged(below, value)
-        merged[key] = value
-    return merged
+            value = merged(below, value)
+        found[key] = value
+    return found

@@ -1,6 +1,8 @@
 """Merges a YAML file, the environment and the command line into Settings, or reports every problem at once.
 
-Paths in a configuration file are relative to that file.
+The bytes of a file are read once, so that everything that looks at them sees the same ones: a pipe
+(``--config <(sops -d guardrail.yaml)``) gives its content only to the first reader. Paths in a configuration
+file are relative to that file.
 """
 
 from __future__ import annotations
@@ -9,19 +11,21 @@ import difflib
 import json
 import os
 import re
+import select
+import stat
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final, Self, TypeVar, overload
 
 import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as EnvDecodeError
 
-from guardrail.config.files import SettingsFile
-from guardrail.config.inheritance import cycles, is_inherited
+from guardrail.config.inheritance import cycles, is_inherited, merged
 from guardrail.config.problems import (
     Problem,
     SettingsError,
@@ -32,14 +36,81 @@ from guardrail.config.problems import (
 from guardrail.config.settings import BUILT_IN_POLICY, ENV_DELIMITER, ENV_PREFIX, SECTIONS_OF_OTHERS, Settings
 from guardrail.errors import ConfigError
 from guardrail.judges.model import ClassifierSettings
-from guardrail.leaves import Loc, Place, kinds, leaves
+from guardrail.leaves import Loc, Place, kinds, mapped
 from guardrail.printable import escape_controls
+from guardrail.routing import policy_names
 
+MAX_FILE_BYTES: Final = 4 * 1024 * 1024
+PIPE_S: Final = 60.0
+"""How long the program at the other end of a pipe may take to write all of it."""
+
+_BEGIN: Final = "check the path, or begin with 'guardrail config show > guardrail.yaml'; no file is needed"
 MAX_VALUES: Final = 100_000
 """Values in a file, those that an alias repeats counted every time: a few lines can stand for billions."""
 
 _DECISIVE: Final = ("policies", "routes", "default_policy", "challengers")
 """Sections that decide about answers: without a value they are more likely cut off than meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """The content of a settings file at one moment. ``regular``: reading its path again gives its content
+    then; a pipe has no other.
+    """
+
+    path: Path
+    data: bytes
+    regular: bool = True
+
+    @classmethod
+    def read(cls, path: Path, *, pipe_s: float = PIPE_S) -> Self:
+        """Read a file, or a pipe until its end. Raises SettingsError, also if it is neither, is larger than
+        4 MiB, or if nobody has written all of a pipe within ``pipe_s``. At 0 a pipe is refused.
+        """
+        try:
+            # A pipe that nobody writes to would keep the process in open().
+            with open(path, "rb", opener=_without_waiting) as stream:
+                mode = os.fstat(stream.fileno()).st_mode
+                if stat.S_ISREG(mode):
+                    return cls(path, _bounded(path, stream.read(MAX_FILE_BYTES + 1)))
+                if not stat.S_ISFIFO(mode) or not pipe_s or not hasattr(select, "poll"):
+                    raise _file_problem(path, "is no regular file", "name a file")
+                return cls(path, _bounded(path, _read_pipe(path, stream.fileno(), pipe_s)), regular=False)
+        except FileNotFoundError:
+            raise _file_problem(path, "does not exist", _BEGIN) from None
+        except OSError as error:
+            raise _file_problem(path, f"can't be read: {error.strerror}", "make it readable") from None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _bounded(path: Path, data: bytes) -> bytes:
+    if len(data) > MAX_FILE_BYTES:
+        raise _file_problem(path, "is larger than 4 MiB", "is it a configuration file?")
+    return data
+
+
+def _read_pipe(path: Path, descriptor: int, limit_s: float) -> bytes:
+    until = time.monotonic() + limit_s
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    data = b""
+    while len(data) <= MAX_FILE_BYTES:
+        left_s = until - time.monotonic()
+        if left_s <= 0 or not poll.poll(left_s * 1000):
+            wrong = f"is a pipe, and what is written to it did not end within {limit_s:g} s"
+            raise _file_problem(path, wrong, "look at the program that writes it, or name a file")
+        part = os.read(descriptor, 65_536)
+        if not part:
+            break
+        data += part
+    return data
+
+
+def _file_problem(path: Path, wrong: str, remedy: str) -> SettingsError:
+    return SettingsError([Problem("", f"the file {wrong}", remedy, where=str(path))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +152,7 @@ def parse(file: SettingsFile) -> FileValues:
         lines, problems = _survey(node, path)
         if problems:
             raise SettingsError(problems)
-        if _too_many(node):
+        if _expanded(node, {}) > MAX_VALUES:
             wrong = f"the file stands for more than {MAX_VALUES} values, aliases (*NAME) written out"
             raise SettingsError([Problem("", wrong, "write values out, or repeat less", where=str(path))])
         values = loader.construct_document(node)
@@ -141,28 +212,17 @@ def _not_yaml(path: Path, error: Exception) -> Problem:
     return Problem("", f"not valid YAML: {escape_controls(str(said))}", remedy, where=where)
 
 
-def _too_many(root: yaml.Node) -> bool:
-    """Whether a document has more than MAX_VALUES values once its aliases are expanded.
+def _expanded(node: yaml.Node, counts: dict[int, int]) -> int:
+    """How many values a node stands for once its aliases are written out; all above MAX_VALUES are alike.
 
     Every node is counted once and its count is then reused, so this is fast where expanding is not. A node
     that contains itself is left for yaml to reject.
     """
-    sizes: dict[int, int] = {}
-    entered: set[int] = set()
-    todo = [root]
-    while todo:
-        node = todo[-1]
-        if id(node) in sizes:
-            todo.pop()
-            continue
-        below = _children(node)
-        if id(node) not in entered:
-            entered.add(id(node))
-            todo.extend(child for child in below if id(child) not in entered)
-            continue
-        todo.pop()
-        sizes[id(node)] = min(MAX_VALUES + 1, 1 + sum(sizes.get(id(child), 1) for child in below))
-    return sizes[id(root)] > MAX_VALUES
+    if id(node) not in counts:
+        counts[id(node)] = 1
+        below = sum(_expanded(child, counts) for child in _children(node))
+        counts[id(node)] = min(MAX_VALUES + 1, 1 + below)
+    return counts[id(node)]
 
 
 def _children(node: yaml.Node) -> list[yaml.Node]:
@@ -291,30 +351,23 @@ def _restore_names(values: dict[str, Any], file_values: Mapping[str, Any]) -> di
     return values | {"policies": restored}
 
 
-def anchored(values: dict[str, Any], kind: type[BaseModel], folder: Path) -> dict[str, Any]:
+def anchored(values: dict[str, Any], kind: type[BaseModel], folder: Path) -> Any:
     """``values`` of a file for ``kind``, with relative paths resolved from ``folder``.
 
     Checks nothing: what doesn't fit its type is left for the validation to reject.
     """
-    for leaf in leaves(values, kind=kind):
-        if isinstance(leaf.value, str) and leaf.value and _is_path(leaf):
-            values = _replaced(values, leaf.path, str(folder / leaf.value))
-    return values
 
+    def resolved(leaf: Place) -> Any:
+        given = leaf.value
+        if not isinstance(given, str) or not given:
+            return given
+        if leaf.field is ClassifierSettings.model_fields["model"]:
+            is_path = given.startswith(("./", "../"))  # "acme/model" is an id on the hub
+        else:
+            is_path = Path in kinds(leaf.kind)
+        return str(folder / given) if is_path else given
 
-def _is_path(leaf: Place) -> bool:
-    if leaf.field is ClassifierSettings.model_fields["model"]:
-        return str(leaf.value).startswith(("./", "../"))  # "acme/model" is an id on the hub
-    return Path in kinds(leaf.kind)
-
-
-def _replaced(values: Any, path: Loc, value: Any) -> Any:
-    """A copy of plain values with another value at ``path``."""
-    if not path:
-        return value
-    copied = values.copy()
-    copied[path[0]] = _replaced(values[path[0]], path[1:], value)
-    return copied
+    return mapped(values, resolved, kind)
 
 
 _SETTING: Final = re.compile(r"([a-z_]+)(?:\.[\w-]+)+(?=[ :.])")
@@ -356,17 +409,17 @@ def load_settings(
     problem with its source, path, value and remedy.
     """
     sources = _read(kind, Path(path) if isinstance(path, str) else path, overrides)
-    merged = _merge(_merge(sources.file.values, sources.environment), sources.given)
+    values = merged(merged(sources.file.values, sources.environment), sources.given)
     for section in SECTIONS_OF_OTHERS - kind.model_fields.keys():
-        merged.pop(section, None)
+        values.pop(section, None)
     try:
-        return kind.model_validate(merged)
+        return kind.model_validate(values)
     except ValidationError as error:
-        problems = explain(kind, error, sources.where, partial(is_inherited, merged.get("policies")))
+        problems = explain(kind, error, sources.where, partial(is_inherited, values.get("policies")))
         told = {problem.path for problem in problems}
         more = [
             explain_unknown_policy(loc, name, known, sources.where)
-            for loc, name, known in _unknown_policies(merged)
+            for loc, name, known in _unknown_policies(kind, values)
         ]
         more += [
             Problem(
@@ -376,7 +429,7 @@ def load_settings(
                 value=repr(cycle.value),
                 where=sources.where(cycle.path),
             )
-            for cycle in cycles(merged.get("policies"))
+            for cycle in cycles(values.get("policies"))
         ]
         raise SettingsError(problems + [problem for problem in more if problem.path not in told]) from None
 
@@ -441,7 +494,9 @@ def _read(
     return _Sources(kind, file, read_environment(kind, file.values), overrides or {})
 
 
-def _unknown_policies(values: Mapping[str, Any]) -> Iterator[tuple[Loc, str, list[str]]]:
+def _unknown_policies(
+    kind: type[Settings], values: Mapping[str, Any]
+) -> Iterator[tuple[Loc, str, list[str]]]:
     """Every policy that is named and doesn't exist, with its place and the existing names.
 
     Settings can report only the first one, and only if everything else is valid; here nothing else needs to
@@ -451,37 +506,9 @@ def _unknown_policies(values: Mapping[str, Any]) -> Iterator[tuple[Loc, str, lis
     if not isinstance(policies, Mapping):
         return
     known = sorted({BUILT_IN_POLICY, *map(str, policies)})
-    routes = values.get("routes")
-    named: list[tuple[Loc, Any]] = [
-        (("routes", i, "policy"), route.get("policy"))
-        for i, route in enumerate(routes if isinstance(routes, list | tuple) else ())
-        if isinstance(route, Mapping)
-    ]
-    named += [
-        (("policies", name, "extends"), policy.get("extends"))
-        for name, policy in policies.items()
-        if isinstance(policy, Mapping)
-    ]
-    challengers = values.get("challengers")
-    named += [
-        (("challengers", i, field), challenger.get(field))
-        for i, challenger in enumerate(challengers if isinstance(challengers, list | tuple) else ())
-        if isinstance(challenger, Mapping)
-        for field in ("policy", "against")
-    ]
-    for loc, name in [*named, (("default_policy",), values.get("default_policy"))]:
-        if isinstance(name, str) and name and name not in known:
-            yield loc, name, known
-
-
-def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
-    for key, value in over.items():
-        below = merged.get(key)
-        merged[key] = (
-            _merge(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
-        )
-    return merged
+    for place in policy_names(dict(values), kind):
+        if isinstance(place.value, str) and place.value and place.value not in known:
+            yield place.path, place.value, known
 
 
 def _contains(values: Any, loc: Loc) -> bool:

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from guardrail.doctor.checks import State as State
     from guardrail.doctor.checks import detail_and_remedy as detail_and_remedy
     from guardrail.doctor.checks import is_proof as is_proof
-    from guardrail.doctor.clock import check_clock as check_clock
-    from guardrail.doctor.clock import endpoint_time_s as endpoint_time_s
     from guardrail.doctor.enforcement import Proof as Proof
     from guardrail.doctor.enforcement import prove as prove
     from guardrail.doctor.judges import check_judges as check_judges
     from guardrail.doctor.machine import Machine as Machine
+    from guardrail.doctor.machine import check_clock as check_clock
     from guardrail.doctor.machine import check_machine as check_machine
+    from guardrail.doctor.machine import endpoint_time_s as endpoint_time_s
     from guardrail.doctor.policies import check_policies as check_policies
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others

@@ -21,7 +21,7 @@ from guardrail.claims.phrases import words
 from guardrail.claims.sentences import NESTING, TERMINATORS, Nesting, run_end, sentence_end, skip_citations
 
 if TYPE_CHECKING:
-    from guardrail.evidence.layout import Windows
+    from guardrail.evidence.index import Windows
 
 # A possible end: a run of full stops of some script, or a line break with the blank after it; or a bracket or
 # quote, inside which nothing ends. The look-behind keeps a long run of stops linear.

@@ -50,6 +50,7 @@ from guardrail.figures.conflicts import (
     Frame,
     are_of_one_sort,
     conflicting_figure,
+    exchanged,
     frame_of,
     opposite_limits,
 )
@@ -57,7 +58,6 @@ from guardrail.figures.formulas import compared
 from guardrail.figures.model import Figure, Kind
 from guardrail.figures.numbers import COMMAS, MAY_BE_EITHER, Separators, separators_of
 from guardrail.figures.outcome import ClaimFigure, FigureCheck, State
-from guardrail.figures.pairing import exchanged
 from guardrail.figures.source import MANY, FigureSource, Sentence
 from guardrail.figures.tables import LABELS, find_unit
 

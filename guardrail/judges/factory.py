@@ -12,10 +12,9 @@ from pydantic import BaseModel
 
 from guardrail.errors import ConfigError
 from guardrail.judges.base import Judge
-from guardrail.judges.gathering import GatheringAround
-from guardrail.judges.prices import PriceTable
 from guardrail.judges.settings import JudgeSettings
-from guardrail.judges.spending import Budget, BudgetFallback, MeteredJudge, UsageLedger
+from guardrail.judges.spending import Budget, BudgetFallback, MeteredJudge, PriceTable, UsageLedger
+from guardrail.judges.streams import GatheringAround
 
 if TYPE_CHECKING:
     from guardrail.policy import JudgeKind, Policy
@@ -163,11 +162,11 @@ class JudgeSet:
 
                 return self._cached("classifier", ClassifierJudge(settings.classifier), settings.classifier)
             case "http":
-                from guardrail.judges.http_judge import HttpJudge
+                from guardrail.judges.own import HttpJudge
 
                 return self._cached("http", HttpJudge(settings.http), settings.http)
             case "custom":
-                from guardrail.judges.custom import make_judge
+                from guardrail.judges.own import make_judge
 
                 factory = settings.factory or ""
                 return self._cached("custom", make_judge(factory), factory)
@@ -207,8 +206,7 @@ class JudgeSet:
         cache = self.settings.cache
         if not cache.enabled:
             return GatheringAround(judge, max_wait_s) if max_wait_s else judge
-        from guardrail.judges.cache import CachedJudge
-        from guardrail.judges.fingerprint import fingerprint
+        from guardrail.judges.cache import CachedJudge, fingerprint
 
         shared = None
         if cache.redis_url is not None:

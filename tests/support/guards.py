@@ -100,7 +100,7 @@ def member(broker: MemoryBroker) -> MemoryTransport:
 
 def member_of(kind: type[Member], broker: MemoryBroker) -> Member:
     """The same, of a kind that a test made."""
-    return kind(broker, "guard", [TOPICS.responses], sessions_topic=TOPICS.sessions)
+    return kind(broker, "guard", TOPICS.responses, sessions_topic=TOPICS.sessions)
 
 
 def guard_on(

@@ -62,12 +62,6 @@ class KafkaSide:
         ]
         await asyncio.gather(*futures)
 
-    async def litter(self, partition: int, records: int) -> None:
-        """Write records that can't be read."""
-        topic = self.settings.topics.responses
-        futures = [await self._producer.send(topic, b"rubbish", partition=partition) for _ in range(records)]
-        await asyncio.gather(*futures)
-
     async def read(self, topic: str) -> list[AnyOutputEvent]:
         """Everything that stands in a topic now."""
         return [parse_output(value) for value in await self.read_raw(topic)]

@@ -80,10 +80,10 @@ class MemoryHarness:
         return name
 
     def member(self, topic: str, group: str, **changes: Any) -> Transport:
-        return MemoryTransport(self.broker, group, [topic], **changes)
+        return MemoryTransport(self.broker, group, topic, **changes)
 
     def exact_member(self, topic: str, sessions: str, group: str, **changes: Any) -> Transport:
-        return MemoryTransport(self.broker, group, [topic], sessions_topic=sessions, **changes)
+        return MemoryTransport(self.broker, group, topic, sessions_topic=sessions, **changes)
 
     async def write(self, records: Sequence[OutRecord]) -> None:
         for record in records:
@@ -124,13 +124,13 @@ class KafkaHarness:
 
     def member(self, topic: str, group: str, **changes: Any) -> Transport:
         update = {"group_id": group, "delivery_guarantee": "at_least_once", **changes}
-        return KafkaTransport(changed(self.settings, **update), [topic], output_topics=[])
+        return KafkaTransport(changed(self.settings, **update), topic, output_topics=[])
 
     def exact_member(self, topic: str, sessions: str, group: str, **changes: Any) -> Transport:
         topics = self.settings.topics.model_copy(update={"sessions": sessions})
         producer_class = changes.pop("producer_class", TransactionalProducer)
         settings = changed(self.settings, group_id=group, topics=topics, **changes)
-        return KafkaTransport(settings, [topic], output_topics=[], producer_class=producer_class)
+        return KafkaTransport(settings, topic, output_topics=[], producer_class=producer_class)
 
     async def write(self, records: Sequence[OutRecord]) -> None:
         writer = KafkaWriter(self.settings)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from guardrail.events import Decision
 from guardrail.judges import CachedJudge, Judge, Judgement, JudgeRequest, Verdict
-from guardrail.judges.gathering import GatheringAround
+from guardrail.judges.streams import GatheringAround
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from tests.support.constants import made

@@ -272,10 +272,6 @@ def test_thresholds_on_the_score(score: float | None, expected: Decision) -> Non
     assert Policy(flag_below=0.8, block_below=0.4).decide_score(score)[0] is expected
 
 
-def test_nothing_to_check_is_its_own_reason() -> None:
-    assert Policy().decide_score(None) == (D.RELEASE, "nothing to check")
-
-
 def test_thresholds_in_the_wrong_order_are_refused_with_a_remedy() -> None:
     with pytest.raises(ValidationError, match="lower block_below or raise flag_below"):
         Policy(flag_below=0.3, block_below=0.5)

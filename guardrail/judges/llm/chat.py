@@ -24,9 +24,8 @@ from guardrail.judges.llm.exchange import Exchange, NotAnApi, ReplyProgress, Sta
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.openai_client import OwnClients, describe
-from guardrail.judges.prices import PriceTable
 from guardrail.judges.recorder import recorder
-from guardrail.judges.spending import BudgetExhausted
+from guardrail.judges.spending import BudgetExhausted, PriceTable
 
 _SECTION: Final = "judge.llm"
 _MOST_TOKENS: Final = 1_000_000_000  # of one call

@@ -21,7 +21,7 @@ from guardrail.judges.llm.chat import Chat, Question
 from guardrail.judges.llm.prompt import Fence, fences
 from guardrail.judges.llm.reply import MAX_REASONING_CHARS, Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
-from guardrail.judges.prices import PriceTable
+from guardrail.judges.spending import PriceTable
 from guardrail.printable import shorten
 from guardrail.shipped import shipped_text
 

@@ -22,8 +22,7 @@ from guardrail.judges.llm.chat import Chat, ModelEndpoint, Question
 from guardrail.judges.llm.prompt import Prompt, Prompts, fences
 from guardrail.judges.llm.reply import Answer, ReplyReader
 from guardrail.judges.llm.settings import LlmJudgeSettings
-from guardrail.judges.prices import PriceTable
-from guardrail.judges.spending import BudgetExhausted
+from guardrail.judges.spending import BudgetExhausted, PriceTable
 from guardrail.judges.streams import closing, told
 from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified
 

@@ -33,8 +33,7 @@ from typing import Final
 
 from guardrail.claims.assent import answers, stated_by
 from guardrail.claims.detector import DENYING_LABEL, fold
-from guardrail.claims.model import Claim
-from guardrail.claims.prose import read_prose
+from guardrail.claims.model import Claim, read_prose
 from guardrail.claims.silence import Silence, silence_of
 from guardrail.errors import ConfigError
 from guardrail.events import Verdict
@@ -50,7 +49,7 @@ from guardrail.judges.local.combiner import (
     read_features,
     word_features,
 )
-from guardrail.judges.local.doubts import Rival, backed_elsewhere, revoked, rivals_of, taken_back
+from guardrail.judges.local.doubts import Doubts
 from guardrail.judges.local.examination import (
     Examination,
     cited_contexts,
@@ -70,13 +69,11 @@ from guardrail.judges.local.search import (
     view_of,
     window_around,
     windows_of,
-    word_for_word,
 )
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.verdict import (
     answered_no,
     compared_exactly,
-    deciding_texts,
     judgement_of,
     judgement_of_silence,
     judgement_word_for_word,
@@ -110,6 +107,7 @@ _NONE: Final = "verifier: too little time was left"
 
 Pressed = Callable[[], int]
 """How short the time is: 0, not at all; 1, one window is read of each claim; 2, none is."""
+_READS_ALL: Final = -1  # for fitting
 _READS_ONE: Final = 1
 _READS_NOTHING: Final = 2
 
@@ -127,6 +125,11 @@ class _Asked:
     def reads(self, claim: Reworded, windows: Iterator[WindowText]) -> Iterator[Read]:
         """What the verifier says of a claim beside windows, until ``stopped()``; nothing without one."""
         return iter(()) if self.reader is None else self.reader.reads(claim, windows, self.stopped)
+
+    def holds(self, text: str, number: int | None) -> bool:
+        """Whether the verifier finds a text supported by a sentence and its neighbours."""
+        window = iter(() if number is None else [window_around(self.evidence, number)])
+        return any(read.reading.support >= _HOLDS for read in self.reads(Reworded(text, ()), window))
 
 
 class ClaimChecker:
@@ -257,19 +260,16 @@ class ClaimChecker:
             return judgement
         if self._languages.other(examined.view.text):
             return unread(judgement, examined, claim=True)
-        other = self._languages.other(*deciding_texts(examined, judgement.verdict))
+        other = self._languages.other(*examined.deciding_texts(judgement.verdict))
         if judgement.verdict in _NOT_SAID and not examined.found.shared:  # what isn't read may say it
             other = self._languages.other_contexts(examined.evidence)
         return unread(judgement, examined, claim=False) if other else judgement
 
-    def examine(
-        self, claim: Claim, question: str, evidence: EvidenceIndex, *, wholly: bool = True
-    ) -> Examination | None:
-        """What is found out about a claim; None if there is nothing to compare it with. ``wholly``: all
-        windows are read, also where one settles it; for fitting. Raises JudgeError when the verifier
-        fails."""
+    def examine(self, claim: Claim, question: str, evidence: EvidenceIndex) -> Examination | None:
+        """What is found out about a claim; None if there is nothing to compare it with. All windows are read,
+        also where one settles it; for fitting. Raises JudgeError when the verifier fails."""
         about = self._asked(question, evidence, lambda: False)
-        return self._examine(claim, (0, len(_text(claim))), about, -1 if wholly else 0)
+        return self._examine(claim, (0, len(_text(claim))), about, _READS_ALL)
 
     def _asked(self, question: str, evidence: EvidenceIndex, stopped: Callable[[], bool]) -> _Asked:
         reader = None if self._verifier is None else WindowReader(self._verifier)
@@ -283,9 +283,8 @@ class ClaimChecker:
         found = find_candidates(evidence.layout, view, _SENTENCES, cited=cited_contexts(claim, evidence))
         if not found.sentences:
             return None
-        gone = taken_back(view, found, evidence)
-        matches = tuple(m for m in found.sentences if m.number not in gone) or found.sentences
-        near = [match.number for match in matches[:_NEAR]]
+        doubts = Doubts(view, found, source, evidence)
+        near = [match.number for match in doubts.standing[:_NEAR]]
         figures = check_figures(view.text, source, near, question, claim.lead_in, about.stopped)
         tables = evidence.kept(Tables, lambda: Tables(evidence))
         cells = check_cells(view.text, tables, claim.lead_in, question)
@@ -294,31 +293,37 @@ class ClaimChecker:
         otherwise = [c for c in cells.otherwise if c.owner or not c.figure or c.start not in accounted]
         figures = with_cells(figures, cells)
         rival = None
-        if about.reader is not None and pressure == 0:
-            elsewhere = backed_elsewhere(view, figures, source, evidence, gone)
-            rival = next((r for r in elsewhere if self._backs(view.text, r, about)), None)
+        if pressure == 0:
+            elsewhere = doubts.backed_elsewhere(figures) if about.reader is not None else ()
+            rival = next((r for r in elsewhere if about.holds(view.text, r.check.sentence)), None)
         if rival is not None:
             figures = tuple(rival.check if c.figure == rival.check.figure else c for c in figures)
-        features = word_features(view, found, figures)
-        lost = revoked(view, figures, found, source, evidence)
-        examination = Examination(
-            view, found, evidence, figures, features, part[0], cells=otherwise, revoked=lost
-        )
-        known = replace(found, sentences=matches)
-        doubted = otherwise or lost or rival or any(check.owned for check in figures)
+        examined = Examination(
+            view, found, evidence, figures, word_features(view, found, figures), part[0], cells=otherwise,
+            rival=rival, revoked=doubts.revoked(figures),
+        )  # fmt: skip
+        doubted = otherwise or examined.revoked or rival or any(check.owned for check in figures)
         if pressure >= 0 and not (
             doubted or claim.prose.deceptive or is_denied_elsewhere(view, found, source)
         ):
-            standing = word_for_word(view, claim.lead_in, found, figures, evidence, self._rarity)
-            if standing is not None and not any(rivals_of(view, figures, known, source, evidence)):
-                return replace(examination, standing=standing)
+            standing = doubts.word_for_word(figures, claim.lead_in, self._rarity)
+            if standing is not None and not any(doubts.rivals(figures)):
+                return replace(examined, standing=standing)
         if about.reader is None:
-            return examination
+            return examined
         words = reworded(view.text, figures, claim.lead_in, question, row="|" in claim.text)
         words = replace(words, known=f"{words.known} {cells.told}" if cells.told else words.known)
-        windows = windows_of(view, evidence, matches, gone)
+        return self._with_readings(examined, doubts, words, about, pressure)
+
+    def _with_readings(
+        self, examined: Examination, doubts: Doubts, words: Reworded, about: _Asked, pressure: int
+    ) -> Examination:
+        """What was compared, with what the verifier says of the claim in these ``words``."""
+        assert about.reader is not None  # noqa: S101
+        view, features, rival = examined.view, examined.features, examined.rival
+        windows = windows_of(view, about.evidence, doubts.standing, doubts.gone)
         if pressure >= _READS_NOTHING:
-            return replace(examination, left_out=_NONE if about.reader.readable(words, windows) else None)
+            return replace(examined, left_out=_NONE if about.reader.readable(words, windows) else None)
         read: list[Read] = []
         settled = False
         for each in about.reads(words, windows):
@@ -327,7 +332,7 @@ class ClaimChecker:
             if settled or pressure == _READS_ONE:
                 break
         if not read:
-            return examination
+            return examined
         features |= read_features(read)
         more = pressure == _READS_ONE and not settled and about.reader.readable(words, windows)
         left_out = _FEWER if more else None
@@ -337,21 +342,9 @@ class ClaimChecker:
         elif facts:
             features |= self._least_of(facts, features, read, about)
         if rival is None and pressure == 0:
-            rivals = rivals_of(view, figures, known, source, evidence)
-            said = ((each, each.said_of(view.text)) for each in rivals)
-            held = (r for r, text in said if self._holds(text, r.sentence, about))
-            rival = next(held, None)
-        return replace(examination, features=features, read=read, left_out=left_out, rival=rival)
-
-    def _backs(self, text: str, rival: Rival, about: _Asked) -> bool:
-        """Whether the sentence that has the claim's value supports the claim."""
-        number = rival.check.sentence
-        return number is not None and self._holds(text, number, about)
-
-    def _holds(self, text: str, number: int, about: _Asked) -> bool:
-        """Whether the verifier finds a text supported by a sentence and its neighbours."""
-        window = iter([window_around(about.evidence, number)])
-        return any(read.reading.support >= _HOLDS for read in about.reads(Reworded(text, ()), window))
+            others = doubts.rivals(examined.figures)
+            rival = next((r for r in others if about.holds(r.said_of(view.text), r.sentence)), None)
+        return replace(examined, features=features, read=read, left_out=left_out, rival=rival)
 
     def _open_facts(self, view: ClaimView, known: str, features: Mapping[str, float]) -> list[Reworded]:
         """The facts of a claim of several that is supported, unless it surely is: those are worth a reading

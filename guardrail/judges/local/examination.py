@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, overload
 
 from guardrail.claims.model import Claim
 from guardrail.claims.phrases import pattern
-from guardrail.events import Evidence
+from guardrail.events import Evidence, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.evidence.tokens import terms_of
+from guardrail.evidence.tokens import terms_of, words
 from guardrail.figures import FigureCheck, FigureSource, SourceText, State
-from guardrail.judges.local.combiner import Read
+from guardrail.judges.local.combiner import Read, best_of
 from guardrail.judges.local.doubts import Revoked, Rival
+from guardrail.judges.local.reader import unsupported_spans
 from guardrail.judges.local.records import CellCheck
 from guardrail.judges.local.search import Candidates, ClaimView
 
+MARKED: Final = 0.5  # how surely the verifier finds a word unsupported, that it counts as marked
 _FINITE: Final = pattern("finite")
 _JOINING: Final = re.compile(r"(?:[,;]\s+|\s+)(?:and|but|while|whereas|whilst)\s+|;\s+", re.IGNORECASE)
 _SEVERAL: Final = 2
@@ -64,6 +67,56 @@ class Examination:
             check.state is State.FOUND and check.frame >= _SAME_MATTER and not check.owned
             for check in self.figures
         )
+
+    @property
+    def _most_contradicting(self) -> Read:
+        return max(self.read, key=lambda each: each.reading.contradiction)
+
+    @property
+    def says_otherwise(self) -> bool:
+        """Whether it is a window that contradicts the claim: beside it the verifier finds that likeliest.
+        Without the verifier all there is are the words of the best sentence."""
+        if not self.read:
+            return True
+        reading = self._most_contradicting.reading
+        return reading.contradiction > max(reading.support, 1.0 - reading.support - reading.contradiction)
+
+    def coverage(self, number: int) -> float:
+        """How much of the claim a sentence has, by rarity."""
+        return next((m.coverage for m in self.found.sentences if m.number == number), 0.0)
+
+    def best_sentence(self, verdict: Verdict) -> int:
+        """The best sentence of the window that decides.
+
+        Of one that contradicts the claim that is the sentence with most of what the verifier does not mark:
+        of "the hall was designed by Ann Lee" the one on who designed it, not one that has her name.
+        """
+        if not self.read:
+            return self.found.sentences[0].number
+        contradicts = verdict is Verdict.CONTRADICTED
+        read = self._most_contradicting if contradicts else best_of(self.read)
+        within = [match for match in self.found.sentences if match.number in read.window.sentences]
+        if contradicts and (marked := _marked_terms(self.view, read)):
+            within.sort(key=lambda match: -self.view.share(match.terms - marked))
+        return within[0].number if within else read.window.best
+
+    def deciding_texts(self, verdict: Verdict) -> Iterator[str]:
+        """The sentence that decides and, where one was read, the window."""
+        yield self.quote(self.best_sentence(verdict)).quote
+        if self.read:
+            contradicts = verdict is Verdict.CONTRADICTED
+            yield (self._most_contradicting if contradicts else best_of(self.read)).window.text
+
+
+def _marked_terms(view: ClaimView, read: Read) -> frozenset[int]:
+    """The terms of the words that the verifier marks, beside one window."""
+    spans = unsupported_spans(view.text, read.reading.tokens, MARKED)
+    starts = [start for start, _ in spans]
+    return frozenset(
+        term
+        for at, term, _ in words(view.text)
+        if (last := bisect_right(starts, at)) and at < spans[last - 1][1]
+    )
 
 
 def quoted_sentence(evidence: EvidenceIndex, number: int) -> Evidence:

@@ -22,12 +22,11 @@ from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, State
 from guardrail.figures.agreement import is_plain
 from guardrail.figures.equations import shown
-from guardrail.judges.local.combiner import Lines, Probabilities, Read, best_of
-from guardrail.judges.local.doubts import Rival
-from guardrail.judges.local.examination import Examination, quoted_sentence
+from guardrail.judges.local.combiner import Lines, Probabilities, best_of
+from guardrail.judges.local.doubts import DENIALS, Rival
+from guardrail.judges.local.examination import MARKED, Examination, quoted_sentence
 from guardrail.judges.local.reader import unsupported_spans
 from guardrail.judges.local.records import Cell, CellCheck
-from guardrail.judges.local.search import DENIALS, ClaimView
 from guardrail.verdicts import HALF_CHECKED, Judgement, spans_within
 
 NAME: Final = "local"
@@ -35,7 +34,6 @@ _NOTHING_SHARED: Final = 0.01
 _SILENT: Final = 0.85  # how sure it is that what no sentence has most words of is not spoken of
 _BELOW: Final = 0.001  # a line, that support lies where a figure keeps a claim below it
 _WORD_FOR_WORD: Final = 0.99  # how sure it is that what a sentence says is what it says
-_MARKED: Final = 0.5
 _LETTERS_OR_DIGITS: Final = re.compile(r"\d+|[^\W\d_]+")
 _SAME_WORDS: Final = 0.95
 _SAME_LENGTH: Final = 0.7  # of a sentence, that a claim has which says so in the same words
@@ -197,111 +195,200 @@ def mentioned_only(judgement: Judgement, *, rightly: bool) -> Judgement:
 
 
 def judgement_of(
-    claim_id: str,
-    examined: Examination,
-    told: Probabilities,
-    lines: Lines,
-    degraded: tuple[str, ...] = (),
+    claim_id: str, examined: Examination, told: Probabilities, lines: Lines, degraded: tuple[str, ...] = ()
 ) -> Judgement:
     """The judgement of a claim that was examined: what the combiner makes of it (``told``), by ``lines``."""
-    conflict = max(
-        (check for check in examined.figures if check.state is State.CONFLICT and not check.figure.name),
-        key=lambda check: check.frame,
-        default=None,
-    )
-    absent = [c for c in examined.figures if c.state is State.ABSENT and not c.figure.name]
-    backed = [c for c in examined.figures if c.state is State.FOUND and c.source and not c.figure.name]
-    unsure = [check for check in backed if check.source and not is_plain(check.figure, check.source)]
-    unchecked = [c for c in examined.figures if c.state is State.UNCHECKED]
-    elsewhere = next((check for check in examined.figures if check.owned is not None), None)
-    support = told.supported
-    if conflict is not None or absent or unsure or elsewhere is not None:
-        support = min(support, max(0.0, lines.supported - _BELOW))
-    cell = next(iter(examined.cells), None)
-    sure = cell is not None and cell.sure
-    left_open = bool(unchecked) and conflict is None and not absent and not sure
-    if cell is not None:
-        support = min(support, max(0.0, lines.supported - _BELOW))
-    if examined.revoked is not None:
-        support = min(support, max(0.0, lines.partially - _BELOW))
-    verdict = _verdict(told, lines, support, conflict)
-    rival = examined.rival if conflict is None else None
-    if verdict is Verdict.CONTRADICTED and rival is not None:
-        verdict = Verdict.PARTIALLY_SUPPORTED  # one context contradicts it, and another one supports it
-    if sure:
-        verdict = Verdict.CONTRADICTED
-    if verdict is Verdict.PARTIALLY_SUPPORTED and not examined.found.shared:
-        verdict = Verdict.UNSUPPORTED  # no part of it is what a source says
-    if left_open:
-        verdict = Verdict.UNVERIFIED
-    elif verdict is Verdict.UNSUPPORTED:  # what was asked is not backed by being said again
-        absent += [c for c in examined.figures if c.state is State.ECHOED and not c.figure.name]
-    spans = _unsupported(examined, verdict)
-    if cell is not None and not left_open and verdict is not Verdict.SUPPORTED:
-        return _of_cell(claim_id, examined, degraded, verdict, support, told.contradicted, cell)
-    return Judgement(
-        claim_id,
-        verdict,
-        0.0 if left_open else _confidence(verdict, told, support, conflict),
-        None if left_open else support,
-        NAME,
-        _proof(examined, verdict, conflict),
-        _disagreeing(examined, rival),
-        reasoning=_left_open(unchecked[0])
-        if left_open
-        else _reason(examined, verdict, told, conflict, absent, unsure, spans),
-        degraded_from=degraded,
-        unsupported_spans=tuple((start + examined.start, end + examined.start) for start, end in spans),
-        contradiction=None if left_open else told.contradicted,
-        findings=tuple(
-            finding
-            for finding, there in (
-                (Finding.FIGURE_CONFLICT, conflict is not None),
-                (Finding.FIGURE_ABSENT, bool(absent)),
-                (Finding.FIGURE_AMBIGUOUS, bool(unsure)),
-                (Finding.OTHER_THING, elsewhere is not None),
-                (Finding.CONTEXTS_DISAGREE, rival is not None),
-                (Finding.CALCULATION_UNCHECKED, bool(unchecked)),
-            )
-            if there
-        ),
-    )
+    return _Ruling(examined, told, lines).judgement(claim_id, degraded)
 
 
-def _of_cell(
-    claim_id: str,
-    examined: Examination,
-    degraded: tuple[str, ...],
-    verdict: Verdict,
-    support: float,
-    contradicted: float,
-    cell: CellCheck,
-) -> Judgement:
-    """The judgement of a claim that is at odds with the cell of a table."""
-    said = examined.view.text[cell.start : cell.end]
-    place = (
-        f"{cell.row}, {cell.cell.header}: {cell.cell.text}"
-        if cell.cell.header
-        else f"{cell.row}: {cell.cell.text}"
-    )
-    reason = f"The documents say '{_shortened(place)}'"
-    if cell.owner and cell.owner != cell.row:
-        reason += f"; the claim says '{said}', which is that of '{cell.owner}'."
-    else:
-        reason += f"; the claim says '{_shortened(said)}'."
-    return Judgement(
-        claim_id,
-        verdict,
-        max(contradicted, 1.0 - support) if verdict is Verdict.CONTRADICTED else 1.0 - support,
-        support,
-        NAME,
-        (_in_its_row(examined.evidence, cell.cell),),
-        reasoning=reason,
-        degraded_from=degraded,
-        unsupported_spans=((cell.start + examined.start, cell.end + examined.start),),
-        contradiction=contradicted,
-        findings=(Finding.FIGURE_CONFLICT,) if cell.figure and cell.sure else (),
-    )
+class _Ruling:
+    """What follows for a claim from what was found out about it."""
+
+    def __init__(self, examined: Examination, told: Probabilities, lines: Lines) -> None:
+        self._examined, self._told = examined, told
+        values = [check for check in examined.figures if not check.figure.name]
+        conflicts = (check for check in values if check.state is State.CONFLICT)
+        self._conflict = max(conflicts, key=lambda check: check.frame, default=None)
+        self._absent = [check for check in values if check.state is State.ABSENT]
+        backed = ((check, check.source) for check in values if check.state is State.FOUND)
+        self._unsure = [
+            (c.figure, source) for c, source in backed if source and not is_plain(c.figure, source)
+        ]
+        self._unchecked = [check for check in examined.figures if check.state is State.UNCHECKED]
+        self._elsewhere = any(check.owned is not None for check in examined.figures)
+        self._cell = next(iter(examined.cells), None)
+        self._rival = examined.rival if self._conflict is None else None
+        self._support = self._bounded_support(lines)
+        self._verdict = self._verdict_by(lines)
+        if self._verdict is Verdict.UNSUPPORTED:  # what was asked is not backed by being said again
+            self._absent += [check for check in values if check.state is State.ECHOED]
+
+    def _bounded_support(self, lines: Lines) -> float:
+        """The probability of support, below the line of what keeps the claim from being supported."""
+        support = self._told.supported
+        if self._conflict or self._absent or self._unsure or self._elsewhere or self._cell:
+            support = min(support, max(0.0, lines.supported - _BELOW))
+        if self._examined.revoked is not None:
+            support = min(support, max(0.0, lines.partially - _BELOW))
+        return support
+
+    def _verdict_by(self, lines: Lines) -> Verdict:
+        told, support = self._told, self._support
+        sure = self._cell is not None and self._cell.sure
+        if self._unchecked and self._conflict is None and not self._absent and not sure:
+            return Verdict.UNVERIFIED
+        if sure or self._conflict is not None:
+            return Verdict.CONTRADICTED
+        if support >= lines.supported:
+            return Verdict.SUPPORTED
+        contradicted = told.contradicted >= lines.contradicted and told.contradicted == max(told)
+        if contradicted and self._rival is None:
+            return Verdict.CONTRADICTED
+        # One context contradicts it, and another one supports it; or a part of it is what a source says.
+        partly = (contradicted or support >= lines.partially) and self._examined.found.shared
+        return Verdict.PARTIALLY_SUPPORTED if partly else Verdict.UNSUPPORTED
+
+    def judgement(self, claim_id: str, degraded: tuple[str, ...]) -> Judgement:
+        """As one that a person can check."""
+        if self._cell is not None and self._verdict not in (Verdict.UNVERIFIED, Verdict.SUPPORTED):
+            return self._of_cell(claim_id, degraded, self._cell)
+        left_open = self._verdict is Verdict.UNVERIFIED
+        spans = self._unsupported()
+        return Judgement(
+            claim_id,
+            self._verdict,
+            self._confidence(),
+            None if left_open else self._support,
+            NAME,
+            self._proof(),
+            _disagreeing(self._examined, self._rival),
+            reasoning=_left_open(self._unchecked[0]) if left_open else self._reason(spans),
+            degraded_from=degraded,
+            unsupported_spans=self._placed(spans),
+            contradiction=None if left_open else self._told.contradicted,
+            findings=tuple(
+                finding
+                for finding, there in (
+                    (Finding.FIGURE_CONFLICT, self._conflict is not None),
+                    (Finding.FIGURE_ABSENT, bool(self._absent)),
+                    (Finding.FIGURE_AMBIGUOUS, bool(self._unsure)),
+                    (Finding.OTHER_THING, self._elsewhere),
+                    (Finding.CONTEXTS_DISAGREE, self._rival is not None),
+                    (Finding.CALCULATION_UNCHECKED, bool(self._unchecked)),
+                )
+                if there
+            ),
+        )
+
+    def _of_cell(self, claim_id: str, degraded: tuple[str, ...], cell: CellCheck) -> Judgement:
+        """The judgement of a claim that is at odds with the cell of a table."""
+        said = self._examined.view.text[cell.start : cell.end]
+        header = f", {cell.cell.header}" if cell.cell.header else ""
+        reason = f"The documents say '{_shortened(f'{cell.row}{header}: {cell.cell.text}')}'"
+        if cell.owner and cell.owner != cell.row:
+            reason += f"; the claim says '{said}', which is that of '{cell.owner}'."
+        else:
+            reason += f"; the claim says '{_shortened(said)}'."
+        confidence = 1.0 - self._support
+        if self._verdict is Verdict.CONTRADICTED:
+            confidence = max(self._told.contradicted, confidence)
+        return Judgement(
+            claim_id,
+            self._verdict,
+            confidence,
+            self._support,
+            NAME,
+            (_in_its_row(self._examined.evidence, cell.cell),),
+            reasoning=reason,
+            degraded_from=degraded,
+            unsupported_spans=self._placed([(cell.start, cell.end)]),
+            contradiction=self._told.contradicted,
+            findings=(Finding.FIGURE_CONFLICT,) if cell.figure and cell.sure else (),
+        )
+
+    def _confidence(self) -> float:
+        if self._verdict is Verdict.UNVERIFIED:
+            return 0.0
+        if self._verdict is Verdict.SUPPORTED:
+            return self._support
+        if self._verdict is not Verdict.CONTRADICTED:
+            return 1.0 - self._support
+        return max(self._told.contradicted, self._conflict.frame if self._conflict else 0.0)
+
+    def _placed(self, spans: Sequence[Span]) -> tuple[Span, ...]:
+        """Spans of what was examined as those of the claim."""
+        begin = self._examined.start
+        return tuple((start + begin, end + begin) for start, end in spans)
+
+    def _unsupported(self) -> tuple[Span, ...]:
+        """The words that figures or the verifier find no support for; none of a claim that is supported."""
+        if self._verdict is Verdict.SUPPORTED:
+            return ()
+        spans = [
+            (check.figure.start, check.figure.end)
+            for check in self._examined.figures
+            if check.owned or (check.state in (State.CONFLICT, State.ABSENT) and not check.figure.name)
+        ]
+        text = self._examined.view.text
+        if self._examined.read:
+            spans += unsupported_spans(text, best_of(self._examined.read).reading.tokens, MARKED)
+        return spans_within(text, spans)
+
+    def _proof(self) -> tuple[Evidence, ...]:
+        """The sentence that decides, and those that have figures of the claim which it lacks."""
+        if not self._examined.found.shared and self._verdict is not Verdict.SUPPORTED:
+            return ()
+        return tuple(map(self._examined.quote, [*dict.fromkeys(self._deciding())][:_MOST_PROOF]))
+
+    def _deciding(self) -> Iterator[int]:
+        rival = self._examined.rival
+        if self._conflict is not None and self._conflict.sentence is not None:
+            yield self._conflict.sentence
+        elif rival is not None and rival.check.sentence is not None:
+            yield rival.check.sentence
+            yield rival.sentence
+        yield self._examined.best_sentence(self._verdict)
+        for check in self._examined.figures:
+            found = check.state is State.FOUND and self._verdict is Verdict.SUPPORTED
+            if found and check.sentence is not None:
+                yield check.sentence
+
+    def _reason(self, spans: Sequence[Span]) -> str:
+        examined, verdict = self._examined, self._verdict
+        contradicted = verdict is Verdict.CONTRADICTED
+        if self._conflict is not None and self._conflict.source is not None:
+            return _of_conflict(self._conflict, self._conflict.source)
+        if contradicted and examined.says_otherwise:
+            quote = examined.quote(examined.best_sentence(verdict)).quote
+            return f"It was read as contradicting this passage: '{_shortened(quote)}'"
+        if not contradicted and (doubt := _doubted(examined)):
+            return doubt
+        if lacking := _not_there(examined, [check.figure.text for check in self._absent]):
+            return lacking
+        if contradicted:
+            return "It was read as contradicting the documents."
+        if self._unsure:
+            claimed, given = map(_quoted, self._unsure[0])
+            return f"{claimed} may be the document's {given}: it depends on what the separator means."
+        if verdict is Verdict.SUPPORTED:
+            return _support_reason(examined)
+        if not examined.found.shared:
+            return "No passage was found that has any of its main words."
+        # A contradiction may be likelier than all else, though not sure enough for the verdict.
+        likeliest = self._told.contradicted == max(self._told)
+        likely = bool(examined.read) and likeliest and examined.says_otherwise
+        if not likely and (lacking := _not_there(examined, _unsaid(examined, spans))):
+            return lacking
+        number = examined.best_sentence(Verdict.CONTRADICTED if likely else verdict)
+        coverage = examined.coverage(number)
+        if coverage < _NEAR:
+            return "No passage was read as supporting it."
+        quote = _shortened(examined.quote(number).quote)
+        if likely or coverage >= _CLOSE:
+            # Whether that is what the claim says or its opposite, nothing but the verifier's doubt tells.
+            return f"It may not say the same as this passage: '{quote}'"
+        lacks = "say all of it" if verdict is Verdict.PARTIALLY_SUPPORTED else "support it"
+        return f"This passage does not {lacks}: '{quote}'"
 
 
 def _disagreeing(examined: Examination, rival: Rival | None) -> tuple[str, ...]:
@@ -315,15 +402,6 @@ def compared_exactly(judgement: Judgement, examined: Examination) -> bool:
     """Whether figures or the cells of a table contradict the claim, for which nothing needs to be read."""
     exact = Finding.FIGURE_CONFLICT in judgement.findings or any(cell.sure for cell in examined.cells)
     return judgement.verdict is Verdict.CONTRADICTED and exact
-
-
-def deciding_texts(examined: Examination, verdict: Verdict) -> Iterator[str]:
-    """The sentence that decides and, where one was read, the window."""
-    yield examined.quote(_best_sentence(examined, verdict)).quote
-    if examined.read:
-        contradicts = verdict is Verdict.CONTRADICTED
-        read = _most_contradicting(examined.read) if contradicts else best_of(examined.read)
-        yield read.window.text
 
 
 def unread(judgement: Judgement, examined: Examination, *, claim: bool) -> Judgement:
@@ -341,7 +419,7 @@ def unread(judgement: Judgement, examined: Examination, *, claim: bool) -> Judge
             findings=findings,
         )
     reason = f"{'The claim is' if claim else 'A document is'} in a language that the judge does not read"
-    if _coverage(examined, number := examined.found.sentences[0].number) >= _NEAR:
+    if examined.coverage(number := examined.found.sentences[0].number) >= _NEAR:
         closest = examined.quote(number).quote
         reason += f"; the closest passage is: '{_shortened(closest)}'"
     return replace(
@@ -355,151 +433,6 @@ def unread(judgement: Judgement, examined: Examination, *, claim: bool) -> Judge
         contradiction=None,
         findings=findings,
     )
-
-
-def _verdict(told: Probabilities, lines: Lines, support: float, conflict: FigureCheck | None) -> Verdict:
-    if conflict is not None:
-        return Verdict.CONTRADICTED
-    if support >= lines.supported:
-        return Verdict.SUPPORTED
-    if told.contradicted >= lines.contradicted and told.contradicted == max(told):
-        return Verdict.CONTRADICTED
-    return Verdict.PARTIALLY_SUPPORTED if support >= lines.partially else Verdict.UNSUPPORTED
-
-
-def _confidence(verdict: Verdict, told: Probabilities, support: float, conflict: FigureCheck | None) -> float:
-    if verdict is Verdict.SUPPORTED:
-        return support
-    if verdict is not Verdict.CONTRADICTED:
-        return 1.0 - support
-    return told.contradicted if conflict is None else max(told.contradicted, conflict.frame)
-
-
-def _unsupported(examined: Examination, verdict: Verdict) -> tuple[Span, ...]:
-    """The words of a claim that figures or the verifier find no support for; none where it is supported."""
-    if verdict is Verdict.SUPPORTED:
-        return ()
-    spans = [
-        (check.figure.start, check.figure.end)
-        for check in examined.figures
-        if check.owned or (check.state in (State.CONFLICT, State.ABSENT) and not check.figure.name)
-    ]
-    text = examined.view.text
-    if examined.read:
-        spans += unsupported_spans(text, best_of(examined.read).reading.tokens, _MARKED)
-    return spans_within(text, spans)
-
-
-def _proof(examined: Examination, verdict: Verdict, conflict: FigureCheck | None) -> tuple[Evidence, ...]:
-    """The sentence that decides, and those that have figures of the claim which it lacks."""
-    if not examined.found.shared and verdict is not Verdict.SUPPORTED:
-        return ()
-    numbers = list(dict.fromkeys(_deciding(examined, verdict, conflict)))
-    return tuple(examined.quote(number) for number in numbers[:_MOST_PROOF])
-
-
-def _deciding(examined: Examination, verdict: Verdict, conflict: FigureCheck | None) -> Iterator[int]:
-    if conflict is not None and conflict.sentence is not None:
-        yield conflict.sentence
-    elif examined.rival is not None and examined.rival.check.sentence is not None:
-        yield examined.rival.check.sentence
-        yield examined.rival.sentence
-    yield _best_sentence(examined, verdict)
-    for check in examined.figures:
-        if check.state is State.FOUND and check.sentence is not None and verdict is Verdict.SUPPORTED:
-            yield check.sentence
-
-
-def _best_sentence(examined: Examination, verdict: Verdict) -> int:
-    """The best sentence of the window that decides.
-
-    Of one that contradicts the claim that is the sentence with most of what the verifier does not mark: of
-    "the hall was designed by Ann Lee" the one on who designed it, not one that has her name.
-    """
-    matches = examined.found.sentences
-    if not examined.read:
-        return matches[0].number
-    read = best_of(examined.read)
-    marked: frozenset[int] = frozenset()
-    if verdict is Verdict.CONTRADICTED:
-        read = _most_contradicting(examined.read)
-        marked = _marked_terms(examined.view, read)
-    held = set(read.window.sentences)
-    within = [match for match in matches if match.number in held]
-    if marked:
-        within.sort(key=lambda match: -examined.view.share(match.terms - marked))
-    return within[0].number if within else read.window.best
-
-
-def _most_contradicting(read: Sequence[Read]) -> Read:
-    return max(read, key=lambda each: each.reading.contradiction)
-
-
-def _marked_terms(view: ClaimView, read: Read) -> frozenset[int]:
-    """The terms of the words that the verifier marks, beside one window."""
-    spans = unsupported_spans(view.text, read.reading.tokens, _MARKED)
-    starts = [start for start, _ in spans]
-    return frozenset(
-        term
-        for at, term, _ in words_of(view.text)
-        if (last := bisect_right(starts, at)) and at < spans[last - 1][1]
-    )
-
-
-def _says_otherwise(examined: Examination) -> bool:
-    """Whether it is a window that contradicts the claim: beside it the verifier finds that likeliest. Without
-    the verifier all there is are the words of the best sentence."""
-    if not examined.read:
-        return True
-    reading = _most_contradicting(examined.read).reading
-    return reading.contradiction > max(reading.support, 1.0 - reading.support - reading.contradiction)
-
-
-def _reason(
-    examined: Examination,
-    verdict: Verdict,
-    told: Probabilities,
-    conflict: FigureCheck | None,
-    absent: Sequence[FigureCheck],
-    unsure: Sequence[FigureCheck],
-    spans: Sequence[Span],
-) -> str:
-    if conflict is not None and conflict.source is not None:
-        return _of_conflict(conflict, conflict.source)
-    if verdict is Verdict.CONTRADICTED and _says_otherwise(examined):
-        quote = examined.quote(_best_sentence(examined, verdict)).quote
-        return f"It was read as contradicting this passage: '{_shortened(quote)}'"
-    if verdict is not Verdict.CONTRADICTED and (doubt := _doubted(examined)):
-        return doubt
-    if lacking := _not_there(examined, [check.figure.text for check in absent]):
-        return lacking
-    if verdict is Verdict.CONTRADICTED:
-        return "It was read as contradicting the documents."
-    if unsure and unsure[0].source is not None:
-        claimed, given = _quoted(unsure[0].figure), _quoted(unsure[0].source)
-        return f"{claimed} may be the document's {given}: it depends on what the separator means."
-    if verdict is Verdict.SUPPORTED:
-        return _support_reason(examined)
-    if not examined.found.shared:
-        return "No passage was found that has any of its main words."
-    likely = _may_say_otherwise(examined, told)
-    if not likely and (lacking := _not_there(examined, _unsaid(examined, spans))):
-        return lacking
-    number = _best_sentence(examined, Verdict.CONTRADICTED if likely else verdict)
-    coverage = _coverage(examined, number)
-    if coverage < _NEAR:
-        return "No passage was read as supporting it."
-    quote = _shortened(examined.quote(number).quote)
-    if likely or coverage >= _CLOSE:
-        # Whether that is what the claim says or its opposite, nothing but the verifier's doubt tells.
-        return f"It may not say the same as this passage: '{quote}'"
-    lacks = "say all of it" if verdict is Verdict.PARTIALLY_SUPPORTED else "support it"
-    return f"This passage does not {lacks}: '{quote}'"
-
-
-def _coverage(examined: Examination, number: int) -> float:
-    """How much of the claim a sentence has, by rarity."""
-    return next((m.coverage for m in examined.found.sentences if m.number == number), 0.0)
 
 
 def _not_there(examined: Examination, texts: Iterable[str]) -> str:
@@ -558,11 +491,6 @@ def _left_open(check: FigureCheck) -> str:
     return f"{_quoted(check.figure)} may have been calculated; whether it is right was not checked."
 
 
-def _may_say_otherwise(examined: Examination, told: Probabilities) -> bool:
-    """Whether a contradiction is likelier than all else, though not sure enough for the verdict."""
-    return bool(examined.read) and told.contradicted == max(told) and _says_otherwise(examined)
-
-
 def _support_reason(examined: Examination) -> str:
     derived = (c for c in examined.figures if c.state is State.DERIVED and c.operands)
     calculated = next((c for c in derived if _quoted(c.figure) not in map(_quoted, c.operands)), None)
@@ -571,7 +499,7 @@ def _support_reason(examined: Examination) -> str:
         return f"The documents say so; {_quoted(calculated.figure)} follows from {of}."
     if _same_words(examined):
         return "A document says so in nearly the same words."
-    deciding = examined.quote(_best_sentence(examined, Verdict.SUPPORTED))
+    deciding = examined.quote(examined.best_sentence(Verdict.SUPPORTED))
     return f"It was read as supported by this passage: '{_shortened(deciding.quote)}'"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from guardrail.events import Context
 from guardrail.evidence import EvidenceIndex
-from guardrail.evidence.layout import Layout
+from guardrail.evidence.index import Layout
 from guardrail.evidence.shown import ShownText
 
 FILLER = "The committee met again and talked about many other matters of little weight to anyone outside. "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail.evidence.layout import Layout
+from guardrail.evidence.index import Layout
 from guardrail.evidence.shown import ShownText
 
 TEXT = "One two three four. Five six seven. " * 40

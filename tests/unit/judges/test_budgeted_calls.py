@@ -12,10 +12,9 @@ from guardrail.judges.recorder import recording
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import BudgetExhausted, UsageLedger
 from guardrail.telemetry import REGISTRY
-from tests.support.constants import made
+from tests.support.constants import made, make_retries_quick
 from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer, Reply, Status, missing, obliging, refusing
-from tests.support.quick_retries import make_retries_quick
 from tests.unit.judges.doubles import request
 
 

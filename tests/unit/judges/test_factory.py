@@ -16,9 +16,9 @@ import guardrail
 from guardrail.errors import ConfigError, JudgeUnavailable
 from guardrail.events import Severity
 from guardrail.judges import Judge, JudgeRequest, Verdict
+from guardrail.judges.cache import fingerprint
 from guardrail.judges.cascade import Band
 from guardrail.judges.factory import build_judge
-from guardrail.judges.fingerprint import fingerprint
 from guardrail.judges.llm import LlmJudgeSettings
 from guardrail.judges.local.combiner import Combiner, load_parameters
 from guardrail.judges.local.judge import LocalJudge

@@ -13,8 +13,8 @@ import pytest
 from guardrail import Guard, Policy
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges import Judge, Judgement, Verdict
-from guardrail.judges.custom import HttpJudgeSettings
-from guardrail.judges.http_judge import HttpJudge
+from guardrail.judges.http import HttpJudgeSettings
+from guardrail.judges.own import HttpJudge
 from tests.support.constants import made
 from tests.support.judges import Reply, joined, reply_of
 from tests.unit.judges.endpoint_server import Answer, EndpointServer, http, replying, serving

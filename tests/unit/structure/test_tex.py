@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail.claims.prose import read_prose
+from guardrail.claims.model import read_prose
 from guardrail.evidence.shown import ShownText
 from guardrail.structure.tex import formula_changes
 

@@ -12,7 +12,7 @@ from guardrail.engine.judging import LAST_HELD_S
 from guardrail.judges.cascade import DEFAULT_BANDS, CascadeSettings
 from guardrail.judges.redis_cache import TIMEOUT_MS
 from guardrail.judges.settings import JudgeSettings
-from tests.support.examples import run_example
+from tests.support.docs import printed_with
 from tests.support.llm_server import LlmServer, Reply, member, verdicts
 
 TEXT = (Path(__file__).parents[4] / "docs" / "cascade.md").read_text("utf-8")
@@ -43,7 +43,7 @@ async def test_the_example_in_python_asks_the_model_for_what_the_local_judge_can
     [code] = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     quoting = Reply(lambda call: verdicts(*(member(label, evidence=[2]) for label in call.asked)))
     async with LlmServer(quoting) as server:
-        printed = (await run_example(code, tmp_path, server)).splitlines()
+        printed = (await printed_with(server, code, tmp_path)).splitlines()
     assert [line.split()[1:] for line in printed[1:-1]] == [["llm:gpt-4.1-mini", "()"]]
     assert printed[-1] == "1 1"
     assert len(server.calls) == 1

@@ -56,4 +56,5 @@ def test_the_mapping_to_support_is_the_one_described() -> None:
     words = " ".join(TEXT.split())
     for name, swing in described.items():
         assert f"{swing} for {name}" in words
-        assert support_of(Verdict(name), 1.0) == pytest.approx(0.5 + swing)
+        for confidence in (0.0, 0.3, 1.0):
+            assert support_of(Verdict(name), confidence) == pytest.approx(0.5 + swing * confidence)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import openai
 import pytest
 
 from guardrail import Guard
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, JudgeUnavailable
 from guardrail.events import Context, Decision
 from guardrail.judges import Judge, Usage, Verdict
-from guardrail.judges.base import support_of
 from guardrail.judges.llm import LlmJudge
-from guardrail.judges.prices import ModelPrice, PriceTable
+from guardrail.judges.spending import ModelPrice, PriceTable
 from guardrail.policy import Policy
 from tests.support.judges import reply_of
 from tests.support.llm_server import (
@@ -24,7 +22,6 @@ from tests.support.llm_server import (
     Recorded,
     Reply,
     Status,
-    Wire,
     member,
     missing,
     obliging,
@@ -49,11 +46,14 @@ async def test_a_verdict_with_its_evidence() -> None:
     )
 
 
-async def test_it_is_a_judge_and_keeps_a_client_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with LlmServer() as server:
-        client = openai.AsyncOpenAI(base_url=server.url, api_key="theirs")
-        judging = LlmJudge(settings(), client)
+async def test_a_client_that_it_was_given_is_asked_once_a_call_and_kept() -> None:
+    """Its own retries are off, because they ignore deadlines."""
+    async with LlmServer(Status(500), Reply(obliging)) as server:
+        client = openai.AsyncOpenAI(base_url=server.url, api_key="theirs", max_retries=5)
+        judging = LlmJudge(settings(max_retries=0), client)
         assert isinstance(judging, Judge)
+        with pytest.raises(JudgeUnavailable):
+            await reply_of(judging, request())
         assert len((await reply_of(judging, request())).judgements) == 1
         await judging.aclose()
         assert not client.is_closed()
@@ -84,22 +84,6 @@ async def test_neighbouring_sentences_make_one_quote_that_is_verbatim() -> None:
     assert (first.quote, first.span) == (text, (0, len(text)))
     assert (second.context_id, second.quote) == ("doc-1", "Beta.")
     assert reply.usage.dropped_quotes == 0
-
-
-@pytest.mark.parametrize(
-    ("verdict", "confidence", "support"),
-    [
-        ("SUPPORTED", 1.0, 1.0),
-        ("SUPPORTED", 0.0, 0.5),
-        ("PARTIALLY_SUPPORTED", 1.0, 0.4),
-        ("UNSUPPORTED", 1.0, 0.1),
-        ("UNSUPPORTED", 0.5, 0.3),
-        ("CONTRADICTED", 1.0, 0.0),
-        ("CONTRADICTED", 0.0, 0.5),
-    ],
-)
-def test_support_comes_from_verdict_and_confidence(verdict: str, confidence: float, support: float) -> None:
-    assert support_of(Verdict(verdict), confidence) == support
 
 
 async def test_contexts_that_contradict_a_supported_claim_are_named() -> None:
@@ -202,20 +186,3 @@ async def test_neither_an_error_nor_a_missing_verdict_opens_the_gate(trouble: Be
         await judging.aclose()
     assert verdict.counts.unverified > 0
     assert verdict.decision is not Decision.RELEASE
-
-
-async def test_answers_are_not_judged_one_after_the_other() -> None:
-    arrived = asyncio.Event()
-
-    def fourth_opens(call: Recorded) -> Reply:
-        if call.number == 3:
-            arrived.set()
-        return Reply(obliging, wire=Wire(hold_after=1, until=arrived))
-
-    async with LlmServer(fourth_opens) as server:
-        judging = LlmJudge(settings(server))
-        replies = await asyncio.gather(
-            *(reply_of(judging, request(response_id=f"r{number}")) for number in range(4))
-        )
-        await judging.aclose()
-    assert [len(reply.judgements) for reply in replies] == [1] * 4

@@ -7,7 +7,6 @@ import gzip
 import tracemalloc
 from contextlib import suppress
 
-import openai
 import pytest
 
 from guardrail.errors import JudgeError, JudgeUnavailable
@@ -21,15 +20,6 @@ from tests.support.llm_server import (
     obliging,
 )
 from tests.unit.judges.llm.asking import judge, request, settings
-
-
-async def test_the_client_s_own_retries_are_off_whoever_made_it() -> None:
-    async with LlmServer(Status(500)) as server:
-        client = openai.AsyncOpenAI(base_url=server.url, api_key="k", max_retries=5)
-        with pytest.raises(JudgeUnavailable):
-            await reply_of(LlmJudge(settings(max_retries=0), client), request())
-        await client.close()
-    assert len(server.calls) == 1
 
 
 @pytest.mark.parametrize("packed", [False, True])
