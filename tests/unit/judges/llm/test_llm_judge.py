@@ -26,7 +26,7 @@ from tests.support.llm_server import (
     refusing,
     verdicts,
 )
-from tests.unit.judges.llm.asking import CONTEXTS, claim, judge, request, settings
+from tests.unit.judges.llm.asking import CONTEXTS, claim, judge, judging, request, settings
 
 PRICE = 1  # the number of the sentence that has it
 
@@ -166,10 +166,10 @@ async def test_what_a_stream_used_is_counted_and_priced() -> None:
 )
 async def test_neither_an_error_nor_a_missing_verdict_opens_the_gate(trouble: Behaviour) -> None:
     """Elsewhere it is a skipped row, a NaN that the mean leaves out, or a pass."""
-    async with LlmServer(trouble) as server:
-        judging = LlmJudge(settings(server, max_retries=0))
-        async with Guard(judging, Policy(claim_timeout_ms=500)) as guard:
-            verdict = await guard.check("What does it cost?", list(CONTEXTS), "It costs $50. It opens at 9.")
-        await judging.aclose()
+    async with (
+        judging(trouble, max_retries=0) as (made, _),
+        Guard(made, Policy(claim_timeout_ms=500)) as guard,
+    ):
+        verdict = await guard.check("What does it cost?", list(CONTEXTS), "It costs $50. It opens at 9.")
     assert verdict.counts.unverified > 0
     assert verdict.decision is not Decision.RELEASE
