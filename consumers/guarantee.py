@@ -7,6 +7,8 @@ outputs collect, when and how they are written, and what happens to sessions whe
 
 from __future__ import annotations
 
+import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -93,69 +95,83 @@ class Holding(Protocol):
         ...
 
 
-class Guarantee(Protocol):
+class Guarantee(ABC):
     """Writes the guard's outputs. An async context manager that owns the tasks that do it.
 
     An error in one of these tasks ends the block.
     """
 
+    def __init__(self) -> None:
+        self._group = asyncio.TaskGroup()
+        self._ended = False
+
     def attach(self, engine: Engine, take: Callable[[Holding, Iterable[Record]], object]) -> None:
         """Call it once, before entering. ``take`` makes the guard take records that had to wait, some of
         them; or it releases them all.
         """
-        ...
+        self._engine, self._take = engine, take
 
-    async def __aenter__(self) -> Self: ...
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        self._ended = True
+        for task in self._own_tasks():
+            task.cancel()
+        await self._group.__aexit__(kind, error, traceback)
 
+    @abstractmethod
+    def _own_tasks(self) -> Iterable[asyncio.Task[None]]:
+        """Those that end with the block."""
+
+    @abstractmethod
     def holdings(self) -> Mapping[Partition, Holding]:
         """The current holdings. A copy: taken when records arrive, it still identifies their holdings
         later.
         """
-        ...
 
+    @abstractmethod
     def recovering(self) -> Collection[Partition]:
         """Partitions that are held and have no holding, because what failed is being taken up anew."""
-        ...
 
+    @abstractmethod
     def congested(self) -> Collection[Partition]:
         """Partitions to read no further until their outputs are written."""
-        ...
 
     @property
+    @abstractmethod
     def busy(self) -> bool:
         """Whether anything is waiting to be written."""
-        ...
 
     @property
+    @abstractmethod
     def unwritten_since(self) -> float | None:
         """Since when the oldest of what was read waits to be written, by the monotonic clock; None if nothing
         does."""
-        ...
 
+    @abstractmethod
     def put(self, partition: Partition, records: Sequence[OutRecord]) -> None:
         """Outputs of a response of this partition, in order."""
-        ...
 
+    @abstractmethod
     def changed(self, change: Change) -> None:
         """A response has new state to store, with or without an output."""
-        ...
 
+    @abstractmethod
     def closed(self, response: ClosedResponse) -> None:
         """A response is over; all its outputs have been put."""
-        ...
 
+    @abstractmethod
     async def close(self, within_s: float) -> None:
         """Write what is left, commit, and end the tasks; give up on what takes longer, and log it."""
-        ...
 
+    @abstractmethod
     async def assigned(self, restored: Mapping[Partition, Restored]) -> None:
         """See AssignmentListener."""
-        ...
 
+    @abstractmethod
     async def revoked(self, partitions: Collection[Partition]) -> None:
         """See AssignmentListener."""
-        ...

@@ -36,7 +36,7 @@ from guardrail.config.problems import (
 from guardrail.config.settings import BUILT_IN_POLICY, ENV_DELIMITER, ENV_PREFIX, SECTIONS_OF_OTHERS, Settings
 from guardrail.errors import ConfigError
 from guardrail.judges.model import ClassifierSettings
-from guardrail.leaves import Loc, Place, kinds, leaves
+from guardrail.leaves import Loc, Place, kinds, mapped
 from guardrail.printable import escape_controls
 from guardrail.routing import policy_names
 
@@ -152,7 +152,7 @@ def parse(file: SettingsFile) -> FileValues:
         lines, problems = _survey(node, path)
         if problems:
             raise SettingsError(problems)
-        if _too_many(node):
+        if _expanded(node, {}) > MAX_VALUES:
             wrong = f"the file stands for more than {MAX_VALUES} values, aliases (*NAME) written out"
             raise SettingsError([Problem("", wrong, "write values out, or repeat less", where=str(path))])
         values = loader.construct_document(node)
@@ -212,28 +212,17 @@ def _not_yaml(path: Path, error: Exception) -> Problem:
     return Problem("", f"not valid YAML: {escape_controls(str(said))}", remedy, where=where)
 
 
-def _too_many(root: yaml.Node) -> bool:
-    """Whether a document has more than MAX_VALUES values once its aliases are expanded.
+def _expanded(node: yaml.Node, counts: dict[int, int]) -> int:
+    """How many values a node stands for once its aliases are written out; all above MAX_VALUES are alike.
 
     Every node is counted once and its count is then reused, so this is fast where expanding is not. A node
     that contains itself is left for yaml to reject.
     """
-    sizes: dict[int, int] = {}
-    entered: set[int] = set()
-    todo = [root]
-    while todo:
-        node = todo[-1]
-        if id(node) in sizes:
-            todo.pop()
-            continue
-        below = _children(node)
-        if id(node) not in entered:
-            entered.add(id(node))
-            todo.extend(child for child in below if id(child) not in entered)
-            continue
-        todo.pop()
-        sizes[id(node)] = min(MAX_VALUES + 1, 1 + sum(sizes.get(id(child), 1) for child in below))
-    return sizes[id(root)] > MAX_VALUES
+    if id(node) not in counts:
+        counts[id(node)] = 1
+        below = sum(_expanded(child, counts) for child in _children(node))
+        counts[id(node)] = min(MAX_VALUES + 1, 1 + below)
+    return counts[id(node)]
 
 
 def _children(node: yaml.Node) -> list[yaml.Node]:
@@ -362,30 +351,23 @@ def _restore_names(values: dict[str, Any], file_values: Mapping[str, Any]) -> di
     return values | {"policies": restored}
 
 
-def anchored(values: dict[str, Any], kind: type[BaseModel], folder: Path) -> dict[str, Any]:
+def anchored(values: dict[str, Any], kind: type[BaseModel], folder: Path) -> Any:
     """``values`` of a file for ``kind``, with relative paths resolved from ``folder``.
 
     Checks nothing: what doesn't fit its type is left for the validation to reject.
     """
-    for leaf in leaves(values, kind=kind):
-        if isinstance(leaf.value, str) and leaf.value and _is_path(leaf):
-            values = _replaced(values, leaf.path, str(folder / leaf.value))
-    return values
 
+    def resolved(leaf: Place) -> Any:
+        given = leaf.value
+        if not isinstance(given, str) or not given:
+            return given
+        if leaf.field is ClassifierSettings.model_fields["model"]:
+            is_path = given.startswith(("./", "../"))  # "acme/model" is an id on the hub
+        else:
+            is_path = Path in kinds(leaf.kind)
+        return str(folder / given) if is_path else given
 
-def _is_path(leaf: Place) -> bool:
-    if leaf.field is ClassifierSettings.model_fields["model"]:
-        return str(leaf.value).startswith(("./", "../"))  # "acme/model" is an id on the hub
-    return Path in kinds(leaf.kind)
-
-
-def _replaced(values: Any, path: Loc, value: Any) -> Any:
-    """A copy of plain values with another value at ``path``."""
-    if not path:
-        return value
-    copied = values.copy()
-    copied[path[0]] = _replaced(values[path[0]], path[1:], value)
-    return copied
+    return mapped(values, resolved, kind)
 
 
 _SETTING: Final = re.compile(r"([a-z_]+)(?:\.[\w-]+)+(?=[ :.])")

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import platform
 import shutil
 import time
 from collections import Counter
@@ -318,9 +316,3 @@ class _Run:
                 f"{self.sender.records:9,} records sent  {self.reader.records:9,} read  "
                 f"{len(self.nemesis.finished):4} faults  guards ended {sum(ends.values())}"
             )
-
-
-def machine() -> str:
-    """Where a run was made, in a line."""
-    system = f"{platform.system()} {platform.machine()}"
-    return f"{system}, {os.cpu_count()} cores, Python {platform.python_version()}"

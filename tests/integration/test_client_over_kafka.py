@@ -132,18 +132,6 @@ async def test_answers_go_on_where_the_deliveries_get_more_partitions(kafka_boot
         assert await asyncio.gather(*(shown(answer) for answer in later)) == [RIGHT] * 12
 
 
-async def test_answers_go_on_through_a_restart_of_the_guard(kafka_bootstrap: str) -> None:
-    gate = asyncio.Event()
-    async with kafka_side(kafka_bootstrap) as side, client_of(side.settings) as client:
-        async with kafka_guard(side.settings, ScriptedJudge(JUDGE), BLOCKING):
-            answers = [client.guard("?", CONTEXTS, slowly(RIGHT, gate)) for _ in range(10)]
-            firsts = [(await anext(answer)).text for answer in answers]
-        gate.set()
-        async with kafka_guard(side.settings, ScriptedJudge(JUDGE), BLOCKING):
-            rests = await asyncio.gather(*(shown(answer) for answer in answers))
-    assert [first + rest for first, rest in zip(firsts, rests, strict=True)] == [RIGHT] * 10
-
-
 @asynccontextmanager
 async def guard_process(settings: KafkaSettings, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
     """``guardrail run`` as a process, with the local judge; killed at the end."""

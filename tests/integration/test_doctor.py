@@ -123,25 +123,6 @@ async def test_a_guard_that_enforces_is_proven_to_and_nothing_is_left_behind(
         assert await stored_cases(side.settings, tmp_path) == [], "a proof is no case for a reviewer"
 
 
-async def test_a_guard_that_only_observes_is_found(kafka_bootstrap: str, tmp_path: Path) -> None:
-    observing = BLOCKING.model_copy(update={"mode": "observe"})
-    async with guarded(kafka_bootstrap, observing) as side:
-        told = await doctor(side.settings, tmp_path, policies={"default": {"mode": "observe"}})
-    assert told.status == 1
-    wrong = told.checks["enforcement", "wrong answer, streamed"]
-    assert (wrong["state"], "only observes" in wrong["remedy"]) == ("fail", True)
-    assert told.checks["enforcement", "right answer, streamed"]["state"] == "ok"
-    assert told.checks["policies", "policies.default"]["state"] == "warn"
-
-
-async def test_a_guard_that_runs_by_other_settings_is_found(kafka_bootstrap: str, tmp_path: Path) -> None:
-    async with guarded(kafka_bootstrap, Policy(rules=["verdict CONTRADICTED: flag"])) as side:
-        told = await doctor(side.settings, tmp_path)
-    wrong = told.checks["enforcement", "wrong answer, whole"]
-    assert wrong["state"] == "fail"
-    assert "does the guard run by the same ones" in wrong["remedy"]
-
-
 async def test_without_a_guard_the_remedy_asks_for_one(kafka_bootstrap: str, tmp_path: Path) -> None:
     async with kafka_side(kafka_bootstrap) as side:
         told = await doctor(side.settings, tmp_path, "--timeout-ms", "1000")

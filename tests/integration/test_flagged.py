@@ -22,7 +22,7 @@ from consumers.reading import Range, open_topic
 from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
 from consumers.webhook import Webhook
-from guardrail.errors import CaseStoreError, TransportUnavailable
+from guardrail.errors import CaseStoreError
 from tests.support.cases import flagged_case
 from tests.support.kafka_broker import free_ports
 from tests.support.kafka_guards import own_settings
@@ -202,14 +202,6 @@ async def test_a_process_that_is_killed_goes_on_where_it_was(side: Side, tmp_pat
         assert {row.id for row in rows if row.webhook == "sent"} <= posted
     assert b"Returns" not in told
     assert secret.encode() not in told
-
-
-async def test_a_missing_topic_is_said(side: Side) -> None:
-    topics = side.settings.topics.model_copy(update={"flagged": "there-is-none"})
-    settings = side.settings.model_copy(update={"topics": topics})
-    async with open_store(side.url, "store", create=True) as store:
-        with pytest.raises(TransportUnavailable, match="no topic there-is-none"):
-            await FlaggedSubscriber(settings, store).run(asyncio.Event())
 
 
 async def test_cases_are_read_from_the_topic_alone(side: Side) -> None:

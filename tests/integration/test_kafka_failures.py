@@ -42,7 +42,7 @@ def nothing_left_open() -> None:
 
 async def start_fails(settings: KafkaSettings) -> str:
     """The message of the failed start."""
-    transport = KafkaTransport(settings, ["in"], output_topics=[])
+    transport = KafkaTransport(settings, "in", output_topics=[])
     with pytest.raises(TransportUnavailable) as caught:
         await transport.start(RecordingListener())
     await transport.stop()
@@ -71,19 +71,12 @@ async def test_somebody_else_listens() -> None:
         await writer.wait_closed()
 
 
-async def test_tls_to_a_port_without_it(kafka_bootstrap: str) -> None:
-    message = await start_fails(
-        fails_fast(kafka_bootstrap, security_protocol="SSL", connect_timeout_ms=1_000)
-    )
-    assert "security_protocol SSL" in message
-
-
 async def test_the_first_of_several_addresses_is_dead(kafka_bootstrap: str) -> None:
     (port,) = free_ports(1)
     harness = KafkaHarness(kafka_bootstrap)
     topic = await harness.create_topic()
     settings = fails_fast(f"127.0.0.1:{port},{kafka_bootstrap}", group_id=uuid.uuid4().hex)
-    transport = KafkaTransport(settings, [topic], output_topics=[])
+    transport = KafkaTransport(settings, topic, output_topics=[])
     await transport.start(RecordingListener())
     await fill(transport, topic, 3)
     assert len(await poll_until(transport, lambda found: len(found) >= 3)) == 3
@@ -92,38 +85,11 @@ async def test_the_first_of_several_addresses_is_dead(kafka_bootstrap: str) -> N
 
 
 async def test_missing_outputs_are_named_all_together(kafka_bootstrap: str) -> None:
-    transport = KafkaTransport(
-        fails_fast(kafka_bootstrap), ["no-in"], output_topics=["no-out", "no-verdicts"]
-    )
+    transport = KafkaTransport(fails_fast(kafka_bootstrap), "no-in", output_topics=["no-out", "no-verdicts"])
     with pytest.raises(
         TransportUnavailable, match=r"no topic no-in, no-out, no-verdicts.*guardrail topics create"
     ):
         await transport.start(RecordingListener())
-
-
-async def test_login(own_kafka: KafkaBroker) -> None:
-    """The right password is let in; a wrong one is told at once, without the password."""
-    broker = own_kafka
-    broker.start()
-    harness = KafkaHarness(broker.bootstrap_servers)
-    topic = await harness.create_topic()
-    login = {"security_protocol": "SASL_PLAINTEXT", "sasl_username": "guard"}
-    good = fails_fast(broker.sasl_bootstrap_servers, **login, sasl_password="right-one")
-    # The other listener is what the broker advertises there too, so this also reads and writes with a login.
-    transport = KafkaTransport(good, [topic], output_topics=[])
-    await transport.start(RecordingListener())
-    await fill(transport, topic, 3)
-    assert len(await poll_until(transport, lambda found: len(found) >= 3)) == 3
-    await transport.stop()
-    await harness.close()
-
-    wrong = fails_fast(
-        broker.sasl_bootstrap_servers, **login, sasl_password="wrong-one", connect_timeout_ms=60_000
-    )
-    message = await start_fails(wrong)
-    assert "refused the login" in message
-    assert "'guard'" in message
-    assert "wrong-one" not in message
 
 
 async def test_a_restarted_broker_is_found_again(own_kafka: KafkaBroker) -> None:
@@ -191,7 +157,7 @@ async def test_writing_to_a_topic_that_was_deleted_names_it_and_the_remedy(
     admin = await connect_admin(settings)
     while not {kept, deleted} <= set(await admin.list_topics()):
         pass  # a broker learns of a new topic a moment later
-    transport = KafkaTransport(settings, [kept], output_topics=[deleted])
+    transport = KafkaTransport(settings, kept, output_topics=[deleted])
     await transport.start(RecordingListener())
     records = [OutRecord(topic, b"k", b"v") for topic in (kept, deleted)]
     await transport.publish(records, {})
@@ -215,7 +181,7 @@ async def test_writing_to_a_dead_broker_says_that_the_outcome_is_unknown(own_kaf
     harness = KafkaHarness(own_kafka.bootstrap_servers)
     topic = await harness.create_topic()
     settings = fails_fast(own_kafka.bootstrap_servers, request_timeout_ms=20_000, delivery_timeout_ms=500)
-    transport = KafkaTransport(settings, [topic], output_topics=[])
+    transport = KafkaTransport(settings, topic, output_topics=[])
     listener = RecordingListener()
     await transport.start(listener)
     await poll_while(transport, lambda: not listener.held)

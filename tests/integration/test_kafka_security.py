@@ -140,7 +140,7 @@ async def step_of_the_transport(settings: KafkaSettings) -> None:
     await admin.close()
     place = Partition(topic, 0)
     for found in (None, Commit(7)):
-        transport, listener = KafkaTransport(settings, [topic], output_topics=[output]), RecordingListener()
+        transport, listener = KafkaTransport(settings, topic, output_topics=[output]), RecordingListener()
         try:
             await transport.start(listener)
             await _until_assigned(transport, listener)
@@ -310,24 +310,6 @@ class TestTokenEndpoint:
             message = await refused(settings)
             assert "check sasl_oauth_token_url and, for its certificate, ssl_cafile" in message
             assert not server.asked
-
-    async def test_a_wrong_secret(self, wire: Wire) -> None:
-        async with TokenServer() as server:
-            message = await refused(self.settings(wire, server.url, sasl_oauth_client_secret=WRONG))
-        assert "invalid_client, HTTP 401" in message
-        assert "sasl_oauth_client_id 'guard client'" in message
-
-    async def test_a_token_that_the_broker_does_not_take(self, wire: Wire) -> None:
-        async with TokenServer() as server:
-            message = await refused(self.settings(wire, server.url, sasl_oauth_scope="another"))
-        assert "the token was not accepted" in message
-
-    async def test_an_endpoint_that_is_busy_is_asked_again(self, wire: Wire) -> None:
-        async with TokenServer() as server:
-            able = server.answer
-            server.answer = lambda form: Answer(503) if len(server.asked) == 1 else able(form)
-            await (await connect_admin(self.settings(wire, server.url))).close()
-            assert len(server.asked) == 2
 
     async def test_an_endpoint_that_stays_away(self, wire: Wire) -> None:
         async with TokenServer() as server:

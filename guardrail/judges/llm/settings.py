@@ -12,8 +12,6 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import yaml
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     PlainSerializer,
     TypeAdapter,
@@ -22,13 +20,10 @@ from pydantic import (
 )
 
 from guardrail.errors import said_wrong
+from guardrail.frozen import Frozen
 from guardrail.judges.http import OPENAI_BASE_URL, OPENAI_KEY_ENV, BaseUrl, ModelHeaders, resolve_api_key
+from guardrail.leaves import mapped
 from guardrail.secrets import MASK, Secret, wants_all
-
-
-class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
 
 # ------------------------------------------------------------------------------------- how a model is reached
 
@@ -52,19 +47,13 @@ def _checked_body(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-def shown_body(value: Any) -> Any:
-    """The members by name. Numbers, true and false are shown; texts are masked, since any of them may be a
-    key.
-    """
-    if isinstance(value, dict):
-        return {name: shown_body(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [shown_body(item) for item in value]
-    return value if value is None or isinstance(value, bool | int | float) else MASK
-
-
 def _serialized_body(value: dict[str, Any], info: Any) -> Any:
-    return value if wants_all(info) else shown_body(value)
+    """The members by name. Numbers, true and false are shown; texts are masked, since any may be a key."""
+    if wants_all(info):
+        return value
+    return mapped(
+        value, lambda leaf: leaf.value if isinstance(leaf.value, bool | int | float | None) else MASK
+    )
 
 
 ExtraBody = Annotated[
@@ -75,7 +64,7 @@ ExtraBody = Annotated[
 """Extra members of the body. As JSON their texts are masked."""
 
 
-class ChatModelSettings(_Settings):
+class ChatModelSettings(Frozen):
     """A model and how it is reached: the judge's own, and each that is asked when the ones before it fail.
 
     What a fallback leaves out is as for the first model, whose key and headers go to its own server only, and
@@ -169,14 +158,14 @@ _Numbers = tuple[Annotated[int, Field(ge=1)], ...]
 _Verdict = Literal["SUPPORTED", "PARTIALLY_SUPPORTED", "UNSUPPORTED", "CONTRADICTED"]
 
 
-class ExamplePart(_Settings):
+class ExamplePart(Frozen):
     """One statement of a claim that contains several."""
 
     text: _Text
     verdict: _Verdict
 
 
-class ExampleClaim(_Settings):
+class ExampleClaim(Frozen):
     """A claim and the verdict on it. ``evidence`` and ``against`` number the example's sentences from 1."""
 
     text: _Text
@@ -206,7 +195,7 @@ class ExampleClaim(_Settings):
         return self
 
 
-class Example(_Settings):
+class Example(Frozen):
     """Sentences of a document, claims about them, and their verdicts."""
 
     sentences: tuple[_Text, ...]
@@ -261,7 +250,7 @@ def _readable_examples(path: Path) -> Path:
     return path
 
 
-class PromptFiles(_Settings):
+class PromptFiles(Frozen):
     """Files that replace the package's prompts; read and checked when the settings load."""
 
     system: Annotated[Path, _readable("system")] | None = Field(

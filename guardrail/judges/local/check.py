@@ -69,7 +69,6 @@ from guardrail.judges.local.search import (
     view_of,
     window_around,
     windows_of,
-    word_for_word,
 )
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.verdict import (
@@ -307,7 +306,7 @@ class ClaimChecker:
         if pressure >= 0 and not (
             doubted or claim.prose.deceptive or is_denied_elsewhere(view, found, source)
         ):
-            standing = word_for_word(view, claim.lead_in, found, figures, evidence, self._rarity)
+            standing = doubts.word_for_word(figures, claim.lead_in, self._rarity)
             if standing is not None and not any(doubts.rivals(figures)):
                 return replace(examined, standing=standing)
         if about.reader is None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from guardrail.claims import BuiltinSeverityRater, ClaimCutter
 from guardrail.claims.detector import Statement, classify
 from guardrail.claims.model import read_prose
 from guardrail.events import SegmentKind
+from tests.support.tables import table
 
-CORPUS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("statements.yaml").read_text("utf-8"))
+CORPUS: dict[str, Any] = table(__file__, "statements.yaml")
 FRAMED = [*CORPUS["framed"], *([text, text] for text in CORPUS["whole"])]
 SILENT = [(text, kind) for kind, texts in CORPUS["silent"].items() for text in texts]
 

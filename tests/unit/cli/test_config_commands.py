@@ -254,6 +254,7 @@ def test_check_notes_the_files_of_all_parts_in_use(runner: CliRunner, tmp_path: 
         ("{kind: custom}", "{file}:2", "judge.factory is not set"),
         ("{kind: http,\n  http: {headers: {}}}", "{file}:3", "judge.http.url is not set"),
         ("{kind: classifier}", "{file}:2", "judge.classifier.model is not set"),
+        ("{kind: cascade, cascade: {second: http}}", "{file}:2", "judge.http.url is not set"),
         (
             "\n  kind: llm\n  budgets:\n    per_minute: {usd: 1}",
             "{file}:4",
@@ -309,28 +310,6 @@ def test_check_tells_of_policies_that_leave_the_second_judge_no_time(
     values["judge"] = {"kind": "local"}
     file.write_text(json.dumps(values), encoding="utf-8")
     assert runner.invoke(app, ["config", "check", str(file)]).exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("judge", "told"),
-    [
-        ({"kind": "custom"}, "judge.factory is not set"),
-        ({"kind": "cascade", "cascade": {"second": "http"}}, "judge.http.url is not set"),
-        ({"kind": "classifier"}, "judge.classifier.model is not set"),
-        (
-            {"kind": "llm", "llm": {"model": "own-1b"}, "budgets": {"per_minute": {"usd": 1}}},
-            "a budget in usd needs the price of 'own-1b'",
-        ),
-    ],
-)
-def test_check_refuses_what_run_would(
-    runner: CliRunner, tmp_path: Path, judge: dict[str, object], told: str
-) -> None:
-    file = tmp_path / "guardrail.yaml"
-    file.write_text(json.dumps({"judge": judge}), encoding="utf-8")
-    result = runner.invoke(app, ["config", "check", str(file)])
-    assert result.exit_code == 2
-    assert told in " ".join(result.stderr.split())
 
 
 def test_check_takes_the_environment_alone(runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:

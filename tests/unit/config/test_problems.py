@@ -111,7 +111,6 @@ policies:
             ),
             ("limits: {max_bytes: many}", "limits.max_bytes", "write a whole number:"),
             ("logging: {log_texts: perhaps}", "logging.log_texts", "write true or false:"),
-            ("kafka: {bootstrap_servers: kafka}", "kafka.bootstrap_servers", "write HOST:PORT"),
         ],
     )
     def test_the_remedy_says_what_to_write(self, tmp_path: Path, text: str, path: str, remedy: str) -> None:

@@ -8,7 +8,8 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
-from consumers.kafka.recovery import _EMPTY_ANSWERS, Meanwhile, _CompactionWatch, until_answered
+from consumers.kafka.recovery import Meanwhile, until_answered
+from consumers.reading import _EMPTY_ANSWERS, CompactionWatch
 from consumers.settings import KafkaSettings
 from consumers.transport import Partition
 from guardrail import telemetry
@@ -37,19 +38,19 @@ class Answers:
         return self.stable
 
 
-def polls(reading: _CompactionWatch, answers: Any, position: int = 0, count: int = 10) -> list[bool]:
+def polls(reading: CompactionWatch, answers: Any, position: int = 0, count: int = 10) -> list[bool]:
     return [reading.nothing_more(answers, TP, position, END) for _ in range(count)]
 
 
 def test_one_empty_answer_is_not_the_end_however_often_it_is_looked_at() -> None:
-    reading, answers = _CompactionWatch(0), Answers()
+    reading, answers = CompactionWatch(0), Answers()
     assert not any(polls(reading, answers)), "no answer at all"
     answers.come()
     assert not any(polls(reading, answers, count=100))
 
 
 def test_a_place_that_stays_empty_is_the_end() -> None:
-    reading, answers = _CompactionWatch(0), Answers()
+    reading, answers = CompactionWatch(0), Answers()
     ended = []
     for _ in range(_EMPTY_ANSWERS):
         answers.come()
@@ -58,7 +59,7 @@ def test_a_place_that_stays_empty_is_the_end() -> None:
 
 
 def test_records_after_empty_answers_begin_the_count_anew() -> None:
-    reading, answers = _CompactionWatch(0), Answers()
+    reading, answers = CompactionWatch(0), Answers()
     for _ in range(_EMPTY_ANSWERS - 1):
         answers.come()
         polls(reading, answers, count=1)
@@ -66,7 +67,7 @@ def test_records_after_empty_answers_begin_the_count_anew() -> None:
 
 
 def test_answers_from_before_the_end_was_stable_do_not_count() -> None:
-    reading, answers = _CompactionWatch(0), Answers()
+    reading, answers = CompactionWatch(0), Answers()
     for _ in range(3 * _EMPTY_ANSWERS):
         answers.come(stable=END - 1)
         assert polls(reading, answers, count=1) == [False]

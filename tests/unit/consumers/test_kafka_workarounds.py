@@ -59,23 +59,6 @@ def _private_parts(source: str) -> Iterator[str]:
                 yield repr(name)
 
 
-@pytest.mark.parametrize(
-    ("source", "found"),
-    [
-        ("from aiokafka.client import AIOKafkaClient", ["from aiokafka.client"]),
-        ("from aiokafka.errors import _retriable", ["from aiokafka.errors"]),
-        ("import aiokafka.inner", ["import aiokafka.inner"]),
-        ("consumer._coordinator", ["._coordinator"]),
-        ("getattr(consumer, '_coordinator')", ["'_coordinator'"]),
-        ("class Ours(AIOKafkaConsumer):\n  def look(self): return self._coordinator", ["._coordinator"]),
-        ("class Ours:\n  def __init__(self): self._seen = 0\n  def look(self): return self._seen", []),
-        ("import aiokafka\nfrom aiokafka.errors import KafkaError\nrecord._replace(key=None)", []),
-    ],
-)
-def test_what_is_a_private_part(source: str, found: list[str]) -> None:
-    assert list(_private_parts(source)) == found
-
-
 def test_private_parts_are_touched_in_few_modules() -> None:
     files = [*(ROOT / "consumers").rglob("*.py"), *(ROOT / "guardrail").rglob("*.py")]
     texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in files}

@@ -48,6 +48,9 @@ class Consumer:
     async def position(self, tp: TopicPartition) -> int:
         return self._reached[tp]
 
+    def last_poll_timestamp(self, tp: TopicPartition) -> None:
+        """Nothing was ever answered."""
+
     async def getmany(self, timeout_ms: int) -> dict[TopicPartition, list[Any]]:
         for tp, reached in self._reached.items():
             for one in self._records:
@@ -59,7 +62,7 @@ class Consumer:
 
 async def reader_of(ends: list[int], records: list[Any], part: Range | None = None) -> TopicReader:
     reader = TopicReader(SETTINGS, TOPIC, cast("AIOKafkaConsumer", Consumer(ends, records)))
-    await reader.begin(len(ends))
+    await reader.begin(range(len(ends)))
     await reader.take(part or Range())
     return reader
 

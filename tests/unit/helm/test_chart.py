@@ -85,35 +85,12 @@ def test_it_renders_as_recorded(rendered: dict[str, str], case: str) -> None:
     assert rendered[case] == (EXPECTED / f"{case}.yaml").read_text(encoding="utf-8")
 
 
-def test_every_recording_has_its_values() -> None:
-    assert {path.stem for path in EXPECTED.glob("*.yaml")} == set(CASES)
-
-
 @CASE
 def test_kubernetes_and_the_operators_know_every_field(
     tools: Path, tmp_path: Path, rendered: dict[str, str], case: str
 ) -> None:
     status, said = validate(tools, tmp_path, rendered[case])
     assert status == 0, said
-
-
-@pytest.mark.parametrize(
-    ("case", "kind", "field"),
-    [
-        ("default", "StatefulSet", "podManagement"),
-        ("keda-kafka", "ScaledObject", "minReplicas"),
-        ("keda-prometheus", "ServiceMonitor", "targets"),
-        ("keda-prometheus", "PrometheusRule", "rules"),
-    ],
-)
-def test_a_field_that_does_not_exist_would_be_noticed(
-    tools: Path, tmp_path: Path, rendered: dict[str, str], case: str, kind: str, field: str
-) -> None:
-    wrong = objects_of(rendered[case])
-    of_kind(wrong, kind)["spec"][field] = "x"
-    status, said = validate(tools, tmp_path, yaml.safe_dump_all(wrong))
-    assert status != 0
-    assert field in said
 
 
 @CASE
@@ -123,21 +100,6 @@ def test_a_namespace_that_enforces_restricted_admits_every_pod(
     answer = run_tool(tools, "pod-security", given=rendered[case])
     assert answer.returncode == 0, answer.stdout
     assert len(answer.stdout.splitlines()) == len(list(pod_specs(objects_of(rendered[case]))))
-
-
-@pytest.mark.parametrize(
-    "loosened",
-    [
-        {"securityContext": {"allowPrivilegeEscalation": True}},
-        {"podSecurityContext": {"runAsNonRoot": False}},
-        {"podSecurityContext": {"seccompProfile": {"type": "Unconfined"}}},
-        {"extraVolumes": [{"name": "host", "hostPath": {"path": "/"}}]},
-    ],
-)
-def test_a_pod_that_restricted_refuses_would_be_noticed(tools: Path, loosened: dict[str, Any]) -> None:
-    answer = run_tool(tools, "pod-security", given=render(tools, changes=loosened))
-    assert answer.returncode == 1
-    assert "refused" in answer.stdout
 
 
 # ---------------------------------------------------------------------------------- what every pod has
@@ -219,6 +181,9 @@ def test_the_settings_are_ones_that_the_guard_takes(
 
 
 def test_a_pod_of_a_stateful_set_may_keep_its_membership_under_its_name(rendered: dict[str, str]) -> None:
+    """Of other pods the names never come back, or seldom within the session time-out."""
+    static = [case for case in CASES if "GUARDRAIL_KAFKA__GROUP_INSTANCE_ID" in rendered[case]]
+    assert static == ["everything"]
     objects = objects_of(rendered["everything"])
     workload = workload_of(objects)
     assert workload["kind"] == "StatefulSet"
@@ -229,12 +194,6 @@ def test_a_pod_of_a_stateful_set_may_keep_its_membership_under_its_name(rendered
     assert workload["spec"]["serviceName"] == service["metadata"]["name"]
     assert service["spec"]["clusterIP"] == "None"
     assert service["spec"]["selector"] == workload["spec"]["selector"]["matchLabels"]
-
-
-@pytest.mark.parametrize("case", ["deployment-hpa", "default"])
-def test_other_pods_have_no_membership_that_outlives_them(rendered: dict[str, str], case: str) -> None:
-    """The names of a Deployment's pods never come back, a StatefulSet's seldom in the session time-out."""
-    assert "GUARDRAIL_KAFKA__GROUP_INSTANCE_ID" not in environment(guard_of(objects_of(rendered[case])))
 
 
 def test_the_settings_are_asked_at_the_port_that_is_served(rendered: dict[str, str]) -> None:
@@ -673,14 +632,6 @@ def test_the_dashboard_goes_in_as_it_is(rendered: dict[str, str]) -> None:
         one["data"] for one in objects if one["kind"] == "ConfigMap" and "guardrail.json" in one["data"]
     ]
     assert json.loads(data["guardrail.json"]) == dashboard
-
-
-@pytest.mark.parametrize("name", ["alerts.yaml", "dashboard.json"])
-def test_there_is_one_copy_of_alerts_and_dashboard(name: str) -> None:
-    """Other places may have links to it. helm refuses to pack files from without, so it lies in the chart."""
-    copies = [one for one in (ROOT / "ops" / name, ROOT / "docker" / name) if one.exists()]
-    assert all(one.resolve() == (CHART / "files" / name).resolve() for one in copies), copies
-    assert not (CHART / "files" / name).is_symlink()
 
 
 def test_the_readme_is_what_the_comments_say(tools: Path) -> None:

@@ -28,8 +28,8 @@ FLOORS: Final = {
     "quoted-falsehood": 0.24, "short-addition": 0.76, "swap": 0.30, "unit": 0.90,
 }  # fmt: skip
 """Least shares of a sample, in all and by kind (``judging.rates``): what the judge reaches, less a little.
-``python -m benchmarks.local_judge_cases`` prints those of all cases. Whoever
-fits the parameters anew sets them anew."""
+``python -m tests.verifier_cases.judging`` prints those of all cases.
+Whoever fits the parameters anew sets them anew."""
 
 
 @pytest.fixture(scope="module")
