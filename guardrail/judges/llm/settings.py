@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -188,7 +188,7 @@ class ExampleClaim(Frozen):
             )
         if self.against and self.verdict not in {"SUPPORTED", "PARTIALLY_SUPPORTED"}:
             raise ValueError(f"a claim that is {self.verdict} has against; leave it out")
-        if self.parts and self.verdict != _together([part.verdict for part in self.parts]):
+        if self.parts and self.verdict != together(part.verdict for part in self.parts):
             raise ValueError(
                 f"the parts of a claim don't add up to {self.verdict}; correct the parts or the verdict"
             )
@@ -216,12 +216,12 @@ class Example(Frozen):
         return self
 
 
-def _together(verdicts: Sequence[str]) -> str:
-    if "CONTRADICTED" in verdicts:
+def together(verdicts: Iterable[str]) -> str:
+    """The verdict on a claim from those on its parts, of which there is at least one."""
+    given = set(verdicts)
+    if "CONTRADICTED" in given:
         return "CONTRADICTED"
-    if set(verdicts) in ({"SUPPORTED"}, {"UNSUPPORTED"}):
-        return verdicts[0]
-    return "PARTIALLY_SUPPORTED"
+    return given.pop() if len(given) == 1 else "PARTIALLY_SUPPORTED"
 
 
 def read_examples(path: Path) -> tuple[Example, ...]:

@@ -19,14 +19,11 @@ from tests.support.llm_server.behaviours import (
     Wire,
     busy,
     event,
-    extra,
-    fenced,
     member,
     missing,
     obliging,
     refusing,
     refusing_field,
-    swapped,
     verdicts,
 )
 from tests.support.llm_server.server import LlmServer
@@ -46,13 +43,10 @@ __all__ = [
     "Wire",
     "busy",
     "event",
-    "extra",
-    "fenced",
     "member",
     "missing",
     "obliging",
     "refusing",
     "refusing_field",
-    "swapped",
     "verdicts",
 ]

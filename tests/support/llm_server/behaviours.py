@@ -104,22 +104,6 @@ def missing(call: Recorded) -> str:
     return verdicts(*(member(label) for label in call.asked[:-1]))
 
 
-def extra(call: Recorded) -> str:
-    """All, and verdicts on claims that were not asked for."""
-    return verdicts(*(member(label) for label in [*call.asked, "c9999", "", "claim"]))
-
-
-def swapped(call: Recorded) -> str:
-    """In the reverse order; the first claim asked for is CONTRADICTED, which is said last."""
-    first, *others = call.asked
-    return verdicts(*(member(label) for label in reversed(others)), member(first, "CONTRADICTED"))
-
-
-def fenced(content: Callable[[Recorded], str] = obliging) -> Callable[[Recorded], str]:
-    """In a Markdown fence, with talk around it."""
-    return lambda call: f"Here you are:\n```json\n{content(call)}\n```\nAnything else?"
-
-
 @dataclass(frozen=True, slots=True)
 class Wire:
     """How a reply is cut up, paced and framed."""
