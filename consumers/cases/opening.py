@@ -10,9 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from consumers.cases.sql import Driver, SqlCases
 from consumers.cases.sqlite import SqliteDriver, not_written
-from consumers.cases.store import CaseStore
+from consumers.cases.store import CaseStore, Driver
 from guardrail.errors import ConfigError
 
 _SQLITE: Final = "sqlite:///"
@@ -38,7 +37,7 @@ async def open_store(url: str, setting: str, *, create: bool) -> AsyncIterator[C
         driver = await PostgresDriver.open(url, setting, create=create)
     else:
         raise _no_store(setting, url)
-    store = SqlCases(driver)
+    store = CaseStore(driver)
     try:
         yield store
     finally:

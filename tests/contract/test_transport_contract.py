@@ -395,22 +395,6 @@ async def test_stop_does_not_tell_the_listener(harness: Harness, members: Member
     assert [what for what, _ in listener.log] == ["assigned"]
 
 
-async def test_latest_skips_what_was_there_before(harness: Harness, members: Members, group: str) -> None:
-    topic = await harness.create_topic()
-    filler = await members.join(await harness.create_topic())
-    await fill(filler, topic, 10)
-    member = harness.member(topic, f"{group}-latest", auto_offset_reset="latest")
-    listener = RecordingListener()
-    await member.start(listener)
-    try:
-        await poll_while(member, lambda: not listener.held)
-        await fill(filler, topic, 5, first=10)
-        read = await poll_until(member, lambda found: len(found) >= 5)
-        assert values(read) == [b"value-%d" % number for number in range(10, 15)]
-    finally:
-        await member.stop()
-
-
 async def test_latest_begins_once(harness: Harness, members: Members) -> None:
     """What comes while nobody reads, and what was read and not committed, is there for the successor."""
     topic = await harness.create_topic()

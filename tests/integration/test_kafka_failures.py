@@ -42,7 +42,7 @@ def nothing_left_open() -> None:
 
 async def start_fails(settings: KafkaSettings) -> str:
     """The message of the failed start."""
-    transport = KafkaTransport(settings, ["in"], output_topics=[])
+    transport = KafkaTransport(settings, "in", output_topics=[])
     with pytest.raises(TransportUnavailable) as caught:
         await transport.start(RecordingListener())
     await transport.stop()
@@ -76,7 +76,7 @@ async def test_the_first_of_several_addresses_is_dead(kafka_bootstrap: str) -> N
     harness = KafkaHarness(kafka_bootstrap)
     topic = await harness.create_topic()
     settings = fails_fast(f"127.0.0.1:{port},{kafka_bootstrap}", group_id=uuid.uuid4().hex)
-    transport = KafkaTransport(settings, [topic], output_topics=[])
+    transport = KafkaTransport(settings, topic, output_topics=[])
     await transport.start(RecordingListener())
     await fill(transport, topic, 3)
     assert len(await poll_until(transport, lambda found: len(found) >= 3)) == 3
@@ -85,9 +85,7 @@ async def test_the_first_of_several_addresses_is_dead(kafka_bootstrap: str) -> N
 
 
 async def test_missing_outputs_are_named_all_together(kafka_bootstrap: str) -> None:
-    transport = KafkaTransport(
-        fails_fast(kafka_bootstrap), ["no-in"], output_topics=["no-out", "no-verdicts"]
-    )
+    transport = KafkaTransport(fails_fast(kafka_bootstrap), "no-in", output_topics=["no-out", "no-verdicts"])
     with pytest.raises(
         TransportUnavailable, match=r"no topic no-in, no-out, no-verdicts.*guardrail topics create"
     ):
@@ -159,7 +157,7 @@ async def test_writing_to_a_topic_that_was_deleted_names_it_and_the_remedy(
     admin = await connect_admin(settings)
     while not {kept, deleted} <= set(await admin.list_topics()):
         pass  # a broker learns of a new topic a moment later
-    transport = KafkaTransport(settings, [kept], output_topics=[deleted])
+    transport = KafkaTransport(settings, kept, output_topics=[deleted])
     await transport.start(RecordingListener())
     records = [OutRecord(topic, b"k", b"v") for topic in (kept, deleted)]
     await transport.publish(records, {})
@@ -183,7 +181,7 @@ async def test_writing_to_a_dead_broker_says_that_the_outcome_is_unknown(own_kaf
     harness = KafkaHarness(own_kafka.bootstrap_servers)
     topic = await harness.create_topic()
     settings = fails_fast(own_kafka.bootstrap_servers, request_timeout_ms=20_000, delivery_timeout_ms=500)
-    transport = KafkaTransport(settings, [topic], output_topics=[])
+    transport = KafkaTransport(settings, topic, output_topics=[])
     listener = RecordingListener()
     await transport.start(listener)
     await poll_while(transport, lambda: not listener.held)

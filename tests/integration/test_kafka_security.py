@@ -140,7 +140,7 @@ async def step_of_the_transport(settings: KafkaSettings) -> None:
     await admin.close()
     place = Partition(topic, 0)
     for found in (None, Commit(7)):
-        transport, listener = KafkaTransport(settings, [topic], output_topics=[output]), RecordingListener()
+        transport, listener = KafkaTransport(settings, topic, output_topics=[output]), RecordingListener()
         try:
             await transport.start(listener)
             await _until_assigned(transport, listener)

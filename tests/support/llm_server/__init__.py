@@ -23,14 +23,10 @@ from tests.support.llm_server.behaviours import (
 )
 from tests.support.llm_server.calls import Outcome, Recorded
 from tests.support.llm_server.content import (
-    extra,
-    fenced,
     member,
     missing,
     obliging,
-    swapped,
     verdicts,
-    wrong_enum,
 )
 from tests.support.llm_server.server import LlmServer
 
@@ -49,14 +45,10 @@ __all__ = [
     "Wire",
     "busy",
     "event",
-    "extra",
-    "fenced",
     "member",
     "missing",
     "obliging",
     "refusing",
     "refusing_field",
-    "swapped",
     "verdicts",
-    "wrong_enum",
 ]

@@ -31,7 +31,6 @@ class Recorded:
     in_flight: int = 1  # calls under way when this one arrived, itself included
     arrived_at: float = 0.0
     ended_at: float | None = None
-    bytes_sent: int = 0
     outcome: Outcome | None = None  # None: still under way
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 

@@ -151,7 +151,6 @@ class _Connection:
 
     async def _send(self, data: bytes, call: Recorded) -> None:
         self._writer.write(data)
-        call.bytes_sent += len(data)
         await self._writer.drain()
         await asyncio.sleep(0)  # lets others run, above all the read that sees a caller leave
 

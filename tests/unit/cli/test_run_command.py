@@ -44,8 +44,8 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> MemoryBroker:
     """Stands in for Kafka, with all topics."""
     broker = MemoryBroker(dict.fromkeys(TOPICS.names(), 2), compacted=[TOPICS.sessions])
 
-    def transport(settings: KafkaSettings, topics: list[str]) -> MemoryTransport:
-        return MemoryTransport(broker, settings.group_id, topics, sessions_topic=TOPICS.sessions)
+    def transport(settings: KafkaSettings) -> MemoryTransport:
+        return MemoryTransport(broker, settings.group_id, TOPICS.responses, sessions_topic=TOPICS.sessions)
 
     monkeypatch.setattr("consumers.kafka.transport.KafkaTransport", transport)
     return broker
@@ -299,7 +299,7 @@ async def test_a_missing_topic_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = MemoryBroker()
     monkeypatch.setattr(
         "consumers.kafka.transport.KafkaTransport",
-        lambda settings, topics: MemoryTransport(empty, settings.group_id, topics),
+        lambda settings: MemoryTransport(empty, settings.group_id, settings.topics.responses),
     )
     with pytest.raises(TransportUnavailable, match=r"rag\.responses does not exist"):
         await run.serve(on_any_port())
