@@ -14,7 +14,7 @@ instant: all outputs, all new state of the sessions touched, the closed sessions
 be split or reduced, or the stored sessions would disagree with the outputs. What is let into the lane
 therefore bounds a step: past the bounds records wait until a step is taken.
 
-Invariants (tests/contract/test_exactly_once_contract.py, tests/property/test_guard_exactly_once.py):
+Invariants (tests/contract/test_exactly_once_contract.py, tests/property/test_guard_restarts.py):
 - outputs, state and position of a step are on the broker together, or none of them is;
 - a position is committed when all records before it are in the state or the outputs of that step or earlier
   ones; the next owner reads on from there and takes nothing twice;

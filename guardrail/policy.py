@@ -17,7 +17,7 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
 from guardrail.claims.patterns import SeverityRules
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS
@@ -35,6 +35,7 @@ from guardrail.events import (
     Severity,
     Verdict,
 )
+from guardrail.frozen import Frozen
 from guardrail.limits import ResponseBudget
 from guardrail.messages import Message, checked_message, message_in
 from guardrail.scoring import DEFAULT_CREDITS, DEFAULT_WEIGHTS, Formula
@@ -82,10 +83,8 @@ _LISTED: Final[Mapping[str, Callable[[str], str]]] = {
 """Conditions that name alternatives, and how a line may write them."""
 
 
-class Rule(BaseModel):
+class Rule(Frozen):
     """One rule on a claim. All given conditions must hold; an omitted condition always holds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(
         default="", description="Name that decisions report; derived from the conditions if empty."
@@ -345,10 +344,8 @@ _Rules = Annotated[
 ]
 
 
-class Policy(BaseModel):
+class Policy(Frozen):
     """Thresholds, weights, rules and mode; chosen by route, tenant or generator model."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     score_after_claims: ClassVar[int] = 4
     """In stream mode ``block_below`` applies to the running score only after this many checked claims: else

@@ -5,6 +5,7 @@ Told from the settings alone: a rule is said to be inert only where no verdict a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
@@ -17,6 +18,9 @@ from guardrail.routing import Route
 
 _POLICIES: Final = Area("policies")
 _NAMED: Final = 3
+_TEN_MINUTES_MS: Final = 600_000
+_DAY_MS: Final = 86_400_000
+_NO_GLOB: Final = re.compile(r"\.\*|[][?{}|\\^$]")
 _ACTING: Final = (Decision.BLOCK, Decision.REDACT, Decision.FLAG)
 _WITHHOLDING: Final = frozenset({Decision.BLOCK, Decision.REDACT})
 
@@ -205,3 +209,23 @@ def _takes_all(earlier: Route, later: Route) -> bool:
         or Route(route=getattr(earlier, name), policy="any").matches(getattr(later, name), None)
         for name in ("route", "tenant", "generator_model")
     )
+
+
+def policy_notes(settings: Settings) -> Iterator[str]:
+    """A line for each setting of policies and routes that is allowed and hardly meant."""
+    for name, policy in settings.policies.items():
+        place = f"policies.{name}"
+        yield from (f"{each.about}: {each.detail}; {each.remedy}" for each in inert_rules(place, policy))
+        for field, does in (("flag_below", "flags"), ("block_below", "blocks")):
+            if getattr(policy, field) == 1:
+                yield f"{place}.{field}: 1, or true, {does} nearly every answer: few have a score of 1"
+        for field, most in (("claim_timeout_ms", _TEN_MINUTES_MS), ("incomplete_timeout_ms", _DAY_MS)):
+            if (value := getattr(policy, field)) > most:
+                yield f"{place}.{field}: {value} is {value / 3_600_000:,.1f} hours; readers may wait for them"
+    for number, route in enumerate(settings.routes):
+        for field in ("route", "tenant", "generator_model"):
+            pattern = getattr(route, field) or ""
+            if pattern != pattern.strip():
+                yield f"routes.{number}.{field}: {pattern!r} has a space at an end; values must have it, too"
+            if _NO_GLOB.search(pattern):
+                yield f"routes.{number}.{field}: {pattern!r} is no regular expression: only * is special"

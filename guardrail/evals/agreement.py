@@ -19,10 +19,20 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from guardrail.evals import statistics
-from guardrail.evals.curves import Line, costs_by_threshold, precision_recall
 from guardrail.evals.results import EvaluationResult
 from guardrail.evals.scores import score_value
-from guardrail.evals.statistics import Bin, Estimate, Rate, bootstrap, percent, reliability, told
+from guardrail.evals.statistics import (
+    Bin,
+    Estimate,
+    Line,
+    Rate,
+    bootstrap,
+    costs_by_threshold,
+    percent,
+    precision_recall,
+    reliability,
+    told,
+)
 from guardrail.evals.truths import ERRORS, AnswerTruth, ClaimTruth, LabelsByResponse, answer_truth
 from guardrail.events import Decision, Label, ResponseVerdict, Severity, Verdict
 from guardrail.printable import escape_controls, shorten
@@ -31,6 +41,7 @@ FEW: Final = 10
 """Below so many right or wrong ones a figure says nothing."""
 ROUGH: Final = 50
 """Below so many it says little: its interval is wide."""
+WITHHELD: Final = frozenset({Decision.REDACT, Decision.BLOCK})
 MISS_COSTS: Final = (1, 5, 20)
 """What a wrong answer that passes may cost, in false alarms: the curves of a report."""
 SLICES: Final = ("route", "generator_model", "tenant", "severity", "category")
@@ -371,19 +382,16 @@ def _decisions(answers: Sequence[_JudgedAnswer]) -> DecisionAgreement:
         if (worst := answer.truth.worst) is not None:
             by_severity[worst].append(answer)
     return DecisionAgreement(
-        wrongly_withheld=_rate(right, lambda decision: decision in _WITHHELD),
+        wrongly_withheld=_rate(right, lambda decision: decision in WITHHELD),
         wrongly_flagged=_rate(right, lambda decision: decision is Decision.FLAG),
         missed=_rate(wrong, _is_released),
-        shown=_rate(wrong, lambda answer: answer.verdict.decision not in _WITHHELD),
+        shown=_rate(wrong, lambda answer: answer.verdict.decision not in WITHHELD),
         missed_by_severity={
             severity: _rate(by_severity[severity], _is_released)
             for severity in reversed(Severity)
             if severity in by_severity
         },
     )
-
-
-_WITHHELD: Final = frozenset({Decision.REDACT, Decision.BLOCK})
 
 
 def _rate(of: Sequence[Any], counts: Callable[[Any], bool]) -> Rate:

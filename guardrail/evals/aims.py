@@ -19,6 +19,12 @@ LEAST_RANK: Final[dict[By, int]] = {
     "block": Decision.BLOCK.rank,
 }
 """The mildest decision that catches a response: flagged, withheld in part or whole, blocked."""
+THRESHOLD: Final[dict[By, Literal["flag_below", "block_below"]]] = {
+    "flag": "flag_below",
+    "withhold": "block_below",
+    "block": "block_below",
+}
+"""The policy's threshold on the score that acts so."""
 WRONG, FAITHFUL, OTHERS = 0, 1, 2
 """The classes that responses are counted by; others have lesser errors only."""
 _HALF_WIDTH: Final = 0.1

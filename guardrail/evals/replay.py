@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from guardrail.decisions import claims_decided_by, redecide_record
+from guardrail.evals.agreement import WITHHELD
 from guardrail.evals.records import to_its_end
 from guardrail.evals.statistics import Rate, told
 from guardrail.evals.truths import LabelsByResponse, answer_truth
@@ -25,7 +26,6 @@ _CLAIMS_TOLD: Final = 2
 _MOST_RULES: Final = 50
 RIGHT: Final = "right"
 WRONG: Final = "wrong"
-_WITHHELD: Final = (Decision.REDACT, Decision.BLOCK)
 _OMITTED: Final = "the record omits its claims"
 _CUT: Final = "a block ended the judging, and this policy would have gone on"
 _KINDS: Final = "the record doesn't tell the kinds of segments, which this policy asks for"
@@ -54,10 +54,6 @@ class SideDecision(NamedTuple):
     decision: Decision
     rule: str
     score: float | None
-
-    def told(self) -> dict[str, Any]:
-        """In JSON."""
-        return self._asdict() | {"decision": self.decision.value}
 
 
 def as_recorded(verdict: ResponseVerdict) -> tuple[SideDecision, str]:
@@ -105,8 +101,8 @@ class ChangedResponse:
             "response_id": self.response_id,
             "place": self.place,
             "route": self.route,
-            "before": self.before.told(),
-            "after": self.after.told(),
+            "before": told(self.before),
+            "after": told(self.after),
         }
 
 
@@ -143,7 +139,7 @@ class DecisionTally:
 
     def withheld(self, counts: Sequence[int]) -> Rate:
         """How many were redacted or blocked."""
-        return Rate(sum(counts[each.rank] for each in _WITHHELD), self.total)
+        return Rate(sum(counts[each.rank] for each in WITHHELD), self.total)
 
     def untouched(self, counts: Sequence[int]) -> Rate:
         """How many were released and not flagged."""

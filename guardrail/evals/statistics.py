@@ -282,3 +282,62 @@ def bootstrap(
         return Estimate(value, math.nan, math.nan)
     low, high = np.quantile(drawn, (0.025, 0.975))
     return Estimate(value, float(low), float(high))
+
+
+# --------------------------------------------------------------- curves by which a threshold is chosen
+
+COLUMNS: Final = 20
+"""Of a histogram of scores, of equal width from 0 to 1."""
+_CUTS: Final = 101
+_MOST_POINTS: Final = 400
+
+
+class Point(NamedTuple):
+    """A place on a chart."""
+
+    x: float
+    y: float
+
+
+Line = tuple[Point, ...]
+"""A curve, from left to right."""
+
+
+def binned(scores: Array) -> tuple[int, ...]:
+    """How many of the scores, 0 to 1, lie in each of ``COLUMNS`` columns; ``nan`` is in none."""
+    return tuple(int(n) for n in np.histogram(scores[~np.isnan(scores)], bins=COLUMNS, range=(0.0, 1.0))[0])
+
+
+def precision_recall(wrong: Array, scores: Array) -> Line:
+    """Recall and precision of the wrong answers, as the threshold on the score rises.
+
+    ``wrong`` is true for answers that are wrong; lower scores are more suspicious, and none (``nan``) is the
+    least. Answers with one score come together. Empty without a wrong answer.
+    """
+    if not wrong.any():
+        return ()
+    risk = np.where(np.isnan(scores), -1.0, 1.0 - scores)
+    order = np.argsort(-risk, kind="stable")
+    last = np.append(risk[order][1:] != risk[order][:-1], True)
+    hits, caught = np.cumsum(wrong[order])[last], (np.arange(len(order)) + 1)[last]
+    return _thinned(hits / wrong.sum(), hits / caught)
+
+
+def costs_by_threshold(wrong: Array, scores: Array, miss: float, false_alarm: float = 1.0) -> Line:
+    """What an answer costs in the mean if all with a score below a threshold are acted on, by threshold.
+
+    ``miss`` is the cost of a wrong answer that isn't, ``false_alarm`` that of a right one that is.
+    """
+    if not len(wrong):
+        return ()
+    cuts = np.linspace(0.0, 1.0, _CUTS)
+    value = np.where(np.isnan(scores), np.inf, scores)
+    acts = value[None, :] < cuts[:, None]
+    costs = miss * (~acts & wrong).sum(axis=1) + false_alarm * (acts & ~wrong).sum(axis=1)
+    return tuple(Point(float(x), float(y)) for x, y in zip(cuts, costs / len(wrong), strict=True))
+
+
+def _thinned(x: Array, y: Array) -> Line:
+    """At most so many points as a chart can show, the first and the last among them."""
+    at = np.unique(np.linspace(0, len(x) - 1, min(len(x), _MOST_POINTS)).astype(int))
+    return tuple(Point(float(x[each]), float(y[each])) for each in at)

@@ -11,9 +11,8 @@ import numpy as np
 
 from guardrail.errors import InputError
 from guardrail.evals.aims import FAITHFUL, LEAST_RANK, OTHERS, WRONG, Aim, By, Counts, class_of
-from guardrail.evals.deciding import Deciding
-from guardrail.evals.labelled import Judged
-from guardrail.evals.search import Search, Vary
+from guardrail.evals.records import Judged
+from guardrail.evals.search import Deciding, Search, Vary
 from guardrail.evals.statistics import ROUNDS, Array, Estimate, Rate, wilson
 from guardrail.evals.truths import answer_truth
 from guardrail.events import Decision

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
+from guardrail.frozen import Frozen
 from guardrail.judges.cache import CacheSettings
 from guardrail.judges.cascade import CascadeSettings
 from guardrail.judges.http import HttpJudgeSettings
@@ -18,10 +19,8 @@ from guardrail.judges.self_judging import SelfJudgingSettings
 from guardrail.judges.spending import BudgetSettings, ModelPrice
 
 
-class JudgeSettings(BaseModel):
+class JudgeSettings(Frozen):
     """The judge. All kinds can be configured side by side; ``kind`` says which one runs."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["local", "llm", "hhem", "classifier", "custom", "http", "cascade"] = Field(
         default="local",

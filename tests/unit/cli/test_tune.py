@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from consumers.settings import load_settings
 from guardrail.cli import app
 from guardrail.decisions import by_segment, redecide
-from guardrail.evals.labelled import Judged
+from guardrail.evals.records import Judged
 from guardrail.evals.results import EvaluationResult
 from guardrail.events import Decision, Event, Severity, Verdict
 from guardrail.judges.calibrated import Isotonic, read_calibrations

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from guardrail.errors import DecodeError
-from guardrail.evals.labelled import read_labelled
+from guardrail.evals.records import read_labelled
 from guardrail.evals.results import Evaluation, EvaluationResult
 from guardrail.events import ClaimVerdict, Event, Severity, Verdict
 from tests.unit.evals.tuning_cases import claim, judged, label
@@ -73,13 +73,6 @@ def test_compressed_files_and_stdin_are_read_as_others_are(
     packed.write_bytes(packed.read_bytes()[:-20])
     with pytest.raises(DecodeError, match=r"results\.jsonl\.gz: the compressed file is cut short"):
         read_labelled([packed])
-
-
-def test_a_later_label_with_the_same_id_replaces_the_earlier_one(tmp_path: Path) -> None:
-    one = judged("a", two_claims("a"))
-    first, second = label("a", S, id="x"), label("a", U, id="x")
-    records = lines(tmp_path / "records.jsonl", [first, one.verdict, second])
-    assert read_labelled([records]).responses[0].labels == (second,)
 
 
 @pytest.mark.parametrize(
