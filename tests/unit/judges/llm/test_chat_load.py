@@ -70,26 +70,6 @@ async def test_while_it_is_left_alone_the_fallback_has_all_the_time_and_no_call_
     assert asker.question.meter.usage.judge_calls == 1
 
 
-async def test_only_a_few_calls_probe_at_once() -> None:
-    clock = Clock()
-    behaviours = (Status(500), Status(500), Hang())
-    async with (
-        LlmServer(*behaviours) as server,
-        chatting(server, clock=clock, max_retries=0, breaker=SOON) as chat,
-    ):
-        await _opened(chat)
-        clock.now += 10.0
-        probe = asyncio.create_task(Asker(chat).ask())
-        await server.until_calls(3)
-        with pytest.raises(JudgeUnavailable, match="left alone for a while"):
-            await Asker(chat).ask()
-        assert len(server.calls) == 3
-        probe.cancel()
-        await asyncio.gather(probe, return_exceptions=True)
-        # The probe told nothing; the next call is one again.
-        assert chat.endpoints[0].caller.breaker.would_admit
-
-
 @pytest.mark.parametrize(
     "trouble",
     [busy(), Status(400), Status(413), Reply("nothing"), Reply(None, refusal="no")],
