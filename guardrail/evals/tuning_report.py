@@ -17,12 +17,11 @@ import numpy as np
 from guardrail.evals import charts
 from guardrail.evals.aims import FAITHFUL, LEAST_RANK, THRESHOLD, WRONG, By
 from guardrail.evals.calibration import Fitted, FittedBand
-from guardrail.evals.policy_file import differences, number
 from guardrail.evals.records import Judged
 from guardrail.evals.report import rendered
 from guardrail.evals.search import Deciding
 from guardrail.evals.statistics import COLUMNS, Array, Line, Point, Rate, binned, precision_recall
-from guardrail.evals.tuning import ForShare, Tuned, classes_of
+from guardrail.evals.tuning import ForShare, Tuned, classes_of, differences, number
 from guardrail.policy import Policy
 
 _CLASSES: Final = ("d-release", "d-block")
