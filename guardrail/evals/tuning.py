@@ -22,7 +22,7 @@ from guardrail.evals.aims import FAITHFUL, LEAST_RANK, OTHERS, WRONG, Aim, By, C
 from guardrail.evals.lines import STDIN
 from guardrail.evals.records import Judged
 from guardrail.evals.search import Deciding, Search, Vary
-from guardrail.evals.statistics import ROUNDS, Array, Estimate, Rate, percent, wilson
+from guardrail.evals.statistics import ROUNDS, SEED, Array, Estimate, Rate, percent, wilson
 from guardrail.evals.truths import answer_truth
 from guardrail.events import Decision
 from guardrail.policy import RULE_LISTS, Policy
@@ -128,14 +128,11 @@ def tune(
     aim: Aim,
     *,
     vary: Sequence[Vary] = ("thresholds",),
-    folds: int = FOLDS,
-    seed: int = 1,
     calibrate: Calibrate | None = None,
 ) -> Tuned:
     """The policy like ``policy`` that serves ``aim`` best, with what it does on responses held out.
 
-    Raises InputError where the labels hold no wrong or no faithful response at all. ``seed`` draws folds and
-    intervals.
+    Raises InputError where the labels hold no wrong or no faithful response at all.
     """
     classes = classes_of(responses, aim)
     known = [each for each, cls in zip(responses, classes, strict=True) if cls >= 0]
@@ -145,8 +142,8 @@ def tune(
     for cls, called in ((WRONG, "wrong"), (FAITHFUL, "faithful")):
         if not (classes == cls).any():
             raise InputError("one_class", _one_class(called, aim, len(responses)))
-    folds = max(2, min(folds, *(int((classes == cls).sum()) for cls in (WRONG, FAITHFUL))))
-    fold = _folds(classes, folds, seed)
+    folds = max(2, min(FOLDS, *(int((classes == cls).sum()) for cls in (WRONG, FAITHFUL))))
+    fold = _folds(classes, folds)
 
     def search_on(apply: Callable[[Judged], Judged] | None) -> Search:
         verdicts = [(each if apply is None else apply(each)).verdict for each in known]
@@ -180,7 +177,7 @@ def tune(
         held_out=_counts(classes, ours),
         baseline_counts=_counts(classes, base),
         fitted=search.counts(best),
-        gains=_gains(classes, ours, base, aim, seed),
+        gains=_gains(classes, ours, base, aim),
         unknown=unknown,
         others=int((classes == OTHERS).sum()),
         tried=search.tried,
@@ -212,9 +209,9 @@ def _one_class(called: str, aim: Aim, total: int) -> str:
     )
 
 
-def _folds(classes: Array, folds: int, seed: int) -> Array:
+def _folds(classes: Array, folds: int) -> Array:
     """The fold of each response: as many of each class in each as can be."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(SEED)
     found = np.zeros(len(classes), dtype=np.int64)
     for cls in (WRONG, FAITHFUL, OTHERS):
         members = random.permutation(np.flatnonzero(classes == cls))
@@ -227,12 +224,12 @@ def _counts(classes: Array, ranks: Array) -> Counts:
     return Counts(cells.reshape(3, len(Decision)))
 
 
-def _gains(classes: Array, ours: Array, base: Array, aim: Aim, seed: int) -> dict[str, Estimate]:
+def _gains(classes: Array, ours: Array, base: Array, aim: Aim) -> dict[str, Estimate]:
     """Tuned minus baseline on the same responses, wrong and faithful ones drawn again apart."""
     least = LEAST_RANK[aim.by]
     change = (ours >= least).astype(float) - (base >= least)
     wrong, faithful = change[classes == WRONG], change[classes == FAITHFUL]
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(SEED)
     caught, false = (
         np.array([each[random.integers(0, len(each), len(each))].mean() for _ in range(ROUNDS)])
         for each in (wrong, faithful)
@@ -240,17 +237,12 @@ def _gains(classes: Array, ours: Array, base: Array, aim: Aim, seed: int) -> dic
     total = len(wrong) + len(faithful)
     miss, alarm = (aim.cost_miss or 1.0) * len(wrong) / total, (aim.cost_false or 1.0) * len(faithful) / total
     return {
-        "caught": _estimate(float(wrong.mean()), caught),
-        "false alarms": _estimate(float(faithful.mean()), false),
-        "cost": _estimate(
+        "caught": Estimate.drawn(float(wrong.mean()), caught),
+        "false alarms": Estimate.drawn(float(faithful.mean()), false),
+        "cost": Estimate.drawn(
             float(alarm * faithful.mean() - miss * wrong.mean()), alarm * false - miss * caught
         ),
     }
-
-
-def _estimate(value: float, drawn: Array) -> Estimate:
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return Estimate(value, float(low), float(high))
 
 
 @dataclass(frozen=True, slots=True)

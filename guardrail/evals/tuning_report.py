@@ -52,8 +52,6 @@ def write_tuning_report(
     page: TuningPage,
     tuned: Tuned,
     responses: Sequence[Judged],
-    *,
-    written: datetime | None = None,
 ) -> None:
     """The page of a policy that was chosen from labels. ``responses`` are those that it is for, calibrated
     where it is to be. Raises OSError.
@@ -72,7 +70,6 @@ def write_tuning_report(
     _write(
         path,
         page,
-        written,
         tuned=tuned,
         aim=str(aim),
         before=tuned.baseline_counts.rates(aim.by),
@@ -145,8 +142,6 @@ def write_suggestion_report(
     by: By,
     share: float,
     responses: Sequence[Judged],
-    *,
-    written: datetime | None = None,
 ) -> None:
     """The page of a threshold that was chosen without labels, from the scores alone. Raises OSError."""
     deciding = Deciding([each.verdict for each in responses], base)
@@ -155,7 +150,6 @@ def write_suggestion_report(
     _write(
         path,
         page,
-        written,
         tuned=None,
         suggested=suggested,
         aim=f"{by} {share:.2%} of all answers, whatever is right or wrong",
@@ -170,10 +164,10 @@ def write_suggestion_report(
     )
 
 
-def _write(path: Path, page: TuningPage, written: datetime | None, **values: Any) -> None:
+def _write(path: Path, page: TuningPage, **values: Any) -> None:
     text = rendered(
         "tuning.html.j2",
-        written=written or datetime.now(UTC),
+        written=datetime.now(UTC),
         title="Thresholds from labelled answers" if values["tuned"] else "Thresholds without labels",
         run=page,
         findings=page.findings,
