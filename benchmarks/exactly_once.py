@@ -274,7 +274,7 @@ async def throughput(bootstrap: str, rounds: int) -> None:
         out = f"{topics.deliveries}-bare"
         await create_topic(bootstrap, out)
         settings = KafkaSettings(bootstrap_servers=bootstrap, group_id=topics.deliveries, topics=topics)
-        transport = KafkaTransport(settings, [topics.responses])
+        transport = KafkaTransport(settings, topics.responses)
         timed = await guarded(
             transport,
             topics,

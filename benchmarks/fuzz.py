@@ -18,10 +18,11 @@ import multiprocessing
 import os
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-from benchmarks.frame import command_line
+from benchmarks.frame import command_line, markdown
 from tests.support.fuzzing.run import Tally, run_seeds
 
 CHUNK = 100
@@ -54,9 +55,7 @@ def report(tally: Tally, seconds: float) -> None:
     )
     print(f"accounted for: {tally.accounted:,} of {tally.records:,}")
     for title, counted in (("what became of them", tally.counts), ("what was done to them", tally.mutations)):
-        print(f"\n{title}")
-        for what, n in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
-            print(f"  {n:>12,}  {what}")
+        print(markdown([title, "times"], Counter(counted).most_common()))
     print(f"\nfindings: {len(tally.findings)}")
     for finding in tally.findings:
         print(f"\nseed {finding.seed}: {finding.kind}: {finding.message[:500]}\n{finding.where}")

@@ -157,7 +157,7 @@ async def in_process(responses: int, rounds: int) -> None:
                 event = json.loads(read.value or b"")
                 broker.append("bare", event["response_id"].encode(), read.value)
         bare.append(time.perf_counter() - started)
-        transport = MemoryTransport(broker, "guard", [topics.responses])
+        transport = MemoryTransport(broker, "guard", topics.responses)
         ours.append((await guarded(transport, topics, len(records), **AT_LEAST_ONCE)).seconds)
     report("in process", len(records), bare, ours)
 

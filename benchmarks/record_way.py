@@ -95,7 +95,7 @@ def _left_out(name: str, caller: FrameType | None) -> bool:
 async def traced() -> Way:
     """The way of the last of ``PIECES``."""
     broker = MemoryBroker(dict.fromkeys(TOPICS.names(), 1), compacted=[TOPICS.sessions])
-    transport = MemoryTransport(broker, "guard", [TOPICS.responses], sessions_topic=TOPICS.sessions)
+    transport = MemoryTransport(broker, "guard", TOPICS.responses, sessions_topic=TOPICS.sessions)
     guard = GuardConsumer(
         transport, InstantJudge(), PolicyRouter.single(Policy(mode="stream")), GuardOptions(topics=TOPICS)
     )

@@ -1,16 +1,15 @@
-"""Does the guard stay flat? Steady load for half an hour, its memory and file descriptors plotted.
+"""Does the guard stay flat? Steady load for half an hour, its memory and file descriptors watched.
 
-    python -m benchmarks.soak --minutes 30 --out docs/benchmarks
+    python -m benchmarks.soak --minutes 30
 
 A real Kafka, a ``guardrail run`` process (exactly once, local judge), and a load of responses that begin and
 end all the time: streamed, aborted, abandoned by their producers, with bad records among them. The topic of
 stored sessions is cleaned every few seconds, and another producer has aborted a transaction on it, of which
 cleaning leaves an empty control batch; after the load a guard is started again and takes it over. The ids of
-finished responses reach the bound on what is remembered within the warm-up. What is plotted are the guard's
+finished responses reach the bound on what is remembered within the warm-up. What is watched are the guard's
 own metrics. Exit status 1 unless flat: resident memory after the warm-up, fitted by a line, grows by less
 than 5 % an hour beyond twice the fit's standard error; no more descriptors are open in the last third than in
-the first; every response got its final event; the guard left with status 0; the next one was ready. The plot
-needs matplotlib.
+the first; every response got its final event; the guard left with status 0; the next one was ready.
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import uvloop
@@ -69,7 +66,6 @@ class Sample(NamedTuple):
     minutes: float
     resident_mib: float
     descriptors: float
-    cpu_seconds: float
     lag: float
 
 
@@ -157,7 +153,6 @@ async def sampled(guard: GuardProcess, samples: list[Sample]) -> None:
                 (time.monotonic() - begun) / 60,
                 told["process_resident_memory_bytes"] / 2**20,
                 told["process_open_fds"],
-                told["process_cpu_seconds_total"],
                 told.get("guardrail_partition_lag_records", 0.0),
             )
         )
@@ -195,8 +190,6 @@ async def soak(bootstrap: str, arguments: argparse.Namespace) -> bool:
         f" each, {load.started:,} responses, {load.bad:,} bad records"
     )
     print(f"{title}: {'flat' if flat else 'NOT FLAT'}")
-    if arguments.out:
-        plot(arguments.out / "soak.png", title, samples)
     return flat
 
 
@@ -232,37 +225,6 @@ def judged(samples: Sequence[Sample], warm_up_minutes: float, load: Load, status
     return not grows and last <= first and not status and len(load.answered) == load.started
 
 
-def plot(path: Path, title: str, samples: Sequence[Sample]) -> None:
-    """All samples over time."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    minutes = [sample.minutes for sample in samples]
-    cpus = [
-        0.0,
-        *((b.cpu_seconds - a.cpu_seconds) / (b.minutes - a.minutes) / 60 for a, b in pairwise(samples)),
-    ]
-    lines = {
-        "resident, MiB": [one.resident_mib for one in samples],
-        "open file descriptors": [one.descriptors for one in samples],
-        "input records not committed": [one.lag for one in samples],
-        "CPUs used": cpus,
-    }
-    figure, axes = plt.subplots(len(lines), 1, figsize=(10, 11), sharex=True, layout="constrained")
-    figure.suptitle(title)
-    for axis, (label, values) in zip(axes, lines.items(), strict=True):
-        axis.plot(minutes, values, lw=1, label=label)
-        axis.set_ylim(bottom=0)
-        axis.legend(loc="lower right")
-        axis.grid(alpha=0.3)
-    axes[-1].set_xlabel("minutes")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
-
-
 def main() -> None:
     """Command line."""
     parser = command_line(__doc__, kafka=True)
@@ -270,7 +232,6 @@ def main() -> None:
     parser.add_argument("--warm-up-minutes", type=float, help="default: 5, or a third of a shorter run")
     parser.add_argument("--responses", type=int, default=50, help="streams at once")
     parser.add_argument("--rate", type=float, default=20.0, help="tokens a second of each stream")
-    parser.add_argument("--out", type=Path, help="folder for the plot, soak.png")
     arguments = parser.parse_args()
     if arguments.warm_up_minutes is None:
         arguments.warm_up_minutes = min(5.0, arguments.minutes / 3)

@@ -63,7 +63,7 @@ async def streamed(
     """Stream every response, ``at_once`` of them at a time, whether the guard keeps up or not."""
     topics, seen = Topics(), {response.response_id: Seen() for response in responses}
     broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS), compacted=[topics.sessions])
-    transport = MemoryTransport(broker, "guard", [topics.responses], sessions_topic=topics.sessions)
+    transport = MemoryTransport(broker, "guard", topics.responses, sessions_topic=topics.sessions)
     guard = GuardConsumer(transport, judge, router, GuardOptions(topics=topics, poll_timeout_ms=20))
     slots, over = asyncio.Semaphore(at_once), asyncio.Event()
 

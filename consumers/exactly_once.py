@@ -14,7 +14,7 @@ instant: all outputs, all new state of the sessions touched, the closed sessions
 be split or reduced, or the stored sessions would disagree with the outputs. What is let into the lane
 therefore bounds a step: past the bounds records wait until a step is taken.
 
-Invariants (tests/contract/test_exactly_once_contract.py, tests/property/test_guard_exactly_once.py):
+Invariants (tests/contract/test_exactly_once_contract.py, tests/property/test_guard_restarts.py):
 - outputs, state and position of a step are on the broker together, or none of them is;
 - a position is committed when all records before it are in the state or the outputs of that step or earlier
   ones; the next owner reads on from there and takes nothing twice;
@@ -32,8 +32,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from consumers.guarantee import Guarantee, GuardOptions, Holding
-from consumers.offsets import SecondReading, StartStatus
+from consumers.guarantee import Guarantee, GuardOptions, Holding, SecondReading, StartStatus
 from consumers.sessions_topic import SessionStore, restore
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, StateRecord, Transport
 from guardrail import telemetry

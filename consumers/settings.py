@@ -21,8 +21,6 @@ from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     PrivateAttr,
     StringConstraints,
@@ -38,6 +36,7 @@ from pydantic_settings import BaseSettings
 from guardrail import config
 from guardrail.config import SettingsFile
 from guardrail.errors import ConfigError
+from guardrail.frozen import Frozen
 from guardrail.secrets import Secret
 
 _TLS_ONLY: Final = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_key_password")
@@ -161,10 +160,8 @@ _PORTS: Final = 65_536
 MEBIBYTE: Final = 1024 * 1024
 
 
-class Topics(BaseModel):
+class Topics(Frozen):
     """The topics, all keyed by ``response_id``. ``sessions`` has as many partitions as ``responses``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     responses: TopicName = Field(default="rag.responses", description="Input: answers as they are written.")
     deliveries: TopicName = Field(
@@ -342,10 +339,9 @@ class _ReadFrom:
     path: Path | None = field(default=None, compare=False)
 
 
-class KafkaSettings(BaseModel):
+class KafkaSettings(Frozen):
     """Connection, group membership, reading and writing."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     connect_timeout_ms: ClassVar[int] = 10_000
     """Total time to reach a broker and find the topics at start. Whatever starts the guard tries again."""
     delivery_timeout_ms: ClassVar[int] = 60_000
@@ -523,10 +519,8 @@ class KafkaSettings(BaseModel):
         return int(self.client["max_request_size"])
 
 
-class OpsSettings(BaseModel):
+class OpsSettings(Frozen):
     """Where health and metrics are served."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     host: str = Field(
         default="127.0.0.1",
@@ -546,10 +540,8 @@ class OpsSettings(BaseModel):
     )
 
 
-class FlaggedSettings(BaseModel):
+class FlaggedSettings(Frozen):
     """What ``guardrail flagged`` does with the cases of flagged answers."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     store: Secret | None = Field(
         default=None,
@@ -574,6 +566,31 @@ class FlaggedSettings(BaseModel):
                 "echo whsec_$(openssl rand -base64 32), and give it to the receiver too"
             )
         return self
+
+    def notes(self) -> list[str]:
+        """A line for each thing that ``guardrail flagged`` would refuse or warn of here."""
+        if self.store is None and self.webhook_url is None:
+            return []  # most guards run without it, and doctor must not need its packages
+        from consumers.cases import check_store
+        from consumers.webhook import IN_CLEAR, in_clear, receiver, signing_key
+        from guardrail.doctor import refused
+
+        def store() -> None:
+            if self.store is not None:
+                check_store(self.store.read("flagged.store", "store's URL"), "flagged.store")
+
+        def secret() -> None:
+            if self.webhook_secret is not None:
+                name = "flagged.webhook_secret"
+                signing_key(self.webhook_secret.read(name, "webhook's secret"), name)
+
+        def url() -> None:
+            if self.webhook_url is not None:
+                place = receiver(self.webhook_url.read("flagged.webhook_url", "webhook's URL"))
+                if in_clear(place):
+                    raise ConfigError(f"flagged.webhook_url: {IN_CLEAR}; use https://")
+
+        return [*refused(store), *refused(secret), *refused(url)]
 
 
 class _ProcessSections(BaseSettings):

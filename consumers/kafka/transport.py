@@ -35,10 +35,9 @@ from consumers.kafka.client import (
     require_topics,
     translated,
 )
-from consumers.kafka.groups import GroupWatch, announcing
 from consumers.kafka.producing import KafkaWriter, TransactionalProducer
 from consumers.kafka.recovery import Meanwhile, Positions, Steps, Taken, named
-from consumers.kafka.watch import KafkaWatch
+from consumers.kafka.watch import GroupWatch, KafkaWatch, announcing
 from consumers.kafka.workarounds import Membership
 from consumers.settings import KafkaSettings
 from consumers.transport import (
@@ -52,7 +51,7 @@ from consumers.transport import (
     StateRecord,
     check_commits,
 )
-from guardrail.errors import ConfigError, PartitionLost, StepFailed, TransportError
+from guardrail.errors import PartitionLost, StepFailed, TransportError
 from guardrail.log_events import EventLog
 
 _FETCH_GRACE_S: Final = 0.1
@@ -83,25 +82,20 @@ class KafkaTransport:
     def __init__(
         self,
         settings: KafkaSettings,
-        input_topics: Collection[str] | None = None,
+        input_topic: str | None = None,
         *,
         output_topics: Collection[str] | None = None,
         producer_class: type[TransactionalProducer] = TransactionalProducer,
     ) -> None:
         """Topics default to those of ``settings``; ``start`` checks that they exist.
 
-        ``producer_class`` runs the steps. Raises ConfigError for more than one input topic with exactly-once
-        delivery: their partitions would share the stored state.
+        ``producer_class`` runs the steps.
         """
         self._settings = settings
-        self._input_topics = tuple(input_topics or (settings.topics.responses,))
+        self._input_topic = input_topic or settings.topics.responses
         self._output_topics = tuple(settings.topics.outputs() if output_topics is None else output_topics)
         self._producer_class = producer_class
         self._exactly_once = settings.delivery_guarantee == "exactly_once"
-        if self._exactly_once and len(self._input_topics) > 1:
-            raise ConfigError(
-                f"delivery_guarantee exactly_once takes one input topic, not {', '.join(self._input_topics)}"
-            )
         self._admin: AIOKafkaAdminClient | None = None
         self._consumer: AIOKafkaConsumer | None = None
         self._writer: KafkaWriter | None = None
@@ -139,7 +133,7 @@ class KafkaTransport:
         settings = self._settings
         try:
             self._admin = await connect_admin(settings)
-            topics = {*self._input_topics, *self._output_topics}
+            topics = {self._input_topic, *self._output_topics}
             if self._exactly_once:
                 topics.add(settings.topics.sessions)
             await require_topics(self._admin, settings, topics)
@@ -172,8 +166,8 @@ class KafkaTransport:
                 settings.session_timeout_ms,
                 self._fail,
             )
-            self._consumer.subscribe(list(self._input_topics), listener=_Rebalance(self))
-            self._watch = KafkaWatch(settings, self._consumer, self._admin, self._input_topics, topics)
+            self._consumer.subscribe([self._input_topic], listener=_Rebalance(self))
+            self._watch = KafkaWatch(settings, self._consumer, self._admin, [self._input_topic], topics)
             looking = self._look_on(self._watch, GroupWatch(settings, self._admin))
             self._watching = asyncio.create_task(looking, name="kafka-watch")
         except BaseException as error:

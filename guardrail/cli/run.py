@@ -155,7 +155,6 @@ async def serve(
         handle_hangup(
             lambda: None
         )  # until there is anybody to ask; what the file says by then is read anyway
-    topics = settings.kafka.topics
     for short in check_time(settings.judge, settings.policies):
         log.warning("judge.second_never_asked", why=short)
     router = settings.router()
@@ -178,7 +177,7 @@ async def serve(
     try:
         traces = Traces.from_environment() if settings.ops.traces else None
         guard = GuardConsumer(
-            KafkaTransport(settings.kafka, [topics.responses]),
+            KafkaTransport(settings.kafka),
             judges.default,
             router,
             GuardOptions.of(settings),

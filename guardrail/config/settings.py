@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from guardrail.config.inheritance import inherit, unknown_policy
 from guardrail.errors import ConfigError
+from guardrail.frozen import Frozen
 from guardrail.judges.settings import JudgeSettings
 from guardrail.leaves import Place, mapped
 from guardrail.limits import Limits
@@ -33,10 +34,8 @@ LogFormat = Literal["auto", "json", "console"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
-class LoggingSettings(BaseModel):
+class LoggingSettings(Frozen):
     """What is logged, and how; logs go to stderr."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: LogFormat = Field(
         default="auto",
@@ -53,10 +52,8 @@ class LoggingSettings(BaseModel):
     )
 
 
-class ShutdownSettings(BaseModel):
+class ShutdownSettings(Frozen):
     """How the guard shuts down."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     budget_ms: Annotated[int, Field(ge=500)] = Field(
         default=25_000,

@@ -27,13 +27,14 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Protocol, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 from pydantic_core import from_json, to_json
 
 from guardrail import __version__
 from guardrail.claims.model import Claim
 from guardrail.errors import ConfigError, JudgeError
 from guardrail.events import Context, Verdict
+from guardrail.frozen import Frozen
 from guardrail.judges.base import Around, Judge, JudgeRequest
 from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.streams import checked, closing, merged, put_off
@@ -140,10 +141,8 @@ def check_redis_url(url: str) -> str:
     return url
 
 
-class CacheSettings(BaseModel):
+class CacheSettings(Frozen):
     """How long verdicts are cached, and where guards share them."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_entries: ClassVar[int] = 20_000
     """Verdicts kept in memory, 1 to 8 KB each; the one unused longest goes first."""

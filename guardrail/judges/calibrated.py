@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from guardrail.errors import ConfigError, said_wrong
 from guardrail.events import Finding, Verdict
+from guardrail.frozen import Frozen
 from guardrail.judges.base import Around, Judge, JudgeRequest, PacedJudge
 from guardrail.judges.streams import checked, closing
 from guardrail.verdicts import HALF_CHECKED, Judgement
@@ -30,10 +31,8 @@ MAX_BYTES: Final = 1024 * 1024
 _SETTING: Final = "judge.calibration"
 
 
-class Temperature(BaseModel):
+class Temperature(Frozen):
     """Makes a judge less sure (above 1) or more sure (below 1) on both sides of 0.5."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     method: Literal["temperature"] = "temperature"
     temperature: Annotated[float, Field(gt=0.0, le=100.0)]
@@ -44,10 +43,8 @@ class Temperature(BaseModel):
         return 0.5 + math.tanh(math.log(p / (1 - p)) / self.temperature / 2) / 2  # exp would overflow
 
 
-class Isotonic(BaseModel):
+class Isotonic(Frozen):
     """Points from what the judge says to what is right, ascending; linear in between, level outside."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     method: Literal["isotonic"] = "isotonic"
     points: Annotated[tuple[tuple[Probability, Probability], ...], Field(min_length=1, max_length=10_000)]
@@ -75,10 +72,8 @@ class Isotonic(BaseModel):
 Calibration = Annotated[Temperature | Isotonic, Field(discriminator="method")]
 
 
-class JudgeCalibration(BaseModel):
+class JudgeCalibration(Frozen):
     """The calibrations of one judge's probabilities; null leaves one as it is."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     support: Calibration | None = None
     contradiction: Calibration | None = None
@@ -92,10 +87,8 @@ class JudgeCalibration(BaseModel):
         return support, contradiction
 
 
-class Calibrations(BaseModel):
+class Calibrations(Frozen):
     """The file that ``judge.calibration`` names, written by ``guardrail tune --calibration``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     version: Literal[1] = 1
     judges: dict[str, JudgeCalibration] = Field(

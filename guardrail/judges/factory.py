@@ -43,6 +43,8 @@ class MissingJudge:
 
     kind: JudgeKind
     settings: JudgeSettings
+    has_budget: bool = False
+    """Whether a policy limits what a response may consume."""
 
 
 class JudgeSet:
@@ -60,7 +62,7 @@ class JudgeSet:
         self.settings = settings
         """What the judges are built with; until one is built, its parts may change."""
         self._ledger = ledger or UsageLedger()
-        self._has_budget = have_budgets(policies)
+        self._has_budget = _have_budgets(policies)
         self._lacks_fallback = False  # for an LLM judge whose budget is used up
         self._built: dict[str, Judge] = {}
         self.add((MissingJudge(settings.kind, settings), *self.missing(policies)))
@@ -87,16 +89,14 @@ class JudgeSet:
         after = self.settings if settings is None else self._settings_after(settings)
         check_judge(after, policies)
         kinds = dict.fromkeys(policy.judge for policy in policies if policy.judge is not None)
-        return tuple(MissingJudge(kind, after) for kind in kinds if kind not in self._built)
+        bounded = _have_budgets(policies)
+        return tuple(MissingJudge(kind, after, bounded) for kind in kinds if kind not in self._built)
 
-    def add(self, missing: Iterable[MissingJudge], *, budgets: bool = False) -> None:
-        """Build these judges. Takes seconds, in any thread. Raises ConfigError; judges built earlier stay.
-
-        ``budgets``: some policies have their own.
-        """
+    def add(self, missing: Iterable[MissingJudge]) -> None:
+        """Build these judges. Takes seconds, in any thread. Raises ConfigError; judges built earlier stay."""
         for each in missing:
             if each.kind not in self._built:
-                self._has_budget |= budgets
+                self._has_budget |= each.has_budget
                 self.settings = each.settings
                 self._built[each.kind] = self._build(each.kind)
 
@@ -235,8 +235,7 @@ def _parts(kind: str, settings: JudgeSettings) -> frozenset[str]:
     return _PARTS[kind] | ({"local"} if answers_too else set())
 
 
-def have_budgets(policies: Iterable[Policy]) -> bool:
-    """Whether any of the policies limits what a response may consume."""
+def _have_budgets(policies: Iterable[Policy]) -> bool:
     return any(policy.budget is not None for policy in policies)
 
 

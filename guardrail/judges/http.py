@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 
 from guardrail.errors import ConfigError
+from guardrail.frozen import Frozen
 from guardrail.secrets import Secret, check_headers
 
 
@@ -37,10 +38,8 @@ HttpHeaders = Annotated[dict[str, Secret], AfterValidator(_can_be_sent)]
 """The type of settings for headers of every request."""
 
 
-class HttpJudgeSettings(BaseModel):
+class HttpJudgeSettings(Frozen):
     """An endpoint that gets claims and contexts as JSON, and answers with verdicts."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_concurrency: ClassVar[int] = 64
     """Most requests at once, as for a model server; others wait their turn, within their deadline."""

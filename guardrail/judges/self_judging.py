@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Usage
+from guardrail.frozen import Frozen
 from guardrail.judges.base import Around, Judge, JudgeRequest
 from guardrail.judges.streams import closing
 from guardrail.log_events import EventLog
@@ -23,10 +24,8 @@ class SelfJudged(JudgeUnavailable):
     """The judge was not asked, or not believed, because its model wrote the answer."""
 
 
-class SelfJudgingSettings(BaseModel):
+class SelfJudgingSettings(Frozen):
     """What happens if the judge's model also wrote the answer (``generator_model``)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     policy: Literal["warn", "refuse"] = Field(
         default="warn",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
+from guardrail.frozen import Frozen
 from guardrail.judges.cache import CacheSettings
 from guardrail.judges.cascade import CascadeSettings
 from guardrail.judges.http import HttpJudgeSettings
@@ -16,14 +17,13 @@ from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.self_judging import SelfJudgingSettings
 from guardrail.judges.spending import BudgetSettings, ModelPrice
+from guardrail.policy import JudgeKind
 
 
-class JudgeSettings(BaseModel):
+class JudgeSettings(Frozen):
     """The judge. All kinds can be configured side by side; ``kind`` says which one runs."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    kind: Literal["local", "llm", "hhem", "classifier", "custom", "http", "cascade"] = Field(
+    kind: JudgeKind = Field(
         default="local",
         description="local: rules and a small calibrated model, in process, no key needed. llm: a "
         "language model behind an OpenAI-compatible API. classifier: any Hugging Face "

@@ -19,11 +19,12 @@ from datetime import UTC, date, datetime, timedelta
 from operator import add, sub
 from typing import Annotated, Final, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from guardrail import telemetry
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage
+from guardrail.frozen import Frozen
 from guardrail.judges.base import Around, Judge, JudgeRequest, Meter
 from guardrail.judges.streams import closing
 from guardrail.limits import ResponseBudget
@@ -45,10 +46,8 @@ _DATE: Final = re.compile(r"[-@](?:20\d\d-?[01]\d-?[0-3]\d|\d{4}|00\d|latest)(?:
 UsdPerMillion = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 
 
-class ModelPrice(BaseModel):
+class ModelPrice(Frozen):
     """Prices of one model, in US dollars per million tokens."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     input: UsdPerMillion = Field(description="USD per million input tokens.")
     cached_input: UsdPerMillion | None = Field(
@@ -240,12 +239,10 @@ class MinuteBudget(ResponseBudget):
     )
 
 
-class BudgetSettings(BaseModel):
+class BudgetSettings(Frozen):
     """Limits on what the LLM judge consumes, per process; null means no limit. A policy's ``budget`` limits
     each response.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     per_minute: MinuteBudget = Field(
         default_factory=MinuteBudget, description="Bounds for all responses together."

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from guardrail.demo import load_demo_settings, load_examples
+from guardrail.errors import TransportUnavailable
 from guardrail.events import (
     AnyOutputEvent,
     ClaimVerdict,
@@ -28,7 +29,7 @@ from guardrail.judges.local import LocalJudge
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from tests.support.guards import TOPICS, Reader, events_of, new_broker, running_guard, send, until
-from tests.support.judges import GatedJudge
+from tests.support.judges import GatedJudge, WordJudge
 from tests.support.kafka_guards import KafkaSide, kafka_guard, kafka_side
 
 pytestmark = pytest.mark.kafka
@@ -154,3 +155,27 @@ async def test_a_claim_outlives_an_outage_longer_than_its_deadline(
             events = await finished(side, ["r"])
     [claim] = [event for event in events if isinstance(event, ClaimVerdict)]
     assert claim.verdict is verdict
+
+
+async def test_of_two_guards_with_one_instance_id_the_first_ends_and_says_why(kafka_bootstrap: str) -> None:
+    router = PolicyRouter.single(Policy())
+    async with kafka_side(kafka_bootstrap) as side:
+        settings = side.settings.model_copy(update={"group_instance_id": "guard-0"})
+        await side.send(events_of("first", "Paris is in France. "))
+
+        async def replaced() -> None:
+            async with kafka_guard(settings, WordJudge(), router):
+                await asyncio.Event().wait()
+
+        first = asyncio.create_task(replaced())
+        while not await side.read(side.settings.topics.deliveries):
+            assert not first.done()
+        async with kafka_guard(settings, WordJudge(), router):
+            with pytest.raises(BaseExceptionGroup) as caught:
+                await first
+            await side.send(events_of("second", "Rome is in Italy. "))
+            while "second" not in {e.response_id for e in await side.read(side.settings.topics.verdicts)}:
+                continue
+    found = caught.value.subgroup(TransportUnavailable)
+    assert found is not None
+    assert "group_instance_id guard-0" in str(found.exceptions[0])

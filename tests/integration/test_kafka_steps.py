@@ -13,10 +13,10 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.producer.transaction_manager import TransactionState
 
-from consumers.kafka import KafkaTransport, TransactionalProducer, read_state, transactional_id
+from consumers.kafka import TransactionalProducer, read_state, transactional_id
 from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, Restored, StateRecord
-from guardrail.errors import ConfigError, PartitionLost, StepFailed, TransportError, TransportUnavailable
+from guardrail.errors import PartitionLost, StepFailed, TransportError, TransportUnavailable
 from tests.chaos.transactions import settled
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_place import Place
@@ -203,11 +203,6 @@ async def test_state_that_ends_in_markers_or_aborted_records_is_read_to_its_end(
 
 def StepRecord(step: int) -> StateRecord:  # noqa: N802
     return StateRecord(b"step/%d" % step, b"%d" % step)
-
-
-async def test_several_input_topics_are_refused() -> None:
-    with pytest.raises(ConfigError, match="one input topic, not a, b"):
-        KafkaTransport(KafkaSettings(), ["a", "b"])
 
 
 async def test_publish_and_transact_are_for_one_guarantee_each(place: Place) -> None:

@@ -89,7 +89,12 @@ class Bench:
     async def judged(self, text: str, **fields: Any) -> None:
         """A response in one piece, to its end."""
         self.whole(text, **fields)
-        await self.until(lambda: bool(self.closed))
+        await self.until(lambda: "r1" in self.closed)
+
+    async def ended(self, seq: int) -> None:
+        """The text is complete, and all of it decided."""
+        self.complete(seq)
+        await self.until(lambda: "r1" in self.closed)
 
     def capture(self, response_id: str = "r1") -> Captured:
         captured = self.changes[response_id].take()

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer
 
 from consumers.guarantee import GuardOptions
 from consumers.guard import GuardConsumer
@@ -19,6 +19,7 @@ from guardrail.judges import Judge
 from guardrail.routing import PolicyRouter
 from tests.support.guards import running
 from tests.support.kafka_settings import kafka_settings
+from tests.support.transports import committed
 
 
 def own_settings(bootstrap_servers: str) -> KafkaSettings:
@@ -76,23 +77,7 @@ class KafkaSide:
 
     async def read_raw(self, topic: str) -> list[bytes]:
         """The values that stand in a topic now."""
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=self.settings.bootstrap_servers,
-            auto_offset_reset="earliest",
-            isolation_level="read_committed",
-        )
-        await consumer.start()
-        try:
-            partitions = [TopicPartition(topic, n) for n in range(self._partitions)]
-            consumer.assign(partitions)
-            ends = await consumer.end_offsets(partitions)
-            found: list[bytes] = []
-            while any([await consumer.position(p) < ends[p] for p in partitions]):
-                for records in (await consumer.getmany(timeout_ms=100)).values():
-                    found += [record.value or b"" for record in records]
-            return found
-        finally:
-            await consumer.stop()
+        return [record.value or b"" for record in await committed(self.settings.bootstrap_servers, topic)]
 
 
 @asynccontextmanager

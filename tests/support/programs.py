@@ -9,14 +9,18 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.support.guard_groups import until
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what processes bring about (the test's own time limit bounds it)."""
+    while not condition():  # noqa: ASYNC110 - logs and readers are looked at
+        await asyncio.sleep(0.02)
 
 
 def command(*arguments: str) -> list[str]:

@@ -80,10 +80,10 @@ class MemoryHarness:
         return name
 
     def member(self, topic: str, group: str, **changes: Any) -> Transport:
-        return MemoryTransport(self.broker, group, [topic], **changes)
+        return MemoryTransport(self.broker, group, topic, **changes)
 
     def exact_member(self, topic: str, sessions: str, group: str, **changes: Any) -> Transport:
-        return MemoryTransport(self.broker, group, [topic], sessions_topic=sessions, **changes)
+        return MemoryTransport(self.broker, group, topic, sessions_topic=sessions, **changes)
 
     async def write(self, records: Sequence[OutRecord]) -> None:
         for record in records:
@@ -124,13 +124,13 @@ class KafkaHarness:
 
     def member(self, topic: str, group: str, **changes: Any) -> Transport:
         update = {"group_id": group, "delivery_guarantee": "at_least_once", **changes}
-        return KafkaTransport(changed(self.settings, **update), [topic], output_topics=[])
+        return KafkaTransport(changed(self.settings, **update), topic, output_topics=[])
 
     def exact_member(self, topic: str, sessions: str, group: str, **changes: Any) -> Transport:
         topics = self.settings.topics.model_copy(update={"sessions": sessions})
         producer_class = changes.pop("producer_class", TransactionalProducer)
         settings = changed(self.settings, group_id=group, topics=topics, **changes)
-        return KafkaTransport(settings, [topic], output_topics=[], producer_class=producer_class)
+        return KafkaTransport(settings, topic, output_topics=[], producer_class=producer_class)
 
     async def write(self, records: Sequence[OutRecord]) -> None:
         writer = KafkaWriter(self.settings)
@@ -141,46 +141,47 @@ class KafkaHarness:
             await writer.stop()
 
     async def read_all(self, topic: str) -> list[Record]:
-        """With a plain aiokafka consumer, not with the transport under test.
-
-        A commit is answered before its markers are written, so the end is that of uncommitted readers.
-        """
-        servers = self.settings.bootstrap_servers
-        consumer = AIOKafkaConsumer(bootstrap_servers=servers, isolation_level="read_committed")
-        uncommitted = AIOKafkaConsumer(bootstrap_servers=servers)
-        await consumer.start()
-        try:
-            await uncommitted.start()
-            await consumer._client._wait_on_metadata(topic)
-            tps = [
-                TopicPartition(topic, index) for index in sorted(consumer.partitions_for_topic(topic) or ())
-            ]
-            consumer.assign(tps)
-            await consumer.seek_to_beginning(*tps)
-            ends = await uncommitted.end_offsets(tps)
-            found: list[Record] = []
-            for tp in tps:
-                while await consumer.position(tp) < ends[tp]:
-                    # What is left may be markers and aborted records, so never wait for one record.
-                    for record in (await consumer.getmany(tp, timeout_ms=20)).get(tp, ()):
-                        found.append(  # noqa: PERF401
-                            Record(
-                                Partition(*tp),
-                                record.offset,
-                                record.key,
-                                record.value,
-                                tuple(record.headers),
-                                record.timestamp,
-                            )
-                        )
-            return found
-        finally:
-            await consumer.stop()
-            await uncommitted.stop()
+        return await committed(self.settings.bootstrap_servers, topic)
 
     async def close(self) -> None:
         if self._admin is not None:
             await self._admin.close()
+
+
+async def committed(servers: str, topic: str) -> list[Record]:
+    """All that stands in a topic, by a plain aiokafka consumer and not by the transport under test.
+
+    A commit is answered before its markers are written, so the end is that of uncommitted readers.
+    """
+    consumer = AIOKafkaConsumer(bootstrap_servers=servers, isolation_level="read_committed")
+    uncommitted = AIOKafkaConsumer(bootstrap_servers=servers)
+    await consumer.start()
+    try:
+        await uncommitted.start()
+        await consumer._client._wait_on_metadata(topic)
+        tps = [TopicPartition(topic, index) for index in sorted(consumer.partitions_for_topic(topic) or ())]
+        consumer.assign(tps)
+        await consumer.seek_to_beginning(*tps)
+        ends = await uncommitted.end_offsets(tps)
+        found: list[Record] = []
+        for tp in tps:
+            while await consumer.position(tp) < ends[tp]:
+                # What is left may be markers and aborted records, so never wait for one record.
+                for record in (await consumer.getmany(tp, timeout_ms=20)).get(tp, ()):
+                    found.append(  # noqa: PERF401
+                        Record(
+                            Partition(*tp),
+                            record.offset,
+                            record.key,
+                            record.value,
+                            tuple(record.headers),
+                            record.timestamp,
+                        )
+                    )
+        return found
+    finally:
+        await consumer.stop()
+        await uncommitted.stop()
 
 
 async def poll_until(

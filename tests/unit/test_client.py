@@ -383,19 +383,6 @@ async def staged(**options: Any) -> AsyncIterator[Stage]:
         yield Stage(client, broker)
 
 
-async def test_what_is_delivered_twice_is_yielded_once() -> None:
-    async with staged() as stage:
-        answer = stage.client.guard("?", CONTEXTS, ["one two"])
-        reader = asyncio.ensure_future(shown(answer))
-        await until(lambda: bool(stage.sent(answer.response_id)))
-        stage.segment("x", 0, "another answer's", (0, 4))
-        for seq, text, span in ((0, "one", (0, 3)), (0, "one", (0, 3)), (1, " two", (3, 7))):
-            stage.segment(answer.response_id, seq, text, span)
-        stage.segment(answer.response_id, 0, "one", (0, 3))
-        stage.complete(answer.response_id, 2)
-        assert await reader == "one two"
-
-
 async def begun(stage: Stage, **options: Any) -> tuple[str, asyncio.Future[str]]:
     answer = stage.client.guard("?", CONTEXTS, ["one ", "two"], **options)
     reader = asyncio.ensure_future(shown(answer))

@@ -31,7 +31,7 @@ async def guards(broker: MemoryBroker, **policies: Policy) -> AsyncIterator[None
     """One guard for each group, all on the same topics."""
     async with AsyncExitStack() as stack:
         for group, policy in policies.items():
-            transport = MemoryTransport(broker, group, [TOPICS.responses], sessions_topic=TOPICS.sessions)
+            transport = MemoryTransport(broker, group, TOPICS.responses, sessions_topic=TOPICS.sessions)
             judge = ScriptedJudge({"30 days": "CONTRADICTED"})
             await stack.enter_async_context(running_guard(transport, judge, policy))
         yield

@@ -31,11 +31,11 @@ ELSEWHERE: Final = {
     "docs/python.md:python:2": ("asks a model, whose place a server takes", "tests/unit/test_docs.py"),
     "docs/cascade.md:python:0": (
         "asks a model, whose place a server takes",
-        "tests/unit/judges/cascade/test_docs_cascade.py",
+        "tests/unit/judges/test_docs.py",
     ),
     "docs/other-judges.md:python:0": (
         "a program that a judge starts and asks",
-        "tests/unit/judges/test_docs_other_judges.py",
+        "tests/unit/judges/test_docs.py",
     ),
     **{
         f"docs/mastra.md:typescript:{number}": ("needs Node", "integrations/mastra/test/docs.test.ts")
@@ -60,7 +60,7 @@ ELSEWHERE: Final = {
     "docs/deploy.md:yaml:0": ("a policy of Kyverno, not ours", "tests/unit/helm/test_deploy_page.py"),
     "docs/llm-judge.md:yaml:6": (
         "examples for the prompt, not settings",
-        "tests/unit/judges/llm/test_docs_llm_judge.py",
+        "tests/unit/judges/test_docs.py",
     ),
 }
 """Blocks that are not run here: why, and which test runs them."""

@@ -52,8 +52,7 @@ async def test_a_response_goes_on_in_another_process() -> None:
         assert p.engine.knows("r1")
         p.delta(0, "Paris is in France. And ")  # repeated by a producer
         p.delta(2, " in Norway.")
-        p.complete(3)
-        await p.until(lambda: bool(p.closed))
+        await p.ended(3)
         assert [claim.text for request in judge.requests for claim in request.claims.values()] == [
             "And Rome is in Italy.",
             "Oslo is in Norway.",
@@ -66,38 +65,6 @@ async def test_a_response_goes_on_in_another_process() -> None:
         assert {output.headers for output in p.outputs} == {TRACE}
         [closed] = p.closings
         assert (closed.lane, closed.born, closed.next_seq) == ("p0", 7, 3)
-
-
-async def test_a_restored_response_is_captured_on_from_where_it_was() -> None:
-    first, progress = await captured_halfway()
-    async with process(GatedJudge()) as p:
-        p.restore(first.head, progress, first.policy)
-        assert p.changes == {}, "all of it is stored already"
-        p.delta(2, " in Norway. And")
-        more = p.capture().progress
-        assert more is not None
-        assert more["text"] == " in Norway. And"
-        assert more["number"] == len(progress)
-    async with process(WordJudge()) as p:
-        p.restore(first.head, [*progress, more], first.policy)
-        p.delta(3, " so on.")
-        p.complete(4)
-        await p.until(lambda: bool(p.closed))
-        [verdict] = p.of(ResponseVerdict)
-        assert verdict.complete
-        assert verdict.claims[0].text == "Paris is in France.", "judged two processes ago"
-        shown = "".join(event.text for event in p.events if isinstance(event, DeliverySegment))
-        assert shown == "And Rome is in Italy. Oslo is in Norway. And so on."
-
-
-async def test_a_repeated_start_is_known_after_a_restore() -> None:
-    first, progress = await captured_halfway()
-    async with process(GatedJudge()) as p:
-        p.restore(first.head, progress, first.policy)
-        p.start()
-        assert p.outputs == []
-        with pytest.raises(ProtocolError, match="another content"):
-            p.start(question="Something else?")
 
 
 async def test_the_policy_it_began_with_goes_on() -> None:
@@ -135,21 +102,6 @@ async def test_the_deadline_counts_from_the_start_in_whichever_process() -> None
         [verdict] = p.of(ResponseVerdict)
         assert {claim.verdict for claim in verdict.claims} <= {Verdict.UNVERIFIED}
         assert verdict.timings.total_ms >= 86_400_000
-
-
-async def test_an_event_from_another_lane_ends_the_response_early() -> None:
-    async with process(GatedJudge()) as p:
-        p.start()
-        with pytest.raises(ProtocolError) as raised:
-            p.delta(0, TEXT, lane="p1")
-        assert raised.value.reason == "wrong_partition"
-        [blocked] = p.of(DeliveryBlocked)
-        assert blocked.rule == "wrong_partition"
-        assert {output.lane for output in p.outputs} == {"p0"}
-        with pytest.raises(ProtocolError):
-            p.start(lane="p1")
-        p.complete(0)
-        assert [closed.lane for closed in p.closings] == ["p0"]
 
 
 async def test_one_that_was_begun_on_two_lanes_is_not_taken_up_twice() -> None:

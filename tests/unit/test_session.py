@@ -27,7 +27,6 @@ def test_stream_mode_releases_each_segment_when_its_claims_pass() -> None:
     driver.answer_claims()
     assert driver.shown == "Paris is in France. Berlin is in Germany."
     driver.check_end()
-    assert driver.verdict is not None
     assert (driver.verdict.score, driver.verdict.decision) == (0.95, Decision.RELEASE)
 
 
@@ -82,7 +81,6 @@ def test_observe_mode_lets_everything_through_at_once_and_says_what_it_would_hav
     assert isinstance(driver.final, DeliveryCompleted)
     driver.answer_claims()
     driver.check_end()
-    assert driver.verdict is not None
     assert driver.verdict.decision is Decision.BLOCK
 
 
@@ -91,7 +89,6 @@ def test_redaction_replaces_the_segment_and_keeps_its_white_space() -> None:
     driver.whole("Paris is in France. Rome is wrong in Italy. Berlin is in Germany.")
     assert driver.shown == "Paris is in France. [cut] Berlin is in Germany."
     driver.check_end()
-    assert driver.case is not None
     assert driver.case.decision is Decision.REDACT
 
 
@@ -106,7 +103,7 @@ def test_a_flagged_segment_is_released_with_its_mark() -> None:
     driver.whole("Paris is in France. Rome is unbacked in Italy. Oslo is in Norway. Bern is a city.")
     assert [event.decision for event in driver.delivered][:2] == [Decision.RELEASE, Decision.FLAG]
     driver.check_end()
-    assert driver.case is not None
+    assert driver.case.decision is Decision.FLAG
 
 
 def test_the_running_score_blocks_only_after_enough_claims() -> None:
@@ -126,7 +123,6 @@ def test_nothing_to_check_is_released_with_that_reason(text: str) -> None:
     driver.whole(text)
     driver.check_end()
     assert driver.shown == text
-    assert driver.verdict is not None
     assert driver.verdict.score is None
     assert driver.verdict.rule == "nothing to check"
 
@@ -149,7 +145,6 @@ def test_a_claim_without_a_verdict_in_time_follows_the_fail_policy(
     assert not driver.claims
     driver.pass_time(0.002)
     driver.check_end()
-    assert driver.verdict is not None
     assert driver.verdict.decision is decision
     assert driver.verdict.claims[0].verdict is Verdict.UNVERIFIED
     assert driver.verdict.score is None
@@ -178,7 +173,6 @@ def test_a_response_that_ends_early_follows_on_incomplete(end: str, on_incomplet
         driver.apply(driver.session.end_early("sequence_gap", driver.now))
     driver.answer_claims()
     driver.check_end()
-    assert driver.verdict is not None
     expected = {"block": Decision.BLOCK, "flag": Decision.FLAG, "release": Decision.RELEASE}[on_incomplete]
     assert driver.verdict.decision is expected
     assert not driver.verdict.complete
@@ -215,7 +209,6 @@ def test_a_response_for_which_no_judge_is_to_be_asked_is_never_released_in_silen
     driver.whole("Paris is in France. ")
     driver.check_end()
     assert not driver.asked
-    assert driver.verdict is not None
     assert driver.verdict.decision is Decision.FLAG
     assert driver.verdict.claims[0].reasoning == "overloaded"
 
@@ -227,7 +220,6 @@ def test_ids_are_the_same_on_every_run() -> None:
             driver.feed(FAITHFUL[start : start + step])
         driver.complete()
         driver.answer_claims()
-        assert driver.verdict is not None
         assert driver.final is not None
         return [
             *(c.id for c in driver.claims),
@@ -244,8 +236,6 @@ def test_ids_change_with_the_policy_version() -> None:
     first, second = Driver(Policy(version="1")), Driver(Policy(version="2"))
     for driver in (first, second):
         driver.whole(FAITHFUL)
-    assert first.verdict is not None
-    assert second.verdict is not None
     assert first.verdict.id != second.verdict.id
 
 
@@ -268,7 +258,7 @@ def test_a_long_text_is_cut_piece_by_piece_and_ends_as_a_short_one(mode: str) ->
     assert 0 < first < text.count(".") / 2
     driver.answer_claims(list(driver.pending))
     driver.complete()
-    assert driver.verdict is None
+    assert not driver.session.decided
     driver.answer_claims()
     driver.check_end()
     assert len(driver.asked) == text.count(".")
@@ -336,7 +326,6 @@ def test_of_one_answer_so_many_claims_are_judged_and_the_rest_is_never_clean(mod
     driver.whole(text)
     driver.check_end()
     assert len(driver.asked) == MOST_CLAIMS
-    assert driver.verdict is not None
     rest = driver.verdict.claims[MOST_CLAIMS:]
     assert {(claim.verdict, claim.findings) for claim in rest} == {
         (Verdict.UNVERIFIED, (Finding.TOO_MANY_CLAIMS,))

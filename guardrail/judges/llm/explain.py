@@ -12,8 +12,6 @@ from functools import cache
 from string import Template
 from typing import Any, Final
 
-import openai
-
 from guardrail.errors import JudgeReplyError
 from guardrail.events import ClaimVerdict, Usage
 from guardrail.judges.base import Meter
@@ -21,7 +19,6 @@ from guardrail.judges.llm.chat import Chat, Question
 from guardrail.judges.llm.prompt import Fence, fences
 from guardrail.judges.llm.reply import MAX_REASONING_CHARS, Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
-from guardrail.judges.spending import PriceTable
 from guardrail.printable import shorten
 from guardrail.shipped import shipped_text
 
@@ -44,17 +41,10 @@ _TIMEOUT_S: Final = 60.0
 class LlmExplainer:
     """Asks the model of ``judge.llm``, with its retries and fallbacks, for a few sentences."""
 
-    def __init__(
-        self,
-        settings: LlmJudgeSettings,
-        client: openai.AsyncOpenAI | None = None,
-        prices: PriceTable | None = None,
-    ) -> None:
-        """The caller closes a given ``client``. ``prices`` determine the usage's ``cost_usd``. Raises
-        ConfigError if there is no key.
-        """
+    def __init__(self, settings: LlmJudgeSettings) -> None:
+        """Raises ConfigError if there is no key."""
         self._settings = settings
-        self._chat = Chat(settings, client, prices)
+        self._chat = Chat(settings)
         self._fence = fences()
 
     @property

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-import openai
-
 from guardrail import telemetry
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import ClaimPart, Usage, Verdict
@@ -257,17 +255,14 @@ class LlmJudge:
     def __init__(
         self,
         settings: LlmJudgeSettings,
-        client: openai.AsyncOpenAI | None = None,
         prices: PriceTable | None = None,
     ) -> None:
-        """The caller closes a given ``client``. ``prices`` determine ``usage.cost_usd``.
-
-        Raises ConfigError if there is no key, or a custom prompt can't be read. The retries of either client
-        are off, because they ignore deadlines.
+        """``prices`` determine ``usage.cost_usd``. Raises ConfigError if there is no key, or a custom prompt
+        can't be read.
         """
         self._settings = settings
         self._prompts = Prompts(settings)
-        self._chat = Chat(settings, client, prices)
+        self._chat = Chat(settings, prices)
         self._fence = fences()
         self._schema = self._prompts.form.schema()
 

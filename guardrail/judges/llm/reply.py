@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import ClaimPart, Verdict
-from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
+from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning, together
 from guardrail.printable import shorten
 
 MAX_REPLY_CHARS: Final = 1_000_000
@@ -257,7 +257,7 @@ def _read_member(member: Any, form: ReplyForm) -> Answer | None:
     if parts is None:
         return Answer(label, problem="the judge's verdicts on the parts of the claim are unusable")
     said = verdict = _verdict(member.get("verdict"))
-    if parts and (reckoned := _together(parts)) is not Verdict.SUPPORTED:
+    if parts and (reckoned := Verdict(together(part.verdict for part in parts))) is not Verdict.SUPPORTED:
         # Models are poor at combining parts. But SUPPORTED parts never overrule the model's doubt.
         verdict = reckoned
     if verdict is None:
@@ -344,14 +344,6 @@ def _parts(value: Any) -> list[ClaimPart] | None:
             return None
         parts.append(ClaimPart(text=text.strip()[:_MAX_PART_CHARS], verdict=verdict))
     return parts
-
-
-def _together(parts: Sequence[ClaimPart]) -> Verdict:
-    """The verdict on a claim from those on its parts, of which there is at least one."""
-    given = {part.verdict for part in parts}
-    if Verdict.CONTRADICTED in given:
-        return Verdict.CONTRADICTED
-    return given.pop() if len(given) == 1 else Verdict.PARTIALLY_SUPPORTED
 
 
 def _decided_by_parts(answer: Answer, said: Verdict | None) -> Answer:

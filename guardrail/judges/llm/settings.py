@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -12,8 +12,6 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import yaml
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     PlainSerializer,
     TypeAdapter,
@@ -22,14 +20,10 @@ from pydantic import (
 )
 
 from guardrail.errors import said_wrong
+from guardrail.frozen import Frozen
 from guardrail.judges.http import OPENAI_BASE_URL, OPENAI_KEY_ENV, BaseUrl, ModelHeaders, resolve_api_key
 from guardrail.leaves import mapped
 from guardrail.secrets import MASK, Secret, wants_all
-
-
-class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
 
 # ------------------------------------------------------------------------------------- how a model is reached
 
@@ -70,7 +64,7 @@ ExtraBody = Annotated[
 """Extra members of the body. As JSON their texts are masked."""
 
 
-class ChatModelSettings(_Settings):
+class ChatModelSettings(Frozen):
     """A model and how it is reached: the judge's own, and each that is asked when the ones before it fail.
 
     What a fallback leaves out is as for the first model, whose key and headers go to its own server only, and
@@ -164,14 +158,14 @@ _Numbers = tuple[Annotated[int, Field(ge=1)], ...]
 _Verdict = Literal["SUPPORTED", "PARTIALLY_SUPPORTED", "UNSUPPORTED", "CONTRADICTED"]
 
 
-class ExamplePart(_Settings):
+class ExamplePart(Frozen):
     """One statement of a claim that contains several."""
 
     text: _Text
     verdict: _Verdict
 
 
-class ExampleClaim(_Settings):
+class ExampleClaim(Frozen):
     """A claim and the verdict on it. ``evidence`` and ``against`` number the example's sentences from 1."""
 
     text: _Text
@@ -194,14 +188,14 @@ class ExampleClaim(_Settings):
             )
         if self.against and self.verdict not in {"SUPPORTED", "PARTIALLY_SUPPORTED"}:
             raise ValueError(f"a claim that is {self.verdict} has against; leave it out")
-        if self.parts and self.verdict != _together([part.verdict for part in self.parts]):
+        if self.parts and self.verdict != together(part.verdict for part in self.parts):
             raise ValueError(
                 f"the parts of a claim don't add up to {self.verdict}; correct the parts or the verdict"
             )
         return self
 
 
-class Example(_Settings):
+class Example(Frozen):
     """Sentences of a document, claims about them, and their verdicts."""
 
     sentences: tuple[_Text, ...]
@@ -222,12 +216,12 @@ class Example(_Settings):
         return self
 
 
-def _together(verdicts: Sequence[str]) -> str:
-    if "CONTRADICTED" in verdicts:
+def together(verdicts: Iterable[str]) -> str:
+    """The verdict on a claim from those on its parts, of which there is at least one."""
+    given = set(verdicts)
+    if "CONTRADICTED" in given:
         return "CONTRADICTED"
-    if set(verdicts) in ({"SUPPORTED"}, {"UNSUPPORTED"}):
-        return verdicts[0]
-    return "PARTIALLY_SUPPORTED"
+    return given.pop() if len(given) == 1 else "PARTIALLY_SUPPORTED"
 
 
 def read_examples(path: Path) -> tuple[Example, ...]:
@@ -256,7 +250,7 @@ def _readable_examples(path: Path) -> Path:
     return path
 
 
-class PromptFiles(_Settings):
+class PromptFiles(Frozen):
     """Files that replace the package's prompts; read and checked when the settings load."""
 
     system: Annotated[Path, _readable("system")] | None = Field(

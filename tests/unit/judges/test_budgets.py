@@ -24,18 +24,10 @@ from guardrail.judges.spending import (
 )
 from guardrail.limits import ResponseBudget
 from tests.support.judges import reply_of
-from tests.unit.judges.doubles import ScriptedJudge, request
+from tests.unit.judges.doubles import Clock, ScriptedJudge, request
 
 CALL = Usage(judge_calls=1, input_tokens=80, output_tokens=20, cost_usd=0.01)
 S = Verdict.SUPPORTED
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def budget(clock: Clock | None = None, **settings: Any) -> Budget:

@@ -16,19 +16,10 @@ from guardrail.judges import Meter
 from guardrail.judges.llm.chat import Chat, Question
 from guardrail.judges.llm.reply import Answer
 from tests.support.llm_server import LlmServer, Reply, Wire
+from tests.unit.judges.doubles import Clock as Clock
 from tests.unit.judges.llm.asking import settings
 
 MINUTE = 60.0
-
-
-class Clock:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Lines:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-import openai
 import pytest
 
 from guardrail import Guard
-from guardrail.errors import ConfigError, JudgeUnavailable
+from guardrail.errors import ConfigError
 from guardrail.events import Context, Decision
 from guardrail.judges import Judge, Usage, Verdict
 from guardrail.judges.llm import LlmJudge
@@ -24,13 +23,16 @@ from tests.support.llm_server import (
     Status,
     member,
     missing,
-    obliging,
     refusing,
     verdicts,
 )
-from tests.unit.judges.llm.asking import CONTEXTS, claim, judge, request, settings
+from tests.unit.judges.llm.asking import CONTEXTS, claim, judge, judging, request, settings
 
 PRICE = 1  # the number of the sentence that has it
+
+
+def test_it_is_a_judge() -> None:
+    assert isinstance(LlmJudge(settings(base_url="http://localhost/v1")), Judge)
 
 
 async def test_a_verdict_with_its_evidence() -> None:
@@ -44,21 +46,6 @@ async def test_a_verdict_with_its_evidence() -> None:
         "The basic plan costs $50 a month.",
         (0, 33),
     )
-
-
-async def test_a_client_that_it_was_given_is_asked_once_a_call_and_kept() -> None:
-    """Its own retries are off, because they ignore deadlines."""
-    async with LlmServer(Status(500), Reply(obliging)) as server:
-        client = openai.AsyncOpenAI(base_url=server.url, api_key="theirs", max_retries=5)
-        judging = LlmJudge(settings(max_retries=0), client)
-        assert isinstance(judging, Judge)
-        with pytest.raises(JudgeUnavailable):
-            await reply_of(judging, request())
-        assert len((await reply_of(judging, request())).judgements) == 1
-        await judging.aclose()
-        assert not client.is_closed()
-        await client.close()
-    assert server.calls[0].headers["authorization"] == "Bearer theirs"
 
 
 async def test_without_a_key_for_openai_the_judge_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,10 +166,10 @@ async def test_what_a_stream_used_is_counted_and_priced() -> None:
 )
 async def test_neither_an_error_nor_a_missing_verdict_opens_the_gate(trouble: Behaviour) -> None:
     """Elsewhere it is a skipped row, a NaN that the mean leaves out, or a pass."""
-    async with LlmServer(trouble) as server:
-        judging = LlmJudge(settings(server, max_retries=0))
-        async with Guard(judging, Policy(claim_timeout_ms=500)) as guard:
-            verdict = await guard.check("What does it cost?", list(CONTEXTS), "It costs $50. It opens at 9.")
-        await judging.aclose()
+    async with (
+        judging(trouble, max_retries=0) as (made, _),
+        Guard(made, Policy(claim_timeout_ms=500)) as guard,
+    ):
+        verdict = await guard.check("What does it cost?", list(CONTEXTS), "It costs $50. It opens at 9.")
     assert verdict.counts.unverified > 0
     assert verdict.decision is not Decision.RELEASE

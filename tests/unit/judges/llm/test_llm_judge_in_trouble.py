@@ -19,7 +19,7 @@ from tests.support.llm_server import (
     Status,
     obliging,
 )
-from tests.unit.judges.llm.asking import judge, request, settings
+from tests.unit.judges.llm.asking import judge, judging, request, settings
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -61,27 +61,23 @@ async def test_a_verdict_says_whose_it_is_and_whom_it_stands_in_for() -> None:
 
 
 async def test_cancelling_ends_the_call_and_leaves_the_judge_usable() -> None:
-    async with LlmServer(Hang(), Reply(obliging)) as server:
-        judging = LlmJudge(settings(server, max_concurrency=1))
-        task = asyncio.create_task(reply_of(judging, request()))
+    async with judging(Hang(), Reply(obliging), max_concurrency=1) as (made, server):
+        task = asyncio.create_task(reply_of(made, request()))
         await server.arrived.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         await server.given_up.wait()
-        assert len((await reply_of(judging, request())).judgements) == 1
-        await judging.aclose()
+        assert len((await reply_of(made, request())).judgements) == 1
 
 
 async def test_no_more_calls_are_in_flight_than_allowed() -> None:
     """The one call in flight hangs, so the other requests reach their deadline without having been sent."""
-    async with LlmServer(Hang()) as server:
-        judging = LlmJudge(settings(server, max_concurrency=1))
-        first = asyncio.create_task(reply_of(judging, request()))
+    async with judging(Hang(), max_concurrency=1) as (made, server):
+        first = asyncio.create_task(reply_of(made, request()))
         await server.arrived.wait()
         with pytest.raises(JudgeUnavailable, match="0 calls made"):
-            await reply_of(judging, request(seconds=1.0))
+            await reply_of(made, request(seconds=1.0))
         assert len(server.calls) == 1
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
-        await judging.aclose()
