@@ -18,6 +18,7 @@ import multiprocessing
 import os
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
@@ -54,7 +55,7 @@ def report(tally: Tally, seconds: float) -> None:
     )
     print(f"accounted for: {tally.accounted:,} of {tally.records:,}")
     for title, counted in (("what became of them", tally.counts), ("what was done to them", tally.mutations)):
-        print(markdown([title, "times"], sorted(counted.items(), key=lambda item: -item[1])))
+        print(markdown([title, "times"], Counter(counted).most_common()))
     print(f"\nfindings: {len(tally.findings)}")
     for finding in tally.findings:
         print(f"\nseed {finding.seed}: {finding.kind}: {finding.message[:500]}\n{finding.where}")

@@ -567,6 +567,31 @@ class FlaggedSettings(Frozen):
             )
         return self
 
+    def notes(self) -> list[str]:
+        """A line for each thing that ``guardrail flagged`` would refuse or warn of here."""
+        if self.store is None and self.webhook_url is None:
+            return []  # most guards run without it, and doctor must not need its packages
+        from consumers.cases import check_store
+        from consumers.webhook import IN_CLEAR, in_clear, receiver, signing_key
+        from guardrail.doctor import refused
+
+        def store() -> None:
+            if self.store is not None:
+                check_store(self.store.read("flagged.store", "store's URL"), "flagged.store")
+
+        def secret() -> None:
+            if self.webhook_secret is not None:
+                name = "flagged.webhook_secret"
+                signing_key(self.webhook_secret.read(name, "webhook's secret"), name)
+
+        def url() -> None:
+            if self.webhook_url is not None:
+                place = receiver(self.webhook_url.read("flagged.webhook_url", "webhook's URL"))
+                if in_clear(place):
+                    raise ConfigError(f"flagged.webhook_url: {IN_CLEAR}; use https://")
+
+        return [*refused(store), *refused(secret), *refused(url)]
+
 
 class _ProcessSections(BaseSettings):
     kafka: KafkaSettings = Field(

@@ -19,7 +19,7 @@ from guardrail.cli.sources import KAFKA, records_of
 from guardrail.doctor import is_proof
 from guardrail.errors import DecodeError
 from guardrail.evals.formats import Format, labelled, samples_in
-from guardrail.evals.formats.ragtruth import ANSWERS_FILE
+from guardrail.evals.formats.rows import ANSWERS_FILE
 from guardrail.evals.formats.values import Unread
 from guardrail.evals.lines import STDIN, beside_the_loop
 from guardrail.evals.results import BadSample, Sample

@@ -33,7 +33,7 @@ from guardrail.client import GuardClient
 from guardrail.config.settings import LoggingSettings
 from guardrail.demo import load_examples
 from guardrail.evals.formats import FORMATS
-from guardrail.evals.labelled import read_labelled
+from guardrail.evals.records import read_labelled
 from guardrail.events import (
     INPUT_EVENTS,
     AnyOutputEvent,

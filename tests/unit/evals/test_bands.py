@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from guardrail.evals.bands import FittedBand, fit_bands
-from guardrail.evals.labelled import Judged
+from guardrail.evals.calibration import FittedBand, fit_bands
+from guardrail.evals.records import Judged
 from guardrail.events import Finding, Severity, Verdict
 from guardrail.judges.cascade import DEFAULT_BANDS
 from tests.unit.evals.tuning_cases import claim, judged, label

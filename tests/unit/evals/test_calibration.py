@@ -17,7 +17,7 @@ from guardrail.evals.calibration import (
     fit_isotonic,
     fit_temperature,
 )
-from guardrail.evals.labelled import Judged
+from guardrail.evals.records import Judged
 from guardrail.evals.tuning import tune
 from guardrail.events import Finding, Verdict
 from guardrail.judges.calibrated import Calibrations, Isotonic, JudgeCalibration, Temperature

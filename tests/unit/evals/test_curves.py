@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail.evals.curves import BINS, binned, costs_by_threshold, precision_recall
+from guardrail.evals.statistics import COLUMNS, binned, costs_by_threshold, precision_recall
 
 NAN = float("nan")
 
@@ -37,7 +37,7 @@ def test_costs_by_hand() -> None:
 
 def test_scores_fall_into_columns_with_one_in_the_last() -> None:
     counts = binned(np.array([0.0, 0.049, 0.05, 1.0, NAN]))
-    assert len(counts) == BINS
+    assert len(counts) == COLUMNS
     assert (counts[0], counts[1], counts[-1], sum(counts)) == (2, 1, 1, 4)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrail.decisions import by_segment, redecide
-from guardrail.evals.deciding import BOUNDS, Deciding
+from guardrail.evals.search import BOUNDS, Deciding
 from guardrail.events import CitationBacking, ClaimVerdict, Finding, ResponseVerdict, Severity, Verdict
 from guardrail.policy import DEFAULT_RULES, FailPolicy, Policy, Rule
 from tests.support.constants import made

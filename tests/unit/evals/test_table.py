@@ -30,17 +30,8 @@ def test_rows_are_as_wide_as_the_header_and_fit_80_columns() -> None:
 
 
 def test_a_row_counts_the_claims_by_verdict() -> None:
-    assert row(verdict(Decision.BLOCK, CLAIMS, score=0.25)).plain.split() == [
-        "r",
-        "0.250",
-        "block",
-        "3",
-        "1",
-        ".",
-        ".",
-        "1",
-        "1",
-    ]
+    told = row(verdict(Decision.BLOCK, CLAIMS, score=0.25)).plain
+    assert told.split() == ["r", "0.250", "block", "3", "1", ".", ".", "1", "1"]
 
 
 def test_an_id_cannot_break_the_table() -> None:
