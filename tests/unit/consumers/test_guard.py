@@ -9,18 +9,27 @@ import pytest
 from structlog.testing import capture_logs
 
 from consumers.dead_letters import PREFIX
-from consumers.guard import Waiting
+from consumers.guard import Waiting, value_within
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.transport import Record
 from guardrail.events import (
+    ClaimVerdict,
     Context,
+    Decision,
     DeliveryBlocked,
     DeliveryCompleted,
     Event,
     FlaggedCase,
+    PolicyRef,
     Response,
     ResponseAborted,
+    ResponseVerdict,
+    Severity,
+    Timings,
+    VerdictCounts,
+    parse_output,
 )
+from guardrail.judges import Evidence, Verdict
 from guardrail.limits import Limits
 from guardrail.partitioning import partition_of
 from guardrail.policy import Policy
@@ -475,3 +484,100 @@ async def test_a_guard_that_reads_says_so() -> None:
         async with running_guard(new_broker(), WordJudge()):
             await until(lambda: any(line["event"] == "guard.ready" for line in logs))
     assert [line["partitions"] for line in logs if line["event"] == "guard.ready"] != [0]
+
+
+# ------------------------------------------------------------------ an event that a record can't hold
+
+POLICY = PolicyRef(name="p", version="1")
+
+
+def claim(index: int, quote_chars: int = 1_000) -> ClaimVerdict:
+    return ClaimVerdict(
+        id=f"v{index}",
+        response_id="r",
+        claim_id=f"c{index}",
+        index=index,
+        text="A claim.",
+        span=(0, 8),
+        segment=index,
+        severity=Severity.NORMAL,
+        verdict=Verdict.UNSUPPORTED,
+        confidence=1.0,
+        support=0.0,
+        judge="j",
+        latency_ms=1.0,
+        evidence=(Evidence(context_id="c", quote="q" * quote_chars, span=(0, quote_chars)),),
+        policy=POLICY,
+    )
+
+
+def case(contexts: int = 2, claims: int = 2) -> FlaggedCase:
+    return FlaggedCase(
+        id="f",
+        response_id="r",
+        question="?",
+        answer="An answer. " * 100,
+        delivered="",
+        decision=Decision.BLOCK,
+        contexts=tuple(Context(id=f"c{n}", text="x" * 50_000) for n in range(contexts)),
+        rule="rule",
+        score=0.0,
+        claims=tuple(claim(n) for n in range(claims)),
+        policy=POLICY,
+        metadata={"huge": "y" * 5_000},
+    )
+
+
+def verdict(claims: int) -> ResponseVerdict:
+    return ResponseVerdict(
+        id="v",
+        response_id="r",
+        score=0.0,
+        counts=VerdictCounts(unsupported=claims),
+        decision=Decision.FLAG,
+        rule="r",
+        mode="hold",
+        complete=True,
+        claims=tuple(claim(n) for n in range(claims)),
+        summary="s",
+        hallucinated_claims=("A claim.",) * claims,
+        timings=Timings(total_ms=1.0),
+        policy=POLICY,
+    )
+
+
+def test_what_fits_is_untouched() -> None:
+    assert value_within(case(), 10_000_000) == (case().to_json(), ())
+
+
+@pytest.mark.parametrize(
+    ("limit", "omitted"),
+    [
+        (20_000, ("contexts",)),
+        (9_000, ("contexts", "claims.evidence")),
+        (6_900, ("contexts", "claims.evidence", "claims")),
+        (1_700, ("contexts", "claims.evidence", "claims", "metadata")),
+    ],
+)
+def test_a_case_loses_what_is_easiest_to_find_elsewhere_first(limit: int, omitted: tuple[str, ...]) -> None:
+    value, left_out = value_within(case(), limit)
+    assert len(value) <= limit
+    assert left_out == omitted
+    found = parse_output(value)
+    assert isinstance(found, FlaggedCase)
+    assert found.omitted == omitted
+    assert found.answer == case().answer
+
+
+def test_a_verdict_keeps_its_counts_whatever_it_loses() -> None:
+    value, left_out = value_within(verdict(500), 5_000)
+    found = parse_output(value)
+    assert isinstance(found, ResponseVerdict)
+    assert found.counts.unsupported == 500
+    assert left_out == ("claims.evidence", "claims", "hallucinated_claims")
+
+
+def test_a_claim_keeps_its_verdict() -> None:
+    value, left_out = value_within(claim(0, 100_000), 2_000)
+    assert len(value) <= 2_000
+    assert left_out == ("evidence",)
