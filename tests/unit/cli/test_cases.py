@@ -22,7 +22,7 @@ from guardrail.policy import Policy
 from guardrail.render import symbols_for
 from guardrail.testing import ScriptedJudge
 from tests.support.cases import new_case
-from tests.unit.render.test_case_card import shown
+from tests.unit.render.shown import shown
 
 UNICODE = symbols_for("utf-8")
 

@@ -159,22 +159,6 @@ def test_settings_from_a_pipe_are_in_force(
     assert [entry["event"] for entry in logs] == ["config.not_followed"]
 
 
-@pytest.mark.parametrize(("text", "code"), [("", 2), ("{}", 0)])
-def test_an_empty_file_is_no_start(
-    runner: CliRunner,
-    served: list[tuple[GuardSettings, run.Source | None]],
-    tmp_path: Path,
-    text: str,
-    code: int,
-) -> None:
-    path = tmp_path / "guardrail.yaml"
-    path.write_text(text, encoding="utf-8")
-    result = runner.invoke(app, ["run", "--config", str(path)])
-    assert result.exit_code == code
-    assert len(served) == (code == 0)
-    assert ("the file holds no settings" in result.stderr) == (code == 2)
-
-
 async def test_sighup_without_a_file_ends_nothing(broker: MemoryBroker) -> None:
     guard = asyncio.create_task(run.serve(on_any_port()))
     stream = verdicts(broker)

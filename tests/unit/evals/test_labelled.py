@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,11 @@ import pytest
 from guardrail.errors import DecodeError
 from guardrail.evals.records import read_labelled
 from guardrail.evals.results import Evaluation, EvaluationResult
-from guardrail.events import ClaimVerdict, Event, Severity, Verdict
+from guardrail.events import ClaimVerdict, Severity, Verdict
+from tests.support.records import written
 from tests.unit.evals.tuning_cases import claim, judged, label
 
 S, P, U, C, N = Verdict
-
-
-def lines(path: Path, events: Sequence[Event]) -> Path:
-    path.write_bytes(b"".join(event.to_json() + b"\n" for event in events))
-    return path
 
 
 def two_claims(response_id: str = "a") -> tuple[ClaimVerdict, ClaimVerdict]:
@@ -30,11 +25,11 @@ def test_results_verdicts_and_labels_beside_them_are_joined_by_response(tmp_path
     a, b = judged("a", two_claims("a")), judged("b", two_claims("b"))
     inside = label("a", S)
     result = EvaluationResult(verdict=a.verdict, labels=(inside,))
-    records = lines(tmp_path / "records.jsonl", [result, b.verdict, b.claims[0]])
+    records = written(tmp_path / "records.jsonl", [result, b.verdict, b.claims[0]])
     with records.open("a", encoding="utf-8") as more:
         more.write('{"type": "evaluation.completed"}\n')  # the last line of a results file
     beside, stray = label(b.claims[1], U), label("nobody", U)
-    found = read_labelled([records], [lines(tmp_path / "labels.jsonl", [beside, stray])])
+    found = read_labelled([records], [written(tmp_path / "labels.jsonl", [beside, stray])])
     assert [(each.response_id, each.labels) for each in found.responses] == [
         ("a", (inside,)),
         ("b", (beside,)),
@@ -54,7 +49,7 @@ def test_what_was_not_judged_to_its_end_is_left_out_and_counted(tmp_path: Path) 
         EvaluationResult(error="no contexts"),
         whole.verdict,
     ]
-    found = read_labelled([lines(tmp_path / "records.jsonl", events)])
+    found = read_labelled([written(tmp_path / "records.jsonl", events)])
     assert [each.response_id for each in found.responses] == ["a", "c"]
     assert (found.cut_short, found.failed, found.repeated) == (2, 1, 1)
 

@@ -30,12 +30,6 @@ def ids(verdicts: list[ResponseVerdict]) -> list[str]:
     return [verdict.response_id for verdict in verdicts]
 
 
-def test_what_is_read_is_what_was_written() -> None:
-    records, reader = read(SUPPORTED.to_json(), WRONG.to_json())
-    assert records == [SUPPORTED, WRONG]
-    assert (reader.passed.unreadable, reader.passed.others) == (0, 0)
-
-
 def test_verdicts_on_claims_and_other_events_are_passed_over_and_counted() -> None:
     other = b'{"type": "delivery.completed", "response_id": "r1"}'
     named = b'{"type": "response", "question": "what is \\"verdict.response\\"?"}'
