@@ -54,9 +54,7 @@ _COLUMNS: Final = ("at", "response", "decision", "rule", "route", "policy", "sco
 _CELL: Final = 60
 
 cases_app = typer.Typer(
-    no_args_is_help=True,
-    help="Look at flagged answers, and label them.",
-    rich_markup_mode="rich",
+    no_args_is_help=True, help="Look at flagged answers, and label them.", rich_markup_mode="rich"
 )
 
 LIST_EPILOG = """[bold]Examples[/]

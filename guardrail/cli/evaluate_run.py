@@ -17,12 +17,7 @@ import typer
 
 from guardrail.cli.evaluate_report import Report
 from guardrail.cli.evaluate_sources import EvaluateRequest, Sources, paths_of
-from guardrail.cli.results_file import (
-    open_results,
-    opened_for_writing,
-    refuse_source,
-    stdout,
-)
+from guardrail.cli.results_file import open_results, opened_for_writing, refuse_source, stdout
 from guardrail.cli.terminal import (
     EXIT_FAILURE,
     EXIT_PIPE_CLOSED,
@@ -182,13 +177,7 @@ def _open(
         report.verdicts = stack.enter_context(opened_for_writing(path, "--verdicts"))
     if request.out is not None:
         report.results = open_results(
-            request.out,
-            told,
-            read.files,
-            stack,
-            report.note,
-            resume=request.resume,
-            force=request.force,
+            request.out, told, read.files, stack, report.note, resume=request.resume, force=request.force
         )
 
 
