@@ -136,9 +136,9 @@ class DecisionTally:
         total = self.total
         return {
             "responses": total,
-            "changed": Rate(self.changed, total).told(),
+            "changed": Rate(self.changed, total),
             **{
-                name: {each.value: Rate(counts[each.rank], total).told() for each in Decision}
+                name: {each.value: Rate(counts[each.rank], total) for each in Decision}
                 for name, counts in (("before", self.before), ("after", self.after))
             },
         }
@@ -261,8 +261,8 @@ class Replay:
             "claims": self.claims,
             "compared": self.compared,
             "not_known": dict(self.unknown.most_common()),
-            "stricter": Rate(self.stricter, self.compared).told(),
-            "milder": Rate(self.milder, self.compared).told(),
+            "stricter": Rate(self.stricter, self.compared),
+            "milder": Rate(self.milder, self.compared),
             "total": self.total.told(),
             "moves": [
                 {"from": was.value, "to": now.value, "count": count}
@@ -292,7 +292,7 @@ class Replay:
 
     def _both(self, truth: str, rate: Any) -> dict[str, Any]:
         tally = self.labelled[truth]
-        return {"before": rate(tally, tally.before).told(), "after": rate(tally, tally.after).told()}
+        return {"before": rate(tally, tally.before), "after": rate(tally, tally.after)}
 
 
 def _by_rank(move: tuple[tuple[Decision, Decision], int]) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -165,10 +165,6 @@ class Estimate:
         low, high = np.quantile(draws, (0.025, 0.975))
         return cls(value, float(low), float(high))
 
-    def told(self) -> dict[str, float]:
-        """As reports in JSON have it."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Rate:
@@ -182,17 +178,13 @@ class Rate:
         share = self.count / self.total if self.total else math.nan
         return Estimate(share, *wilson(self.count, self.total))
 
-    def told(self) -> dict[str, float]:
-        """As reports in JSON have it."""
-        return {"count": self.count, "of": self.total, **self.estimate().told()}
-
 
 def told(value: Any) -> Any:
     """Figures as reports in JSON have them: dataclasses by their fields, keys as texts, null for ``nan``."""
     if isinstance(value, float) and math.isnan(value):
         return None
     if isinstance(value, Rate):
-        return told(value.told())
+        return {"count": value.count, "of": value.total, **told(value.estimate())}
     if isinstance(value, Mapping):
         return {str(key): told(inner) for key, inner in value.items()}
     if is_dataclass(value):

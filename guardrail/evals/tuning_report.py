@@ -47,12 +47,7 @@ class TuningPage:
     bands: Sequence[FittedBand] = ()
 
 
-def write_tuning_report(
-    path: Path,
-    page: TuningPage,
-    tuned: Tuned,
-    responses: Sequence[Judged],
-) -> None:
+def write_tuning_report(path: Path, page: TuningPage, tuned: Tuned, responses: Sequence[Judged]) -> None:
     """The page of a policy that was chosen from labels. ``responses`` are those that it is for, calibrated
     where it is to be. Raises OSError.
     """

@@ -306,16 +306,11 @@ def test_the_log_tells_what_differs_from_the_defaults_and_no_secret() -> None:
 
 
 @pytest.mark.parametrize("kind", get_args(JudgeSettings.model_fields["kind"].annotation))
-def test_every_kind_of_judge_can_be_chosen(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = []
-
-    async def serve(settings: GuardSettings, on_stop: Any, source: Any) -> None:
-        chosen.append(settings.judge.kind)
-
-    monkeypatch.setattr(run, "serve", serve)
-    monkeypatch.setattr("guardrail.logs.configure_logging", lambda settings: None)
-    result = CliRunner().invoke(app, ["run", "--judge", kind])
-    assert (result.exit_code, chosen) == (0, [kind])
+def test_every_kind_of_judge_can_be_chosen(
+    runner: CliRunner, served: list[tuple[GuardSettings, run.Source | None]], kind: str
+) -> None:
+    result = runner.invoke(app, ["run", "--judge", kind])
+    assert (result.exit_code, [settings.judge.kind for settings, _ in served]) == (0, [kind])
 
 
 def test_it_ends_in_time_even_when_a_thread_never_does() -> None:

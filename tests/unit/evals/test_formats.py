@@ -217,10 +217,7 @@ def test_ragas_of_several_turns_is_refused() -> None:
         ({"user_input": "q", "response": "a", "retrieved_contexts": [["x"]]}, "retrieved_contexts.0: a list"),
         ({"user_input": "q", "response": "a", "retrieved_contexts": [{"id": 1}]}, "contexts.0.text: missing"),
         ({"answer": 12, "contexts": ["a"]}, "answer: a number; give a text"),
-        (
-            {"answer": "a", "contexts": {"id": "c"}, "route": 7},
-            "an object; give a list; route: a number",
-        ),
+        ({"answer": "a", "contexts": {"id": "c"}, "route": 7}, "an object; give a list; route: a number"),
         ({"answer": "a", "contexts": [3]}, "contexts.0: a number; give an object, or in a line without"),
         ({"answer": "a", "contexts": [], "metadata": True}, "metadata: true or false; give an object"),
         ({"answer": "a", "contexts": [], "deadline_ms": 0}, "deadline_ms: Input should be greater than 0"),
