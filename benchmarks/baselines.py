@@ -10,7 +10,6 @@ from guardrail.judges import Judge, Judgement, JudgeRequest, Verdict
 from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import packaged_folder
-from guardrail.judges.local.settings import VerifierSettings
 from guardrail.judges.model import load_verifier
 from training.calibrate import unfitted
 
@@ -53,5 +52,6 @@ def baselines(settings: LocalJudgeSettings) -> list[Judge]:
     folder = settings.verifier.path or packaged_folder()
     if folder is None:
         raise ConfigError("the package has no verifier; name its folder in judge.local.verifier.path")
-    words = LocalJudge(settings.model_copy(update={"verifier": VerifierSettings(enabled=False)}))
+    by_words = settings.verifier.model_copy(update={"enabled": False})
+    words = LocalJudge(settings.model_copy(update={"verifier": by_words}))
     return [_Named("words and figures alone", words), VerifierAlone(folder)]

@@ -107,7 +107,8 @@ async def claims_a_second(responses: Sequence[Asked], settings: LocalJudgeSettin
 
 def report(name: str, responses: Sequence[Asked], settings: LocalJudgeSettings) -> None:
     """Measure and print the rows of a set."""
-    words = settings.model_copy(update={"verifier": VerifierSettings(enabled=False)})
+    by_words = settings.verifier.model_copy(update={"enabled": False})
+    words = settings.model_copy(update={"verifier": by_words})
     print(f"{name}: {sum(len(each.claims) for each in responses)} claims of {len(responses)} answers")
     for label, how in {"as fitted": settings, "by words": words}.items():
         rate = asyncio.run(claims_a_second(responses, how))

@@ -14,8 +14,7 @@ from typing import Final, Self
 
 import structlog
 
-from consumers.guarantee import Guarantee, Holding
-from consumers.offsets import Progress
+from consumers.guarantee import Guarantee, Holding, Progress
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, Transport
 from guardrail.engine.engine import Change, ClosedResponse
 from guardrail.errors import PartitionLost, TransportError

@@ -9,7 +9,7 @@ from typing import Final
 
 from consumers.kafka.client import client_options
 from consumers.kafka.examiner import ClusterSeen, Examiner, Right, Rights, TopicSeen, examining
-from consumers.kafka.groups import OtherGroup
+from consumers.kafka.watch import OtherGroup
 from consumers.settings import GuardSettings, KafkaSettings
 from consumers.topics import plan_topics
 from guardrail.client import GuardClient

@@ -32,8 +32,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from consumers.guarantee import Guarantee, GuardOptions, Holding
-from consumers.offsets import SecondReading, StartStatus
+from consumers.guarantee import Guarantee, GuardOptions, Holding, SecondReading, StartStatus
 from consumers.sessions_topic import SessionStore, restore
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, StateRecord, Transport
 from guardrail import telemetry

@@ -35,7 +35,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from guardrail.config.settings import LogLevel
 from guardrail.errors import ConfigError
-from guardrail.events import OutputEvent, ResponseVerdict, Verdict, claim_that_decided
+from guardrail.events import ResponseVerdict, Verdict, claim_that_decided
 from guardrail.logs import set_level
 from guardrail.telemetry import REGISTRY
 from guardrail.tracing import Headers, trace_id
@@ -244,10 +244,8 @@ class ResponseLog:
         self._decisions: Counter[str] = Counter()
         self._claims: Counter[str] = Counter()
 
-    def told(self, event: OutputEvent, headers: Headers = ()) -> None:
-        """An event was published; ``headers`` came with the response's start."""
-        if not isinstance(event, ResponseVerdict):
-            return
+    def told(self, event: ResponseVerdict, headers: Headers = ()) -> None:
+        """A response has its verdict; ``headers`` came with its start."""
         deciding = claim_that_decided(event)
         self._decisions[event.decision.value] += 1
         self._claims.update(claim.verdict.value for claim in event.claims)

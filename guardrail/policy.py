@@ -73,7 +73,7 @@ RULE_HELP: Final = (
 )
 
 
-_PROBABILITIES: Final = ("support", "contradiction", "confidence")
+PROBABILITIES: Final = ("support", "contradiction", "confidence")
 _LISTED: Final[Mapping[str, Callable[[str], str]]] = {
     "verdict": str.upper,
     "finding": str.lower,
@@ -130,8 +130,8 @@ class Rule(Frozen):
 
     @model_validator(mode="after")
     def _satisfiable(self) -> Rule:
-        for name in _PROBABILITIES:
-            least, under = self._bounds(name)
+        for name in PROBABILITIES:
+            least, under = self.bounds(name)
             if least is not None and under is not None and least >= under:
                 raise ValueError(
                     f"{name} is never {least:g} or more and under {under:g}; lower the first or raise "
@@ -175,8 +175,8 @@ class Rule(Frozen):
             parts.append(f"severity >= {self.min_severity}")
         if self.max_severity is not Severity.CRITICAL:
             parts.append(f"severity <= {self.max_severity}")
-        for name in _PROBABILITIES:
-            for op, bound in zip((">=", "<"), self._bounds(name), strict=True):
+        for name in PROBABILITIES:
+            for op, bound in zip((">=", "<"), self.bounds(name), strict=True):
                 if bound is not None:
                     parts.append(f"{name} {op} {_written(bound)}")
         return tuple(parts if reason is None else [*parts, reason])
@@ -187,7 +187,8 @@ class Rule(Frozen):
         told = self._describe()
         return told if self.name == told else f"{self.name}: {told}"
 
-    def _bounds(self, name: str) -> tuple[float | None, float | None]:
+    def bounds(self, name: str) -> tuple[float | None, float | None]:
+        """The least value of one of ``PROBABILITIES``, and the one that it is under; None where unbounded."""
         return getattr(self, f"min_{name}"), getattr(self, f"{name}_below")
 
     def matches(self, claim: ClaimVerdict) -> bool:
@@ -279,7 +280,7 @@ def _add_condition(fields: dict[str, Any], name: str, op: str, value: str, condi
         new = ({} if op == "<=" else {"min_severity": bound}) | (
             {} if op == ">=" else {"max_severity": bound}
         )
-    elif name in _PROBABILITIES and op in {"<", ">="}:
+    elif name in PROBABILITIES and op in {"<", ">="}:
         new = {f"{name}_below" if op == "<" else f"min_{name}": value}
     else:
         raise ValueError(f"condition {condition!r} can't be read; {RULE_HELP}")

@@ -35,10 +35,9 @@ from consumers.kafka.client import (
     require_topics,
     translated,
 )
-from consumers.kafka.groups import GroupWatch, announcing
 from consumers.kafka.producing import KafkaWriter, TransactionalProducer
 from consumers.kafka.recovery import Meanwhile, Positions, Steps, Taken, named
-from consumers.kafka.watch import KafkaWatch
+from consumers.kafka.watch import GroupWatch, KafkaWatch, announcing
 from consumers.kafka.workarounds import Membership
 from consumers.settings import KafkaSettings
 from consumers.transport import (

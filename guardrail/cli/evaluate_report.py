@@ -29,8 +29,7 @@ from guardrail.printable import escape_controls, shorten
 from guardrail.render import DECISION_STYLES, VERDICT_STYLES, Symbols, counted, symbols_for
 
 if TYPE_CHECKING:
-    from guardrail.cli.evaluate_run import EvaluateRequest
-    from guardrail.cli.evaluate_sources import Sources
+    from guardrail.cli.evaluate_sources import EvaluateRequest, Sources
     from guardrail.cli.results_file import ResultsFile
 
 ID_WIDTH: Final = 26

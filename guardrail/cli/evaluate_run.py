@@ -7,9 +7,8 @@ import errno
 import json
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -17,13 +16,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import typer
 
 from guardrail.cli.evaluate_report import Report
-from guardrail.cli.evaluate_sources import Sources, paths_of
-from guardrail.cli.results_file import (
-    open_results,
-    opened_for_writing,
-    refuse_source,
-    stdout,
-)
+from guardrail.cli.evaluate_sources import EvaluateRequest, Sources, paths_of
+from guardrail.cli.results_file import open_results, opened_for_writing, refuse_source, stdout
 from guardrail.cli.terminal import (
     EXIT_FAILURE,
     EXIT_PIPE_CLOSED,
@@ -40,62 +34,18 @@ from guardrail.judges.factory import JudgeSet
 from guardrail.logs import configure_logging
 
 if TYPE_CHECKING:
-    from consumers.reading import Range
-    from consumers.settings import GuardSettings
     from guardrail.config import LoggingSettings
-    from guardrail.evals.formats import Format
     from guardrail.evals.results import BadSample, Sample
-    from guardrail.evals.truths import LabelsByResponse
     from guardrail.judges.llm import LlmExplainer
-    from guardrail.routing import PolicyRouter
 
 _WRITE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluateRequest:
-    """What one run is asked for: what is read, how it is judged, and where it goes beside the table.
-
-    ``policy`` is the one that holds for all, None where ``router`` chooses. ``out`` and ``verdicts`` are
-    names of files, or ``-`` for stdout.
-    """
-
-    settings: GuardSettings
-    sources: Sequence[str]
-    source_format: Format
-    part: Range | None
-    labels: LabelsByResponse
-    router: PolicyRouter
-    policy: str | None
-    scores: Sequence[str]
-    explain: str | None
-    out: str | None
-    resume: bool
-    force: bool
-    verdicts: str | None
-    verdicts_as: str
-    report: Path | None
-    fail_under: float | None
-
-    @property
-    def on_stdout(self) -> bool:
-        """Whether results or verdicts go there, so that the table makes room."""
-        return "-" in {self.out, self.verdicts}
-
-    @property
-    def results_file(self) -> Path | None:
-        """Where the results can be read again, once they are written."""
-        return None if self.out is None or not Path(self.out).is_file() else Path(self.out)
 
 
 def evaluate_files(request: EvaluateRequest) -> None:
     """Judge everything, write it, and say what there is to say. Raises typer.Exit with the status."""
     replace_unencodable()
     with _naming(request), ExitStack() as stack:
-        settings = request.settings
-        read = stack.enter_context(
-            Sources(request.sources, request.source_format, request.labels, settings.kafka, request.part)
-        )
+        read = stack.enter_context(Sources(request))
         report = Report(read, request)
         told = _told(request)
         _open(request, told, read, report, stack)
@@ -227,13 +177,7 @@ def _open(
         report.verdicts = stack.enter_context(opened_for_writing(path, "--verdicts"))
     if request.out is not None:
         report.results = open_results(
-            request.out,
-            told,
-            read.files,
-            stack,
-            report.note,
-            resume=request.resume,
-            force=request.force,
+            request.out, told, read.files, stack, report.note, resume=request.resume, force=request.force
         )
 
 

@@ -28,20 +28,22 @@ from guardrail.evals.calibration import (
     fit_bands,
     fit_calibrations,
 )
-from guardrail.evals.policy_file import (
+from guardrail.evals.records import LabelledAnswers, read_labelled
+from guardrail.evals.search import Vary
+from guardrail.evals.tuning import (
+    Tuned,
     concluded,
     differences,
     figures,
+    for_share,
     missed,
     number,
     provenance,
     rate,
     shares,
+    tune,
     written,
 )
-from guardrail.evals.records import LabelledAnswers, read_labelled
-from guardrail.evals.search import Vary
-from guardrail.evals.tuning import Tuned, for_share, tune
 from guardrail.judges.calibrated import Calibrations
 from guardrail.policy import Policy
 from guardrail.printable import escape_controls

@@ -213,11 +213,7 @@ def _totals(board: Board, examples: Sequence[DemoAnswer], symbols: Symbols) -> T
     return text
 
 
-_CAUGHT: Final = {
-    Decision.BLOCK: "blocked",
-    Decision.REDACT: "redacted",
-    Decision.FLAG: "shown and flagged",
-}
+_CAUGHT: Final = {Decision.BLOCK: "blocked", Decision.REDACT: "redacted", Decision.FLAG: "shown and flagged"}
 
 
 def _how_caught(cards: Sequence[Card]) -> str:

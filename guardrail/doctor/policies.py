@@ -13,7 +13,7 @@ from typing import Final
 from guardrail.config import Settings
 from guardrail.doctor.checks import Area, Check
 from guardrail.events import Decision
-from guardrail.policy import FailPolicy, Policy, Rule
+from guardrail.policy import PROBABILITIES, FailPolicy, Policy, Rule
 from guardrail.routing import Route
 
 _POLICIES: Final = Area("policies")
@@ -38,10 +38,8 @@ def check_policies(settings: Settings) -> list[Check]:
 
 def never_fires(rule: Rule) -> str | None:
     """Why no verdict makes this rule fire; None where one could."""
-    for name in ("support", "contradiction", "confidence"):
-        if getattr(rule, f"{name}_below") == 0:
-            return f"{name} is never under 0"
-    return None
+    name = next((name for name in PROBABILITIES if rule.bounds(name)[1] == 0), None)
+    return name and f"{name} is never under 0"
 
 
 def covers(earlier: Rule, later: Rule) -> bool:
@@ -54,20 +52,13 @@ def covers(earlier: Rule, later: Rule) -> bool:
         earlier.min_severity.rank <= later.min_severity.rank
         and later.max_severity.rank <= earlier.max_severity.rank
     )
-    bounds = all(
-        _bound_holds(*_bounds(earlier, name), *_bounds(later, name))
-        for name in ("support", "contradiction", "confidence")
-    )
+    bounds = all(_bound_holds(*earlier.bounds(name), *later.bounds(name)) for name in PROBABILITIES)
     open_too = earlier.decides_open or not later.decides_open
     return any_of and severities and bounds and open_too
 
 
 def _holds_all(earlier: Sequence[str], later: Sequence[str]) -> bool:
     return not earlier or (bool(later) and set(later) <= set(earlier))
-
-
-def _bounds(rule: Rule, name: str) -> tuple[float | None, float | None]:
-    return getattr(rule, f"min_{name}"), getattr(rule, f"{name}_below")
 
 
 def _bound_holds(

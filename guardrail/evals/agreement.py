@@ -218,19 +218,16 @@ def agreement(
     *,
     score: str | None = None,
     mildest: Verdict = Verdict.PARTIALLY_SUPPORTED,
-    slices: Sequence[str] = SLICES,
     rounds: int = statistics.ROUNDS,
 ) -> Agreement:
     """How far ``results`` agree with the labels in them and with ``labels``, which are joined by response id.
 
     ``score`` is the published score that ranks whole answers, by default the policy's own. ``mildest`` is the
     mildest verdict that counts as an error, of labels and of the guard alike. ``rounds`` are those of the
-    bootstrap. Raises ValueError for an unknown score, slice or ``mildest``.
+    bootstrap. Raises ValueError for an unknown score or ``mildest``.
     """
     if mildest not in ERRORS:
         raise ValueError(f"mildest: {mildest} is no error; give one of {', '.join(ERRORS)}")
-    if unknown := [name for name in slices if name not in SLICES]:
-        raise ValueError(f"slice {unknown[0]!r} is unknown; there are {', '.join(SLICES)}")
     results = list(results)
     extra = LabelsByResponse(labels)
     answers = []
@@ -263,7 +260,7 @@ def agreement(
         claims=claims,
         answers=whole,
         decisions=_decisions(answers),
-        slices={name: found for name in slices if (found := measure.slices(name, answers))},
+        slices={name: found for name in SLICES if (found := measure.slices(name, answers))},
         coverage=coverage,
         warnings=tuple(_warnings(claims, whole, coverage)),
     )

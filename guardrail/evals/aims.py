@@ -110,10 +110,10 @@ class Aim:
         return wrong, faithful
 
 
-def labels_needed(share: float, half_width: float = _HALF_WIDTH) -> int:
-    """The least number of responses with which Wilson's interval of ``share`` is as narrow as that."""
+def labels_needed(share: float) -> int:
+    """The least number of responses with which Wilson's interval of ``share`` is 0.2 wide."""
     total = 1
-    while (bounds := wilson(round(share * total), total))[1] - bounds[0] > 2 * half_width:
+    while (bounds := wilson(round(share * total), total))[1] - bounds[0] > 2 * _HALF_WIDTH:
         total += 1
     return total
 

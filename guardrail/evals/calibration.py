@@ -20,6 +20,7 @@ import numpy as np
 from guardrail.evals.records import Judged
 from guardrail.evals.statistics import (
     ROUNDS,
+    SEED,
     Array,
     Bin,
     Estimate,
@@ -96,11 +97,11 @@ def calibrations_of(fitted: Sequence[Fitted]) -> Calibrations:
     return Calibrations(judges={name: JudgeCalibration(**given) for name, given in sorted(judges.items())})
 
 
-def fit_calibrations(responses: Sequence[Judged], *, seed: int = 1) -> list[Fitted]:
+def fit_calibrations(responses: Sequence[Judged]) -> list[Fitted]:
     """For each judge and probability the calibration that predicts labels best, or why there is none."""
     found = []
     for (judge, probability), claims in sorted(_labelled(responses).items()):
-        found.append(_fit(judge, probability, claims, seed))
+        found.append(_fit(judge, probability, claims))
     return found
 
 
@@ -145,7 +146,7 @@ def _labelled(responses: Sequence[Judged]) -> dict[tuple[str, str], _Claims]:
     }
 
 
-def _fit(judge: str, probability: str, claims: _Claims, seed: int) -> Fitted:
+def _fit(judge: str, probability: str, claims: _Claims) -> Fitted:
     true = int(claims.true.sum())
     found = Fitted(judge, probability, len(claims.true), true)
     fewer = min(true, found.claims - true)
@@ -154,7 +155,7 @@ def _fit(judge: str, probability: str, claims: _Claims, seed: int) -> Fitted:
         counted = f"{true} of {found.claims} labelled claims are {what}"
         problem = f"{counted}: at least {NEEDED} of either kind are needed"
         return replace(found, problem=problem)
-    member, fold = _folds(claims.response, seed)
+    member, fold = _folds(claims.response)
     held_out = {method: np.array(claims.said, dtype=float) for method in _METHODS}
     for number in range(_FOLDS):
         out, rest = fold == number, fold != number
@@ -164,9 +165,9 @@ def _fit(judge: str, probability: str, claims: _Claims, seed: int) -> Fitted:
     losses = {method: _log_losses(claims.true, p) for method, p in held_out.items()}
     best: Method = "none"
     for method in _METHODS[1:]:  # the simpler one first: one with more freedom has to earn its place
-        if _mean_of_groups(losses[best] - losses[method], member, seed).low > 0:
+        if _mean_of_groups(losses[best] - losses[method], member).low > 0:
             best = method
-    gain = _mean_of_groups(losses["none"] - losses[best], member, seed)
+    gain = _mean_of_groups(losses["none"] - losses[best], member)
     return replace(
         found,
         method=best,
@@ -183,10 +184,10 @@ def _fit(judge: str, probability: str, claims: _Claims, seed: int) -> Fitted:
     )
 
 
-def _folds(response: Array, seed: int) -> tuple[Array, Array]:
+def _folds(response: Array) -> tuple[Array, Array]:
     """Of each claim the number of its response, and its fold: claims of one response stay together."""
     groups, member = np.unique(response, return_inverse=True)
-    return member, (np.random.default_rng(seed).permutation(len(groups)) % _FOLDS)[member]
+    return member, (np.random.default_rng(SEED).permutation(len(groups)) % _FOLDS)[member]
 
 
 def fit_temperature(said: Array, true: Array) -> Temperature:
@@ -244,16 +245,15 @@ def _log_losses(true: Array, said: Array) -> Array:
     return -np.where(true, np.log(p), np.log1p(-p))
 
 
-def _mean_of_groups(values: Array, member: Array, seed: int) -> Estimate:
+def _mean_of_groups(values: Array, member: Array) -> Estimate:
     """The mean over claims, and its interval where whole responses are drawn again."""
     sums, sizes = np.bincount(member, values), np.bincount(member)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(SEED)
     drawn = []
     for _ in range(ROUNDS):
         at = random.integers(0, len(sizes), len(sizes))
         drawn.append(sums[at].sum() / sizes[at].sum())
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return Estimate(float(values.mean()), float(low), float(high))
+    return Estimate.drawn(float(values.mean()), np.array(drawn))
 
 
 # ------------------------------------------------------------------------------ the cascade's bands
@@ -277,9 +277,7 @@ class FittedBand:
     problem: str = ""
 
 
-def fit_bands(
-    responses: Sequence[Judged], right: float, *, first: str = "local", seed: int = 1
-) -> list[FittedBand]:
+def fit_bands(responses: Sequence[Judged], right: float, *, first: str = "local") -> list[FittedBand]:
     """By severity the least ``accept_support`` with which the share ``right`` of settled claims is right.
 
     The share counts by the lower bound of Wilson's interval. Verdicts other than SUPPORTED keep going to the
@@ -294,17 +292,15 @@ def fit_bands(
             if usable and Finding.CHECKED_IN_PART not in claim.findings:
                 supported = claim.verdict is Verdict.SUPPORTED
                 rows[claim.severity].append((claim.support or 0.0, supported, truth.right, number))
-    return [_fit_band(severity, found, right, seed) for severity, found in rows.items()]
+    return [_fit_band(severity, found, right) for severity, found in rows.items()]
 
 
-def _fit_band(
-    severity: Severity, rows: Sequence[tuple[float, bool, bool, int]], right: float, seed: int
-) -> FittedBand:
+def _fit_band(severity: Severity, rows: Sequence[tuple[float, bool, bool, int]], right: float) -> FittedBand:
     before = DEFAULT_BANDS[severity].accept_support
     if not rows:
         return FittedBand(severity, before, before, Rate(0, 0), Rate(0, 0), "no labelled claims")
     support, supported, true, response = (np.array(column) for column in zip(*rows, strict=True))
-    _, fold = _folds(response, seed)
+    _, fold = _folds(response)
 
     def cut_on(chosen: Array) -> float | None:
         for cut in _CUTS:

@@ -171,18 +171,17 @@ def calibration(bins: Sequence[Bin], label: str) -> Markup:
     return _svg("square", label, pieces, viewBox="0 0 310 300")
 
 
-def interval(estimate: Estimate, low: float = 0.0, high: float = 1.0) -> Markup:
-    """A value and its interval on a line from ``low`` to ``high``; empty where there is none."""
+def interval(estimate: Estimate) -> Markup:
+    """A value and its interval on a line from 0 to 1; empty where there is none."""
     if math.isnan(estimate.value):
         return Markup("")
 
     def at(value: float) -> str:
-        return f"{2 + 96 * min(1.0, max(0.0, (value - low) / (high - low))):.2f}%"
+        return f"{2 + 96 * min(1.0, max(0.0, value)):.2f}%"
 
     start, end = (estimate.value if math.isnan(each) else each for each in (estimate.low, estimate.high))
     told = f"{estimate.value:.3f}, 95 % interval {start:.3f} to {end:.3f}"
-    pieces = [_tag("line", "zero", x1=at(0.0), x2=at(0.0), y1="0", y2="100%")] if low < 0 < high else []
-    pieces += [
+    pieces = [
         _tag("line", "axis", x1="2%", x2="98%", y1="50%", y2="50%"),
         _tag("line", "range", x1=at(start), x2=at(end), y1="50%", y2="50%"),
         _tag("circle", "dot", cx=at(estimate.value), cy="50%", r=4),

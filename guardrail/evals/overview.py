@@ -121,9 +121,9 @@ class Slice:
             "name": self.name,
             "results": self.results,
             "errors": self.errors,
-            "mean_score": self.mean_score().told(),
+            "mean_score": self.mean_score(),
             "undefined_scores": self.judged - len(self.scores),
-            "decisions": {each.value: self.decided([each]).told() for each in Decision},
+            "decisions": {each.value: self.decided([each]) for each in Decision},
             "claims": self.claims,
             "verdicts": {
                 severity.value: {verdict.value: self.verdicts[severity, verdict] for verdict in Verdict}
@@ -318,7 +318,7 @@ class Overview:
             "scores": {
                 name: {
                     "mean": mean_estimate(each.values),
-                    "passed": each.rate().told() if each.pass_or_fail else None,
+                    "passed": each.rate() if each.pass_or_fail else None,
                     "undefined": self.whole.judged - len(each.values),
                 }
                 for name, each in self.published.items()
@@ -335,8 +335,8 @@ class Overview:
             "unverified_reasons": _counts(self.unverified),
             "usage": self.usage.model_dump(),
             "labelled": {
-                "right": {each.value: self.told_by_people(True, [each]).told() for each in Decision},
-                "wrong": {each.value: self.told_by_people(False, [each]).told() for each in Decision},
+                "right": {each.value: self.told_by_people(True, [each]) for each in Decision},
+                "wrong": {each.value: self.told_by_people(False, [each]) for each in Decision},
             }
             if self.labelled
             else None,

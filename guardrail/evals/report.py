@@ -25,14 +25,7 @@ from guardrail import __version__, render
 from guardrail.errors import ConfigError
 from guardrail.evals.agreement import TITLES, WITHHELD, Agreement
 from guardrail.evals.comparison import Changed, Comparison
-from guardrail.evals.overview import (
-    WORST,
-    WRONG,
-    EvaluationRun,
-    Overview,
-    Slice,
-    named_groups,
-)
+from guardrail.evals.overview import WORST, WRONG, EvaluationRun, Overview, Slice, named_groups
 from guardrail.evals.results import EvaluationResult
 from guardrail.evals.statistics import COLUMNS, Estimate, Line, Point, Rate, mean_estimate
 from guardrail.events import ClaimVerdict, Context, Decision, Response, Severity, Span, Verdict

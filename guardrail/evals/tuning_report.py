@@ -17,12 +17,11 @@ import numpy as np
 from guardrail.evals import charts
 from guardrail.evals.aims import FAITHFUL, LEAST_RANK, THRESHOLD, WRONG, By
 from guardrail.evals.calibration import Fitted, FittedBand
-from guardrail.evals.policy_file import differences, number
 from guardrail.evals.records import Judged
 from guardrail.evals.report import rendered
 from guardrail.evals.search import Deciding
 from guardrail.evals.statistics import COLUMNS, Array, Line, Point, Rate, binned, precision_recall
-from guardrail.evals.tuning import ForShare, Tuned, classes_of
+from guardrail.evals.tuning import ForShare, Tuned, classes_of, differences, number
 from guardrail.policy import Policy
 
 _CLASSES: Final = ("d-release", "d-block")
@@ -48,14 +47,7 @@ class TuningPage:
     bands: Sequence[FittedBand] = ()
 
 
-def write_tuning_report(
-    path: Path,
-    page: TuningPage,
-    tuned: Tuned,
-    responses: Sequence[Judged],
-    *,
-    written: datetime | None = None,
-) -> None:
+def write_tuning_report(path: Path, page: TuningPage, tuned: Tuned, responses: Sequence[Judged]) -> None:
     """The page of a policy that was chosen from labels. ``responses`` are those that it is for, calibrated
     where it is to be. Raises OSError.
     """
@@ -73,7 +65,6 @@ def write_tuning_report(
     _write(
         path,
         page,
-        written,
         tuned=tuned,
         aim=str(aim),
         before=tuned.baseline_counts.rates(aim.by),
@@ -146,8 +137,6 @@ def write_suggestion_report(
     by: By,
     share: float,
     responses: Sequence[Judged],
-    *,
-    written: datetime | None = None,
 ) -> None:
     """The page of a threshold that was chosen without labels, from the scores alone. Raises OSError."""
     deciding = Deciding([each.verdict for each in responses], base)
@@ -156,7 +145,6 @@ def write_suggestion_report(
     _write(
         path,
         page,
-        written,
         tuned=None,
         suggested=suggested,
         aim=f"{by} {share:.2%} of all answers, whatever is right or wrong",
@@ -171,10 +159,10 @@ def write_suggestion_report(
     )
 
 
-def _write(path: Path, page: TuningPage, written: datetime | None, **values: Any) -> None:
+def _write(path: Path, page: TuningPage, **values: Any) -> None:
     text = rendered(
         "tuning.html.j2",
-        written=written or datetime.now(UTC),
+        written=datetime.now(UTC),
         title="Thresholds from labelled answers" if values["tuned"] else "Thresholds without labels",
         run=page,
         findings=page.findings,

@@ -16,16 +16,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from guardrail.evidence.tokens import term_of
 from guardrail.figures.agreement import agrees, dimension, of_a_sort
 from guardrail.figures.arithmetic import By, Calculation, calculations
-from guardrail.figures.model import Figure, Kind
-from guardrail.figures.outcome import ClaimFigure, FigureCheck, State
+from guardrail.figures.model import Figure, FigureCheck, Kind, State
 from guardrail.figures.reading import find_figures
-from guardrail.figures.source import MANY, Sentence
+from guardrail.figures.source import MANY, FigureSource, Sentence
 from guardrail.figures.tables import COMPARING, PRICING, TOTAL, words
 
 _ADDING: Final = words("adding")
@@ -40,6 +40,7 @@ _TIERS: Final = words("tiers")
 _CONDITIONS: Final = words("tiers", "conditions")
 _GIVEN: Final = words("given")
 _STATING: Final = words("stating")
+_LOOKED_UP: Final = 8  # sentences beside the near ones, for a figure that another is calculated from
 _LATER: Final = 4  # figures behind one that may be its operands
 _HARDLY_BY_CHANCE: Final = 10  # least bare number that a claim's own figures hardly come to by chance
 _CALENDAR: Final = (2.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 100.0, 365.0, 1000.0)  # what all may count with
@@ -63,6 +64,40 @@ _BORDER: Final = re.compile(r"\A|[,;:|.](?!\d)")
 _PIECE: Final = re.compile(r"\w+|[^\w\s]")
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _COUNTS: Final = (Kind.NUMBER, Kind.QUANTITY)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFigure:
+    """One figure of a claim, with what it is compared with.
+
+    ``near`` are the numbers of the sentences that evidence search found, best first; ``asked`` the question's
+    figures, ``before`` what the claim goes on from, and ``checks`` those of the claim's figures before it.
+    """
+
+    figure: Figure
+    claim: Sentence
+    source: FigureSource
+    near: Sequence[int]
+    asked: Sequence[Figure]
+    before: Sentence
+    checks: Sequence[FigureCheck]
+
+    def sentences(self) -> Iterator[tuple[int, Sentence]]:
+        """The near sentences with their numbers, best first."""
+        return ((number, self.source.sentence(number)) for number in self.near)
+
+    def is_backed(self, figure: Figure) -> bool:
+        """Whether a source has ``figure``, of whatever."""
+        numbers = chain(self.near, self.source.holding(figure)[:_LOOKED_UP])
+        return any(self.source.backing(figure, number) for number in numbers)
+
+    def derived(self, operands: tuple[Figure, ...] = ()) -> FigureCheck:
+        """DERIVED from ``operands``."""
+        return FigureCheck(self.figure, State.DERIVED, 0.0, operands=operands)
+
+    def unchecked(self, operands: tuple[Figure, ...] = ()) -> FigureCheck:
+        """UNCHECKED: it may come of ``operands``."""
+        return FigureCheck(self.figure, State.UNCHECKED, 0.0, operands=operands)
 
 
 def derived(own: ClaimFigure) -> FigureCheck | None:

@@ -250,6 +250,10 @@ class Sentence:
         """How many words deny."""
         return sum(term in _NEGATIONS for _, term in self.words)
 
+    def denies_unlike(self, other: Sentence) -> bool:
+        """Whether it denies what another one says, or says what that one denies."""
+        return (self.denials - other.denials) % 2 == 1
+
     @cached_property
     def folded(self) -> str:
         """Letters and digits alone, in lower case."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, model_validator
 
@@ -17,12 +17,13 @@ from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.self_judging import SelfJudgingSettings
 from guardrail.judges.spending import BudgetSettings, ModelPrice
+from guardrail.policy import JudgeKind
 
 
 class JudgeSettings(Frozen):
     """The judge. All kinds can be configured side by side; ``kind`` says which one runs."""
 
-    kind: Literal["local", "llm", "hhem", "classifier", "custom", "http", "cascade"] = Field(
+    kind: JudgeKind = Field(
         default="local",
         description="local: rules and a small calibrated model, in process, no key needed. llm: a "
         "language model behind an OpenAI-compatible API. classifier: any Hugging Face "

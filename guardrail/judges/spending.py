@@ -119,6 +119,27 @@ def _dearest(prices: Mapping[str, ModelPrice], key: Callable[[str], str]) -> dic
     return {key(name): price for name, price in rising}
 
 
+_MOST_TOKENS: Final = 1_000_000_000  # of one call
+
+
+def reported_usage(model: str, told: object, prices: PriceTable | None) -> Usage | None:
+    """The usage that an OpenAI-compatible server reports; None if it reports none: nothing is guessed."""
+    if not isinstance(told, Mapping):
+        return None
+    details = told.get("prompt_tokens_details")
+    read, written = _count(told.get("prompt_tokens")), _count(told.get("completion_tokens"))
+    cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else 0
+    cost = 0.0 if prices is None else prices.cost_usd(model, read, cached, written)
+    return Usage(input_tokens=read, cached_input_tokens=cached, output_tokens=written, cost_usd=cost)
+
+
+def _count(value: object) -> int:
+    """A number of tokens from a server's report, or 0 if it can't be one."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if 0 < value <= _MOST_TOKENS else 0
+
+
 # ------------------------------------------------------------------------------------------------- the ledger
 
 OTHERS: Final = "(others)"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -30,8 +29,8 @@ from consumers.topics import create_topics
 from consumers.transport import Commit, OutRecord, Partition, Record, StateRecord
 from guardrail.errors import ConfigError, DecodeError, StepFailed, TransportError, TransportUnavailable
 from tests.support.kafka_guards import own_settings
+from tests.support.programs import call
 from tests.support.transports import KafkaHarness
-from tests.unit.cli.conftest import clean_environment
 
 pytestmark = pytest.mark.kafka
 
@@ -262,17 +261,11 @@ async def test_of_two_replays_at_once_the_later_one_goes_on_and_nothing_is_doubl
 
 
 async def command(settings: KafkaSettings, *arguments: str) -> tuple[int, str, str]:
-    environment = {f"GUARDRAIL_KAFKA__TOPICS__{name.upper()}": value for name, value in settings.topics}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", "from guardrail.cli import main; main()", "dead-letters", *arguments),
-        *("-b", settings.bootstrap_servers),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=clean_environment(GUARDRAIL_KAFKA__GROUP_ID=settings.group_id, **environment),
-    )
-    out, err = await process.communicate()
-    return process.returncode or 0, out.decode(), err.decode()
+    variables = {f"GUARDRAIL_KAFKA__TOPICS__{name.upper()}": value for name, value in settings.topics}
+    variables["GUARDRAIL_KAFKA__GROUP_ID"] = settings.group_id
+    words = ("dead-letters", *arguments, "-b", settings.bootstrap_servers)
+    done = await asyncio.to_thread(call, *words, **variables)
+    return done.returncode, done.stdout, done.stderr
 
 
 async def test_the_commands_from_list_to_replay(side: Side) -> None:

@@ -33,7 +33,7 @@ from guardrail.testing import ScriptedJudge
 from tests.conftest import own_broker
 from tests.support.guards import until
 from tests.support.kafka_broker import KafkaBroker
-from tests.support.kafka_guards import KafkaSide, kafka_guard, kafka_side, own_settings
+from tests.support.kafka_guards import KafkaSide, in_a_file, kafka_guard, kafka_side, own_settings
 from tests.support.kafka_settings import changed
 
 pytestmark = pytest.mark.kafka
@@ -53,11 +53,7 @@ class Told(NamedTuple):
 
 
 async def doctor(settings: KafkaSettings, folder: Path, *options: str, **sections: Any) -> Told:
-    kafka: dict[str, Any] = {
-        "bootstrap_servers": settings.bootstrap_servers,
-        "group_id": settings.group_id,
-        "topics": settings.topics.model_dump(),
-    }
+    kafka = in_a_file(settings)
     if settings.sasl_password is not None:
         kafka |= {
             "security_protocol": settings.security_protocol,

@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from aiokafka import AIOKafkaProducer
 
@@ -33,6 +34,16 @@ def own_settings(bootstrap_servers: str) -> KafkaSettings:
         session_timeout_ms=10_000,
         heartbeat_interval_ms=500,
     )
+
+
+def in_a_file(settings: KafkaSettings, **client: int) -> dict[str, Any]:
+    """The section ``kafka`` of a file that says the same: of these topics and this group."""
+    return {
+        "bootstrap_servers": settings.bootstrap_servers,
+        "group_id": settings.group_id,
+        "topics": settings.topics.model_dump(),
+        "client": client,
+    }
 
 
 class KafkaSide:

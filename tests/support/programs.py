@@ -33,8 +33,9 @@ def environment() -> dict[str, str]:
     return kept | {"COLUMNS": "80", "GUARDRAIL_OPS__PORT": "0"}
 
 
-def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*arguments), capture_output=True, text=True, env=environment(), check=False)
+def call(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    env = environment() | variables
+    return subprocess.run(command(*arguments), capture_output=True, text=True, env=env, check=False)
 
 
 class Running:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from guardrail.events import (
     ClaimVerdict,
     Decision,
+    Event,
     PolicyRef,
     ResponseVerdict,
     SegmentKind,
@@ -58,6 +60,12 @@ def response_verdict(response_id: str, claims: Sequence[ClaimVerdict] = (), **fi
         "policy": REF,
     }
     return ResponseVerdict(**made | fields)
+
+
+def written(path: Path, events: Iterable[Event]) -> Path:
+    """A file with these, one a line."""
+    path.write_bytes(b"".join(event.to_json() + b"\n" for event in events))
+    return path
 
 
 def claim(verdict: Verdict = Verdict.SUPPORTED, **fields: Any) -> dict[str, Any]:

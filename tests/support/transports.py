@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -42,30 +42,6 @@ class RecordingListener:
             await self.while_revoked(partitions)
         self.log.append(("revoked", tuple(partitions)))
         self.held, self.state = {}, {}
-
-
-class Harness(Protocol):
-    """Makes topics, group members, and reads what was written."""
-
-    async def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str: ...
-
-    def member(self, topic: str, group: str, **changes: Any) -> Transport:
-        """One that delivers at least once."""
-        ...
-
-    def exact_member(self, topic: str, sessions: str, group: str, **changes: Any) -> Transport:
-        """One that delivers exactly once and keeps its state in the topic ``sessions``."""
-        ...
-
-    async def write(self, records: Sequence[OutRecord]) -> None:
-        """As somebody else."""
-        ...
-
-    async def read_all(self, topic: str) -> list[Record]:
-        """All that a reader of committed records sees, once every transaction has ended."""
-        ...
-
-    async def close(self) -> None: ...
 
 
 class MemoryHarness:
@@ -146,6 +122,11 @@ class KafkaHarness:
     async def close(self) -> None:
         if self._admin is not None:
             await self._admin.close()
+
+
+Harness = MemoryHarness | KafkaHarness
+"""Makes topics, group members that deliver at least or (``exact_member``) exactly once, and reads what was
+written, once every transaction has ended."""
 
 
 async def committed(servers: str, topic: str) -> list[Record]:

@@ -16,10 +16,6 @@ from guardrail.client import AnswerBlocked, GuardClient, GuardTimeout, Piece
 from guardrail.errors import GuardrailError, InputError, TransportError
 from guardrail.events import (
     Decision,
-    DeliveryBlocked,
-    DeliveryCompleted,
-    DeliverySegment,
-    Event,
     ResponseCompleted,
     ResponseDelta,
     ResponseStarted,
@@ -28,6 +24,7 @@ from guardrail.events import (
 from guardrail.policy import Policy
 from guardrail.testing import MemoryClientTransport, MemoryGuard, ScriptedJudge, check_events
 from tests.support.guards import TOPICS, new_broker, until
+from tests.support.stages import Stage, staged
 
 CONTEXTS = ["The basic plan costs $49 a month. Refunds are paid within 14 days."]
 RIGHT = "The basic plan costs $49 a month. Refunds are paid within 14 days."
@@ -338,55 +335,10 @@ async def test_half_of_a_surrogate_pair_ends_its_answer_with_an_error_that_says_
 # --------------------------------------------------------------- with deliveries that the test writes
 
 
-class Stage:
-    """A client on a broker without a guard: the test says what is delivered."""
-
-    def __init__(self, client: GuardClient, broker: Any) -> None:
-        self.client = client
-        self.broker = broker
-
-    def deliver(self, response_id: str, event: Event) -> None:
-        self.broker.append(TOPICS.deliveries, response_id.encode(), event.to_json())
-
-    def segment(self, response_id: str, seq: int, text: str, span: tuple[int, int]) -> None:
-        about = {"id": f"{seq}", "response_id": response_id, "seq": seq, "decision": Decision.RELEASE}
-        self.deliver(response_id, DeliverySegment(**about, text=text, span=span))
-
-    def complete(self, response_id: str, seq: int) -> None:
-        about = {"id": "end", "response_id": response_id, "seq": seq, "rule": "passed"}
-        self.deliver(response_id, DeliveryCompleted(**about, decision=Decision.RELEASE))
-
-    def block(self, response_id: str, seq: int) -> None:
-        about = {"id": "end", "response_id": response_id, "seq": seq, "rule": "r"}
-        self.deliver(response_id, DeliveryBlocked(**about, message="no", released_chars=0))
-
-    def fail(self, response_id: str) -> None:
-        """A delivery that can't be read: what comes after it can't be verified."""
-        self.broker.append(TOPICS.deliveries, response_id.encode(), b"{}")
-
-    def sent(self, response_id: str) -> list[Any]:
-        return [
-            parse_input(record.value or b"")
-            for record in self.broker.records(TOPICS.responses)
-            if record.key == response_id.encode()
-        ]
-
-    def text_sent(self, response_id: str) -> str:
-        return "".join(event.text for event in self.sent(response_id) if isinstance(event, ResponseDelta))
-
-
-@asynccontextmanager
-async def staged(**options: Any) -> AsyncIterator[Stage]:
-    broker = new_broker()
-    transport = MemoryClientTransport(broker, TOPICS.responses, TOPICS.deliveries)
-    async with GuardClient(transport=transport, drain_timeout_s=0.0, **options) as client:
-        yield Stage(client, broker)
-
-
 async def begun(stage: Stage, **options: Any) -> tuple[str, asyncio.Future[str]]:
     answer = stage.client.guard("?", CONTEXTS, ["one ", "two"], **options)
     reader = asyncio.ensure_future(shown(answer))
-    await until(lambda: any(isinstance(e, ResponseCompleted) for e in stage.sent(answer.response_id)))
+    await until(lambda: stage.completed(answer.response_id))
     return answer.response_id, reader
 
 
@@ -624,17 +576,13 @@ async def test_all_answers_together_are_bounded_and_none_waits_for_ever() -> Non
         answers = [stage.client.guard("?", CONTEXTS, model) for model in models]
         readers = [asyncio.ensure_future(shown(answer)) for answer in answers]
 
-        def complete(answer: Any) -> bool:
-            sent = stage.sent(answer.response_id)
-            return bool(sent) and isinstance(sent[-1], ResponseCompleted)
-
         waiting = set(answers)
         while waiting:
-            await until(lambda: any(complete(answer) for answer in waiting))
+            await until(lambda: any(stage.completed(answer.response_id) for answer in waiting))
             await settled()
             # The bound, what the one of them has that went past it, and a token of each.
             assert sum(model.taken for model in models) * 5 - 150 * (5 - len(waiting)) <= 100 + 150 + 5 * 5
-            for answer in [answer for answer in waiting if complete(answer)]:
+            for answer in [answer for answer in waiting if stage.completed(answer.response_id)]:
                 stage.segment(answer.response_id, 0, "word " * 30, (0, 150))
                 stage.complete(answer.response_id, 1)
                 waiting.discard(answer)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
@@ -24,10 +24,9 @@ from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.openai_client import OwnClients, describe
 from guardrail.judges.recorder import recorder
-from guardrail.judges.spending import BudgetExhausted, PriceTable
+from guardrail.judges.spending import BudgetExhausted, PriceTable, reported_usage
 
 _SECTION: Final = "judge.llm"
-_MOST_TOKENS: Final = 1_000_000_000  # of one call
 
 Outcome: TypeAlias = list[Answer] | Failure
 """The result of a call: answers, even if the reply broke off, or the reason why there are none."""
@@ -73,24 +72,6 @@ class Question:
     """The models that failed, in order, each as "llm:MODEL: why"."""
     answered_by: str = ""
     """The model that answered, as "llm:MODEL"."""
-
-
-def _used(model: str, told: object, prices: PriceTable | None) -> Usage | None:
-    """The usage that a server reports. If it reports none, nothing is guessed."""
-    if not isinstance(told, Mapping):
-        return None
-    details = told.get("prompt_tokens_details")
-    read, written = _count(told.get("prompt_tokens")), _count(told.get("completion_tokens"))
-    cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else 0
-    cost = 0.0 if prices is None else prices.cost_usd(model, read, cached, written)
-    return Usage(input_tokens=read, cached_input_tokens=cached, output_tokens=written, cost_usd=cost)
-
-
-def _count(value: object) -> int:
-    """A number of tokens from a server's report, or 0 if it can't be one."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        return 0
-    return value if 0 < value <= _MOST_TOKENS else 0
 
 
 # -------------------------------------------------------------------------------------- what the server takes
@@ -372,7 +353,7 @@ class _QuestionCall(Call[list[Answer]]):
     def ended(self) -> None:
         """Count what it took, and record the messages and the text that came if anybody wants to see them."""
         settings = self._endpoint.settings
-        used = _used(settings.model, self._progress.usage, self._endpoint.prices)
+        used = reported_usage(settings.model, self._progress.usage, self._endpoint.prices)
         if used is not None:
             self._question.meter.add(used, settings.model)
         if self._recorder is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from string import Template
@@ -97,20 +96,14 @@ class ChatModelSettings(Frozen):
 PromptName = Literal["system", "user"]
 
 
-@dataclass(frozen=True, slots=True)
-class Variables:
-    """The variables of a prompt. Without a required one the model lacks something it must know."""
-
-    required: frozenset[str]
-    optional: frozenset[str]
-
-
-VARIABLES: Final[Mapping[PromptName, Variables]] = {
-    "system": Variables(
-        frozenset({"reply_form", "member_rules", "marker"}), frozenset({"verdict_rules", "examples"})
+_VARIABLES: Final[Mapping[PromptName, tuple[frozenset[str], frozenset[str]]]] = {
+    "system": (
+        frozenset({"reply_form", "member_rules", "marker"}),
+        frozenset({"verdict_rules", "examples"}),
     ),
-    "user": Variables(frozenset({"documents", "claims", "asked", "notice"}), frozenset({"question"})),
+    "user": (frozenset({"documents", "claims", "asked", "notice"}), frozenset({"question"})),
 }
+"""The variables of a prompt: those without which the model lacks something it must know, and others."""
 
 
 def read_prompt(name: PromptName, path: Path) -> Template:
@@ -125,17 +118,17 @@ def read_prompt(name: PromptName, path: Path) -> Template:
     template = Template(text.strip())
     if not template.is_valid():
         raise ValueError("a $ is not followed by the name of a variable; write $$ for the character itself")
-    known = VARIABLES[name]
+    required, optional = _VARIABLES[name]
     used = set(template.get_identifiers())
-    unknown = sorted(used - known.required - known.optional)
-    missing = sorted(known.required - used)
+    unknown = sorted(used - required - optional)
+    missing = sorted(required - used)
     if unknown or missing:
         wrong = [
             f"{kind} variable{'s'[: len(names) > 1]} {', '.join(f'${n}' for n in names)}"
             for kind, names in (("unknown", unknown), ("missing", missing))
             if names
         ]
-        there_are = ", ".join(f"${n}" for n in sorted(known.required | known.optional))
+        there_are = ", ".join(f"${n}" for n in sorted(required | optional))
         raise ValueError(f"{' and '.join(wrong)} in the {name} prompt; there are {there_are}")
     return template
 

@@ -54,14 +54,6 @@ def test_what_states_nothing_is_let_off(text: str) -> None:
     assert found(text, len(text)) == []
 
 
-def test_structure_and_code_hold_no_claims_and_rows_and_items_do() -> None:
-    assert classify("Dosage: 500 mg", SegmentKind.HEADING).statement is Statement.STRUCTURE
-    assert classify("Plan, Price", SegmentKind.TABLE_ROW, header=True).statement is Statement.STRUCTURE
-    assert classify("price = 50", SegmentKind.CODE).statement is Statement.CODE
-    assert classify("Basic, $10", SegmentKind.TABLE_ROW).statement is Statement.CLAIM
-    assert classify("free delivery", SegmentKind.LIST_ITEM).statement is Statement.CLAIM
-
-
 def test_prose_in_a_fence_is_a_claim_without_the_fence() -> None:
     text = "```md\n\nThe dose is 5 mg a day.\nNever take more than that.\n```\nfoo"
     assert found(text, 3) == [

@@ -15,14 +15,14 @@ from consumers.cases import NewCase, open_store
 from consumers.transport import Partition, Record
 from guardrail import Guard
 from guardrail.cli import app
-from guardrail.cli.tail import picture_of
+from guardrail.cli.cases import picture_of
 from guardrail.doctor.checks import CONTEXT, PROOF_ROUTE, QUESTION, WRONG
 from guardrail.events import Context, Decision, Verdict, parse_label
 from guardrail.policy import Policy
 from guardrail.render import symbols_for
 from guardrail.testing import ScriptedJudge
 from tests.support.cases import new_case
-from tests.unit.render.test_case_card import shown
+from tests.unit.render.shown import shown
 
 UNICODE = symbols_for("utf-8")
 

@@ -66,10 +66,7 @@ SECRET = "whsec_" + "QUJD" * 8
 @pytest.mark.parametrize(
     ("flagged", "says"),
     [
-        (
-            {"store": "sqlite:////no/such/dir/z.db"},
-            "flagged.store: /no/such/dir/z.db can't be written",
-        ),
+        ({"store": "sqlite:////no/such/dir/z.db"}, "flagged.store: /no/such/dir/z.db can't be written"),
         ({"store": "mysql://me:hidden-one@host/db"}, "flagged.store: 'mysql' is no store"),
         ({"store": {"env": "NO_STORE"}}, "flagged.store: the environment variable NO_STORE is not set"),
         (
@@ -127,10 +124,7 @@ NEAR = {"base_url": "http://near/v1"}
             {"kind": "classifier", "classifier": {"model": "a/b", "revision": "main"}},
             ["judge.classifier.revision: a/b comes from the hub without a pinned commit"],
         ),
-        (
-            {"kind": "classifier", "classifier": {"model": "a/b", "revision": "0" * 40}},
-            [],
-        ),
+        ({"kind": "classifier", "classifier": {"model": "a/b", "revision": "0" * 40}}, []),
         (
             {"kind": "llm", "llm": NEAR, "cache": {"redis_url": "redis://c", "signing_key": "short"}},
             ["judge.cache.signing_key: 5 characters are too few"],

@@ -68,10 +68,6 @@ def test_help_costs_no_heavy_import() -> None:
         "print('HEAVY', sorted(heavy & sys.modules.keys()))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=clean_environment(),
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=clean_environment()
     )
     assert done.stdout.splitlines()[-1] == "HEAVY []"

@@ -136,13 +136,6 @@ policies:
             load_settings(None, {"kafka": {"bootstrap_servers": servers}}).kafka.bootstrap_servers == servers
         )
 
-    def test_bounds_between_settings(self, tmp_path: Path) -> None:
-        text = "policies: {a: {flag_below: 0.8, block_below: 0.9}}"
-        message = problems_of(write(tmp_path, text))["policies.a"]
-        assert "block_below (0.9) is above flag_below (0.8)" in message
-        assert "remedy: " in message
-        assert "lower block_below" in message
-
     @pytest.mark.parametrize(
         ("rule", "wrong", "remedy"),
         [

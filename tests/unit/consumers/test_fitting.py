@@ -8,71 +8,32 @@ from guardrail.events import (
     Context,
     Decision,
     FlaggedCase,
-    PolicyRef,
     ResponseVerdict,
-    Severity,
-    Timings,
-    VerdictCounts,
     parse_output,
 )
 from guardrail.judges import Evidence, Verdict
-
-POLICY = PolicyRef(name="p", version="1")
+from tests.support.cases import flagged_case
+from tests.support.records import claim_verdict, response_verdict
 
 
 def claim(index: int, quote_chars: int = 1_000) -> ClaimVerdict:
-    return ClaimVerdict(
-        id=f"v{index}",
-        response_id="r",
-        claim_id=f"c{index}",
-        index=index,
-        text="A claim.",
-        span=(0, 8),
-        segment=index,
-        severity=Severity.NORMAL,
-        verdict=Verdict.UNSUPPORTED,
-        confidence=1.0,
-        support=0.0,
-        judge="j",
-        latency_ms=1.0,
-        evidence=(Evidence(context_id="c", quote="q" * quote_chars, span=(0, quote_chars)),),
-        policy=POLICY,
-    )
+    quote = Evidence(context_id="c", quote="q" * quote_chars, span=(0, quote_chars))
+    said = {"verdict": Verdict.UNSUPPORTED, "support": 0.0, "evidence": (quote,)}
+    return claim_verdict("r", index, text="A claim.", span=(0, 8), **said)
 
 
 def case(contexts: int = 2, claims: int = 2) -> FlaggedCase:
-    return FlaggedCase(
-        id="f",
-        response_id="r",
-        question="?",
-        answer="An answer. " * 100,
-        delivered="",
-        decision=Decision.BLOCK,
+    return flagged_case(
         contexts=tuple(Context(id=f"c{n}", text="x" * 50_000) for n in range(contexts)),
-        rule="rule",
-        score=0.0,
+        answer="An answer. " * 100,
         claims=tuple(claim(n) for n in range(claims)),
-        policy=POLICY,
         metadata={"huge": "y" * 5_000},
     )
 
 
 def verdict(claims: int) -> ResponseVerdict:
-    return ResponseVerdict(
-        id="v",
-        response_id="r",
-        score=0.0,
-        counts=VerdictCounts(unsupported=claims),
-        decision=Decision.FLAG,
-        rule="r",
-        mode="hold",
-        complete=True,
-        claims=tuple(claim(n) for n in range(claims)),
-        summary="s",
-        hallucinated_claims=("A claim.",) * claims,
-        timings=Timings(total_ms=1.0),
-        policy=POLICY,
-    )
+    of = [claim(n) for n in range(claims)]
+    return response_verdict("r", of, decision=Decision.FLAG, hallucinated_claims=("A claim.",) * claims)
 
 
 def test_what_fits_is_untouched() -> None:

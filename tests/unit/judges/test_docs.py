@@ -33,7 +33,7 @@ from tests.support.docs import printed_with
 from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer, Reply, member, verdicts
 from tests.unit.judges.endpoint_server import http, serving
-from tests.unit.judges.llm.test_failures import answered
+from tests.unit.judges.llm.test_connection import answered
 from tests.unit.judges.model.asking import claim, request
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -113,16 +113,6 @@ async def test_without_a_signing_key_none_is_spoken_of(url: str, caplog: pytest.
     await unsigned.aclose()
 
 
-async def test_judges_of_two_guards_ask_once(url: str) -> None:
-    one, two = ScriptedJudge({"a": Verdict.SUPPORTED}), ScriptedJudge({})
-    first, second = CachedJudge(one, "f", shared=cache(url)), CachedJudge(two, "f", shared=cache(url))
-    await reply_of(first, request("a"))
-    reply = await reply_of(second, request("a", response_id="r2"))
-    assert (reply.judgements[0].verdict, two.asked) == (Verdict.SUPPORTED, [])
-    await first.aclose()
-    await second.aclose()
-
-
 async def test_a_value_of_another_type_under_our_key_is_a_failure_and_no_error(url: str) -> None:
     used = cache(url)
     await used._client.lpush(used._name(KEY), "x")
