@@ -6,8 +6,8 @@ A guard on the memory transport, exactly once, with a judge that answers at once
 response. Then comes one delta, which makes a sentence whole. Every function of the product that is entered is
 noted in order, in whatever task, from ``Intake.take`` until the step with the delivery of that sentence is
 handed to the transport. What claims/, figures/, evidence/ and scoring compute is counted where they are
-entered and not below: that is work on the text and no way. The reading loop, which goes on meanwhile, is left
-out. A coroutine counts when it begins, a comprehension with its function.
+entered and not below: that is work on the text and no way. The reading loop and the engine's beat, which go on
+meanwhile, are left out. A coroutine counts when it begins, a comprehension with its function.
 
 Printed are the functions entered; the returns, which are entries into a module that had been left before;
 and the entries into guardrail/engine/engine.py from another module. ``--calls`` prints the way itself.
@@ -40,7 +40,7 @@ ENGINE = "guardrail/engine/engine.py"
 COMPUTING = ("guardrail/claims/", "guardrail/figures/", "guardrail/evidence/", "guardrail/scoring.py")
 """Counted where they are entered."""
 FIRST, LAST = "Intake.take", "MemoryTransport.transact"
-LOOPS = ("GuardConsumer._read", "_delivered")
+LOOPS = ("GuardConsumer._read", "Engine._beat", "_delivered")
 PIECES = ("The tower was ", "built in 1889. It", " has three ", "levels", ". They")
 """The last piece shows that the second sentence is whole."""
 
