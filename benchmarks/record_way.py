@@ -40,7 +40,7 @@ ENGINE = "guardrail/engine/engine.py"
 COMPUTING = ("guardrail/claims/", "guardrail/figures/", "guardrail/evidence/", "guardrail/scoring.py")
 """Counted where they are entered."""
 FIRST, LAST = "Intake.take", "MemoryTransport.transact"
-LOOPS = ("GuardConsumer._read", "Engine._beat", "_delivered")
+LOOPS = ("GuardConsumer._read", "Engine._beat", "Engine._turned", "_delivered")
 PIECES = ("The tower was ", "built in 1889. It", " has three ", "levels", ". They")
 """The last piece shows that the second sentence is whole."""
 
