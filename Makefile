@@ -14,7 +14,7 @@ SLOW := $(addprefix tests/,benchmarks chat_answers chaos examples training unit/
 	$(addprefix unit/test_,machines_that_lack_something.py make.py site.py) \
 	$(addprefix unit/integrations/test_,langchain.py langchain_agents.py openai_agents.py) \
 	$(addprefix integration/test_,doctor.py kafka_away.py kafka_in_foreground.py kafka_needed.py one_client_beside_others.py \
-	rebalances.py served_verifier.py shutdown.py tutorial.py))
+	served_verifier.py shutdown.py tutorial.py))
 PAGES := tests/unit/cli/test_tune.py tests/unit/evals/test_report.py
 SOURCES := $(wildcard guardrail consumers tests benchmarks training examples scripts)
 

@@ -23,16 +23,10 @@ from unittest.mock import patch
 import uvloop
 
 from benchmarks import answer_figures, chat_answers, offline_sets, real_answers
-from benchmarks.frame import command_line
+from benchmarks.chat_answers import Outcome
+from benchmarks.frame import command_line, markdown
 from benchmarks.labelled_answers import LabelledAnswer, read_answers
-from benchmarks.labelled_sets import (
-    EXPERTQA,
-    POOL,
-    changed_sentences,
-    labelled_sets,
-    require_files,
-    written_claims,
-)
+from benchmarks.labelled_sets import EXPERTQA, POOL, labelled_sets, made_claims, require_files
 from guardrail.claims import cutter, detector, severity
 from guardrail.claims.detector import Assertion
 from guardrail.config import LoggingSettings, Settings, load_settings
@@ -46,7 +40,7 @@ from guardrail.judges.local import check, reader, search
 from guardrail.judges.local.combiner import word_features
 from guardrail.judges.model import Verifier
 from guardrail.logs import configure_logging
-from tests.chat_answers import ChatCase, load
+from tests.exact_answers import ExactCase
 from training.rows import Row
 
 LFQA: Final = "lfqa-val.jsonl.gz"
@@ -113,7 +107,7 @@ class Material:
     sets: Mapping[str, list[Row]]
     pairs: Mapping[str, list[Row]]
     answers: Sequence[LabelledAnswer]
-    chats: Mapping[str, Sequence[ChatCase]]
+    chats: Mapping[str, Sequence[ExactCase]]
     settings: Settings
 
 
@@ -151,26 +145,21 @@ async def _measured(material: Material) -> dict[str, float]:
     judge = build_judge(settings.judge)
     try:
         asking = offline_sets.Asking(judge)
-        judged = {name: [await asking.judged(row) for row in rows] for name, rows in material.sets.items()}
-        changed = {name: [await asking.judged(row) for row in rows] for name, rows in material.pairs.items()}
-        known = await real_answers.judged(
-            material.answers, judge, real_answers.routers(settings)[1], settings.limits
-        )
+        claims = offline_sets.figures(await asking.all(material.sets), await asking.all(material.pairs))
+        known = await real_answers.judged(material.answers, judge, settings)
     finally:
         await judge.aclose()
-    cases = await real_answers.decided(material.answers, known, settings)
-    found = _of_claims(judged, changed) | _of_answers(cases)
-    for name, chats in material.chats.items():
-        found |= _of_chat(name, chat_answers.report(await chat_answers.judged(chats, settings)))
+    found = _of_claims(claims) | _of_answers(real_answers.decided(material.answers, known, settings))
+    for name, cases in material.chats.items():
+        found |= _of_chat(name, await chat_answers.judged(cases, settings))
     return found
 
 
-def _of_claims(judged: Any, changed: Any) -> dict[str, float]:
-    found = offline_sets.figures(judged, changed)
+def _of_claims(found: Mapping[str, Any]) -> dict[str, float]:
     return {
-        "AUROC": found["macro"]["auroc"]["value"],
-        "bal. acc.": found["macro"]["balanced_accuracy"]["value"],
-        "supp. contr.": found["supported_called_contradicted"]["value"],
+        "AUROC": found["macro"]["auroc"].value,
+        "bal. acc.": found["macro"]["balanced_accuracy"].value,
+        "supp. contr.": found["supported_called_contradicted"].estimate().value,
         "crit. caught": found["critical_caught"],
         "false alarms": found["false_alarms"],
         "written right": 1.0 - found["changed"]["written, faithful"],
@@ -182,30 +171,33 @@ def _of_answers(cases: Sequence[answer_figures.Case]) -> dict[str, float]:
     found = answer_figures.figures(cases)
     right, wrong = (found["decisions"][group] for group in ("all supported", "less than half"))
     return {
-        "LFQA AUROC": found["claims"]["auroc"]["value"],
-        "LFQA contr.": found["claims"]["supported_called_contradicted"]["value"],
-        "LFQA right untouched": right["untouched"]["value"],
-        "LFQA right withheld": right["withheld"]["value"],
-        "LFQA < half untouched": wrong["untouched"]["value"],
+        "LFQA AUROC": found["claims"]["auroc"].value,
+        "LFQA contr.": found["claims"]["supported_called_contradicted"].estimate().value,
+        "LFQA right untouched": right["untouched"].estimate().value,
+        "LFQA right withheld": right["withheld"].estimate().value,
+        "LFQA < half untouched": wrong["untouched"].estimate().value,
     }
 
 
-def _of_chat(name: str, found: Mapping[str, Any]) -> dict[str, float]:
+def _of_chat(name: str, found: Sequence[chat_answers.Judged]) -> dict[str, float]:
+    outcomes = {
+        label: [chat_answers.outcome(one.verdict) for one in found if one.case.label == label]
+        for label in ("right", "wrong")
+    }
     return {
-        f"{name} {which} {outcome}": found[which][outcome]["share"] or 0.0
-        for which in ("right", "wrong")
-        for outcome in ("untouched", "withheld")
+        f"{name} {label} {outcome}": made.count(outcome) / len(made)
+        for label, made in outcomes.items()
+        for outcome in (Outcome.UNTOUCHED, Outcome.WITHHELD)
     }
 
 
 def table(whole: Mapping[str, float], others: Mapping[str, Mapping[str, float]]) -> str:
     """Markdown: the whole judge in percent, and what leaving each rule out changes, in points."""
-    head = ["left out", *whole]
     rows = [["nothing", *(f"{100 * value:.1f}" for value in whole.values())]]
     for name, found in others.items():
         less = [round(100 * (found[column] - whole[column]), 1) for column in whole]
         rows.append([name, *("" if not each else f"{each:+.1f}" for each in less)])
-    return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows))
+    return markdown(["left out", *whole], rows)
 
 
 def main() -> None:
@@ -222,9 +214,12 @@ def main() -> None:
     seed = offline_sets.SEED
     material = Material(
         labelled_sets(options.data, options.rows, seed),
-        changed_sentences(options.data, options.pairs, seed) | written_claims(4 * options.pairs, seed),
+        made_claims(options.data, options.pairs, seed),
         read_answers(options.data / LFQA, options.answers),
-        {"chat": load("development"), "reckoning": load("reckoning")},
+        {
+            "chat": chat_answers.load("chat", "development"),
+            "reckoning": chat_answers.load("chat", "reckoning"),
+        },
         load_settings(None),
     )
     chosen = {name: rule for name, rule in RULES.items() if any(word in name for word in options.only)}

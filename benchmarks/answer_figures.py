@@ -1,16 +1,15 @@
-"""What judged answers come to beside people's labels: decisions, whole answers, claims, cost."""
+"""What judged answers come to beside people's labels: decisions, whole answers, claims."""
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from benchmarks.labelled_answers import SUPPORTED, LabelledAnswer
-from benchmarks.saved_verdicts import Judged
+from guardrail.decisions import Redecision, redecide_record
+from guardrail.evals.evaluation import judging_everything
 from guardrail.evals.statistics import (
     Estimate,
     Figure,
@@ -22,12 +21,11 @@ from guardrail.evals.statistics import (
 )
 from guardrail.events import ClaimVerdict, Decision, ResponseVerdict
 from guardrail.judges import Verdict
+from guardrail.policy import Policy
 
 GROUPS: Final = ("all supported", "less than half", "others")
 OUTCOMES: Final[Mapping[str, frozenset[Decision]]] = {
     "withheld": frozenset((Decision.BLOCK, Decision.REDACT)),
-    "blocked": frozenset((Decision.BLOCK,)),
-    "redacted": frozenset((Decision.REDACT,)),
     "flagged": frozenset((Decision.FLAG,)),
     "untouched": frozenset((Decision.RELEASE,)),
 }
@@ -35,29 +33,34 @@ OUTCOMES: Final[Mapping[str, frozenset[Decision]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One answer: labels, the verdict over all its claims and its cost, and what a policy made of it live."""
+    """One answer: its labels, the verdict on all its claims, and what a policy makes of it."""
 
     answer: LabelledAnswer
-    judged: Judged
-    whole: ResponseVerdict
-    """By the policy's score and rules, but judged to the end."""
-    live: ResponseVerdict
+    verdict: ResponseVerdict
+    live: Redecision
     """As the policy ends it: a block leaves the rest unjudged."""
+    score: float | None
+    """By the policy's formula over all claims."""
+
+    @classmethod
+    def of(cls, answer: LabelledAnswer, verdict: ResponseVerdict, policy: Policy) -> Case:
+        """The answer under ``policy``."""
+        whole = redecide_record(judging_everything(policy), verdict)
+        return cls(answer, verdict, redecide_record(policy, verdict), whole.score)
 
     def rated(self) -> list[tuple[ClaimVerdict, str]]:
         """The claims that stand on a sentence which people rated, with its label."""
-        told = ((claim, self.answer.label_of(claim.span)) for claim in self.whole.claims)
+        told = ((claim, self.answer.label_of(claim.span)) for claim in self.verdict.claims)
         return [(claim, label) for claim, label in told if label is not None]
 
 
 def figures(cases: Sequence[Case]) -> dict[str, Any]:
-    """Everything that is reported of one set, ready for JSON but for ``nan``."""
+    """Everything that is reported of one set; the report in JSON has it by ``statistics.told``."""
     return {
         "answers": len(cases),
         "decisions": {group: _decisions(_of(cases, group)) for group in GROUPS},
         "whole_answers": _whole_answers(cases),
         "claims": _claims(cases),
-        "cost": _cost(cases),
         "each": [_told(case) for case in cases],
     }
 
@@ -69,38 +72,17 @@ def _of(cases: Iterable[Case], group: str) -> list[Case]:
 def _decisions(cases: Sequence[Case]) -> dict[str, Any]:
     made = [case.live.decision for case in cases]
     found: dict[str, Any] = {
-        name: Rate(sum(decision in kinds for decision in made), len(made)).told()
-        for name, kinds in OUTCOMES.items()
+        name: Rate(sum(decision in kinds for decision in made), len(made)) for name, kinds in OUTCOMES.items()
     }
     rules = Counter(case.live.rule for case in cases if case.live.decision is not Decision.RELEASE)
     return {"answers": len(cases), **found, "rules": dict(rules.most_common())}
 
 
-def _whole_answers(cases: Sequence[Case]) -> dict[str, Any]:
-    """How well answers that are all supported rank above those that are less than half."""
+def _whole_answers(cases: Sequence[Case]) -> Estimate:
+    """How well the score ranks answers that are all supported above those that are less than half (AUROC)."""
     ends = _of(cases, "all supported") + _of(cases, "less than half")
-    readings: dict[str, Callable[[ResponseVerdict], float | None]] = {
-        "score": lambda verdict: verdict.score,
-        "lowest support": lambda verdict: min(_supports(verdict), default=None),
-        "mean support": lambda verdict: statistics.fmean(_supports(verdict)) if _supports(verdict) else None,
-    }
-    return {
-        name: asdict(
-            bootstrap(
-                [
-                    [(case.answer.share == 1.0, value)]
-                    for case in ends
-                    if (value := read(case.whole)) is not None
-                ],
-                auroc,
-            )
-        )
-        for name, read in readings.items()
-    }
-
-
-def _supports(verdict: ResponseVerdict) -> list[float]:
-    return [claim.support for claim in verdict.claims if claim.support is not None]
+    told = [[(case.answer.share == 1.0, case.score)] for case in ends if case.score is not None]
+    return bootstrap(told, auroc)
 
 
 def _claims(cases: Sequence[Case]) -> dict[str, Any]:
@@ -111,48 +93,32 @@ def _claims(cases: Sequence[Case]) -> dict[str, Any]:
     table: dict[str, Counter[str]] = {}
     for claim, label in everything:
         table.setdefault(label, Counter())[claim.verdict.value] += 1
+
+    def over(read: Callable[[ClaimVerdict, float], float], figure: Figure) -> Estimate:
+        groups = [
+            [
+                (label in SUPPORTED, read(claim, s))
+                for claim, label in pairs
+                if (s := claim.support) is not None
+            ]
+            for pairs in rated
+        ]
+        return bootstrap([group for group in groups if group], figure)
+
     return {
         "rated": len(everything),
         "labelled_supported": len(supported),
-        "auroc": _over(rated, lambda claim: claim.support, auroc),
-        "balanced_accuracy": _over(
-            rated,
-            lambda claim: None if claim.support is None else float(claim.verdict is Verdict.SUPPORTED),
-            balanced_accuracy,
+        "auroc": over(lambda _, support: support, auroc),
+        "balanced_accuracy": over(
+            lambda claim, _: float(claim.verdict is Verdict.SUPPORTED), balanced_accuracy
         ),
         "supported_called_contradicted": Rate(
             sum(claim.verdict is Verdict.CONTRADICTED for claim in supported), len(supported)
-        ).told(),
+        ),
         "contradictions_of_supported": Rate(
             sum(label in SUPPORTED for label in contradicted), len(contradicted)
-        ).told(),
+        ),
         "verdicts_by_label": {label: dict(counts.most_common()) for label, counts in sorted(table.items())},
-    }
-
-
-def _over(
-    rated: Iterable[Sequence[tuple[ClaimVerdict, str]]],
-    read: Callable[[ClaimVerdict], float | None],
-    figure: Figure,
-) -> dict[str, float]:
-    groups = [
-        [(label in SUPPORTED, value) for claim, label in pairs if (value := read(claim)) is not None]
-        for pairs in rated
-    ]
-    return asdict(bootstrap([group for group in groups if group], figure))
-
-
-def _cost(cases: Sequence[Case]) -> dict[str, Any]:
-    claims = [claim for case in cases for claim in case.whole.claims]
-    count = max(1, len(claims))
-    paces = sorted(1000 * case.judged.seconds / len(case.whole.claims) for case in cases if case.whole.claims)
-    return {
-        "claims": len(claims),
-        "unverified": sum(claim.verdict is Verdict.UNVERIFIED for claim in claims),
-        "degraded": sum(bool(claim.degraded_from) for claim in claims),
-        "ms_a_claim": 1000 * sum(case.judged.seconds for case in cases) / count,
-        "ms_a_claim_p95_of_answers": paces[int(0.95 * (len(paces) - 1))] if paces else math.nan,
-        "processor_ms_a_claim": 1000 * sum(case.judged.processor_seconds for case in cases) / count,
     }
 
 
@@ -163,44 +129,34 @@ def _told(case: Case) -> dict[str, Any]:
         "share": case.answer.share,
         "decision": case.live.decision.value,
         "rule": case.live.rule,
-        "score": case.whole.score,
+        "score": case.score,
     }
 
 
+def counted(rate: Rate) -> str:
+    """A share for people, in percent with its interval, and what it is of."""
+    return f"{rate.count} of {rate.total:,}: {percent(rate)}"
+
+
 def printed(name: str, found: Mapping[str, Any]) -> str:
-    """The figures of one set for people; all but counts and times in percent, with 95 % intervals."""
-    claims, cost = found["claims"], found["cost"]
-    lines = [f"\n{name}: {found['answers']} answers, {cost['claims']} claims"]
+    """The figures of one set for people; all but counts in percent, with 95 % intervals."""
+    claims = found["claims"]
+    lines = [f"\n{name}: {found['answers']} answers"]
     for group in GROUPS:
         made = found["decisions"][group]
         lines.append(f"  answers {group}: {made['answers']}")
-        lines += [f"    {outcome:10} {_percent_of(made[outcome])}" for outcome in OUTCOMES]
+        lines += [f"    {outcome:10} {counted(made[outcome])}" for outcome in OUTCOMES]
         lines += [f"      {count:3} × {rule}" for rule, count in list(made["rules"].items())[:5]]
-    lines.append("  whole answers, all supported against less than half, AUROC")
-    lines += [f"    {name:15} {percent_told(value)}" for name, value in found["whole_answers"].items()]
     lines += [
+        f"  whole answers, all supported against less than half, AUROC {percent(found['whole_answers'])}",
         f"  claims on rated sentences: {claims['rated']}, {claims['labelled_supported']} labelled supported",
-        f"    AUROC of support            {percent_told(claims['auroc'])}",
-        f"    balanced accuracy           {percent_told(claims['balanced_accuracy'])}",
-        f"    supported, CONTRADICTED     {_percent_of(claims['supported_called_contradicted'])}",
-        f"    contradictions of supported {_percent_of(claims['contradictions_of_supported'])}",
+        f"    AUROC of support            {percent(claims['auroc'])}",
+        f"    balanced accuracy           {percent(claims['balanced_accuracy'])}",
+        f"    supported, CONTRADICTED     {counted(claims['supported_called_contradicted'])}",
+        f"    contradictions of supported {counted(claims['contradictions_of_supported'])}",
     ]
     lines += [
         f"    {label:20} {', '.join(f'{verdict} {count}' for verdict, count in counts.items())}"
         for label, counts in claims["verdicts_by_label"].items()
     ]
-    lines.append(
-        f"  a claim: {cost['ms_a_claim']:.1f} ms (p95 of answers {cost['ms_a_claim_p95_of_answers']:.1f}), "
-        f"{cost['processor_ms_a_claim']:.1f} ms of processor time; "
-        f"{cost['unverified']} UNVERIFIED, {cost['degraded']} degraded"
-    )
     return "\n".join(lines)
-
-
-def _percent_of(rate: Mapping[str, float]) -> str:
-    return f"{rate['count']:4} of {rate['of']:4}  {percent_told(rate)}"
-
-
-def percent_told(told: Mapping[str, float]) -> str:
-    """In percent for people, with the interval, of a figure as it stands in JSON."""
-    return percent(Estimate(told["value"], told["low"], told["high"]))

@@ -1,11 +1,17 @@
-"""Right answers in the formatting of chat models, and their wrong twins, streamed through the whole guard:
-``python -m benchmarks.chat_answers [--part development|measured] [--config FILE] [--show] [--json OUT]``.
+"""Right answers and wrong ones, written blind, streamed through the whole guard.
 
-Every answer of ``tests/chat_answers`` goes through ``Guard`` in token-sized deltas. Without ``--config`` that
-is the default policy with the default judge. Counted are right answers withheld (blocked or redacted),
-flagged and untouched, and the same of the wrong ones, where untouched is the failure; all with Wilson's 95 %
-intervals, in all and by kind. Deadlines are raised so that the machine's speed decides nothing; answers with
-a claim that the judge could not check are counted apart, as unverified.
+    python -m benchmarks.chat_answers [--set chat|tables|things|reckoning|formulas]
+        [--part development|measured|reckoning] [--config FILE] [--show]
+
+The set ``chat`` are right answers in the formatting of chat models and their wrong twins
+(``tests/chat_answers``); the others are short answers about exact values: tables in ten forms, similar things
+told in prose, what is calculated or compared, and formulas (``tests/exact_answers``). Without ``--config``
+the guard has the default policy and the default judge. Counted are right answers withheld (blocked or
+redacted), flagged and untouched, and the same of the wrong ones, where untouched is the failure; all with
+Wilson's 95 % intervals, in all, by form (of wrong chat answers: severity) and by kind. Answers labelled
+conflict state one of two values that their documents give: those should be flagged. Deadlines are raised so
+that the machine's speed decides nothing; answers with a claim that the judge could not check are counted
+apart, as unverified.
 
 ``--show`` prints the answers that went wrong and why. It is for the development part: the other one only
 measures anything as long as nobody who mends the judge has seen it, so it takes ``--force``.
@@ -14,30 +20,32 @@ measures anything as long as nobody who mends the judge has seen it, so it takes
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, NamedTuple, get_args
+from typing import Final, NamedTuple, get_args
 
 import uvloop
 
-from benchmarks.frame import command_line
+from benchmarks.answer_figures import counted
+from benchmarks.frame import command_line, markdown
+from benchmarks.streams import tokens_of
 from guardrail.config import LoggingSettings, Settings, load_settings
-from guardrail.evals.statistics import wilson
+from guardrail.evals.statistics import Rate
 from guardrail.events import Decision, ResponseVerdict, Verdict
 from guardrail.guard import Guard
 from guardrail.judges.factory import build_judge
 from guardrail.logs import configure_logging
 from guardrail.printable import escape_controls
 from guardrail.routing import PolicyRouter
-from tests.chat_answers import ChatCase, Part, load
+from tests import chat_answers
+from tests.exact_answers import ExactCase as Case
+from tests.exact_answers import Set, load_exact
 
-TOKEN: Final = re.compile(r"\s*\S{1,6}|\s+$")
 TIMEOUT_MS: Final = 600_000  # no machine is this slow
 AT_ONCE: Final = 2
+CHAT: Final = "chat"
 
 
 class Outcome(StrEnum):
@@ -58,11 +66,23 @@ _OF_DECISION: Final = {
 
 
 class Judged(NamedTuple):
-    """A pair of answers, and the guard's verdicts on them."""
+    """An answer, and the guard's verdict on it."""
 
-    case: ChatCase
-    right: ResponseVerdict
-    wrong: ResponseVerdict
+    case: Case
+    verdict: ResponseVerdict
+
+
+def load(name: str, part: str) -> list[Case]:
+    """The answers of a part of a set. Raises OSError where the set has no such part."""
+    if name != CHAT:
+        exact: Set = name  # type: ignore[assignment]
+        return load_exact(exact, part)  # type: ignore[arg-type]
+    found = []
+    for pair in chat_answers.load(part):  # type: ignore[arg-type]
+        said, about = pair.answer, (pair.question, pair.contexts)
+        found.append(Case(pair.id, "", said.kind, "right", *about, said.right, ""))
+        found.append(Case(pair.id, said.severity_hint, said.wrong_kind, "wrong", *about, said.wrong, ""))
+    return found
 
 
 def outcome(verdict: ResponseVerdict) -> Outcome:
@@ -72,168 +92,92 @@ def outcome(verdict: ResponseVerdict) -> Outcome:
     return Outcome.UNVERIFIED if unanswered else _OF_DECISION[verdict.decision]
 
 
-async def judged(cases: Iterable[ChatCase], settings: Settings) -> list[Judged]:
-    """Every pair of answers with its verdicts, in the order of the cases.
+async def judged(cases: Iterable[Case], settings: Settings) -> list[Judged]:
+    """Every answer with its verdict, in the order of the cases.
 
     Two answers are under way at a time: the judge's work is bound by the processor, and more of them would
     only queue, where a judge under load may check claims only in part.
     """
-    judge = build_judge(settings.judge)
-    turn = asyncio.Semaphore(AT_ONCE)
+    judge, turn = build_judge(settings.judge), asyncio.Semaphore(AT_ONCE)
+    patient = {"claim_timeout_ms": TIMEOUT_MS, "incomplete_timeout_ms": TIMEOUT_MS}
+    router = PolicyRouter.single(settings.router().choose(None, None).model_copy(update=patient))
     try:
-        async with Guard(judge, router=patient(settings.router()), limits=settings.limits) as guard:
+        async with Guard(judge, router=router, limits=settings.limits) as guard:
 
-            async def verdict(case: ChatCase, text: str) -> ResponseVerdict:
+            async def one(case: Case) -> Judged:
                 async with turn:
-                    return await _verdict(guard, case, text)
+                    pieces = tokens_of(case.answer)
+                    events = [event async for event in guard.stream(case.question, case.contexts, pieces)]
+                return Judged(case, next(event for event in events if isinstance(event, ResponseVerdict)))
 
-            async def pair(case: ChatCase) -> Judged:
-                right, wrong = await asyncio.gather(
-                    verdict(case, case.answer.right), verdict(case, case.answer.wrong)
-                )
-                return Judged(case, right, wrong)
-
-            return await asyncio.gather(*map(pair, cases))
+            return await asyncio.gather(*map(one, cases))
     finally:
         await judge.aclose()
 
 
-def rates(verdicts: Sequence[ResponseVerdict]) -> dict[str, Any]:
-    """Number and share of each outcome, with the interval of the share."""
-    counts = Counter(map(outcome, verdicts))
-    return {"answers": len(verdicts)} | {one.value: _rate(counts[one], len(verdicts)) for one in Outcome}
+def rates(found: Iterable[Judged], label: str) -> dict[Outcome, Rate]:
+    """The share of each outcome among the answers with this label."""
+    made = Counter(outcome(one.verdict) for one in found if one.case.label == label)
+    return {each: Rate(made[each], made.total()) for each in Outcome}
 
 
-def report(found: Sequence[Judged]) -> dict[str, Any]:
-    """All figures as JSON: of right and wrong answers, in all and by kind, and what was checked only in part.
-
-    ``told_apart`` are the pairs whose right answer was left untouched and whose wrong one was not: a wrong
-    answer is also stopped where its twin would have been, for what is the same in both.
-    """
-    verdicts = [verdict for one in found for verdict in (one.right, one.wrong)]
-    return {
-        "right": rates([one.right for one in found]),
-        "wrong": rates([one.wrong for one in found]),
-        "told_apart": _told_apart(found),
-        "right_by_kind": _by(found, lambda one: one.case.answer.kind, lambda one: one.right),
-        "wrong_by_wrong_kind": _by(found, lambda one: one.case.answer.wrong_kind, lambda one: one.wrong),
-        "wrong_by_severity": _by(found, lambda one: one.case.answer.severity_hint, lambda one: one.wrong),
-        "degraded_claims": sum(bool(claim.degraded_from) for v in verdicts for claim in v.claims),
-        "claims": sum(len(verdict.claims) for verdict in verdicts),
-    }
-
-
-def lines(figures: dict[str, Any]) -> list[str]:
-    """The report as text."""
-    found = [heading("in all"), share_line("right", figures["right"]), share_line("wrong", figures["wrong"])]
-    found += [f"  right untouched and its twin not: {_cell(figures['told_apart'])}"]
-    for title, name in (
-        ("right, by kind", "right_by_kind"),
-        ("wrong, by kind of error", "wrong_by_wrong_kind"),
-        ("wrong, by severity", "wrong_by_severity"),
-    ):
-        found += ["", heading(title)]
-        found += [share_line(kind, figures[name][kind]) for kind in sorted(figures[name])]
-    if figures["degraded_claims"]:
-        found += ["", f"checked only in part: {figures['degraded_claims']} of {figures['claims']} claims"]
-    return found
-
-
-def failures(found: Sequence[Judged]) -> list[str]:
-    """Right answers that were not left untouched and wrong ones that were, with what was said of them."""
-    texts: list[str] = []
+def report(found: Sequence[Judged]) -> str:
+    """All figures as a table in Markdown."""
+    groups: dict[str, list[Judged]] = defaultdict(list)
     for one in found:
-        answer = one.case.answer
-        if outcome(one.right) is not Outcome.UNTOUCHED:
-            texts += told(f"{one.case.id} right, {answer.kind}", answer.right, one.right)
-        if outcome(one.wrong) is Outcome.UNTOUCHED:
-            texts += told(f"{one.case.id} WRONG, {answer.wrong_kind}", answer.wrong, one.wrong)
-    return texts
-
-
-async def _verdict(guard: Guard, case: ChatCase, text: str) -> ResponseVerdict:
-    pieces = TOKEN.findall(text)
-    assert "".join(pieces) == text
-    found = [
-        event
-        async for event in guard.stream(case.question, case.contexts, pieces)
-        if isinstance(event, ResponseVerdict)
+        case = one.case
+        keys = {case.label, f"{case.label}, {case.form}", f"{case.label}, {case.kind}"}
+        for name in keys - {f"{case.label}, "}:
+            groups[name].append(one)
+    rows = [
+        [name, len(groups[name]), *map(counted, rates(groups[name], name.partition(",")[0]).values())]
+        for name in sorted(groups, key=lambda name: ("," in name, name))
     ]
-    return found[0]
-
-
-def patient(router: PolicyRouter) -> PolicyRouter:
-    """The default policy, which waits as long as it takes."""
-    policy = router.choose(None, None)
-    return PolicyRouter.single(
-        policy.model_copy(update={"claim_timeout_ms": TIMEOUT_MS, "incomplete_timeout_ms": TIMEOUT_MS})
+    claims = [claim for one in found for claim in one.verdict.claims]
+    in_part = sum(bool(claim.degraded_from) for claim in claims)
+    return (
+        markdown(["", "answers", *Outcome], rows)
+        + f"\n\nchecked only in part: {in_part} of {len(claims)} claims"
     )
 
 
-def _rate(count: int, of: int) -> dict[str, Any]:
-    low, high = wilson(count, of)
-    return {"count": count, "share": count / of if of else None, "low": low, "high": high}
-
-
-def _told_apart(found: Sequence[Judged]) -> dict[str, Any]:
-    stopped = {Outcome.FLAGGED, Outcome.WITHHELD}
-    apart = [outcome(o.right) is Outcome.UNTOUCHED and outcome(o.wrong) in stopped for o in found]
-    return _rate(sum(apart), len(apart))
-
-
-def _by(
-    found: Sequence[Judged], kind: Callable[[Judged], str], verdict: Callable[[Judged], ResponseVerdict]
-) -> dict[str, Any]:
-    groups: dict[str, list[ResponseVerdict]] = defaultdict(list)
-    for one in found:
-        groups[kind(one)].append(verdict(one))
-    return {name: rates(verdicts) for name, verdicts in groups.items()}
-
-
-def heading(title: str) -> str:
-    return f"{title:24}{'answers':>8}" + "".join(f"{one.value:>31}" for one in Outcome)
-
-
-def share_line(name: str, figures: dict[str, Any]) -> str:
-    cells = "".join(f"{_cell(figures[one.value]):>31}" for one in Outcome)
-    return f"  {name:22}{figures['answers']:>8}{cells}"
-
-
-def _cell(figures: dict[str, Any]) -> str:
-    if not figures["count"]:
-        return f"0 (below {figures['high']:.1%})"
-    return f"{figures['count']} = {figures['share']:.1%} ({figures['low']:.1%} to {figures['high']:.1%})"
-
-
-def told(title: str, text: str, verdict: ResponseVerdict) -> list[str]:
-    found = ["", f"{title}: {verdict.decision} ({verdict.rule}), score {verdict.score}"]
-    found += [f"    | {escape_controls(line)}" for line in text.splitlines()]
-    for claim in verdict.claims:
-        support = "n/a" if claim.support is None else f"{claim.support:.2f}"
-        found.append(f"    {claim.verdict} {support} {claim.severity}: {escape_controls(claim.text)}")
-        found += [f"        {escape_controls(claim.reasoning)}"] if claim.reasoning else []
-    return found
+def failures(found: Iterable[Judged]) -> list[str]:
+    """Right answers that were not left untouched and others that were, with what was said of them."""
+    text: list[str] = []
+    for case, verdict in found:
+        if (outcome(verdict) is Outcome.UNTOUCHED) is (case.label == "right"):
+            continue
+        decided = f"{verdict.decision} ({verdict.rule}), score {verdict.score}"
+        text += ["", f"{case.id} {case.label}, {case.kind}: {decided}"]
+        text += [f"    | {escape_controls(line)}" for line in case.answer.splitlines()]
+        for claim in verdict.claims:
+            support = "n/a" if claim.support is None else f"{claim.support:.2f}"
+            text.append(f"    {claim.verdict} {support} {claim.severity}: {escape_controls(claim.text)}")
+            text += [f"        {escape_controls(claim.reasoning)}"] if claim.reasoning else []
+        text += [f"    {case.note}"] if case.note else []
+    return text
 
 
 def main() -> None:
     """Command line."""
     parser = command_line(__doc__)
-    parser.add_argument("--part", choices=get_args(Part), default="development")
+    parser.add_argument("--set", choices=(CHAT, *get_args(Set)), default=CHAT)
+    parser.add_argument("--part", choices=get_args(chat_answers.Part), default="development")
     parser.add_argument("--config", type=Path, help="settings: judge, limits and the default policy are used")
     parser.add_argument("--show", action="store_true", help="print the answers that went wrong")
     parser.add_argument("--force", action="store_true", help="show those of the measured part, too")
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write the figures here")
     arguments = parser.parse_args()
     if arguments.show and arguments.part == "measured" and not arguments.force:
         parser.error("--show: the measured part is not to be looked at while mending; --force shows it")
     configure_logging(LoggingSettings(level="warning"))
-    found = uvloop.run(judged(load(arguments.part), load_settings(arguments.config)))
-    figures = report(found)
-    print("\n".join(lines(figures)))
+    try:
+        cases = load(arguments.set, arguments.part)
+    except OSError as error:
+        parser.error(str(error))
+    found = uvloop.run(judged(cases, load_settings(arguments.config)))
+    print(report(found))
     if arguments.show:
         print("\n".join(failures(found)))
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"part": arguments.part, **figures}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,24 +1,16 @@
-"""What benchmarks share: their options, a Kafka with topics of its own, and figures of times."""
+"""What all benchmarks share: their options, rounds, figures of times, tables, and a line on the machine.
+
+Standard library only: the simulated model of ``benchmarks.peers`` runs where there is nothing else.
+"""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import contextlib
+import math
 import os
-import statistics
-import uuid
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from pathlib import Path
-
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-
-from consumers.kafka import KafkaWriter
-from consumers.settings import KafkaSettings, Topics
-from consumers.transport import OutRecord
-
-PARTITIONS = 4
-BATCH = 5_000
 
 
 def command_line(doc: str | None, *, kafka: bool = False) -> argparse.ArgumentParser:
@@ -29,66 +21,56 @@ def command_line(doc: str | None, *, kafka: bool = False) -> argparse.ArgumentPa
     return parser
 
 
-@contextlib.contextmanager
-def kafka_for_benchmark(bootstrap: str | None) -> Iterator[str]:
-    """The given broker, or one of our own for as long as the block runs."""
-    if bootstrap:
-        yield bootstrap
-        return
-    from tests.support.kafka_broker import running_broker  # needs Java; not for those who bring a broker
-
-    with running_broker() as own:
-        yield own
+def percentile(values: Sequence[float], share: float) -> float:
+    """The nearest-rank percentile; nan of nothing."""
+    if not values:
+        return math.nan
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
-async def create_topic(bootstrap: str, name: str, partitions: int, **configs: str) -> None:
-    """A topic with one replica and ``configs``, compacted where its name ends in ``sessions``.
-
-    Returns once the broker tells others of it.
-    """
-    if name.endswith("sessions"):
-        configs["cleanup.policy"] = "compact"
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-    await admin.start()
-    try:
-        await admin.create_topics([NewTopic(name, partitions, 1, topic_configs=configs)])
-        while any(  # noqa: ASYNC110 - the broker has nothing to wait for
-            p["error_code"] or t["error_code"]
-            for t in await admin.describe_topics([name])
-            for p in t["partitions"] or [t]
-        ):
-            await asyncio.sleep(0.05)
-    finally:
-        await admin.close()
+def p50_p99(seconds: Sequence[float]) -> dict[str, float]:
+    """Both, in milliseconds."""
+    return {
+        name: round(percentile(seconds, share) * 1000, 1) for name, share in (("p50", 0.5), ("p99", 0.99))
+    }
 
 
-async def new_topics(bootstrap: str, name: str = "", partitions: int = PARTITIONS) -> Topics:
-    """A guard's topics, new and named after ``name``."""
-    name = name or f"bench-{uuid.uuid4().hex[:8]}"
-    topics = Topics(**{role: f"{name}-{role}" for role in Topics.model_fields})
-    for topic in topics.names():
-        await create_topic(bootstrap, topic, partitions)
-    return topics
+async def took(run: Awaitable[object]) -> tuple[float, float]:
+    """Seconds that it takes, by the clock and of this process's processor time."""
+    began, busy = time.perf_counter(), time.process_time()
+    await run
+    return time.perf_counter() - began, time.process_time() - busy
 
 
-async def write(bootstrap: str, records: Sequence[OutRecord]) -> None:
-    """Write them all, in batches."""
-    writer = KafkaWriter(KafkaSettings(bootstrap_servers=bootstrap))
-    await writer.start()
-    try:
-        for first in range(0, len(records), BATCH):
-            await writer.write(records[first : first + BATCH])
-    finally:
-        await writer.stop()
-
-
-def percentiles(values: Sequence[float]) -> dict[str, float]:
-    """p50 and p99 of seconds, in milliseconds."""
-    cuts = statistics.quantiles(values, n=100, method="inclusive")
-    return {"p50": round(cuts[49] * 1000, 1), "p99": round(cuts[98] * 1000, 1)}
+def ratio(bare: Sequence[float], ours: Sequence[float]) -> float:
+    """What is left of the bare one's pace: the medians of both, over rounds taken in turns."""
+    return percentile(bare, 0.5) / percentile(ours, 0.5)
 
 
 def cpu_seconds(pid: int) -> float:
     """CPU time a process has used, its threads included (Linux)."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_bytes(pid: int | None = None) -> int:
+    """Resident memory of a process (Linux), of this one by default."""
+    pages = int(Path(f"/proc/{pid or 'self'}/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table of Markdown."""
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in (head, ["---"] * len(head), *rows))
+
+
+def markdown_row(cells: Mapping[str, object], *, head: bool = False) -> str:
+    """A row for a table that is printed while it is measured; with ``head`` its columns' names first."""
+    table = markdown(list(cells), [list(cells.values())])
+    return table if head else table.splitlines()[-1]
+
+
+def machine() -> str:
+    """Cores, and how many processes wanted one of them on average in the last 15 minutes."""
+    load = f", load average {os.getloadavg()[2]:.1f}" if hasattr(os, "getloadavg") else ""
+    return f"{os.cpu_count()} cores{load}"

@@ -13,57 +13,37 @@ processes. Exit status 1 when anything was found; every finding names the seed t
 
 from __future__ import annotations
 
-import concurrent.futures
+import itertools
 import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 
-from benchmarks.frame import command_line
+from benchmarks.frame import command_line, markdown
 from tests.support.fuzzing.run import Tally, run_seeds
 
 CHUNK = 100
 SEEDS_A_RUN = 10_000_000
 MOST_FINDINGS = 20
-PROGRESS = 50_000
-
-
-def chunks(first: int) -> Iterator[range]:
-    """Seeds in order, a hundred at a time."""
-    while True:
-        yield range(first, first + CHUNK)
-        first += CHUNK
 
 
 def fuzz(events: int, seed: int, processes: int) -> Tally:
     """Episodes until ``events`` mutated records have been taken."""
-    tally = Tally()
-    told = 0
-    waiting = chunks(seed * SEEDS_A_RUN)
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(processes, mp_context=context) as pool:
-        running: dict[concurrent.futures.Future[Tally], range] = {}
-        while running or tally.mutated < events:
-            while tally.mutated < events and len(running) < processes * 2:
-                seeds = next(waiting)
-                running[pool.submit(run_seeds, seeds)] = seeds
-            done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
-            for future in done:
-                seeds = running.pop(future)
-                try:
-                    tally.add(future.result())
-                except concurrent.futures.process.BrokenProcessPool:
-                    sys.exit(
-                        f"a process died within the seeds {seeds.start}..{seeds.stop}; its trace is above"
-                    )
-            told += PROGRESS if (tell := tally.mutated >= told + PROGRESS) else 0
-            if tell:
-                print(
-                    f"{tally.mutated:,} mutated, {len(tally.findings)} findings", file=sys.stderr, flush=True
-                )
-            if len(tally.findings) >= MOST_FINDINGS:
-                events = 0
+    tally, first = Tally(), seed * SEEDS_A_RUN
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        chunks = (range(at, at + CHUNK) for at in itertools.count(first, CHUNK))
+        # A wave for all processes at a time, so that no more is begun than is asked for.
+        while tally.mutated < events and len(tally.findings) < MOST_FINDINGS:
+            wave = list(itertools.islice(chunks, processes))
+            try:
+                for found in pool.map(run_seeds, wave):
+                    tally.add(found)
+            except BrokenProcessPool:
+                sys.exit(f"a process died within the seeds {wave[0].start}..{wave[-1].stop}: see above")
+            print(f"{tally.mutated:,} mutated, {len(tally.findings)} findings", file=sys.stderr, flush=True)
     return tally
 
 
@@ -75,17 +55,9 @@ def report(tally: Tally, seconds: float) -> None:
     )
     print(f"accounted for: {tally.accounted:,} of {tally.records:,}")
     for title, counted in (("what became of them", tally.counts), ("what was done to them", tally.mutations)):
-        print(f"\n{title}")
-        for what, n in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
-            print(f"  {n:>12,}  {what}")
+        print(markdown([title, "times"], Counter(counted).most_common()))
     print(f"\nfindings: {len(tally.findings)}")
-    shown: set[str] = set()
     for finding in tally.findings:
-        alike = finding.kind + finding.message[:40]
-        if alike in shown:
-            print(f"seed {finding.seed}: {finding.kind}: {finding.message[:100]}")
-            continue
-        shown.add(alike)
         print(f"\nseed {finding.seed}: {finding.kind}: {finding.message[:500]}\n{finding.where}")
 
 
@@ -103,8 +75,7 @@ def main() -> None:
     else:
         tally = fuzz(arguments.events, arguments.seed, arguments.processes)
     report(tally, time.perf_counter() - started)
-    complete = tally.accounted == tally.records
-    sys.exit(1 if tally.findings or not complete else 0)
+    sys.exit(1 if tally.findings or tally.accounted != tally.records else 0)
 
 
 if __name__ == "__main__":

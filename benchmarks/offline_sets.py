@@ -1,7 +1,7 @@
 """A judge on claims that people labelled, set by set, and on sentences with one detail changed: in minutes.
 
     python -m benchmarks.offline_sets --data DIR [--rows N] [--pairs N] [--config FILE] [--json OUT]
-        [--against OTHER.json] [--baselines [--untrained FOLDER]] [--report FOLDER]
+        [--against OTHER.json] [--baselines] [--report FOLDER]
 
 ``DIR`` holds ``pool-val.jsonl.gz`` and ``expertqa-val.jsonl``, neither ever fitted on. Whatever judge the
 configuration names (the local one by default) is asked for one claim at a time through its public interface.
@@ -10,9 +10,9 @@ and balanced accuracy of SUPPORTED, each set counting alike; how many claims tha
 called CONTRADICTED; how many contradictions fall on such claims; changed critical details caught and false
 alarms; what it makes of facts that were written for training and that nothing was fitted on; and what a claim
 costs. ``--against`` compares with an earlier ``--json`` on the same claims: what is gained, and how many
-verdicts differ. ``--baselines`` puts beside it word overlap, the local judge without its verifier, the
-verifier alone (its highest reading) and, with ``--untrained``, its base (``training.export --base``).
-``--report`` writes all as ``report.md`` with ``reliability.png``.
+verdicts differ. ``--baselines`` puts beside it the local judge without its verifier, and the verifier alone
+(its highest reading).
+``--report`` writes ``report.md``.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import uvloop
 
-from benchmarks.answer_figures import percent_told
+from benchmarks.answer_figures import counted
 from benchmarks.baselines import baselines
 from benchmarks.frame import command_line
 from benchmarks.labelled_sets import (
@@ -39,12 +39,11 @@ from benchmarks.labelled_sets import (
     EXPERTQA,
     FAITHFUL,
     POOL,
-    changed_sentences,
     labelled_sets,
+    made_claims,
     require_files,
-    written_claims,
 )
-from benchmarks.offline_report import markdown, plot
+from benchmarks.offline_report import report
 from guardrail.claims import BuiltinSeverityRater
 from guardrail.config import LoggingSettings, load_settings
 from guardrail.errors import GuardrailError
@@ -57,11 +56,11 @@ from guardrail.evals.statistics import (
     balanced_accuracy,
     calibration_error,
     mean,
-    reliability,
+    percent,
     told,
 )
 from guardrail.events import SegmentKind
-from guardrail.judges import Judge, Judgement, JudgeRequest, Verdict
+from guardrail.judges import Judge, JudgeRequest, Verdict
 from guardrail.judges.factory import build_judge
 from guardrail.logs import configure_logging
 from training.rows import Row
@@ -80,7 +79,6 @@ class Judged:
     """One claim: what people say, and what the judge says; without a verdict support is 0."""
 
     supported: bool
-    label: str
     support: float
     verdict: Verdict
 
@@ -89,15 +87,17 @@ class Judged:
         return self.support if figure == "auroc" else float(self.verdict is Verdict.SUPPORTED)
 
 
+Sets = Mapping[str, Sequence[Judged]]
+
+
 class Asking:
     """Asks a judge for single claims, and adds up what that takes."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._rater = BuiltinSeverityRater()
-        self.claims = 0
-        self.seconds = 0.0
-        self.processor_seconds = 0.0
+        self.claims = self.unverified = 0
+        self.seconds = self.processor_seconds = 0.0
 
     async def judged(self, row: Row) -> Judged:
         """The row's claim, as the guard would put it; the time includes the index of its contexts."""
@@ -114,45 +114,42 @@ class Asking:
         self.seconds += time.perf_counter() - begun
         self.processor_seconds += time.process_time() - busy
         self.claims += 1
-        found = next((one for one in said if one.claim_id == "c"), None)
-        return _judged(row, found)
+        found = next((one for one in said if one.claim_id == "c" and one.support is not None), None)
+        if found is None or found.support is None:
+            self.unverified += 1
+            return Judged(row.supported, 0.0, Verdict.UNVERIFIED)
+        return Judged(row.supported, found.support, found.verdict)
 
     async def all(self, sets: Mapping[str, Sequence[Row]]) -> dict[str, list[Judged]]:
         """Every row of every set, one after the other."""
-        found = {}
-        for name, rows in sets.items():
-            found[name] = [await self.judged(row) for row in rows]
-            print(f"  {name}: {len(rows)} claims", flush=True)
-        return found
+        return {name: [await self.judged(row) for row in rows] for name, rows in sets.items()}
+
+    def cost(self) -> str:
+        """What a claim took."""
+        each_ms, busy_ms = (1000 * s / max(1, self.claims) for s in (self.seconds, self.processor_seconds))
+        return (
+            f"took {each_ms:.1f} ms a claim, {busy_ms:.1f} ms of processor time; {self.unverified} UNVERIFIED"
+        )
 
 
-def _judged(row: Row, found: Judgement | None) -> Judged:
-    if found is None or found.support is None:
-        return Judged(row.supported, row.label, 0.0, Verdict.UNVERIFIED)
-    return Judged(row.supported, row.label, found.support, found.verdict)
-
-
-def figures(sets: Mapping[str, Sequence[Judged]], pairs: Mapping[str, Sequence[Judged]]) -> dict[str, Any]:
-    """Everything that is reported but cost, ready for JSON but for ``nan``."""
+def figures(sets: Sets, pairs: Sets) -> dict[str, Any]:
+    """Everything that is reported but cost."""
     everything = [claim for claims in sets.values() for claim in claims]
     supported = [claim for claim in everything if claim.supported]
     contradicted = [claim for claim in everything if claim.verdict is Verdict.CONTRADICTED]
-    table: dict[str, Counter[str]] = {}
-    for claim in everything:
-        table.setdefault(claim.label, Counter())[claim.verdict.value] += 1
     by_set = {name: _of_set(claims) for name, claims in sets.items()}
     pooled = [claim.supported for claim in everything], [claim.support for claim in everything], _even(sets)
     return {
-        "macro": {name: asdict(_macro(sets, name)) for name in FIGURES}
-        | {"calibration_error": {"value": mean([each["calibration_error"] for each in by_set.values()])}},
+        "macro": {
+            **{name: _macro(sets, name) for name in FIGURES},
+            "calibration_error": mean([each["calibration_error"] for each in by_set.values()]),
+        },
         "sets": by_set,
         "calibration_error_pooled": calibration_error(*pooled),
-        "reliability": [list(each) for each in reliability(*pooled)],
         "supported_called_contradicted": Rate(
             sum(claim.verdict is Verdict.CONTRADICTED for claim in supported), len(supported)
-        ).told(),
-        "contradictions_of_supported": Rate(sum(c.supported for c in contradicted), len(contradicted)).told(),
-        "verdicts_by_label": {label: dict(counts.most_common()) for label, counts in sorted(table.items())},
+        ),
+        "contradictions_of_supported": Rate(sum(c.supported for c in contradicted), len(contradicted)),
         "changed": {kind: _not_supported(claims) for kind, claims in pairs.items()},
         "critical_caught": mean([_not_supported(pairs[k]) for k in sorted(CRITICAL) if k in pairs]),
         "false_alarms": mean([_not_supported(pairs[k]) for k in FAITHFUL if k in pairs]),
@@ -163,7 +160,7 @@ def figures(sets: Mapping[str, Sequence[Judged]], pairs: Mapping[str, Sequence[J
     }
 
 
-def _even(sets: Mapping[str, Sequence[Judged]]) -> list[float]:
+def _even(sets: Sets) -> list[float]:
     """What each claim counts where sets count alike, and in each both classes."""
     weights: list[float] = []
     for claims in sets.values():
@@ -187,14 +184,12 @@ def _not_supported(claims: Sequence[Judged]) -> float:
     return mean([float(claim.verdict is not Verdict.SUPPORTED) for claim in claims])
 
 
-def _macro(sets: Mapping[str, Sequence[Judged]], figure: str) -> Estimate:
+def _macro(sets: Sets, figure: str) -> Estimate:
     """The mean of the sets, each counting alike, and its interval where claims are drawn again."""
     return _drawn([_columns(claims, figure) for claims in sets.values()], FIGURES[figure])
 
 
-def gained(
-    sets: Mapping[str, Sequence[Judged]], before: Mapping[str, Sequence[Judged]], figure: str
-) -> Estimate:
+def gained(sets: Sets, before: Sets, figure: str) -> Estimate:
     """The mean of the sets less that of ``before``, which holds the same claims judged otherwise.
 
     Both are drawn together, so that what is hard in a claim for both does not widen the interval. Raises
@@ -214,17 +209,18 @@ def gained(
     return _drawn(pairs, less)
 
 
-def differing(sets: Mapping[str, Sequence[Judged]], before: Mapping[str, Sequence[Judged]]) -> dict[str, Any]:
+def differing(sets: Sets, before: Sets) -> str:
     """Of the same claims, judged twice: how many have another verdict, by which two, and by how much support
     differs."""
     both = [pair for name, claims in sets.items() for pair in zip(claims, before[name], strict=True)]
     others = Counter(f"{b.verdict} -> {a.verdict}" for a, b in both if a.verdict is not b.verdict)
     apart = [abs(a.support - b.support) for a, b in both]
-    return {
-        "verdicts": Rate(sum(others.values()), len(both)).told(),
-        "pairs": dict(others.most_common()),
-        "support": {"mean": mean(apart), "p99": float(np.quantile(apart, 0.99)), "most": max(apart)},
-    }
+    return (
+        f"other verdicts: {counted(Rate(others.total(), len(both)))}; "
+        + ", ".join(f"{pair} {count}" for pair, count in others.most_common())
+        + f"\nsupport differs by: mean {mean(apart):.4f}, p99 {np.quantile(apart, 0.99):.4f}, "
+        f"most {max(apart):.4f}"
+    )
 
 
 def _columns(claims: Sequence[Judged], figure: str) -> tuple[Any, Any]:
@@ -258,94 +254,53 @@ def known(path: Path) -> dict[str, list[Judged]]:
     if not isinstance(raw, dict) or "each" not in raw:
         raise ValueError(f"{path} is not of --json")
     return {
-        name: [Judged(supported, "", support, Verdict(verdict)) for supported, support, verdict in claims]
+        name: [Judged(supported, support, Verdict(verdict)) for supported, support, verdict in claims]
         for name, claims in raw["each"].items()
     }
 
 
-def printed(found: Mapping[str, Any]) -> str:
-    """The figures for people, in percent but for counts and times."""
-    lines = [f"{'set':24}{'claims':>8}{'AUROC':>8}{'bal. acc.':>11}{'cal. error':>12}"]
-    lines += [
-        f"{name:24}{each['claims']:8}{100 * each['auroc']:8.1f}{100 * each['balanced_accuracy']:11.1f}"
-        f"{100 * each['calibration_error']:12.1f}"
-        for name, each in found["sets"].items()
-    ]
-    lines += [f"macro {name:18} {percent_told(found['macro'][name])}" for name in FIGURES]
-    lines.append(
-        f"calibration error: macro {100 * found['macro']['calibration_error']['value']:.1f}, "
-        f"pooled {100 * found['calibration_error_pooled']:.1f}"
-    )
-    lines += [
-        f"{words:24} {found[key]['count']} of {found[key]['of']}: {percent_told(found[key])}"
-        for words, key in (
-            ("supported, CONTRADICTED", "supported_called_contradicted"),
-            ("of all CONTRADICTED", "contradictions_of_supported"),
-        )
-    ]
-    lines += [
-        f"  {label:22} {', '.join(f'{verdict} {count}' for verdict, count in counts.items())}"
-        for label, counts in found["verdicts_by_label"].items()
-    ]
-    if found["changed"]:
-        changed = ", ".join(f"{kind} {100 * share:.0f}" for kind, share in found["changed"].items())
-        lines += [
-            f"not SUPPORTED: {changed}",
-            f"critical details caught  {100 * found['critical_caught']:.1f}, "
-            f"false alarms {100 * found['false_alarms']:.1f}",
-        ]
-    cost = found["cost"]
-    lines.append(
-        f"{cost['claims']} claims, {cost['unverified']} UNVERIFIED; each {cost['ms_a_claim']:.1f} ms, "
-        f"{cost['processor_ms_a_claim']:.1f} ms of processor time"
-    )
-    for name, gain in found.get("gained", {}).items():
-        lines.append(f"gained, {name}: {percent_told(gain)}")
-    if "differing" in found:
-        other = found["differing"]
-        lines.append(
-            f"other verdicts: {other['verdicts']['count']} of {other['verdicts']['of']}: "
-            f"{percent_told(other['verdicts'])}; "
-            + ", ".join(f"{pair} {count}" for pair, count in other["pairs"].items())
-        )
-        lines.append("support differs by: " + ", ".join(f"{k} {v:.4f}" for k, v in other["support"].items()))
-    for name, other in found.get("baselines", {}).items():
-        lines.append(f"{name}: " + ", ".join(f"{key} {percent_told(other['macro'][key])}" for key in FIGURES))
-    return "\n".join(lines)
+Rows = Mapping[str, list[Row]]
 
 
-async def _measured(judge: Judge, sets: dict[str, list[Row]], pairs: dict[str, list[Row]]) -> Any:
-    """All figures of a judge, which is closed then; and what it said."""
-    print(f"{judge.name}:", flush=True)
+async def _measured(
+    judge: Judge, sets: Rows, pairs: Rows
+) -> tuple[dict[str, Any], dict[str, list[Judged]], str]:
+    """All figures of a judge, which is closed then; what it said; and what that cost."""
+    print(f"{judge.name} …", flush=True)
     try:
         await Asking(judge).judged(next(iter(sets.values()))[0])  # what is loaded lazily is not timed
         asking = Asking(judge)
         judged, changed = await asking.all(sets), await asking.all(pairs)
     finally:
         await judge.aclose()
-    found = figures(judged, changed)
-    found["cost"] = {
-        "claims": asking.claims,
-        "unverified": sum(c.verdict is Verdict.UNVERIFIED for claims in judged.values() for c in claims),
-        "ms_a_claim": 1000 * asking.seconds / max(1, asking.claims),
-        "processor_ms_a_claim": 1000 * asking.processor_seconds / max(1, asking.claims),
-    }
-    return found, judged
+    return figures(judged, changed), judged, asking.cost()
 
 
-async def _run(options: argparse.Namespace, sets: dict[str, list[Row]], pairs: dict[str, list[Row]]) -> Any:
+async def _run(options: argparse.Namespace, sets: Rows, pairs: Rows) -> None:
     settings = options.settings.judge
-    others = baselines(settings.local, options.untrained) if options.baselines else []
+    others = baselines(settings.local) if options.baselines else []
     judge = build_judge(settings)
-    found, judged = await _measured(judge, sets, pairs)
-    found["judge"] = judge.name
+    found, judged, cost = await _measured(judge, sets, pairs)
+    judges = {each.name: (await _measured(each, sets, pairs))[0] for each in others}
+    judges[f"{judge.name} judge"] = found
+    head = (
+        f"{dt.datetime.now(tz=dt.UTC).date()}, {sum(map(len, sets.values())):,} claims of {len(sets)}"
+        " sets labelled by people, none of which anything was fitted on; positive for AUROC are claims that "
+        f"are wholly supported. The {judge.name} judge {cost}. Made by "
+        "`python -m benchmarks.offline_sets --data DIR --baselines --report FOLDER` (docs/training.md)."
+    )
+    text = report(judges, head)
+    print(text)
     if options.before is not None:
-        found["gained"] = {name: asdict(gained(judged, options.before, name)) for name in FIGURES}
-        found["differing"] = differing(judged, options.before)
-    found["baselines"] = {each.name: (await _measured(each, sets, pairs))[0] for each in others}
-    for each in found["baselines"].values():
-        del each["each"]
-    return found
+        for name in FIGURES:
+            print(f"gained, {name}: {percent(gained(judged, options.before, name))}")
+        print(differing(judged, options.before))
+    if options.json is not None:
+        kept = {name: {**each, "each": None} for name, each in judges.items() if each is not found}
+        options.json.write_text(json.dumps(told({**found, "baselines": kept})) + "\n", encoding="utf-8")
+    if options.report is not None:
+        options.report.mkdir(parents=True, exist_ok=True)
+        (options.report / "report.md").write_text(text, encoding="utf-8")
 
 
 def main() -> None:
@@ -358,10 +313,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write all figures, and each verdict, to this file")
     parser.add_argument("--against", type=Path, help="an earlier --json to compare with")
     parser.add_argument("--baselines", action="store_true", help="measure plain ones beside it")
-    parser.add_argument(
-        "--untrained", type=Path, help="an exported verifier that wasn't trained, to compare with"
-    )
-    parser.add_argument("--report", type=Path, help="folder for report.md and reliability.png (matplotlib)")
+    parser.add_argument("--report", type=Path, help="folder for report.md")
     options = parser.parse_args()
     require_files(parser, options.data, POOL, EXPERTQA)
     configure_logging(LoggingSettings(level="warning"))
@@ -370,38 +322,10 @@ def main() -> None:
         options.before = known(options.against) if options.against else None
         sets = labelled_sets(options.data, options.rows, SEED)
         sets = {name: rows for name, rows in sets.items() if len({row.supported for row in rows}) == 2}
-        pairs: dict[str, list[Row]] = {}
-        if options.pairs:
-            pairs = changed_sentences(options.data, options.pairs, SEED)
-            pairs |= written_claims(4 * options.pairs, SEED)
-        found = uvloop.run(_run(options, sets, pairs))
+        pairs = made_claims(options.data, options.pairs, SEED) if options.pairs else {}
+        uvloop.run(_run(options, sets, pairs))
     except (OSError, ValueError, GuardrailError) as error:
         parser.error(f"{type(error).__name__}: {error}")
-    print(printed(found))
-    if options.json is not None:
-        options.json.write_text(json.dumps(told(found)) + "\n", encoding="utf-8")
-    if options.report is not None:
-        _report(options, found)
-
-
-def _report(options: argparse.Namespace, found: Mapping[str, Any]) -> None:
-    """``report.md`` and ``reliability.png`` in the folder."""
-    options.report.mkdir(parents=True, exist_ok=True)
-    judges = {**found["baselines"], f"{found['judge']} judge": found}
-    claims = sum(each["claims"] for each in found["sets"].values())
-    cost = found["cost"]
-    head = (
-        f"{dt.datetime.now(tz=dt.UTC).date().isoformat()}, {claims:,} claims of {len(found['sets'])} sets "
-        "labelled by people, none of which anything was fitted on; positive for AUROC are claims that are "
-        f"wholly supported. The {found['judge']} judge took {cost['ms_a_claim']:.1f} ms a claim, "
-        f"{cost['processor_ms_a_claim']:.1f} ms of processor time. Made by "
-        "`python -m benchmarks.offline_sets --data DIR --baselines --report FOLDER` (docs/training.md)."
-    )
-    (options.report / "report.md").write_text(markdown(judges, head), encoding="utf-8")
-    try:
-        plot(options.report / "reliability.png", judges)
-    except ImportError:
-        print("reliability.png is not drawn: matplotlib is not installed (extra: training)")
 
 
 if __name__ == "__main__":

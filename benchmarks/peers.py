@@ -1,6 +1,6 @@
 """What a verdict costs in time and tokens: the guard against the evaluators that people would use instead.
 
-    python -m benchmarks.peers --out docs/benchmarks
+    python -m benchmarks.peers
 
 One simulated endpoint (``benchmarks.peers_endpoint``) is the model of all of them and knows the truth. The
 same answers with the same errors are written at 50 tokens a second; the guard gets them as they are written,
@@ -25,14 +25,58 @@ from pathlib import Path
 
 import uvloop
 
+from benchmarks.frame import command_line, machine, markdown_row, percentile
 from benchmarks.peers_answers import TOKENS_PER_SECOND, Case, load
-from benchmarks.peers_environment import ROOT, installed, peers_python
-from benchmarks.peers_report import Result, Run, aims, machine, table, write
-from benchmarks.peers_systems import OURS, SYSTEMS, Outcome, Skipped, System, opened
+from benchmarks.peers_systems import OURS, ROOT, SYSTEMS, Outcome, System, installed, opened, peers_python
 from benchmarks.peers_tokens import CACHE_MINIMUM, CACHE_STEP, Usage
 
 WARM_UP = 3
 """Answers judged before the measurement: connections, caches and lazy imports of every system are warm."""
+CACHED_PRICE = 0.25
+"""Of a token that the provider's cache held, as OpenAI bills it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One system at one concurrency. Figures per answer are of all that were asked, failed ones too."""
+
+    system: str
+    at_once: int
+    outcomes: tuple[Outcome, ...]
+    spent: Usage
+    processor_s: float
+    """Of the system's process, over all answers; for ours with the writers of the answers, which share it."""
+
+    def errors(self) -> set[str]:
+        """What went wrong, each once."""
+        unknown = (
+            {f"{self.spent.unknown} claims or prompts unknown to the model"} if self.spent.unknown else set()
+        )
+        return unknown | {outcome.error for outcome in self.outcomes if outcome.error}
+
+    def cells(self) -> dict[str, str]:
+        """The row of the table. Delays are of the answers that were judged, the first error known of those
+        where one was; calls and tokens are per answer."""
+        count, spent = len(self.outcomes), self.spent
+        delays = [each.delay_s * 1000 for each in self.outcomes if not each.error]
+        first = [each.first_bad_s * 1000 for each in self.outcomes if each.first_bad_s is not None]
+        billed = spent.prompt_tokens - (1 - CACHED_PRICE) * spent.cached_tokens
+        return {
+            "at once": f"{self.at_once}",
+            "system": self.system,
+            "answers": f"{count}",
+            "delay p50 (ms)": f"{percentile(delays, 0.5):,.0f}",
+            "delay p95 (ms)": f"{percentile(delays, 0.95):,.0f}",
+            "first error known p50 (ms)": f"{percentile(first, 0.5):+,.0f}",
+            "before the end": f"{sum(at < 0 for at in first) / count:.0%}",
+            "calls": f"{spent.calls / count:.1f}",
+            "tokens in": f"{spent.prompt_tokens / count:,.0f}",
+            "of them cached": f"{spent.cached_tokens / count:,.0f}",
+            "billed": f"{billed / count:,.0f}",
+            "tokens out": f"{spent.output_tokens / count:,.0f}",
+            "right": f"{sum(each.right for each in self.outcomes) / count:.0%}",
+            "processor (ms)": f"{1000 * self.processor_s / count:,.0f}",
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +96,7 @@ class Model:
 
 
 @asynccontextmanager
-async def simulated_model(python: Path, args: argparse.Namespace) -> AsyncIterator[Model]:
+async def simulated_model(args: argparse.Namespace, python: Path) -> AsyncIterator[Model]:
     """The endpoint in a process of its own, run by ``python``."""
     options = {
         "--ttft-ms": args.ttft_ms * args.slow_motion,
@@ -104,23 +148,13 @@ async def judge_all(
 
 
 async def measure(
-    name: str,
-    at_once: int,
-    model: Model,
-    python: Path | None,
-    args: argparse.Namespace,
-    run: str = "",
-    answers: Sequence[Case] | None = None,
-    warm_up: int = WARM_UP,
+    name: str, at_once: int, model: Model, python: Path | None, args: argparse.Namespace
 ) -> Result:
-    """One system at one concurrency. Raises Skipped. ``run`` tells apart what is measured several times.
-
-    Without ``answers`` they are those of the file. So many as ``warm_up`` come before what is measured.
-    """
-    label = f"{name}-{at_once}{run}"
-    cases = numbered(answers or load())
+    """One system at one concurrency."""
+    label = f"{name}-{at_once}"
+    cases = numbered(load())
     async with opened(name, model.base_url(label), python, args.judge, args.slow_motion) as system:
-        ahead = list(itertools.islice(cases, warm_up))
+        ahead = list(itertools.islice(cases, WARM_UP))
         await judge_all(system, ahead, max(WARM_UP, at_once), random.Random(0))
         before, began = await model.usage(label), system.processor_s()
         measured = list(itertools.islice(cases, max(args.answers, at_once)))
@@ -130,63 +164,47 @@ async def measure(
     return Result(name, at_once, tuple(outcomes), spent, ended - began)
 
 
-async def run(args: argparse.Namespace) -> int:
-    """Measure and report; 1 when something that was asked for could not be measured."""
-    peers = not all(name in OURS for name in args.systems)
-    # For ours alone it is not made, but used if it is there: its tokenizer is better than an estimate.
-    python = args.peers_python or (peers_python() if peers else installed())
-    failed = False
-    async with simulated_model(python or Path(sys.executable), args) as model:
-        results = []
+async def run(args: argparse.Namespace) -> None:
+    """Measure and report."""
+    # For ours alone the peers' environment is not made, but used if it is there: its tokenizer is better.
+    ours = OURS.keys() >= set(args.systems)
+    python = installed() if ours else peers_python()
+    first = True
+    async with simulated_model(args, python or Path(sys.executable)) as model:
         for at_once, name in itertools.product(args.concurrency, args.systems):
-            try:
-                result = await measure(name, at_once, model, python, args)
-            except Skipped as reason:
-                print(f"skipped: {reason}", file=sys.stderr)
-                failed |= name not in OURS
-                continue
-            results.append(result)
-            print(result.line(), flush=True)
+            result = await measure(name, at_once, model, python, args)
+            print(markdown_row(result.cells(), head=first), flush=True)
+            first = False
             for error in sorted(result.errors())[:3]:
                 print(f"    {error}", file=sys.stderr)
-    report = Run(
-        tuple(results),
-        args.ttft_ms,
-        args.token_ms,
-        args.cache_minimum,
-        args.cache_step,
-        model.tokenizer,
-        machine() + (f", {args.slow_motion:g} times slow motion" if args.slow_motion != 1 else ""),
+    print(
+        f"\n{machine()}, {args.slow_motion:g} times slow motion; {args.ttft_ms:g} ms to the first token, "
+        f"{args.token_ms:g} ms a token; prefixes cached from {args.cache_minimum} tokens on in steps of "
+        f"{args.cache_step}; tokens counted by {model.tokenizer}"
     )
-    print(f"\n{table(report)}\n\n{aims(report)}")
-    if args.out is not None:
-        write(args.out, report, " ".join(["python -m benchmarks.peers", *sys.argv[1:]]))
-    return int(failed or not results)
 
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS, metavar="NAME")
     parser.add_argument("--concurrency", nargs="+", type=int, default=[1, 20, 200], help="answers at once")
     parser.add_argument("--answers", type=int, default=20, help="at least so many of each (default 20)")
+    parser.add_argument(
+        "--judge", type=json.loads, help='settings of ours: \'{"llm": {"reasoning": "none"}}\''
+    )
     parser.add_argument("--ttft-ms", type=float, default=350.0, help="model's time to first token")
     parser.add_argument("--token-ms", type=float, default=8.0, help="model's time per output token")
     parser.add_argument("--cache-minimum", type=int, default=CACHE_MINIMUM, help="shortest cached prefix")
     parser.add_argument("--cache-step", type=int, default=CACHE_STEP, help="tokens that prefix grows by")
     parser.add_argument(
-        "--judge", type=json.loads, help='settings of ours: \'{"llm": {"reasoning": "none"}}\''
-    )
-    parser.add_argument(
         "--slow-motion",
         type=float,
         default=1.0,
-        help="everything so many times slower, and the times told as if it were not: what is left on a busy "
-        "machine is what the calls take, without the computing",
+        help="everything so many times slower, and the times told as if it were not: what a machine so many "
+        "times as fast would do, or what is left on a busy one of the calls without the computing",
     )
-    parser.add_argument("--peers-python", type=Path, help="Python of an environment that has the peers")
-    parser.add_argument("--out", type=Path, help="folder for peers.md, peers.png and peers.json")
-    sys.exit(uvloop.run(run(parser.parse_args())))
+    uvloop.run(run(parser.parse_args()))
 
 
 if __name__ == "__main__":

@@ -11,14 +11,14 @@ installed.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from benchmarks.frame import command_line
 from benchmarks.peers_answers import load
 from benchmarks.peers_replies import Replies, Reply
 from benchmarks.peers_tokens import CACHE_MINIMUM, CACHE_STEP, PrefixCache, Tokenize, Usage, joined, tokenizer
@@ -42,11 +42,9 @@ class Pace:
 
     def ready(self, elapsed_s: float, tokens: int) -> int:
         """How many of ``tokens`` are out after this time."""
-        if elapsed_s < self.ttft_s:
-            return 0
-        return min(
-            tokens, int((elapsed_s - self.ttft_s) / self.token_s + 1e-9) + 1 if self.token_s else tokens
-        )
+        if elapsed_s < self.ttft_s or not self.token_s:
+            return tokens if elapsed_s >= self.ttft_s else 0
+        return min(tokens, int((elapsed_s - self.ttft_s) / self.token_s + 1e-9) + 1)
 
 
 @dataclass(slots=True)
@@ -68,11 +66,11 @@ class Call:
     tokens: list[str]
     since: float
 
-    def usage(self, output: int) -> dict[str, Any]:
+    def usage(self) -> dict[str, Any]:
         return {
             "prompt_tokens": len(self.prompt),
-            "completion_tokens": output,
-            "total_tokens": len(self.prompt) + output,
+            "completion_tokens": len(self.tokens),
+            "total_tokens": len(self.prompt) + len(self.tokens),
             "prompt_tokens_details": {"cached_tokens": self.cached},
         }
 
@@ -126,8 +124,6 @@ class Endpoint:
     def _account(self, label: str) -> Account:
         return self._accounts.setdefault(label, Account(self._new_cache()))
 
-    # ------------------------------------------------------------------------------------ wire
-
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
@@ -173,42 +169,36 @@ class Endpoint:
         return call
 
     async def _complete(self, account: Account, call: Call, writer: asyncio.StreamWriter) -> None:
-        streamed = bool(call.body.get("stream"))
-        if streamed:
-            writer.write(
-                b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-            )
-        async for first, last in self._due(call):
-            if first == 0:
-                account.cache.add(call.prompt)  # read by now, so the next one finds it
-            account.usage.output_tokens += last - first
-            if streamed:
-                text = joined(call.tokens[first:last], self._tokenize).decode("utf-8", "replace")
-                _event(writer, _chunk(call, {"role": "assistant", "content": text}))
-                await writer.drain()
-        if not streamed:
+        clock, count = asyncio.get_running_loop().time, len(call.tokens)
+
+        async def until(token: int) -> None:
+            await asyncio.sleep(max(0.0, call.since + self._pace.due(token) - clock()))
+
+        await until(0)
+        account.cache.add(call.prompt)  # read by now, so the next one finds it
+        if not call.body.get("stream"):
+            account.usage.output_tokens += count
+            await until(count)
             _write(writer, 200, _whole(call))
             return
-        _event(writer, _chunk(call, {}, finish="stop"))
-        if (call.body.get("stream_options") or {}).get("include_usage"):
-            _event(writer, _chunk(call, None) | {"usage": call.usage(len(call.tokens))})
-        _send_chunk(writer, b"data: [DONE]\n\n")
-        writer.write(b"0\r\n\r\n")
-
-    async def _due(self, call: Call) -> AsyncIterator[tuple[int, int]]:
-        """Spans of tokens as they fall due, more than one in each when late. Ends when the reply does."""
-        loop = asyncio.get_running_loop()
-        count = len(call.tokens)
-        # Of a whole reply nobody sees the single tokens.
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+        )
         done = 0
         while done < count:
-            wanted = done if call.body.get("stream") or done == 0 else count - 1
-            await asyncio.sleep(max(0.0, call.since + self._pace.due(wanted) - loop.time()))
-            ready = self._pace.ready(loop.time() - call.since, count)
-            if ready > done:
-                yield done, ready
-                done = ready
-        await asyncio.sleep(max(0.0, call.since + self._pace.due(count) - loop.time()))
+            await until(done)
+            ready = self._pace.ready(clock() - call.since, count)  # more than one when late
+            account.usage.output_tokens += ready - done
+            text = joined(call.tokens[done:ready], self._tokenize).decode("utf-8", "replace")
+            _event(writer, _chunk(call, {"role": "assistant", "content": text}))
+            await writer.drain()
+            done = ready
+        await until(count)
+        _event(writer, _chunk(call, {}, finish="stop"))
+        if (call.body.get("stream_options") or {}).get("include_usage"):
+            _event(writer, _chunk(call, None) | {"usage": call.usage()})
+        _send_chunk(writer, b"data: [DONE]\n\n")
+        writer.write(b"0\r\n\r\n")
 
 
 def _write(writer: asyncio.StreamWriter, status: int, value: dict[str, Any]) -> None:
@@ -234,14 +224,10 @@ def _whole(call: Call) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": call.reply.text, "refusal": None}
     if call.reply.tool is not None:
         function = {"name": call.reply.tool, "arguments": call.reply.text}
-        message |= {
-            "content": None,
-            "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
-        }
-    made = _envelope(
-        call, "chat.completion", [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}]
-    )
-    return made | {"usage": call.usage(len(call.tokens))}
+        calls = [{"id": "call_1", "type": "function", "function": function}]
+        message |= {"content": None, "tool_calls": calls}
+    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+    return _envelope(call, "chat.completion", [choice]) | {"usage": call.usage()}
 
 
 def _envelope(call: Call, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:
@@ -259,7 +245,7 @@ async def _run(pace: Pace, minimum: int, step: int) -> None:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("--ttft-ms", type=float, default=350.0, help="time to first token (default 350)")
     parser.add_argument("--token-ms", type=float, default=8.0, help="time per output token (default 8)")
     parser.add_argument("--cache-minimum", type=int, default=CACHE_MINIMUM, help="shortest prefix cached")

@@ -17,12 +17,10 @@ from benchmarks.peers_answers import Case, Truth
 # [MARKER claim c1], what stands up to the next marker line, and the ids that the last line asks for.
 _FENCED: Final = re.compile(r"\[(m\d+) claim (\w+)\]\n(.*?)(?=\n\[\1 )", re.DOTALL)
 _ASKED: Final = re.compile(r"[Gg]ive the verdicts? on ([\w, ]+?)(?=,? as\b|\.|$)", re.MULTILINE)
-_LABEL: Final = re.compile(r"\[([a-z]*\d+(?:[.:_-]\w+)*)\]", re.IGNORECASE)
-_NO_BLANKS: Final = "without blanks between its parts"
+_LABEL: Final = re.compile(r"\[[a-z]*(\d+)\]", re.IGNORECASE)
 _BRIEF: Final = '"" when the verdict is SUPPORTED'
 _QUOTED_WORDS: Final = 12
 _ENOUGH_CHARS: Final = 24
-_DOCUMENT: Final = re.compile(r"\[m\d+ (?:excerpt of )?(?:document|context) (\w+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +51,13 @@ class Replies:
         if fenced := _FENCED.findall(messages[-1]):
             claims = {label: text for _, label, text in fenced}
             return self._verdicts(prompt, messages[-1], claims, schema)
-        if "statement_scores" in prompt:
-            return self._statement_scores(prompt)
+        if "statement_scores" in prompt:  # Haystack: the statements and a 1 or 0 for each
+            claims_ = self._case(prompt).claims
+            scores = [int(not claim.bad) for claim in claims_]
+            told = {"statements": [claim.text for claim in claims_], "statement_scores": scores}
+            return Reply(json.dumps(told))
         if "answer with either YES or NO" in prompt or "existing YES/NO answer" in prompt:
-            case = self._case(prompt)
-            return Reply("NO" if any(claim.bad for claim in case.claims) else "YES")
+            return Reply("NO" if any(claim.bad for claim in self._case(prompt).claims) else "YES")
         if "faithfulness of a series of statements" in prompt:
             return _as_asked(self._nli(prompt), tools)
         if "fully understandable statements" in prompt:
@@ -73,14 +73,6 @@ class Replies:
             raise ValueError("a prompt without a known answer")
         return found
 
-    # ------------------------------------------------------------------------------------- peers
-
-    def _statement_scores(self, prompt: str) -> Reply:
-        """Haystack: the statements and a 1 or 0 for each."""
-        claims = self._case(prompt).claims
-        scores = [int(not claim.bad) for claim in claims]
-        return Reply(json.dumps({"statements": [claim.text for claim in claims], "statement_scores": scores}))
-
     def _nli(self, prompt: str) -> dict[str, Any]:
         """Ragas, second call: each statement again, with a reason and a 1 or 0."""
         tail = prompt.rpartition("Now perform the same with the following input")[2]
@@ -92,40 +84,30 @@ class Replies:
             ]
         }
 
-    # -------------------------------------------------------------------------------------- ours
-
     def _verdicts(
         self, system: str, prompt: str, claims: dict[str, str], schema: dict[str, Any] | None
     ) -> Reply:
-        """A verdict for every id asked, with the members that the schema lists, in its order."""
+        """Ours: a verdict for every id asked, a text each, or an object with the members of the schema."""
         last = _ASKED.findall(prompt)
         asked = [label for label in re.split(r"[, ]+", last[-1]) if label in claims] if last else list(claims)
-        item = _item(schema)
-        compact = _compact_pattern(schema)
-        brief = _BRIEF in system
-        unknown = 0
+        [(name, verdicts)] = (schema or {})["properties"].items()
+        item = verdicts["items"]
+        known = [self._claims.get(_plain(claims[label])) for label in asked]
         members: list[Any] = []
-        for label in asked:
-            truth = self._claims.get(_plain(claims[label]))
-            if truth is None:
-                unknown += 1
+        for label, truth in zip(asked, known, strict=True):
+            if truth is None or truth.evidence[:_ENOUGH_CHARS] not in prompt:
+                # A model can't know what no document of the prompt says.
                 truth = Truth(claims[label], "UNSUPPORTED", "")
-            elif not _shown(truth, prompt):
-                truth = Truth(truth.text, "UNSUPPORTED", "")
-            if compact is not None:
-                members.append(_text_of(compact, label, truth, prompt))
+            if item.get("type") == "string":
+                members.append(_text_of(item["pattern"], label, truth, prompt))
                 continue
-            made = {name: _value(name, form, label, truth, prompt) for name, form in item.items()}
-            if brief and not truth.bad and "reasoning" in made:
+            made = {
+                each: _value(each, form, label, truth, prompt) for each, form in item["properties"].items()
+            }
+            if _BRIEF in system and not truth.bad and "reasoning" in made:
                 made["reasoning"] = ""
             members.append(made)
-        value = {_list_name(schema): members}
-        return Reply(_compact(value) if _NO_BLANKS in system else json.dumps(value), unknown=unknown)
-
-
-def _shown(truth: Truth, prompt: str) -> bool:
-    """Whether the prompt has the sentence that tells: a model can't know the rest of the documents."""
-    return truth.evidence[:_ENOUGH_CHARS] in prompt
+        return Reply(_compact({name: members}), unknown=known.count(None))
 
 
 def _text(message: dict[str, Any]) -> str:
@@ -169,87 +151,30 @@ def _compact(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _list_name(schema: dict[str, Any] | None) -> str:
-    for name, value in (schema or {}).get("properties", {}).items():
-        if value.get("type") == "array":
-            return str(name)
-    return "verdicts"
-
-
-def _item(schema: dict[str, Any] | None) -> dict[str, Any]:
-    """The properties of one verdict; without a schema, those that the prompt's own form has shown so far."""
-    properties = (schema or {}).get("properties", {})
-    items: dict[str, Any] = properties.get(_list_name(schema), {}).get("items", {})
-    found: dict[str, Any] = items.get("properties", {})
-    return found or {"id": {"type": "string"}, "verdict": {"type": "string"}}
-
-
-def _compact_pattern(schema: dict[str, Any] | None) -> re.Pattern[str] | None:
-    """What the schema asks of a verdict that is a text rather than an object."""
-    item = (schema or {}).get("properties", {}).get(_list_name(schema), {}).get("items", {})
-    return re.compile(item["pattern"]) if item.get("type") == "string" else None
-
-
-def _text_of(pattern: re.Pattern[str], label: str, truth: Truth, prompt: str) -> str:
+def _text_of(pattern: str, label: str, truth: Truth, prompt: str) -> str:
     """The shortest text with the truth that the pattern allows, with a reason where it must have one."""
-    number = _pointer({"type": "integer"}, truth, prompt) if truth.evidence else ""
-    rest = {"PARTIALLY_SUPPORTED": "partial"}.get(truth.verdict, truth.verdict.lower())
-    short = f"{label} {number} {rest}".replace("  ", " ")
-    reason = f": {_short_reason(truth)}".replace('"', "'")
-    for text in (short, short + reason):
-        if pattern.fullmatch(text):
+    verdict = {"PARTIALLY_SUPPORTED": "partial"}.get(truth.verdict, truth.verdict.lower())
+    short = " ".join([label, *map(str, _evidence(truth, prompt)), verdict])
+    for text in (short, f"{short}: {_short_reason(truth)}".replace('"', "'")):
+        if re.fullmatch(pattern, text):
             return text
     raise ValueError("a form of verdict that benchmarks/peers_replies.py doesn't know")
 
 
 def _value(name: str, form: dict[str, Any], label: str, truth: Truth, prompt: str) -> Any:
-    """One member of a verdict, by its name and by the type that the schema gives it."""
-    if name == "id":
-        return label
-    if name == "verdict":
-        return _verdict(form.get("enum") or (), truth)
-    if name in {"quotes", "evidence", "sentences"}:
-        return [_pointer(form.get("items", {}), truth, prompt)] if truth.evidence else []
-    if name in {"reasoning", "reason"}:
-        return _short_reason(truth)
-    kind = form.get("type")
-    if isinstance(kind, list):
-        kind = kind[0]
-    by_type: dict[Any, Any] = {"number": 0.95, "integer": 95, "array": [], "boolean": False, "object": {}}
-    return by_type.get(kind, "")
+    """One member of a verdict, by its name or by the type that the schema gives it."""
+    known = {"id": label, "verdict": truth.verdict, "reasoning": _short_reason(truth)}
+    if name == "evidence":
+        return _evidence(truth, prompt)
+    return known.get(name, {"number": 0.95, "array": []}.get(form.get("type", ""), ""))
 
 
-def _verdict(names: Sequence[str], truth: Truth) -> str:
-    """The verdict as the schema spells it; the nearest where it has fewer than four."""
-    for name in (truth.verdict, "UNSUPPORTED" if truth.bad else "SUPPORTED"):
-        found = next((known for known in names if known.upper() == name), None)
-        if found is not None:
-            return found
-    return truth.verdict
-
-
-def _pointer(form: dict[str, Any], truth: Truth, prompt: str) -> Any:
-    """The evidence as a quote or as the label that its sentence has in the prompt, as the schema asks."""
+def _evidence(truth: Truth, prompt: str) -> list[int]:
+    """The number that the sentence has in the prompt."""
+    if not truth.evidence:
+        return []
     at = prompt.find(truth.evidence)
     if at < 0:
         at = prompt.find(truth.evidence[:_ENOUGH_CHARS])  # cut into sentences elsewhere than here
-    line = prompt[prompt.rfind("\n", 0, at) + 1 : at] if at >= 0 else ""
-    labelled = _LABEL.match(line)
-    documents = _DOCUMENT.findall(prompt[: max(at, 0)])
-    document = documents[-1] if documents else "d1"
-    mark = labelled[1] if labelled else ""
-    if form.get("type") == "object":
-        return {
-            name: document if name in {"document", "context"} else _plain_pointer(part, mark, truth)
-            for name, part in form.get("properties", {}).items()
-        }
-    return _plain_pointer(form, mark, truth)
-
-
-def _plain_pointer(form: dict[str, Any], mark: str, truth: Truth) -> Any:
-    if form.get("type") == "integer":
-        digits = re.findall(r"\d+", mark)
-        return int(digits[-1]) if digits else 1
-    if form.get("type") == "array":
-        return [_plain_pointer(form.get("items", {}), mark, truth)]
-    return mark or _short(truth.evidence)
+    labelled = _LABEL.match(prompt[prompt.rfind("\n", 0, at) + 1 : at])
+    return [int(labelled[1]) if labelled else 1]

@@ -1,24 +1,33 @@
-"""The systems that ``benchmarks.peers`` compares, behind one interface."""
+"""The systems that ``benchmarks.peers`` compares, behind one interface.
+
+The peers can't be installed beside the guard, which builds on openai 3, that none of them takes yet: they
+live in an environment of their own, made when it is first needed.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol, get_args
+from typing import Any, Final, NamedTuple, Protocol
 
 from benchmarks.peers_answers import TOKENS_PER_SECOND, Case
-from benchmarks.peers_environment import ROOT
 from guardrail import Guard, Policy
 from guardrail.events import ClaimVerdict, ResponseVerdict
 from guardrail.judges import Verdict
 from guardrail.judges.factory import build_judge
 from guardrail.judges.settings import JudgeSettings
 from guardrail.limits import Limits
+from tests.support import environments
 
+ROOT: Final = Path(__file__).resolve().parent.parent
+REQUIREMENTS: Final = Path(__file__).with_name("peers-requirements.txt")
+CACHE: Final = ROOT / ".cache"
 MODEL: Final = "gpt-4.1-mini"
 OURS: Final = {"guardrail-llm": "llm", "guardrail-cascade": "cascade"}
 PEERS: Final = {"haystack": "haystack", "llama-index": "llama_index", "ragas": "ragas"}
@@ -30,8 +39,26 @@ answers at once sets this too."""
 _BAD: Final = {Verdict.UNSUPPORTED, Verdict.CONTRADICTED, Verdict.PARTIALLY_SUPPORTED}
 
 
-class Skipped(Exception):
-    """This system can't be measured here; the message says why."""
+def peers_python() -> Path:
+    """The Python of the environment, which takes minutes and 900 MB when it is new.
+
+    Raises EnvironmentMissing when a package can't be had.
+    """
+    if not environments.is_installed(_folder()):
+        print(f"installing the peers into {_folder()}", file=sys.stderr, flush=True)
+    # --no-deps: the file pins everything, and a resolver would trip over bounds tighter than needed.
+    environments.installed(_folder(), ["--no-deps", "--requirement", str(REQUIREMENTS)], "the peers")
+    return _folder() / "bin" / "python"
+
+
+def installed() -> Path | None:
+    """The Python of the environment if it has been made before."""
+    return peers_python() if environments.is_installed(_folder()) else None
+
+
+def _folder() -> Path:
+    name = hashlib.sha256(REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    return CACHE / f"peers-{name}"
 
 
 class Outcome(NamedTuple):
@@ -63,7 +90,7 @@ async def opened(
     judge: Mapping[str, Any] | None = None,
     slow_motion: float = 1.0,
 ) -> AsyncIterator[System]:
-    """The system of this name, asking ``base_url``. Raises Skipped; a peer needs the peers' ``python``.
+    """The system of this name, asking ``base_url``. A peer needs the peers' ``python``.
 
     ``judge`` are settings of ours, as they stand under ``judge`` in a configuration. With ``slow_motion`` an
     answer takes so many times its time to be written, and outcomes are given as if it had not.
@@ -73,20 +100,15 @@ async def opened(
             yield guard
     else:
         if python is None:
-            raise Skipped(f"{name}: no environment with the peers was given")
+            raise RuntimeError(f"{name}: no environment with the peers was given")
         async with _peer(PEERS[name], base_url, python, slow_motion) as peer:
             yield peer
-
-
-# ----------------------------------------------------------------------------------------- ours
 
 
 @asynccontextmanager
 async def _ours(
     kind: str, base_url: str, given: Mapping[str, Any], slow_motion: float
 ) -> AsyncIterator[System]:
-    if kind not in get_args(JudgeSettings.model_fields["kind"].annotation):
-        raise Skipped(f"guardrail-{kind}: there is no judge.kind {kind!r} yet")
     llm = {"model": MODEL, "max_concurrency": AT_ONCE, **given.get("llm", {}), "base_url": base_url}
     settings = {**given, "kind": kind, "llm": llm}
     judge = build_judge(_slowed(JudgeSettings.model_validate(settings), slow_motion))
@@ -147,9 +169,6 @@ class _Ours:
         return Outcome(delay, None if first is None else (first - end) / self._slow, right, error)
 
 
-# ---------------------------------------------------------------------------------------- peers
-
-
 @asynccontextmanager
 async def _peer(peer: str, base_url: str, python: Path, slow_motion: float) -> AsyncIterator[System]:
     command = [str(python), "-m", "benchmarks.peers_worker", peer, "--base-url", base_url]
@@ -160,7 +179,7 @@ async def _peer(peer: str, base_url: str, python: Path, slow_motion: float) -> A
     assert process.stdout is not None
     try:
         if not await process.stdout.readline():
-            raise Skipped(f"{peer}: its worker did not start, see above")
+            raise RuntimeError(f"{peer}: its worker did not start, see above")
         system = _Peer(peer, process.stdin, slow_motion)
         reading = asyncio.create_task(system.read(process.stdout))
         try:

@@ -42,10 +42,6 @@ class PrefixCache:
 
     def __init__(self, minimum: int = CACHE_MINIMUM, step: int = CACHE_STEP) -> None:
         """A prefix counts from ``minimum`` tokens on, in steps of ``step``; least recently used go first."""
-        if minimum < 0 or step < 1:
-            raise ValueError(
-                f"minimum {minimum}, step {step}: give a minimum of 0 or more and a step of 1 or more"
-            )
         self._minimum = minimum
         self._step = step
         self._known: OrderedDict[bytes, None] = OrderedDict()
@@ -71,13 +67,11 @@ class PrefixCache:
     def _prefixes(self, tokens: Sequence[str]) -> list[tuple[int, bytes]]:
         """The lengths that count, and a key for each that stands for all the tokens up to there."""
         running = hashlib.blake2b(digest_size=16)
-        done = 0
-        found = []
-        length = self._minimum or self._step
-        while length <= len(tokens):
+        done, found = 0, []
+        for length in range(self._minimum, len(tokens) + 1, self._step):
             running.update("\0".join([*tokens[done:length], ""]).encode("utf-8", "surrogatepass"))
             found.append((length, running.digest()))
-            done, length = length, length + self._step
+            done = length
         return found
 
 

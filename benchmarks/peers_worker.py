@@ -11,7 +11,6 @@ interface. Needs no guardrail.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -21,6 +20,8 @@ import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 from typing import Any, Final, TextIO
+
+from benchmarks.frame import command_line
 
 Evaluate = Callable[[Mapping[str, Any]], Awaitable[float]]
 """From an answer to its score in 0..1."""
@@ -120,7 +121,7 @@ async def serve(evaluate: Evaluate, source: TextIO, sink: TextIO) -> None:
 
 def main() -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = command_line(__doc__)
     parser.add_argument("peer", choices=sorted(PEERS))
     parser.add_argument("--base-url", required=True, help="root of the API, with its /v1")
     args = parser.parse_args()

@@ -6,7 +6,7 @@ Measures, in turns and in one run, over the same input records: a bare loop that
 produces every record (what anybody would write), and the guard, which cuts, judges, decides and writes
 deliveries and verdicts, both at least once (benchmarks.exactly_once has the other guarantee). Once over a
 real Kafka and once in process. Without an address it starts a Kafka of its own. Prints input records (almost
-all are deltas of 4 characters) per second and the ratio.
+all are deltas of 4 characters) per second and the ratio of the medians.
 """
 
 from __future__ import annotations
@@ -14,23 +14,22 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import uvloop
 
 from benchmarks.bare_loops import bare_loop
-from benchmarks.frame import PARTITIONS, command_line, create_topic, kafka_for_benchmark, new_topics, write
+from benchmarks.frame import command_line, ratio
 from benchmarks.instant_judge import InstantJudge
-from benchmarks.timed_transport import Timed
+from benchmarks.kafka import PARTITIONS, create_topic, kafka_for_benchmark, new_topics, write
 from benchmarks.workload import token_streams
 from consumers.guarantee import GuardOptions
 from consumers.guard import GuardConsumer
 from consumers.kafka import KafkaTransport
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.settings import KafkaSettings, Topics
-from consumers.transport import OutRecord, Transport
+from consumers.transport import Commit, OutRecord, Partition, Record, StateRecord, Transport
 from guardrail.config import LoggingSettings
 from guardrail.logs import configure_logging
 from guardrail.policy import Policy
@@ -39,14 +38,69 @@ from guardrail.routing import PolicyRouter
 AT_LEAST_ONCE: Final[dict[str, Any]] = {"delivery_guarantee": "at_least_once", "commit_interval_ms": 200}
 
 
+class Timed:
+    """A transport that notes how long the work took and how much was written. Sets ``over`` once positions
+    are committed after ``records`` input records.
+
+    ``seconds`` is from the first record read to the last output written.
+    """
+
+    def __init__(self, inner: Transport, records: int) -> None:
+        self._inner = inner
+        self._expected = records
+        self._positions: dict[Partition, int] = {}
+        self._first_read = self._last_written = 0.0
+        self.over = asyncio.Event()
+        self.written = self.bytes = self.state_written = self.state_bytes = self.steps = 0
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else passes on."""
+        return getattr(self._inner, name)
+
+    @property
+    def seconds(self) -> float:
+        return self._last_written - self._first_read
+
+    async def poll(self, timeout_ms: int, max_records: int) -> Sequence[Record]:
+        records = await self._inner.poll(timeout_ms, max_records)
+        if records and not self._first_read:
+            self._first_read = time.perf_counter()
+        return records
+
+    async def publish(self, records: Sequence[OutRecord], commits: Mapping[Partition, Commit]) -> None:
+        await self._inner.publish(records, commits)
+        self._note(records, commits)
+
+    async def transact(
+        self,
+        partition: Partition,
+        records: Sequence[OutRecord],
+        state: Sequence[StateRecord],
+        commit: Commit,
+    ) -> None:
+        await self._inner.transact(partition, records, state, commit)
+        self.steps += 1
+        self.state_written += len(state)
+        self.state_bytes += sum(len(record.value or b"") for record in state)
+        self._note(records, {partition: commit})
+
+    def _note(self, records: Sequence[OutRecord], commits: Mapping[Partition, Commit]) -> None:
+        if records:
+            self._last_written = time.perf_counter()
+            self.written += len(records)
+            self.bytes += sum(len(record.value or b"") for record in records)
+        self._positions.update({partition: commit.offset for partition, commit in commits.items()})
+        if sum(self._positions.values()) == self._expected:
+            self.over.set()
+
+
 async def guarded(transport: Transport, topics: Topics, records: int, **options: Any) -> Timed:
     """Have a guard with the instant judge take so many records; what it took."""
-    stop = asyncio.Event()
-    timed = Timed(transport, records, stop)
-    guard = GuardConsumer(
-        timed, InstantJudge(), PolicyRouter.single(Policy()), GuardOptions(topics=topics, **options)
-    )
-    await guard.run(stop)
+    timed = Timed(transport, records)
+    as_transport: Any = timed
+    given = GuardOptions(topics=topics, **options)
+    guard = GuardConsumer(as_transport, InstantJudge(), PolicyRouter.single(Policy()), given)
+    await guard.run(timed.over)
     return timed
 
 
@@ -58,42 +112,39 @@ def input_records(responses: int, topic: str) -> list[OutRecord]:
     ]
 
 
-def report(name: str, n: int, bare: Sequence[float], ours: Sequence[float], written: int) -> None:
+def report(name: str, n: int, bare: Sequence[float], ours: Sequence[float]) -> None:
     """One line: rates of the best round each, and the ratio of the medians."""
-    ratio = sorted(bare)[len(bare) // 2] / sorted(ours)[len(ours) // 2]
     print(
         f"{name:<10} bare loop {n / min(bare):>9,.0f} records/s   guard {n / min(ours):>9,.0f} records/s   "
-        f"ratio {ratio:.2f}   (guard wrote {written:,} records)"
+        f"ratio {ratio(bare, ours):.2f}"
     )
 
 
 async def over_kafka(bootstrap: str, responses: int, rounds: int) -> None:
     """Bare aiokafka loop against the guard on the same broker."""
     topics = await new_topics(bootstrap)
-    bare_topic, group = f"{topics.responses}-bare", uuid.uuid4().hex
-    await create_topic(bootstrap, bare_topic, PARTITIONS)
+    bare_topic = f"{topics.responses}-bare"
+    await create_topic(bootstrap, bare_topic)
     records = input_records(responses, topics.responses)
     await write(bootstrap, records)
-    bare, ours, written = [], [], 0
+    bare, ours = [], []
     for number in range(rounds):
         bare.append(await bare_loop(bootstrap, topics.responses, bare_topic, len(records)))
         settings = KafkaSettings(
             bootstrap_servers=bootstrap,
-            group_id=f"bench-{group}-{number}",
+            group_id=f"{topics.responses}-{number}",
             topics=topics,
             delivery_guarantee="at_least_once",
         )
-        timed = await guarded(KafkaTransport(settings), topics, len(records), **AT_LEAST_ONCE)
-        ours.append(timed.seconds)
-        written = timed.written
-    report("Kafka", len(records), bare, ours, written)
+        ours.append((await guarded(KafkaTransport(settings), topics, len(records), **AT_LEAST_ONCE)).seconds)
+    report("Kafka", len(records), bare, ours)
 
 
 async def in_process(responses: int, rounds: int) -> None:
     """The same in process: a loop over the in-memory broker against the guard on it."""
     topics = Topics()
     records = input_records(responses, topics.responses)
-    bare, ours, written = [], [], 0
+    bare, ours = [], []
     for _ in range(rounds):
         broker = MemoryBroker(
             dict.fromkeys((*topics.names(), "bare"), PARTITIONS), compacted=[topics.sessions]
@@ -106,11 +157,9 @@ async def in_process(responses: int, rounds: int) -> None:
                 event = json.loads(read.value or b"")
                 broker.append("bare", event["response_id"].encode(), read.value)
         bare.append(time.perf_counter() - started)
-        transport = MemoryTransport(broker, "guard", [topics.responses])
-        timed = await guarded(transport, topics, len(records), **AT_LEAST_ONCE)
-        ours.append(timed.seconds)
-        written = timed.written
-    report("in process", len(records), bare, ours, written)
+        transport = MemoryTransport(broker, "guard", topics.responses)
+        ours.append((await guarded(transport, topics, len(records), **AT_LEAST_ONCE)).seconds)
+    report("in process", len(records), bare, ours)
 
 
 def main() -> None:

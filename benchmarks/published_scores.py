@@ -14,7 +14,7 @@ import subprocess
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.peers_environment import CACHE, ROOT, peers_python
+from benchmarks.peers_systems import CACHE, ROOT, peers_python
 
 MASTRA: Final = "@mastra/evals@1.10.2"
 MOST: Final = 20

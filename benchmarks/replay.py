@@ -2,14 +2,13 @@
 
     python -m benchmarks.replay [--claims 1000000]
 
-A file of records is written first, from verdicts of the local judge on answers about a price list, and is
-read as ``guardrail replay`` reads any file. Prints seconds of processor time, and claims a second of it, for
-reading, and for reading and deciding.
+A file of records is written first, from verdicts of the local judge on right answers, and is read as
+``guardrail replay`` reads any file. Prints seconds of processor time, and claims a second of it, for reading,
+and for reading and deciding.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import random
 import tempfile
@@ -17,43 +16,22 @@ import time
 from pathlib import Path
 from typing import Final
 
+from benchmarks.frame import command_line
+from benchmarks.workload import right_answer
 from guardrail import Guard
 from guardrail.evals.records import RecordReader, values_of
 from guardrail.evals.replay import Replay, Side
-from guardrail.events import Context, Response, ResponseVerdict
+from guardrail.events import ResponseVerdict
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 
-_SOURCE: Final = (
-    "The basic plan costs $49 a month. Refunds are paid within 14 days of the cancellation. The office "
-    "in Berlin opens at 9 am and closes at 5 pm. Support answers in two hours. Contracts end after 12 months."
-)
-_SENTENCES: Final = (
-    "The basic plan costs $49 a month.",
-    "Refunds are paid within 30 days.",
-    "The office opens at 9 am.",
-    "Support answers in two hours [1].",
-    "Contracts end after twelve months.",
-    "The plan includes a free phone.",
-    "The office is in Berlin.",
-)
 _ANSWERS: Final = 200
 
 
 async def _verdicts() -> list[ResponseVerdict]:
     draw = random.Random(1)
-    found = []
     async with Guard() as guard:
-        for number in range(_ANSWERS):
-            answer = " ".join(draw.sample(_SENTENCES, draw.randint(3, 7)))
-            response = Response(
-                response_id=f"r{number}",
-                contexts=(Context(id="prices", text=_SOURCE),),
-                answer=answer,
-                route=draw.choice(["sales", "support"]),
-            )
-            found.append(await guard.check_event(response))
-    return found
+        return [await guard.check_event(right_answer(draw, f"r{number}")) for number in range(_ANSWERS)]
 
 
 def _write(path: Path, verdicts: list[ResponseVerdict], claims: int) -> int:
@@ -68,23 +46,6 @@ def _write(path: Path, verdicts: list[ResponseVerdict], claims: int) -> int:
     return written
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--claims", type=int, default=1_000_000, help="at least so many (default: 1000000)")
-    wanted = parser.parse_args().claims
-    verdicts = asyncio.run(_verdicts())
-    policy = Policy(name="new", mode="stream", flag_below=0.7, block_below=0.2)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "verdicts.jsonl"
-        claims = _write(path, verdicts, wanted)
-        size = path.stat().st_size
-        replay = Replay(Side(policy.name, PolicyRouter.single(policy)))
-        read, both = _seconds(path, None), _seconds(path, replay)
-    print(f"{claims:,} claims of {replay.responses:,} responses, {size / 1e6:,.0f} MB of JSON lines")
-    print(f"reading      {read:6.2f} s  {claims / read:12,.0f} claims/s")
-    print(f"and deciding {both:6.2f} s  {claims / both:12,.0f} claims/s")
-
-
 def _seconds(path: Path, replay: Replay | None) -> float:
     began, reader = time.process_time(), RecordReader()
     with path.open("rb") as file:
@@ -93,6 +54,23 @@ def _seconds(path: Path, replay: Replay | None) -> float:
             if replay is not None and verdict is not None:
                 replay.add(verdict, place)
     return time.process_time() - began
+
+
+def main() -> None:
+    """Command line."""
+    parser = command_line(__doc__)
+    parser.add_argument("--claims", type=int, default=1_000_000, help="at least so many (default: 1000000)")
+    wanted = parser.parse_args().claims
+    policy = Policy(name="new", mode="stream", flag_below=0.7, block_below=0.2)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "verdicts.jsonl"
+        claims = _write(path, asyncio.run(_verdicts()), wanted)
+        replay = Replay(Side(policy.name, PolicyRouter.single(policy)))
+        read, both = _seconds(path, None), _seconds(path, replay)
+        size = path.stat().st_size / 1e6
+    print(f"{claims:,} claims of {replay.responses:,} responses, {size:,.0f} MB of JSON lines")
+    print(f"reading      {read:6.2f} s  {claims / read:12,.0f} claims/s")
+    print(f"and deciding {both:6.2f} s  {claims / both:12,.0f} claims/s")
 
 
 if __name__ == "__main__":

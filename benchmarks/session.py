@@ -1,11 +1,13 @@
-"""Time and memory of sessions: from a delta to what may be released, without transport and judge.
+"""Time and memory of cutting and of sessions, without transport and judge.
 
-    python -m benchmarks.session [--dense]
+    python -m benchmarks.session
 
-Time: a text is fed in deltas, every claim is answered at once as supported, everything that comes out is
-taken. The time per character must not grow with the text, whatever the size of the deltas. Severities are
-rated as in production. The text is the answer of benchmarks/segmentation.py, over and over, with a claim
-every hundred characters; with ``--dense`` it is made of very short sentences, nearly all of them claims.
+Time: a text is fed in deltas to the segmenter alone, to what cuts segments into claims and rates their
+severity, and to a whole session, in which every claim is answered at once as supported. It must not grow with
+the text, whatever the size of the deltas (benchmarks.overload has hostile texts). Times are CPU time of this
+process, the best of ``--repeat`` runs. Then comes for how long a whole answer holds the event loop at a time,
+so that others wait: the longest stretch of CPU time of its thread between two turns of another task, with a
+judge that answers at once.
 
 Memory: sessions that are open at once, each with contexts of 8 KB and half an answer, after the judge has
 been given their claims; what they cost beyond the text itself, index included.
@@ -15,76 +17,140 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import time
 from collections import deque
-from pathlib import Path
+from collections.abc import Callable
+from typing import Final
 
-from benchmarks.frame import command_line
-from benchmarks.segmentation import ANSWER, repeated
+from benchmarks.frame import command_line, resident_bytes
+from benchmarks.instant_judge import InstantJudge
 from benchmarks.workload import text_of
-from guardrail.claims import BuiltinSeverityRater, ClaimCutter, SeverityRater
+from guardrail.claims import BuiltinSeverityRater, ClaimCutter, Segmenter
 from guardrail.engine import Engine
 from guardrail.events import Context, ResponseDelta, ResponseStarted
+from guardrail.guard import Guard
 from guardrail.judges import Judgement, Verdict
 from guardrail.judges.local import LocalJudge
+from guardrail.judges.streams import beside
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from guardrail.session import AskJudge, CutOn, Effect, Session
+from guardrail.session import AskJudge, CutOn, Session
 
-SIZES = (10_000, 100_000, 1_000_000)
-DELTAS = (1, 4, 100, 0)
+SIZES: Final = (10_000, 100_000, 1_000_000)
+DELTAS: Final = (1, 4, 100, 1_000_000)
+HELD_CHARS: Final = (3_000, 10_000, 50_000, 100_000)
+
+ANSWER: Final = """\
+According to the leaflet, adults and children over 12 years take one tablet of 500 mg every four to six \
+hours. Do not take more than eight tablets in 24 hours [1]. If you have a liver disease, talk to Dr. \
+Meyer or another doctor before the first dose, because a lower limit applies (see section 3, p. 12). It \
+can be taken with or without food.
+
+## What it costs
+
+The basic plan is $19.90 per month, billed yearly, e.g. for teams of up to five people; the \
+professional plan costs $49.50 and includes support by telephone from 9 a.m. to 5 p.m. on working days. \
+Prices have not changed since the U.S. launch in March 2021. Cancelling is possible at any time, and \
+the remaining months are refunded:
+
+- Refunds are paid within 14 days to the card that was charged.
+- Discounts of 20 % for schools end on 30 June, after which the usual price applies.
+- Accounts that were closed can be opened again within 90 days, with all of their documents.
+
+| Plan | Price | Storage |
+|------|-------|---------|
+| Basic | $19.90 | 10 GB |
+| Professional | $49.50 | 1 TB |
+
+The contract is governed by the laws of the Netherlands, and either party may terminate it with a \
+notice of three months to the end of a quarter. Should a delivery be late by more than ten working \
+days, the customer may withdraw from the order without giving a reason. I could not find anything about \
+penalties in the documents. Let me know if you would like me to look into the appendix as well!
+
+"""
 
 
-def run_session(deltas: list[str], policy: Policy, rater: SeverityRater) -> None:
-    """One response from start to end."""
-    head = ResponseStarted(response_id="bench")
-    session = Session(head, policy, ClaimCutter(rater), now=0.0, max_answer_chars=10_000_000)
-    for seq, delta in enumerate(deltas):
-        carry_out(session, session.delta(seq, delta, 0.0))
-    carry_out(session, session.complete(len(deltas), 0.0))
+def repeated(unit: str, chars: int) -> str:
+    """``unit`` over and over, ``chars`` characters long."""
+    return (unit * (chars // len(unit) + 1))[:chars]
+
+
+def deltas_of(text: str, chars: int) -> list[str]:
+    """The text in pieces of so many characters."""
+    return [text[at : at + chars] for at in range(0, len(text), chars)]
+
+
+def seconds(text: str, delta_chars: int, run: Callable[[list[str]], None], repeat: int) -> float:
+    """Best CPU time of ``repeat`` runs over ``text``, fed in deltas of ``delta_chars``."""
+    deltas = deltas_of(text, delta_chars)
+    best = float("inf")
+    for _ in range(repeat):
+        begin = time.process_time()
+        run(deltas)
+        best = min(best, time.process_time() - begin)
+    return best
+
+
+def speed(name: str, text: str, delta_chars: int, took: float) -> str:
+    """A line of the table. 1 MB is 10^6 bytes."""
+    return (
+        f"{name:<34} {len(text):>9,} characters in deltas of {min(delta_chars, len(text)):>9,}: "
+        f"{len(text.encode()) / 1e6 / took:>6.2f} MB/s {took / len(text) * 1e9:>7.0f} ns/char"
+    )
+
+
+def segment(deltas: list[str]) -> None:
+    """Segments only."""
+    segmenter = Segmenter()
+    for delta in deltas:
+        segmenter.feed(delta)
+    segmenter.finish()
+
+
+def cut(deltas: list[str]) -> None:
+    """Segments, claims and their severities."""
+    cutter = ClaimCutter(BuiltinSeverityRater())
+    for delta in deltas:
+        cutter.feed(delta)
+    cutter.finish()
+
+
+def run_session(deltas: list[str]) -> None:
+    """One response from start to end, judged supported, and cut on until there is no more to do."""
+    head, cutter = ResponseStarted(response_id="bench"), ClaimCutter(BuiltinSeverityRater())
+    session = Session(head, Policy(), cutter, now=0.0, max_answer_chars=10_000_000)
+    for seq, delta in enumerate([*deltas, None]):
+        left = deque(session.complete(seq, 0.0) if delta is None else session.delta(seq, delta, 0.0))
+        while left:
+            effect = left.popleft()
+            if isinstance(effect, AskJudge):
+                supported = [
+                    Judgement(claim_id, Verdict.SUPPORTED, 1.0, 1.0, "bench") for claim_id, _ in effect.claims
+                ]
+                session.judged(supported, 0.0)
+            elif isinstance(effect, CutOn):
+                left.extend(session.cut_on(0.0))
     assert session.closed
 
 
-def carry_out(session: Session, effects: list[Effect]) -> None:
-    """Judge what is to be judged, and cut on, until there is no more to do."""
-    left = deque(effects)
-    while left:
-        effect = left.popleft()
-        if isinstance(effect, AskJudge):
-            session.judged([supported(claim_id) for claim_id, _ in effect.claims], 0.0)
-        elif isinstance(effect, CutOn):
-            left.extend(session.cut_on(0.0))
+async def longest_hold(chars: int) -> float:
+    """Seconds for which checking an answer of so many characters holds the loop at most."""
+    longest = last = 0.0
 
+    async def others() -> None:
+        nonlocal longest, last
+        while True:
+            now = time.thread_time()
+            longest, last = max(longest, now - last), now
+            await asyncio.sleep(0)
 
-def supported(claim_id: str) -> Judgement:
-    """The verdict of a judge that is always content."""
-    return Judgement(claim_id, Verdict.SUPPORTED, 1.0, 1.0, "bench")
-
-
-def times(repeat: int, *, dense: bool) -> None:
-    """Print the table of speeds."""
-    print(f"{'characters':>12} {'delta':>8} {'MB/s':>8} {'ns/char':>9}")
-    policy, rater = Policy(), BuiltinSeverityRater()
-    for size in SIZES:
-        text = text_of(size) if dense else repeated(ANSWER, size)
-        for chars in DELTAS:
-            step = chars or size
-            deltas = [text[start : start + step] for start in range(0, size, step)]
-            best = float("inf")
-            for _ in range(repeat):
-                started = time.process_time()
-                run_session(deltas, policy, rater)
-                best = min(best, time.process_time() - started)
-            rate = len(text.encode()) / 1e6 / best
-            print(f"{size:>12,} {chars or 'all':>8} {rate:>8.2f} {best / size * 1e9:>9.0f}")
-
-
-def resident_bytes() -> int:
-    """Resident memory of this process (Linux)."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    async with Guard(InstantJudge()) as guard:
+        await guard.check("What?", ["A source."], "Paris is in France.")  # what is loaded lazily
+        last = time.thread_time()
+        async with beside(others()):
+            await guard.check("What?", ["A source."], repeated(ANSWER, chars))
+    return longest
 
 
 async def memory(sessions: int) -> None:
@@ -94,19 +160,24 @@ async def memory(sessions: int) -> None:
     text_bytes = sum(len(c) for cs in contexts for c in cs) + sum(map(len, answers))
     judge = LocalJudge()
     router = PolicyRouter.single(Policy(mode="hold"))
+
+    def open_(name: str, texts: list[str], answer: str) -> None:
+        # The texts are copied, as they would be when they come off the wire.
+        copies = tuple(Context(id=f"c{i}", text="".join(list(text))) for i, text in enumerate(texts))
+        engine.handle(ResponseStarted(response_id=name, contexts=copies))
+        for seq, piece in enumerate(deltas_of(answer, 4)):
+            engine.handle(ResponseDelta(response_id=name, seq=seq, text="".join(list(piece))))
+
     async with Engine(judge, router, emit=lambda _: None, limits=Limits()) as engine:
-        await warm_up(engine)
+        warm = [f"w{n}" for n in range(50)]  # what is imported and cached once
+        for name, texts, answer in zip(warm, contexts, answers, strict=False):
+            open_(name, texts, answer)
+        await engine.drain()
+        engine.discard(warm)
         gc.collect()
         before = resident_bytes()
         for n in range(sessions):
-            # The texts are copied, as they would be when they come off the wire.
-            copies = tuple(
-                Context(id=f"c{i}", text="".join(list(text))) for i, text in enumerate(contexts[n])
-            )
-            engine.handle(ResponseStarted(response_id=f"s{n}", contexts=copies))
-            for seq, start in enumerate(range(0, len(answers[n]), 4)):
-                piece = "".join(list(answers[n][start : start + 4]))
-                engine.handle(ResponseDelta(response_id=f"s{n}", seq=seq, text=piece))
+            open_(f"s{n}", contexts[n], answers[n])
         await engine.drain()
         gc.collect()
         grown = resident_bytes() - before
@@ -118,31 +189,26 @@ async def memory(sessions: int) -> None:
     await judge.aclose()
 
 
-async def warm_up(engine: Engine) -> None:
-    """Have everything imported and every cache filled that one response fills."""
-    for n in range(50):
-        head = ResponseStarted(
-            response_id=f"w{n}",
-            contexts=tuple(Context(id=f"c{i}", text=text_of(2_000, seed=i)) for i in range(4)),
-        )
-        engine.handle(head)
-        engine.handle(ResponseDelta(response_id=f"w{n}", seq=0, text=text_of(600, seed=n)))
-    await engine.drain()
-    engine.discard([f"w{n}" for n in range(50)])
-
-
 def main() -> None:
     """Command line."""
     parser = command_line(__doc__)
     parser.add_argument("--sessions", type=int, default=1_000)
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument(
-        "--dense", action="store_true", help="time short sentences that are nearly all claims"
-    )
-    arguments = parser.parse_args()
-    times(arguments.repeat, dense=arguments.dense)
-    print()
-    asyncio.run(memory(arguments.sessions))
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each, of which the best counts")
+    options = parser.parse_args()
+
+    def row(name: str, text: str, delta: int, run: Callable[[list[str]], None]) -> None:
+        print(speed(name, text, delta, seconds(text, delta, run, options.repeat)), flush=True)
+
+    for size in SIZES:
+        text = repeated(ANSWER, size)
+        row("segments alone", text, 4, segment)
+        for delta in DELTAS:
+            row("segments, claims and severities", text, delta, cut)
+            row("a whole session", text, delta, run_session)
+    for chars in HELD_CHARS:
+        held = min(asyncio.run(longest_hold(chars)) for _ in range(options.repeat))
+        print(f"an answer of {chars:,} characters holds the loop for {1000 * held:.1f} ms at a time")
+    asyncio.run(memory(options.sessions))
 
 
 if __name__ == "__main__":

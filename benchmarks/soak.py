@@ -1,17 +1,15 @@
-"""Does the guard stay flat? Steady load for half an hour, its memory and file descriptors plotted.
+"""Does the guard stay flat? Steady load for half an hour, its memory and file descriptors watched.
 
-    python -m benchmarks.soak --minutes 30 --out docs/
+    python -m benchmarks.soak --minutes 30
 
-A real Kafka, a ``guardrail run`` process (exactly once; the local judge, or one that answers at once),
-and a load of responses that begin and end all the time: streamed, aborted, abandoned by their producers,
-with bad records among them. The topic of stored sessions is cleaned every few seconds, and another
-producer has aborted a transaction on it, of which cleaning leaves an empty control batch; after the load
-a guard is started again and takes it over. The ids of finished responses reach the bound on what is
-remembered within the warm-up. Writes soak.png, soak.json and soak.md. Exit status 1 unless flat: resident
-memory after the warm-up, fitted by a line, grows by less than 5 % an hour beyond twice the fit's standard
-error; no more descriptors are open in the last third than in the first; every response got its final
-event; the guard left with status 0; the next one was ready within a minute. Needs matplotlib (the extra
-``tune``). Without an address it starts a Kafka of its own.
+A real Kafka, a ``guardrail run`` process (exactly once, local judge), and a load of responses that begin and
+end all the time: streamed, aborted, abandoned by their producers, with bad records among them. The topic of
+stored sessions is cleaned every few seconds, and another producer has aborted a transaction on it, of which
+cleaning leaves an empty control batch; after the load a guard is started again and takes it over. The ids of
+finished responses reach the bound on what is remembered within the warm-up. What is watched are the guard's
+own metrics. Exit status 1 unless flat: resident memory after the warm-up, fitted by a line, grows by less
+than 5 % an hour beyond twice the fit's standard error; no more descriptors are open in the last third than in
+the first; every response got its final event; the guard left with status 0; the next one was ready.
 """
 
 from __future__ import annotations
@@ -19,270 +17,212 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import multiprocessing
-import signal
-import socket
-import subprocess
+import math
+import random
+import statistics
 import sys
-import tempfile
 import time
-import uuid
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import AsyncExitStack
-from multiprocessing.sharedctypes import Synchronized
-from multiprocessing.synchronize import Event
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
-import yaml
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
+import uvloop
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from benchmarks.frame import PARTITIONS, command_line, cpu_seconds, create_topic, kafka_for_benchmark
-from benchmarks.soak_load import write_load
-from benchmarks.soak_report import Sample, judge, write
+from benchmarks.frame import command_line
+from benchmarks.kafka import PARTITIONS, GuardProcess, kafka_for_benchmark, new_topics
+from benchmarks.workload import events_of, made_up
 from consumers.kafka.client import quiet_client_log
+from consumers.settings import Topics
+from guardrail.events import Event, ResponseAborted
+from guardrail.judges.streams import beside
 
-GRACE_S = 90.0
-STOP_TIMEOUT_S = 60
-READY_WITHIN_S = 60.0
-# So low that both bounds on what is remembered are reached within minutes.
-# They are constants of the guard, which is therefore started by hand.
-CODE = (
-    "from {module} import main; from guardrail.limits import Limits; "
-    "Limits.finished_responses_remembered, Limits.finished_response_ttl_ms = 200, 60_000; main()"
-)
-POLICIES = {"default": {"incomplete_timeout_ms": 10_000}}
-
-
-CLEANED_SOON = {
+MEMORY_GROWTH_AN_HOUR: Final = 0.05
+"""Flat: the fitted growth of resident memory, less two standard errors, is under this share an hour."""
+ABORTED, ABANDONED, BAD = 0.02, 0.01, 0.01
+"""Shares of the responses: aborted, never ended by their producer, with a bad record beside them."""
+EVERY_S: Final = 5.0
+GRACE_S: Final = 90.0
+TICK_S: Final = 0.05
+CLEANED_SOON: Final = {
     "segment.ms": "4000",
     "delete.retention.ms": "4000",
     "max.compaction.lag.ms": "8000",
     "min.cleanable.dirty.ratio": "0.01",
 }
+# So low that both bounds on what is remembered are reached within minutes.
+# They are constants of the guard, which is therefore started by hand.
+GUARD: Final = (
+    "-c",
+    "from guardrail.cli import main; from guardrail.limits import Limits; "
+    "Limits.finished_responses_remembered, Limits.finished_response_ttl_ms = 200, 60_000; main()",
+)
+SETTINGS: Final = {"policies.default.incomplete_timeout_ms": "10000"}
+
+
+class Sample(NamedTuple):
+    """The guard at one moment, by its own metrics."""
+
+    minutes: float
+    resident_mib: float
+    descriptors: float
+    lag: float
+
+
+@dataclass(slots=True)
+class Load:
+    """Streams that are kept going, and the final events that came of them."""
+
+    topics: Topics
+    at_once: int
+    rate: float
+    started: int = 0
+    bad: int = 0
+    answered: set[bytes] = field(default_factory=set)
+
+    async def write(self, producer: AIOKafkaProducer, seconds: float) -> None:
+        """Keep ``at_once`` streams going for so long, and then let them end."""
+        rng, begun = random.Random(0), time.monotonic()
+        live: list[Iterator[Event]] = []
+        owed, tick = 0.0, begun
+        while live or time.monotonic() - begun < seconds:
+            while len(live) < self.at_once and time.monotonic() - begun < seconds:
+                live.append(self._stream(rng))
+                if rng.random() < BAD:
+                    # No response is owed for these: the key is none, the id unknown.
+                    self.bad += 1
+                    await producer.send(
+                        self.topics.responses, rng.choice((b"{", b"\xff", _unknown(self.bad)))
+                    )
+            owed += self.rate * TICK_S
+            for _ in range(int(owed)):
+                live = [stream for stream in live if await self._send_next(producer, stream)]
+            owed -= int(owed)
+            tick = max(tick + TICK_S, time.monotonic() - 1.0)  # behind schedule: not all at once afterwards
+            await asyncio.sleep(max(0.0, tick - time.monotonic()))
+
+    async def _send_next(self, producer: AIOKafkaProducer, stream: Iterator[Event]) -> bool:
+        event = next(stream, None)
+        if event is None:
+            return False
+        key: str = event.response_id  # type: ignore[attr-defined]
+        await producer.send(self.topics.responses, event.to_json(), key=key.encode())
+        return True
+
+    def _stream(self, rng: random.Random) -> Iterator[Event]:
+        """One response; its texts are made when it begins, so that only those in flight are held."""
+        self.started += 1
+        response = made_up(rng, f"soak-{self.started:08d}", 62 * rng.randint(1, 20))
+        events, fate = list(events_of(response)), rng.random()
+        if fate >= ABORTED + ABANDONED:
+            yield from events
+            return
+        yield from events[: len(events) // 2]
+        if fate < ABORTED:
+            yield ResponseAborted(response_id=response.response_id, reason="cancelled")
+
+    async def read(self, consumer: AIOKafkaConsumer) -> None:
+        """Note final events, until cancelled."""
+        async for record in consumer:
+            if json.loads(record.value)["type"] != "delivery.segment":
+                self.answered.add(record.key)
+
+
+def _unknown(number: int) -> bytes:
+    event = {"type": "response.delta", "response_id": f"never-begun-{number}", "seq": 0, "text": "?"}
+    return json.dumps(event).encode()
 
 
 async def abort_one(bootstrap: str, topic: str) -> None:
     """A transaction of another producer on every partition."""
     producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=f"of-another-{topic}")
-    await producer.start()
-    try:
+    async with producer:
         await producer.begin_transaction()
         for index in range(PARTITIONS):
             await producer.send_and_wait(topic, b"x", key=b"aborted", partition=index)
         await producer.abort_transaction()
-    finally:
-        await producer.stop()
 
 
-async def until_ready(guard: subprocess.Popen[bytes], ops_port: int) -> int:
-    """0 once the guard has taken all partitions over; 1 if it has not within a minute."""
-    deadline = time.monotonic() + READY_WITHIN_S
-    while time.monotonic() < deadline and guard.poll() is None:
-        await asyncio.sleep(0.5)
-        try:
-            reader, writer = await asyncio.open_connection("127.0.0.1", ops_port)
-        except OSError:
-            continue
-        writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
-        ready = b" 200 " in (await reader.read()).split(b"\r\n")[0]
-        writer.close()
-        if ready:
-            return 0
-    return 1
-
-
-def start_guard(
-    folder: Path, kafka: dict[str, Any], judge_kind: str, ops_port: int
-) -> subprocess.Popen[bytes]:
-    """The process that is watched."""
-    config = folder / "guardrail.yaml"
-    settings = {
-        "kafka": kafka,
-        "policies": POLICIES,
-        "logging": {"level": "error"},
-        "ops": {"host": "127.0.0.1", "port": ops_port},
-    }
-    config.write_text(yaml.safe_dump(settings))
-    module, arguments = (
-        ("benchmarks.guard_process", ["-"]) if judge_kind == "instant" else ("guardrail.cli", [])
-    )
-    command = [sys.executable, "-c", CODE.format(module=module), *arguments]
-    return subprocess.Popen([*command, "run", "--config", str(config)])
-
-
-class Watcher:
-    """Samples the guard's process, the finals that readers have seen, and the lag of its group."""
-
-    def __init__(self, guard: subprocess.Popen[bytes], started: Synchronized[int], group: str) -> None:
-        self._pid = guard.pid
-        self._proc = Path(f"/proc/{guard.pid}")
-        self._started = started
-        self._group = group
-        self._cpu = (time.monotonic(), cpu_seconds(guard.pid))
-        self._begun = time.monotonic()
-        self.finals = 0
-        self.samples: list[Sample] = []
-
-    async def read(self, deliveries: AIOKafkaConsumer) -> None:
-        """Count final events, until cancelled."""
-        while True:
-            for records in (await deliveries.getmany(timeout_ms=500)).values():
-                self.finals += sum(
-                    json.loads(record.value or b"{}").get("type") != "delivery.segment" for record in records
-                )
-
-    async def sample(self, admin: AIOKafkaAdminClient, input_reader: AIOKafkaConsumer) -> None:
-        """Add a sample."""
-        status = dict(
-            line.split(":", 1) for line in (self._proc / "status").read_text().splitlines() if ":" in line
-        )
-        now, cpu = time.monotonic(), cpu_seconds(self._pid)
-        before, used = self._cpu
-        self._cpu = (now, cpu)
-        self.samples.append(
+async def sampled(guard: GuardProcess, samples: list[Sample]) -> None:
+    """Add a sample every few seconds, until cancelled."""
+    begun = time.monotonic()
+    while guard.runs:
+        told = await guard.metrics()
+        samples.append(
             Sample(
-                seconds=round(now - self._begun, 1),
-                rss_mib=round(int(status["VmRSS"].split()[0]) / 1024, 2),
-                fds=len(list((self._proc / "fd").iterdir())),
-                threads=int(status["Threads"]),
-                cpu=round((cpu - used) / (now - before), 3),
-                in_flight=self._started.value - self.finals,
-                lag=await self._lag(admin, input_reader),
+                (time.monotonic() - begun) / 60,
+                told["process_resident_memory_bytes"] / 2**20,
+                told["process_open_fds"],
+                told.get("guardrail_partition_lag_records", 0.0),
             )
         )
-
-    async def _lag(self, admin: AIOKafkaAdminClient, input_reader: AIOKafkaConsumer) -> int:
-        """The lag; what it was when the broker can't say just now, which is no fault of the guard."""
-        partitions = sorted(input_reader.assignment())
-        try:
-            ends = await input_reader.end_offsets(partitions)
-            committed = await admin.list_consumer_group_offsets(self._group, partitions=partitions)
-        except KafkaError:
-            return self.samples[-1].lag if self.samples else 0
-        return sum(ends[tp] - max(0, committed[tp].offset) for tp in partitions)
+        await asyncio.sleep(EVERY_S)
 
 
-async def watch(
-    bootstrap: str,
-    topics: dict[str, str],
-    watcher: Watcher,
-    writing: Future[int],
-    guard: subprocess.Popen[bytes],
-    every_s: float,
-    started: Synchronized[int],
-) -> None:
-    """Sample until the load is written and every response has its final event, or the guard has ended."""
-    quiet_client_log()
-    async with AsyncExitStack() as stack:
-        admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-        await admin.start()
-        stack.push_async_callback(admin.close)
-        deliveries = AIOKafkaConsumer(
-            topics["deliveries"],
-            bootstrap_servers=bootstrap,
-            auto_offset_reset="earliest",
-            isolation_level="read_committed",
-        )
-        input_reader = AIOKafkaConsumer(bootstrap_servers=bootstrap)
-        for consumer in (deliveries, input_reader):
-            await consumer.start()
-            stack.push_async_callback(consumer.stop)
-        input_reader.assign([TopicPartition(topics["responses"], index) for index in range(PARTITIONS)])
-        reading = asyncio.create_task(watcher.read(deliveries))
-        try:
-            deadline = float("inf")
-            while guard.poll() is None and time.monotonic() < deadline:
-                if writing.done():
-                    deadline = min(deadline, time.monotonic() + GRACE_S)
-                    if watcher.finals >= started.value:
-                        break
-                else:
-                    await watcher.sample(admin, input_reader)
-                done, _ = await asyncio.wait({reading}, timeout=every_s)
-                for task in done:
-                    task.result()
-        finally:
-            reading.cancel()
-            await asyncio.wait({reading})
-
-
-def soak(bootstrap: str, arguments: argparse.Namespace) -> bool:
+async def soak(bootstrap: str, arguments: argparse.Namespace) -> bool:
     """Run it all; was it flat?"""
-    run = uuid.uuid4().hex[:8]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        ops_port = free.getsockname()[1]
-    names = ("responses", "deliveries", "verdicts", "flagged", "dead_letters", "sessions")
-    topics = {name: f"soak-{run}-{name}" for name in names}
-    for name, topic in topics.items():
-        configs = CLEANED_SOON if name == "sessions" else {}
-        asyncio.run(create_topic(bootstrap, topic, PARTITIONS, **configs))
-    asyncio.run(abort_one(bootstrap, topics["sessions"]))
-    group = f"soak-{run}"
-    kafka = {"bootstrap_servers": bootstrap, "group_id": group, "topics": topics}
-    context = multiprocessing.get_context("spawn")
-    started: Synchronized[int] = context.Value("q", 0)
-    stop = context.Event()
-    seconds, warm_up_s = arguments.minutes * 60, arguments.warm_up_minutes * 60
-    with tempfile.TemporaryDirectory() as folder:
-        guard = start_guard(Path(folder), kafka, arguments.judge, ops_port)
-        try:
-            with ProcessPoolExecutor(
-                1, mp_context=context, initializer=_share, initargs=(started, stop)
-            ) as pool:
-                writing = pool.submit(
-                    _write, bootstrap, topics["responses"], arguments.responses, arguments.rate, seconds
-                )
-                watcher = Watcher(guard, started, group)
-                try:
-                    asyncio.run(watch(bootstrap, topics, watcher, writing, guard, arguments.every, started))
-                finally:
-                    stop.set()
-                bad = writing.result()
-            guard.send_signal(signal.SIGTERM)
-            status = guard.wait(STOP_TIMEOUT_S)
-            next_one = start_guard(Path(folder), kafka, arguments.judge, ops_port)
-            try:
-                status = status or asyncio.run(until_ready(next_one, ops_port))
-            finally:
-                next_one.kill()
-                next_one.wait()
-        finally:
-            if guard.poll() is None:
-                guard.kill()
-                guard.wait()
-    result, line = judge(watcher.samples, warm_up_s, seconds, started.value, watcher.finals, status)
+    quiet_client_log()
+    topics = await new_topics(bootstrap, of_sessions=CLEANED_SOON)
+    await abort_one(bootstrap, topics.sessions)
+    load, samples = Load(topics, arguments.responses, arguments.rate), list[Sample]()
+    guard = GuardProcess(bootstrap, topics, topics.responses, SETTINGS, GUARD)
+    consumer = AIOKafkaConsumer(
+        topics.deliveries,
+        bootstrap_servers=bootstrap,
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+    )
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", enable_idempotence=True)
+    async with guard:
+        async with consumer, producer, beside(load.read(consumer)):
+            async with beside(sampled(guard, samples)) as sampling:
+                await load.write(producer, arguments.minutes * 60)
+                if sampling.done():
+                    sampling.result()
+            end = time.monotonic() + GRACE_S
+            while len(load.answered) < load.started and time.monotonic() < end:  # noqa: ASYNC110 - polled
+                await asyncio.sleep(0.5)
+        status = await guard.end()
+        await guard.start()  # raises where it does not take over
+    flat = judged(samples, arguments.warm_up_minutes, load, status)
     title = (
         f"{arguments.minutes:g} minutes, {arguments.responses} responses at once, {arguments.rate:g} tokens/s"
-        f" each, {arguments.judge} judge, exactly once, {started.value:,} responses, {bad:,} bad records"
+        f" each, {load.started:,} responses, {load.bad:,} bad records"
     )
-    write(Path(arguments.out), arguments.name, title, watcher.samples, result, line, warm_up_s)
-    print(title)
+    print(f"{title}: {'flat' if flat else 'NOT FLAT'}")
+    return flat
+
+
+def growth(samples: Sequence[Sample]) -> tuple[float, float]:
+    """MiB an hour by a least-squares line through resident memory, and the standard error of that."""
+    hours, memory = [one.minutes / 60 for one in samples], [one.resident_mib for one in samples]
+    slope, start = statistics.linear_regression(hours, memory)
+    mean = statistics.fmean(hours)
+    spread = sum((x - mean) ** 2 for x in hours)
+    rest = sum((y - start - slope * x) ** 2 for x, y in zip(hours, memory, strict=True))
+    return slope, math.sqrt(rest / (len(hours) - 2) / spread)
+
+
+def judged(samples: Sequence[Sample], warm_up_minutes: float, load: Load, status: int) -> bool:
+    """Print what was found after the warm-up; is it flat? Raises ValueError with fewer than three samples."""
+    counted = [sample for sample in samples if sample.minutes >= warm_up_minutes]
+    if len(counted) < 3:
+        raise ValueError(
+            f"only {len(counted)} samples after the warm-up: the guard ended, or the run is short"
+        )
+    slope, error = growth(counted)
+    mean = statistics.fmean(one.resident_mib for one in counted)
+    third = len(counted) // 3
+    first, last = (
+        statistics.median(one.descriptors for one in some) for some in (counted[:third], counted[-third:])
+    )
     print(
-        f"resident {result.rss_mean_mib} MiB, {result.rss_growth_mib_an_hour:+} MiB an hour "
-        f"(standard error {result.rss_growth_error_mib_an_hour}); descriptors {result.fds_first_third:g} to "
-        f"{result.fds_last_third:g}; answered {result.answered:,} of {result.responses:,}; "
-        f"left with status {status}: {'flat' if result.flat else 'NOT FLAT'}"
+        f"resident {mean:.1f} MiB, {slope:+.1f} MiB an hour (standard error {error:.1f}); descriptors "
+        f"{first:g} to {last:g}; lag at most {max(one.lag for one in samples):,.0f}; answered "
+        f"{len(load.answered):,} of {load.started:,}; left with status {status}"
     )
-    return result.flat
-
-
-class _Shared:
-    """What the writer's process has of this one; given to it as it begins, which is the only time."""
-
-    started: Synchronized[int]
-    stop: Event
-
-
-def _share(started: Synchronized[int], stop: Event) -> None:
-    _Shared.started, _Shared.stop = started, stop
-
-
-def _write(bootstrap: str, topic: str, at_once: int, rate: float, seconds: float) -> int:
-    return write_load(bootstrap, topic, at_once, rate, seconds, 0, _Shared.started, _Shared.stop.is_set)
+    grows = slope - 2 * error > MEMORY_GROWTH_AN_HOUR * mean
+    return not grows and last <= first and not status and len(load.answered) == load.started
 
 
 def main() -> None:
@@ -292,16 +232,11 @@ def main() -> None:
     parser.add_argument("--warm-up-minutes", type=float, help="default: 5, or a third of a shorter run")
     parser.add_argument("--responses", type=int, default=50, help="streams at once")
     parser.add_argument("--rate", type=float, default=20.0, help="tokens a second of each stream")
-    parser.add_argument("--judge", choices=["local", "instant"], default="local")
-    parser.add_argument("--every", type=float, default=5.0, help="seconds between samples")
-    parser.add_argument("--out", default=".", help="folder for the plot and the summaries")
-    parser.add_argument("--name", default="soak", help="name of these files")
     arguments = parser.parse_args()
     if arguments.warm_up_minutes is None:
         arguments.warm_up_minutes = min(5.0, arguments.minutes / 3)
     with kafka_for_benchmark(arguments.bootstrap_servers) as bootstrap:
-        flat = soak(bootstrap, arguments)
-    sys.exit(0 if flat else 1)
+        sys.exit(0 if uvloop.run(soak(bootstrap, arguments)) else 1)
 
 
 if __name__ == "__main__":

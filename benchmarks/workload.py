@@ -1,12 +1,15 @@
-"""Token streams of many responses at once, made here, the same for the same arguments."""
+"""Answers and token streams for benchmarks, made here, the same for the same arguments."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-from guardrail.events import Context, Event, ResponseCompleted, ResponseDelta, ResponseStarted
+from guardrail.events import Context, Event, Response, ResponseCompleted, ResponseDelta, ResponseStarted
 
+DELTA_CHARS: Final = 4
+"""Of a token, where there are no real ones."""
 _SUBJECTS = ("The basic plan", "The warranty", "A refund", "The ticket", "Your account", "The device")
 _VERBS = ("costs", "covers", "includes", "allows", "requires", "replaces")
 _OBJECTS = (
@@ -17,6 +20,35 @@ _OBJECTS = (
     "support by e-mail on working days between 9 AM and 5 PM",
     "one dose of 400 mg every eight hours with food",
 )
+_FACTS = (
+    ("The {name} plan costs ${price} a month.", "You pay ${price} every month for the {name} plan."),
+    (
+        "Refunds for the {name} plan are paid within {days} days.",
+        "You get a refund for the {name} plan within {days} days.",
+    ),
+    (
+        "Support for the {name} plan answers within {hours} hours.",
+        "With the {name} plan you hear from support within {hours} hours.",
+    ),
+    ("The {name} plan includes {size} GB of storage.", "The {name} plan comes with {size} GB of storage."),
+)
+_NAMES = ("Basic", "Pro", "Team", "Family", "Student", "Studio", "Garden", "Harbour")
+
+
+def right_answer(rng: random.Random, response_id: str) -> Response:
+    """Four sentences that say in other words what their document says, so that the verifier reads them."""
+    values = {
+        "name": rng.choice(_NAMES),
+        "price": rng.randint(11, 99),
+        "days": rng.randint(11, 60),
+        "hours": rng.randint(12, 72),
+        "size": rng.randint(100, 900),
+    }
+    says, said = (" ".join(each.format(**values) for each in texts) for texts in zip(*_FACTS, strict=True))
+    context = Context(id="doc", text=says)
+    return Response(
+        response_id=response_id, question="What does it come with?", contexts=(context,), answer=said
+    )
 
 
 def sentences(rng: random.Random, count: int) -> str:
@@ -38,17 +70,31 @@ def text_of(chars: int, seed: int = 0) -> str:
     return "".join(parts)[:chars]
 
 
-def token_streams(
-    responses: int, *, at_once: int, answer_chars: int = 1_000, delta_chars: int = 4, seed: int = 0
-) -> Iterator[Event]:
+def made_up(rng: random.Random, response_id: str, chars: int) -> Response:
+    """An answer of about so many characters that nothing in its one context is about."""
+    context = Context(id="c1", text=sentences(rng, 10))
+    answer = sentences(rng, max(1, chars // 62))
+    return Response(response_id=response_id, question="What is covered?", contexts=(context,), answer=answer)
+
+
+def events_of(response: Response, pieces: Sequence[str] | None = None) -> Iterator[Event]:
+    """The response as it streams, in ``pieces`` or in deltas of ``DELTA_CHARS``."""
+    text = response.answer
+    pieces = pieces or [text[at : at + DELTA_CHARS] for at in range(0, len(text), DELTA_CHARS)]
+    yield ResponseStarted.model_validate(response.model_dump(exclude={"type", "answer", "metadata"}))
+    for seq, piece in enumerate(pieces):
+        yield ResponseDelta(response_id=response.response_id, seq=seq, text=piece)
+    yield ResponseCompleted(response_id=response.response_id, seq=len(pieces))
+
+
+def token_streams(responses: int, *, at_once: int, answer_chars: int = 1_000) -> Iterator[Event]:
     """Responses that stream side by side, ``at_once`` of them at any time, delta by delta in turn."""
-    rng = random.Random(seed)
+    rng = random.Random(0)
     waiting = iter(range(responses))
     live: list[Iterator[Event]] = []
     while True:
         while len(live) < at_once and (number := next(waiting, None)) is not None:
-            answer = sentences(rng, max(1, answer_chars // 62))
-            live.append(_one(number, answer, sentences(rng, 10), delta_chars))
+            live.append(events_of(made_up(rng, f"bench-{number}", answer_chars)))
         if not live:
             return
         still = []
@@ -58,15 +104,3 @@ def token_streams(
                 still.append(stream)
                 yield event
         live = still
-
-
-def _one(number: int, answer: str, context: str, delta_chars: int) -> Iterator[Event]:
-    response_id = f"bench-{number}"
-    yield ResponseStarted(
-        response_id=response_id, question="What is covered?", contexts=(Context(id="c1", text=context),)
-    )
-    seq = 0
-    for start in range(0, len(answer), delta_chars):
-        yield ResponseDelta(response_id=response_id, seq=seq, text=answer[start : start + delta_chars])
-        seq += 1
-    yield ResponseCompleted(response_id=response_id, seq=seq)

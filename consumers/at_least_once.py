@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from types import TracebackType
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, Self
 
 import structlog
 
-from consumers.guarantee import Holding
-from consumers.offsets import Progress
+from consumers.guarantee import Guarantee, Holding, Progress
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, Transport
-from guardrail.engine.engine import Change, ClosedResponse, Engine
+from guardrail.engine.engine import Change, ClosedResponse
 from guardrail.errors import PartitionLost, TransportError
 
 MAX_OUTBOX: Final = 20_000
@@ -53,10 +52,11 @@ class _HeldPartition(Progress):
         self.read(offset)
 
 
-class AtLeastOnce:
-    """``consumers.guarantee.Guarantee``: one outbox, one writer."""
+class AtLeastOnce(Guarantee):
+    """One outbox, one writer."""
 
     def __init__(self, transport: Transport, *, commit_interval_ms: int) -> None:
+        super().__init__()
         self._transport = transport
         self._commit_interval_s = commit_interval_ms / 1000
         self._held: dict[Partition, _HeldPartition] = {}
@@ -68,33 +68,18 @@ class AtLeastOnce:
         self._has_output = asyncio.Event()
         self._writing = asyncio.Lock()
         self._writer: asyncio.Task[None] | None = None
-        self._group = asyncio.TaskGroup()
         self._congested = False
         self._closing = False
-        self._ended = False
         # Records were taken from the outbox and not acknowledged: from then on no position is safe.
         self._unwritten = False
 
-    def attach(
-        self,
-        engine: Engine,
-        take: Callable[[Holding, Iterable[Record]], object],  # noqa: ARG002 - no record waits here
-    ) -> None:
-        """Part of Guarantee."""
-        self._engine = engine
-
     async def __aenter__(self) -> Self:
-        await self._group.__aenter__()
+        await super().__aenter__()
         self._writer = self._group.create_task(self._write(), name="guard-writer")
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._ended = True
-        if self._writer is not None:
-            self._writer.cancel()
-        await self._group.__aexit__(kind, error, traceback)
+    def _own_tasks(self) -> Iterable[asyncio.Task[None]]:
+        return () if self._writer is None else (self._writer,)
 
     # ------------------------------------------------------------------------------------ filling
 
@@ -162,11 +147,9 @@ class AtLeastOnce:
         last_commit = time.monotonic()
         while not self._closing:
             due = max(0.0, last_commit + self._commit_interval_s - time.monotonic())
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(due):
                     await self._has_output.wait()
-            except TimeoutError:
-                pass
             commit = time.monotonic() - last_commit >= self._commit_interval_s
             await self._flush(self._held.values() if commit else ())
             if commit:

@@ -1,4 +1,5 @@
-"""What ``guardrail doctor`` finds of Kafka: brokers, topics, rights, other guards, the guard that runs."""
+"""What ``guardrail doctor`` finds: all that it finds without Kafka, and then brokers, topics, rights, other
+guards, and the guard that runs."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Final
 
 from consumers.kafka.client import client_options
 from consumers.kafka.examiner import ClusterSeen, Examiner, Right, Rights, TopicSeen, examining
-from consumers.kafka.groups import OtherGroup
+from consumers.kafka.watch import OtherGroup
 from consumers.settings import GuardSettings, KafkaSettings
 from consumers.topics import plan_topics
 from guardrail.client import GuardClient
@@ -19,7 +20,10 @@ from guardrail.doctor import (
     Machine,
     State,
     check_clock,
+    check_judges,
     check_machine,
+    check_policies,
+    check_settings,
     endpoint_time_s,
     prove,
 )
@@ -38,11 +42,19 @@ _LOSES_TRANSACTIONS: Final = "4.3"
 _THE_GUARD: Final = "the guard"
 
 
-async def check_kafka(settings: GuardSettings, prove_within_s: float | None) -> AsyncIterator[Check]:
-    """Everything that Kafka tells; the machine's limits and its clock too, which it tells more of.
-
-    ``prove_within_s`` is how long the guard may say nothing; None: no proof.
+async def examine(settings: GuardSettings, prove_within_s: float | None) -> AsyncIterator[Check]:
+    """Every check, as it becomes known. ``prove_within_s`` is how long the guard may say nothing; None: no
+    proof.
     """
+    for check in (*check_settings(settings, settings.flagged.notes()), *check_policies(settings)):
+        yield check
+    for checks in (check_judges(settings), _of_kafka(settings, prove_within_s)):
+        async for check in checks:
+            yield check
+
+
+async def _of_kafka(settings: GuardSettings, prove_within_s: float | None) -> AsyncIterator[Check]:
+    """Everything that Kafka tells; the machine's limits and its clock too, which it tells more of."""
     kafka = settings.kafka
     seen: ClusterSeen | None = None
     begun_s = time.time()

@@ -14,7 +14,7 @@ instant: all outputs, all new state of the sessions touched, the closed sessions
 be split or reduced, or the stored sessions would disagree with the outputs. What is let into the lane
 therefore bounds a step: past the bounds records wait until a step is taken.
 
-Invariants (tests/contract/test_exactly_once_contract.py, tests/property/test_guard_exactly_once.py):
+Invariants (tests/contract/test_exactly_once_contract.py, tests/property/test_guard_restarts.py):
 - outputs, state and position of a step are on the broker together, or none of them is;
 - a position is committed when all records before it are in the state or the outputs of that step or earlier
   ones; the next owner reads on from there and takes nothing twice;
@@ -27,18 +27,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Final, NamedTuple, Self
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple
 
 import structlog
 
-from consumers.guarantee import GuardOptions, Holding
-from consumers.offsets import SecondReading, StartStatus
+from consumers.guarantee import Guarantee, GuardOptions, Holding, SecondReading, StartStatus
 from consumers.sessions_topic import SessionStore, restore
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, StateRecord, Transport
 from guardrail import telemetry
-from guardrail.engine.engine import Change, ClosedResponse, Engine
+from guardrail.engine.engine import Change, ClosedResponse
 from guardrail.errors import PartitionLost, StepFailed, TransportUnavailable
 
 MAX_OUTPUTS: Final = 5_000
@@ -186,11 +185,9 @@ class Lane:
             if delay is not None and delay <= 0:
                 return
             self._wake.clear()
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(delay):
                     await self._wake.wait()
-            except TimeoutError:
-                pass
 
     def _delay(self) -> float | None:
         now = time.monotonic()
@@ -238,10 +235,11 @@ CANCEL_S: Final = 1.0
 log = structlog.get_logger(__name__)
 
 
-class ExactlyOnce:
-    """``consumers.guarantee.Guarantee``: lanes, and a task for each of them."""
+class ExactlyOnce(Guarantee):
+    """Lanes, and a task for each of them."""
 
     def __init__(self, transport: Transport, options: GuardOptions, max_value_bytes: int) -> None:
+        super().__init__()
         self._transport = transport
         self._options = options
         self._max_value_bytes = max_value_bytes
@@ -249,24 +247,9 @@ class ExactlyOnce:
         self._tasks: dict[Partition, asyncio.Task[None]] = {}
         self._stepping_since: dict[Partition, float] = {}
         """Since when what a step holds waits that is under way, or has failed."""
-        self._group = asyncio.TaskGroup()
-        self._ended = False
 
-    def attach(self, engine: Engine, take: Callable[[Holding, Iterable[Record]], object]) -> None:
-        """Part of Guarantee."""
-        self._engine, self._take = engine, take
-
-    async def __aenter__(self) -> Self:
-        await self._group.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._ended = True
-        for task in self._tasks.values():
-            task.cancel()
-        await self._group.__aexit__(kind, error, traceback)
+    def _own_tasks(self) -> Iterable[asyncio.Task[None]]:
+        return self._tasks.values()
 
     # ------------------------------------------------------------------------------------ filling
 

@@ -22,8 +22,7 @@ from consumers import transport
 from consumers.at_least_once import AtLeastOnce
 from consumers.dead_letters import BadRecords, dead_letter
 from consumers.exactly_once import ExactlyOnce
-from consumers.guarantee import Guarantee, GuardOptions, Holding
-from consumers.offsets import StartStatus
+from consumers.guarantee import Guarantee, GuardOptions, Holding, StartStatus
 from consumers.ops import ResponseLog
 from consumers.transport import OutRecord, Partition, Record, Restored, Transport
 from guardrail import telemetry

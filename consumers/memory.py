@@ -357,20 +357,18 @@ class MemoryTransport:
         self,
         broker: MemoryBroker,
         group_id: str,
-        input_topics: Collection[str],
+        input_topic: str,
         *,
         auto_offset_reset: Literal["earliest", "latest"] = "earliest",
         sessions_topic: str | None = None,
     ) -> None:
-        """``sessions_topic`` is compacted, has as many partitions as the one input topic, and makes steps
+        """``sessions_topic`` is compacted, has as many partitions as the input topic, and makes steps
         exactly once; without it ``transact`` and ``recover`` are refused.
         """
-        if sessions_topic is not None and len(input_topics) != 1:
-            raise ValueError(f"{len(input_topics)} input topics share a sessions topic; give one input topic")
         self._broker = broker
         self._group_id = group_id
         self._group = broker.group(group_id)
-        self._input_topics = tuple(input_topics)
+        self._input_topic = input_topic
         self._sessions_topic = sessions_topic
         self._key_prefix = key_prefix(group_id)
         self._from_earliest = auto_offset_reset == "earliest"
@@ -389,9 +387,7 @@ class MemoryTransport:
         """Join the group; partitions are assigned in the background, as in Kafka."""
         if self._member is not None:
             raise TransportError("start was called twice; make a new transport to join again")
-        partitions = [
-            log.partition for name in self._input_topics for log in self._broker.topic(name).partitions
-        ]
+        partitions = [log.partition for log in self._broker.topic(self._input_topic).partitions]
         self._check_sessions_topic()
         self._listener = listener
         self._member = Member(
@@ -528,19 +524,17 @@ class MemoryTransport:
         return found
 
     async def _wait(self, timeout_s: float) -> None:
-        """Wait until something is appended to an input topic, the assignment changes, or time is up."""
+        """Wait until something is appended to the input topic, the assignment changes, or time is up."""
         self._woken.clear()
-        logs = [self._broker.topic(name) for name in self._input_topics]
-        for log in logs:
-            log.waiting.add(self._woken)
+        log = self._broker.topic(self._input_topic)
+        log.waiting.add(self._woken)
         try:
             async with asyncio.timeout(timeout_s):
                 await self._woken.wait()
         except TimeoutError:
             pass
         finally:
-            for log in logs:
-                log.waiting.discard(self._woken)
+            log.waiting.discard(self._woken)
 
     async def _assigned(self, partitions: Collection[Partition]) -> None:
         """Called by the group: notifies the listener, and only then lets ``poll`` see the partitions."""
@@ -604,11 +598,11 @@ class MemoryTransport:
         sessions = self._broker.topic(self._sessions_topic)
         if not sessions.compacted:
             raise TransportUnavailable(f"topic {sessions.name} is not compacted; create it so")
-        width = len(self._broker.topic(self._input_topics[0]).partitions)
+        width = len(self._broker.topic(self._input_topic).partitions)
         if len(sessions.partitions) != width:
             raise TransportUnavailable(
                 f"topic {sessions.name} has {len(sessions.partitions)} partitions and "
-                f"{self._input_topics[0]} has {width}; create it with as many"
+                f"{self._input_topic} has {width}; create it with as many"
             )
 
     async def _revoked(self, partitions: Collection[Partition]) -> None:

@@ -35,7 +35,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from guardrail.config.settings import LogLevel
 from guardrail.errors import ConfigError
-from guardrail.events import OutputEvent, ResponseVerdict, Verdict, claim_that_decided
+from guardrail.events import ResponseVerdict, Verdict, claim_that_decided
 from guardrail.logs import set_level
 from guardrail.telemetry import REGISTRY
 from guardrail.tracing import Headers, trace_id
@@ -243,17 +243,12 @@ class ResponseLog:
     def __init__(self) -> None:
         self._decisions: Counter[str] = Counter()
         self._claims: Counter[str] = Counter()
-        self._unverified = 0
 
-    def told(self, event: OutputEvent, headers: Headers = ()) -> None:
-        """An event was published; ``headers`` came with the response's start."""
-        if not isinstance(event, ResponseVerdict):
-            return
-        counts = event.counts
+    def told(self, event: ResponseVerdict, headers: Headers = ()) -> None:
+        """A response has its verdict; ``headers`` came with its start."""
         deciding = claim_that_decided(event)
         self._decisions[event.decision.value] += 1
         self._claims.update(claim.verdict.value for claim in event.claims)
-        self._unverified += counts.unverified
         log.info(
             "guard.response",
             response_id=event.response_id,
@@ -264,7 +259,7 @@ class ResponseLog:
             mode=event.mode,
             score=event.score,
             claims=len(event.claims),
-            unverified=counts.unverified,
+            unverified=event.counts.unverified,
             complete=event.complete,
             delay_ms=event.timings.after_completion_ms,
             total_ms=event.timings.total_ms,
@@ -281,7 +276,6 @@ class ResponseLog:
         """Log the totals since the last summary, if there are any."""
         decisions, self._decisions = self._decisions, Counter()
         claims, self._claims = self._claims, Counter()
-        self._unverified = 0
         if decisions:
             log.info(
                 "guard.summary",

@@ -1,10 +1,10 @@
-"""Reading a topic without a group, for people who look on: what is there now, or what comes."""
+"""Reading a topic without a group, for takeovers and for who looks on: what is there now, or what comes."""
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -17,6 +17,10 @@ from consumers.transport import Partition, Record
 from guardrail.errors import ConfigError, TransportError
 
 _POLL_MS: Final = 200
+_END_MS: Final = 25
+"""How long the end can stay unnoticed: what ends there may be markers and aborted records only."""
+_EMPTY_ANSWERS: Final = 6
+"""So many in a row, each to a fetch of its own, say that there is nothing at a place."""
 _CLOSE_S: Final = 2.0
 _MOST_HELD: Final = 20_000
 _MOST_HELD_BYTES: Final = 64 * 1024 * 1024
@@ -44,6 +48,30 @@ class Span(NamedTuple):
     end: int
 
 
+class CompactionWatch:
+    """Detects that nothing is left although the end is not reached, because the rest has been compacted away.
+
+    Fetches at such a position return nothing, again and again. One empty response is not enough: its records
+    may still be in the client, or may have been dropped there when the position was set. A second one is only
+    requested when nothing of the first is waiting to be taken.
+    """
+
+    def __init__(self, position: int) -> None:
+        self._position = position
+        self._answered_ms: int | None = None
+        self._answers = 0
+
+    def nothing_more(self, consumer: AIOKafkaConsumer, tp: TopicPartition, position: int, end: int) -> bool:
+        answered_ms = consumer.last_poll_timestamp(tp)
+        if position != self._position:
+            self._position, self._answered_ms, self._answers = position, answered_ms, 0
+        elif answered_ms != self._answered_ms:
+            stable = consumer.last_stable_offset(tp)
+            self._answered_ms = answered_ms
+            self._answers += stable is not None and stable >= end
+        return self._answers >= _EMPTY_ANSWERS
+
+
 class TopicReader:
     """Reads one topic. Made by ``open_topic``."""
 
@@ -55,10 +83,11 @@ class TopicReader:
         self._consumer = consumer
         self._patience_s = settings.request_timeout_ms / 1000
         self._ends: dict[TopicPartition, int] = {}
+        self._watches: dict[TopicPartition, CompactionWatch] = {}
 
-    async def begin(self, partitions: int) -> None:
+    async def begin(self, partitions: Iterable[int]) -> None:
         """Look at what is there now."""
-        tps = [TopicPartition(self._topic, index) for index in range(partitions)]
+        tps = [TopicPartition(self._topic, index) for index in partitions]
         begins = await self._consumer.beginning_offsets(tps)
         ends = await self._consumer.end_offsets(tps)  # under read_committed, the last stable offset
         self.spans = {Partition(*tp): Span(begins[tp], ends[tp]) for tp in tps}
@@ -69,11 +98,11 @@ class TopicReader:
         Raises ConfigError for a partition that isn't there.
         """
         for index in part.partitions:
-            if index >= len(self.spans):
+            if Partition(self._topic, index) not in self.spans:
                 raise ConfigError(
                     f"topic {self._topic} has no partition {index}; it has 0 to {len(self.spans) - 1}"
                 )
-        wanted = part.partitions or dict.fromkeys(range(len(self.spans)), (None, None))
+        wanted = part.partitions or dict.fromkeys([at.index for at in self.spans], (None, None))
         spans = {TopicPartition(self._topic, at): self.spans[Partition(self._topic, at)] for at in wanted}
         self._consumer.assign(list(spans))
         begins = {tp: span.begin for tp, span in spans.items()}
@@ -87,8 +116,9 @@ class TopicReader:
         for tp, (first, last) in zip(spans, wanted.values(), strict=True):
             self._ends[tp] = min(until[tp], ends[tp], ends[tp] if last is None else last)
             newest = 0 if part.last is None else self._ends[tp] - part.last
-            start = max(since[tp], begins[tp], first or 0, newest)
-            self._consumer.seek(tp, min(start, self._ends[tp]))
+            start = min(max(since[tp], begins[tp], first or 0, newest), self._ends[tp])
+            self._watches[tp] = CompactionWatch(start)
+            self._consumer.seek(tp, start)
 
     async def _at_time(self, ms: int, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         found = await self._consumer.offsets_for_times(dict.fromkeys(ends, ms))
@@ -100,12 +130,11 @@ class TopicReader:
             async for record in records:
                 if record.offset < self._ends[TopicPartition(*record.partition)]:
                     yield record
-        for tp, reached in (await self._positions()).items():
-            if reached < self._ends[tp]:
-                raise TransportError(
-                    f"reading {tp.topic}[{tp.partition}]: nothing came from Kafka for "
-                    f"{self._patience_s:g} s, at offset {reached} of {self._ends[tp]}; do the brokers answer?"
-                )
+        for tp, reached in (await self._left()).items():
+            raise TransportError(
+                f"reading {tp.topic}[{tp.partition}]: nothing came from Kafka for "
+                f"{self._patience_s:g} s, at offset {reached} of {self._ends[tp]}; do the brokers answer?"
+            )
 
     async def follow(self) -> AsyncGenerator[Record, None]:
         """What was there when the reader was opened, by time; then records as they come, without end.
@@ -127,32 +156,35 @@ class TopicReader:
         while held:
             yield heapq.heappop(held)[-1]
         while True:
-            async for record in self._poll():
+            async for record in self._poll(_POLL_MS):
                 yield record
 
     async def _up_to_end(self, patience_s: float) -> AsyncGenerator[Record, None]:
         """Until all ends are reached, or nothing has come for ``patience_s``; with what comes beyond them."""
         loop = asyncio.get_running_loop()
-        reached, moved = await self._positions(), loop.time()
-        while not await self._is_at_end() and loop.time() - moved <= patience_s:
-            async for record in self._poll():
+        left, moved = await self._left(), loop.time()
+        while left and loop.time() - moved <= patience_s:
+            async for record in self._poll(_END_MS):
                 yield record
             # Markers and aborted records move a position too, without a record.
-            now = await self._positions()
-            if now != reached:
-                reached, moved = now, loop.time()
+            now = await self._left()
+            if now != left:
+                left, moved = now, loop.time()
 
-    async def _is_at_end(self) -> bool:
-        reached = await self._positions()
-        return all(reached[tp] >= end for tp, end in self._ends.items())
+    async def _left(self) -> dict[TopicPartition, int]:
+        """The positions of the partitions that are not at their end."""
+        found = {tp: await self._consumer.position(tp) for tp in self._ends}
+        return {
+            tp: reached
+            for tp, reached in found.items()
+            if reached < self._ends[tp]
+            and not self._watches[tp].nothing_more(self._consumer, tp, reached, self._ends[tp])
+        }
 
-    async def _positions(self) -> dict[TopicPartition, int]:
-        return {tp: await self._consumer.position(tp) for tp in self._ends}
-
-    async def _poll(self) -> AsyncIterator[Record]:
+    async def _poll(self, timeout_ms: int) -> AsyncIterator[Record]:
         batches: dict[TopicPartition, list[Any]]
         async with asking(f"reading topic {self._topic}"):
-            batches = await self._consumer.getmany(timeout_ms=_POLL_MS)
+            batches = await self._consumer.getmany(timeout_ms=timeout_ms)
         for tp, records in batches.items():
             for one in records:
                 yield Record(
@@ -189,7 +221,7 @@ async def open_topic(
         async with asking(f"reading topic {topic}", settings.request_timeout_ms):
             await consumer.start()
             reader = TopicReader(settings, topic, consumer)
-            await reader.begin(len(described["partitions"]))
+            await reader.begin(range(len(described["partitions"])))
             await reader.take(part or Range(), at_end=at_end)
         yield reader
     finally:

@@ -29,7 +29,7 @@ from guardrail import telemetry
 from guardrail.config import SettingsError, SettingsFile
 from guardrail.errors import ConfigError
 from guardrail.judges.base import Judge
-from guardrail.judges.factory import JudgeSet, check_time, have_budgets
+from guardrail.judges.factory import JudgeSet, check_time
 from guardrail.leaves import leaves
 from guardrail.logs import set_level
 from guardrail.policy import Policy
@@ -172,7 +172,7 @@ class Reloader:
         missing = self._judges.missing(policies, settings.judge)
         if missing:
             log.info("config.building_judges", judges=[each.kind for each in missing])
-            await asyncio.to_thread(self._judges.add, missing, budgets=have_budgets(policies))
+            await asyncio.to_thread(self._judges.add, missing)
         for short in check_time(self._judges.settings, settings.policies):
             log.warning("judge.second_never_asked", why=short)
         fixed = [*_fixed(self._running, settings), *self._judges.fixed(settings.judge, policies)]

@@ -21,8 +21,6 @@ from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     PrivateAttr,
     StringConstraints,
@@ -38,6 +36,7 @@ from pydantic_settings import BaseSettings
 from guardrail import config
 from guardrail.config import SettingsFile
 from guardrail.errors import ConfigError
+from guardrail.frozen import Frozen
 from guardrail.secrets import Secret
 
 _TLS_ONLY: Final = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_key_password")
@@ -52,55 +51,56 @@ _OAUTH_ONLY: Final = ("sasl_oauth_token_file", "sasl_oauth_token_url", *_CLIENT_
 
 def check_security(settings: KafkaSettings) -> None:
     """Raise ValueError for security settings that can't work or have no effect."""
-    protocol = settings.security_protocol
-    if protocol.endswith("SSL"):
-        _check_certificate(settings)
-    else:
-        _refuse(
-            settings,
-            _TLS_ONLY,
-            f"with security_protocol {protocol}",
-            f"set security_protocol to {'SASL_SSL' if protocol.startswith('SASL_') else 'SSL'}",
-        )
-    if protocol.startswith("SASL_"):
-        _check_login(settings)
-        return
-    encrypted = "SASL_SSL" if protocol == "SSL" else "SASL_SSL (or SASL_PLAINTEXT)"
-    remedy = f"set security_protocol to {encrypted}"
-    _refuse(settings, (*_PASSWORD_ONLY, *_OAUTH_ONLY), f"with security_protocol {protocol}", remedy)
-    if settings.sasl_mechanism != "PLAIN":
-        raise ValueError(
-            f"sasl_mechanism {settings.sasl_mechanism} has no effect with security_protocol {protocol}; "
-            f"{remedy}, or leave sasl_mechanism out"
-        )
-
-
-def _check_certificate(settings: KafkaSettings) -> None:
-    if (settings.ssl_certfile is None) != (settings.ssl_keyfile is None):
+    protocol, mechanism = settings.security_protocol, settings.sasl_mechanism
+    encrypts, logs_in = protocol.endswith("SSL"), protocol.startswith("SASL_")
+    by_token = logs_in and mechanism == "OAUTHBEARER"
+    by_url = settings.sasl_oauth_token_url is not None or settings.sasl_oauth_token_file is None
+    by_protocol, by_mechanism = f"with security_protocol {protocol}", f"with sasl_mechanism {mechanism}"
+    log_in = f"set security_protocol to {'SASL_SSL' if encrypts else 'SASL_SSL (or SASL_PLAINTEXT)'}"
+    pair = (settings.ssl_certfile is None) == (settings.ssl_keyfile is None)
+    # Which settings, whether they have an effect, where they have none, and what to do.
+    for names, works, where, instead in (
+        (_TLS_ONLY, encrypts, by_protocol, f"set security_protocol to {'SASL_SSL' if logs_in else 'SSL'}"),
+        (
+            _TLS_ONLY[3:],
+            settings.ssl_keyfile or not pair,
+            "without ssl_keyfile",
+            "give ssl_certfile and ssl_keyfile",
+        ),
+        ((*_PASSWORD_ONLY, *_OAUTH_ONLY), logs_in, by_protocol, log_in),
+        (_OAUTH_ONLY, by_token, by_mechanism, "set sasl_mechanism to OAUTHBEARER"),
+        (_PASSWORD_ONLY, not by_token, by_mechanism, "give the client's id and secret"),
+        (_CLIENT_ONLY, by_url, "with sasl_oauth_token_file", "give sasl_oauth_token_url instead of it"),
+    ):
+        given = [name for name in names if getattr(settings, name) is not None]
+        if given and not works:
+            have, them = ("has", "it") if len(given) == 1 else ("have", "them")
+            raise ValueError(f"{' and '.join(given)} {have} no effect {where}; {instead}, or take {them} out")
+    if not pair:
         raise ValueError("ssl_certfile and ssl_keyfile go together; give both or neither")
-    if settings.ssl_keyfile is None:
-        _refuse(settings, _TLS_ONLY[3:], "without ssl_keyfile", "give ssl_certfile and ssl_keyfile")
-
-
-def _check_login(settings: KafkaSettings) -> None:
-    mechanism = settings.sasl_mechanism
-    needs = f"security_protocol {settings.security_protocol} with sasl_mechanism {mechanism} needs"
-    if mechanism != "OAUTHBEARER":
-        _refuse(
-            settings, _OAUTH_ONLY, f"with sasl_mechanism {mechanism}", "set sasl_mechanism to OAUTHBEARER"
+    if logs_in:
+        _check_login(settings, f"security_protocol {protocol} {by_mechanism} needs")
+    elif mechanism != "PLAIN":
+        raise ValueError(
+            f"sasl_mechanism {mechanism} has no effect {by_protocol}; {log_in}, or leave sasl_mechanism out"
         )
+
+
+def _check_login(settings: KafkaSettings, needs: str) -> None:
+    if settings.sasl_mechanism != "OAUTHBEARER":
         if not settings.sasl_username:
             raise ValueError(f"{needs} sasl_username; give the user's name")
         if settings.sasl_password is None:
             raise ValueError(f"{needs} sasl_password; give it, or the file that holds it as {{file: PATH}}")
         return
-    _refuse(settings, _PASSWORD_ONLY, "with sasl_mechanism OAUTHBEARER", "give the client's id and secret")
-    _exactly_one(settings, needs, "sasl_oauth_token_file", "sasl_oauth_token_url")
     if settings.sasl_oauth_token_url is None:
-        _refuse(
-            settings, _CLIENT_ONLY, "with sasl_oauth_token_file", "give sasl_oauth_token_url instead of it"
-        )
+        if settings.sasl_oauth_token_file is None:
+            raise ValueError(f"{needs} sasl_oauth_token_file or sasl_oauth_token_url; give one of them")
         return
+    if settings.sasl_oauth_token_file is not None:
+        raise ValueError(
+            "sasl_oauth_token_file and sasl_oauth_token_url are both given, and not both may be; take one out"
+        )
     _check_url(settings.sasl_oauth_token_url)
     if settings.sasl_oauth_client_id is None:
         raise ValueError("sasl_oauth_token_url needs sasl_oauth_client_id; give the client's id there")
@@ -151,26 +151,6 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _given(settings: KafkaSettings, names: tuple[str, ...]) -> list[str]:
-    return [name for name in names if getattr(settings, name) is not None]
-
-
-def _refuse(settings: KafkaSettings, names: tuple[str, ...], where: str, instead: str) -> None:
-    given = _given(settings, names)
-    if given:
-        have = "has" if len(given) == 1 else "have"
-        them = "it" if len(given) == 1 else "them"
-        raise ValueError(f"{' and '.join(given)} {have} no effect {where}; {instead}, or take {them} out")
-
-
-def _exactly_one(settings: KafkaSettings, needs: str, one: str, other: str) -> None:
-    given = _given(settings, (one, other))
-    if not given:
-        raise ValueError(f"{needs} {one} or {other}; give one of them")
-    if len(given) > 1:
-        raise ValueError(f"{one} and {other} are both given, and not both may be; take one out")
-
-
 TopicName = Annotated[str, StringConstraints(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._-]+$")]
 SecurityProtocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
@@ -180,10 +160,8 @@ _PORTS: Final = 65_536
 MEBIBYTE: Final = 1024 * 1024
 
 
-class Topics(BaseModel):
+class Topics(Frozen):
     """The topics, all keyed by ``response_id``. ``sessions`` has as many partitions as ``responses``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     responses: TopicName = Field(default="rag.responses", description="Input: answers as they are written.")
     deliveries: TopicName = Field(
@@ -361,10 +339,9 @@ class _ReadFrom:
     path: Path | None = field(default=None, compare=False)
 
 
-class KafkaSettings(BaseModel):
+class KafkaSettings(Frozen):
     """Connection, group membership, reading and writing."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     connect_timeout_ms: ClassVar[int] = 10_000
     """Total time to reach a broker and find the topics at start. Whatever starts the guard tries again."""
     delivery_timeout_ms: ClassVar[int] = 60_000
@@ -542,10 +519,8 @@ class KafkaSettings(BaseModel):
         return int(self.client["max_request_size"])
 
 
-class OpsSettings(BaseModel):
+class OpsSettings(Frozen):
     """Where health and metrics are served."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     host: str = Field(
         default="127.0.0.1",
@@ -565,10 +540,8 @@ class OpsSettings(BaseModel):
     )
 
 
-class FlaggedSettings(BaseModel):
+class FlaggedSettings(Frozen):
     """What ``guardrail flagged`` does with the cases of flagged answers."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     store: Secret | None = Field(
         default=None,
@@ -593,6 +566,31 @@ class FlaggedSettings(BaseModel):
                 "echo whsec_$(openssl rand -base64 32), and give it to the receiver too"
             )
         return self
+
+    def notes(self) -> list[str]:
+        """A line for each thing that ``guardrail flagged`` would refuse or warn of here."""
+        if self.store is None and self.webhook_url is None:
+            return []  # most guards run without it, and doctor must not need its packages
+        from consumers.cases import check_store
+        from consumers.webhook import IN_CLEAR, in_clear, receiver, signing_key
+        from guardrail.doctor import refused
+
+        def store() -> None:
+            if self.store is not None:
+                check_store(self.store.read("flagged.store", "store's URL"), "flagged.store")
+
+        def secret() -> None:
+            if self.webhook_secret is not None:
+                name = "flagged.webhook_secret"
+                signing_key(self.webhook_secret.read(name, "webhook's secret"), name)
+
+        def url() -> None:
+            if self.webhook_url is not None:
+                place = receiver(self.webhook_url.read("flagged.webhook_url", "webhook's URL"))
+                if in_clear(place):
+                    raise ConfigError(f"flagged.webhook_url: {IN_CLEAR}; use https://")
+
+        return [*refused(store), *refused(secret), *refused(url)]
 
 
 class _ProcessSections(BaseSettings):

@@ -33,7 +33,6 @@ _SEGMENT_BYTES: Final = 16 * MEBIBYTE
 _FRAMING_BYTES: Final = 65_536
 """Room for key, headers and batch framing above the largest value."""
 _POLL_S: Final = 0.1
-_AS_ASKED: Final = ", as asked"
 
 Outcome = Literal["created", "exists", "differs"]
 
@@ -47,12 +46,18 @@ class TopicReport(NamedTuple):
 
 
 class TopicPlan(NamedTuple):
-    """The intended configuration of a topic."""
+    """The intended configuration of a topic; ``follows`` names another that it gets the partitions of."""
 
     name: str
     partitions: int
     replication_factor: int
     configs: dict[str, str]
+    follows: str = ""
+
+    @property
+    def width(self) -> str:
+        """Why it has so many partitions."""
+        return f"as many as {self.follows} has" if self.follows else "as asked"
 
 
 def plan_topics(settings: KafkaSettings, partitions: int, replication_factor: int) -> list[TopicPlan]:
@@ -116,10 +121,9 @@ async def create_topics(
             existing = await _describe(admin)
             plans = plan_topics(settings, partitions, replication_factor)
             shared = existing.get(settings.topics.responses)
-            follows = shared is not None and shared.partitions != partitions
-            if shared is not None:
+            if shared is not None and shared.partitions != partitions:
                 plans = [
-                    plan._replace(partitions=shared.partitions)
+                    plan._replace(partitions=shared.partitions, follows=settings.topics.responses)
                     if plan.name == settings.topics.sessions
                     else plan
                     for plan in plans
@@ -133,22 +137,12 @@ async def create_topics(
             await _until_known(admin, created)
     finally:
         await admin.close()
-    order = (*settings.topics.names(), settings.topics.labels)
-    reports = [
+    return [
         _compare(plan, existing[plan.name], configs.get(plan.name, {}))
         if plan.name in existing
         else _made(plan, created)
         for plan in plans
     ]
-    if follows:
-        why = f", as many as {settings.topics.responses} has"
-        reports = [
-            report._replace(detail=report.detail.removesuffix(_AS_ASKED) + why)
-            if report.name == settings.topics.sessions and report.outcome != "differs"
-            else report
-            for report in reports
-        ]
-    return sorted(reports, key=lambda report: order.index(report.name))
 
 
 class _Existing(NamedTuple):
@@ -207,16 +201,12 @@ async def _until_known(admin: AIOKafkaAdminClient, created: set[str]) -> None:
 def _made(plan: TopicPlan, created: set[str]) -> TopicReport:
     if plan.name not in created:
         return TopicReport(plan.name, "exists", "made by someone else in this moment")
-    kind = "compacted" if plan.configs["cleanup.policy"] == "compact" else _days(plan.configs)
-    return TopicReport(
-        plan.name,
-        "created",
-        f"{counted(plan.partitions, 'partition')}, {counted(plan.replication_factor, 'replica')}, {kind}",
-    )
-
-
-def _days(configs: Mapping[str, str]) -> str:
-    return f"kept {int(configs['retention.ms']) // _DAY_MS} days"
+    compacted = plan.configs["cleanup.policy"] == "compact"
+    kind = "compacted" if compacted else f"kept {int(plan.configs['retention.ms']) // _DAY_MS} days"
+    width = f", {plan.width}" if plan.follows else ""
+    replicas = counted(plan.replication_factor, "replica")
+    detail = f"{counted(plan.partitions, 'partition')}, {replicas}, {kind}{width}"
+    return TopicReport(plan.name, "created", detail)
 
 
 def _compare(plan: TopicPlan, existing: _Existing, configs: Mapping[str, Any]) -> TopicReport:
@@ -234,4 +224,4 @@ def _compare(plan: TopicPlan, existing: _Existing, configs: Mapping[str, Any]) -
     ]
     if differences:
         return TopicReport(plan.name, "differs", ", ".join(differences))
-    return TopicReport(plan.name, "exists", f"{counted(existing.partitions, 'partition')}{_AS_ASKED}")
+    return TopicReport(plan.name, "exists", f"{counted(existing.partitions, 'partition')}, {plan.width}")

@@ -12,25 +12,22 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final
 
 from guardrail.evals.results import EvaluationResult, ScoreValue
 from guardrail.events import ClaimVerdict, ResponseVerdict, Verdict
 from guardrail.tracing import (
-    ERROR_TYPE,
     EVALUATION,
-    EVALUATION_NAME,
     EVALUATOR,
-    EXPLANATION,
     FAITHFULNESS,
     RESPONSE_ID,
-    SCORE_LABEL,
-    SCORE_VALUE,
     SPAN_KIND,
+    evaluation,
     openinference,
 )
 
@@ -50,8 +47,6 @@ _UNVERIFIED: Final = "unverified"
 _OWN_SCORE: Final = "severity_weighted"
 """The score that the verdict has too."""
 _PASSED: Final = {True: "pass", False: "fail"}
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,21 +135,10 @@ def export_events(
     """
     from opentelemetry.sdk._logs.export import LogRecordExportResult
 
-    sent = unjudged = refused = 0
-    for batch in _batches(results, _BATCH):
-        records: list[ReadableLogRecord] = []
-        told = 0
-        for result in batch:
-            if result.response is None:
-                unjudged += 1
-                continue
-            told += 1
-            records.extend(_records(result, resource, texts, wall_ns()))
-        if records and exporter.export(records) is not LogRecordExportResult.SUCCESS:
-            refused += told
-        else:
-            sent += told
-    return Exported(sent, unjudged, 0, refused)
+    def made(result: EvaluationResult) -> Iterable[ReadableLogRecord] | str:
+        return "unjudged" if result.response is None else _records(result, resource, texts, wall_ns())
+
+    return _sent(results, exporter.export, LogRecordExportResult.SUCCESS, made)
 
 
 def export_spans(
@@ -173,25 +157,38 @@ def export_spans(
     """
     from opentelemetry.sdk.trace.export import SpanExportResult
 
-    sent = unjudged = without_target = refused = 0
-    for batch in _batches(results, _BATCH):
-        spans: list[ReadableSpan] = []
-        for result in batch:
-            target = target_of(result)
-            if result.verdict is None:
-                unjudged += 1
-            elif target is None:
-                without_target += 1
-            else:
-                spans.append(_span(result, result.verdict, target, resource, texts, wall_ns()))
-        if spans and exporter.export(spans) is not SpanExportResult.SUCCESS:
-            refused += len(spans)
-        else:
-            sent += len(spans)
-    return Exported(sent, unjudged, without_target, refused)
+    def made(result: EvaluationResult) -> Iterable[ReadableSpan] | str:
+        if result.verdict is None:
+            return "unjudged"
+        target = target_of(result)
+        return (
+            "without_target"
+            if target is None
+            else [_span(result, result.verdict, target, resource, texts, wall_ns())]
+        )
+
+    return _sent(results, exporter.export, SpanExportResult.SUCCESS, made)
 
 
 # --------------------------------------------------------------------------------------------------- inside
+
+
+def _sent(
+    results: Iterable[EvaluationResult],
+    export: Callable[[list[Any]], object],
+    success: object,
+    made: Callable[[EvaluationResult], Iterable[Any] | str],
+) -> Exported:
+    """Export what is ``made`` of each result, or count why there is nothing, as ``Exported`` names it."""
+    counts: Counter[str] = Counter()
+    remaining = iter(results)
+    while batch := list(islice(remaining, _BATCH)):
+        found = [made(result) for result in batch]
+        counts.update(why for why in found if isinstance(why, str))
+        items = [list(each) for each in found if not isinstance(each, str)]
+        taken = not items or export([*chain.from_iterable(items)]) is success
+        counts["sent" if taken else "refused"] += len(items)
+    return Exported(**counts)
 
 
 def _records(
@@ -207,19 +204,12 @@ def _records(
     inside = None if target is None else set_span_in_context(NonRecordingSpan(_context(target)))
     about = {RESPONSE_ID: result.response.response_id, **_about(result.verdict)}
     for each in feedback_of(result, texts=texts):
-        attributes = {
-            EVALUATION_NAME: each.name,
-            SCORE_VALUE: each.score,
-            SCORE_LABEL: each.label,
-            EXPLANATION: each.explanation,
-            ERROR_TYPE: each.error,
-            **about,
-        }
+        told = evaluation(each.name, each.score, each.label, each.explanation, each.error)
         record = LogRecord(
             timestamp=now,
             observed_timestamp=now,
             event_name=EVALUATION,
-            attributes={name: value for name, value in attributes.items() if value is not None},
+            attributes=told | about,
             context=inside,
         )
         yield ReadableLogRecord(record, resource, InstrumentationScope(SCOPE))
@@ -313,9 +303,3 @@ def _hex(value: Any, digits: int) -> int:
     if not isinstance(value, str) or len(value) != digits or value.strip("0123456789abcdefABCDEF"):
         return 0
     return int(value, 16)
-
-
-def _batches(items: Iterable[_T], size: int) -> Iterator[list[_T]]:
-    iterator = iter(items)
-    while batch := list(islice(iterator, size)):
-        yield batch

@@ -20,7 +20,7 @@ from guardrail.events import (
     ResponseStarted,
     ResponseVerdict,
 )
-from guardrail.inputs import ContextLike, as_json, event_of, named_contexts, one_by_one
+from guardrail.inputs import ContextLike, as_json, event_of, named_contexts, token_stream
 from guardrail.judges.base import Judge
 from guardrail.limits import Limits
 from guardrail.policy import MissingContexts, Policy
@@ -136,7 +136,7 @@ class Guard:
     ) -> ResponseVerdict:
         """Judge a whole answer given as an event, as ``check``. Raises InputError if its id is in use."""
         verdict: ResponseVerdict | None = None
-        async for event in self._run(response, (), missing_contexts):
+        async for event in self._run(response, None, missing_contexts):
             if isinstance(event, ResponseVerdict):
                 verdict = event
         if verdict is None:
@@ -160,17 +160,16 @@ class Guard:
         event. After a block the guard takes no more deltas and closes a generator. Closing the iterator early
         stops everything. ``missing_contexts`` and ``head`` are as for ``check``.
         """
-        if isinstance(deltas, str):
-            raise TypeError("deltas: give an iterable of texts, not one text; check() takes a whole answer")
+        source = token_stream(deltas)
         fields = {"question": question, "contexts": named_contexts(contexts), **head}
-        return self._run(event_of(ResponseStarted, response_id, fields), deltas, missing_contexts)
+        return self._run(event_of(ResponseStarted, response_id, fields), source, missing_contexts)
 
     # ----------------------------------------------------------------------------------- inside
 
     async def _run(
         self,
         head: ResponseStarted | Response,
-        deltas: AsyncIterable[str] | Iterable[str],
+        source: AsyncIterable[str] | None,
         missing: MissingContexts | None,
     ) -> AsyncIterator[Any]:
         engine = self._engine
@@ -190,8 +189,8 @@ class Guard:
             engine.handle(head, policy=self._policy_without_contexts(head, missing))
             if not engine.knows(response_id) and queue.empty():
                 raise InputError("response_finished", f"response_id {response_id!r} has been checked already")
-            if isinstance(head, ResponseStarted):
-                feeder = engine.spawn(_feed(engine, response_id, deltas, failures), name="guard-feeder")
+            if source is not None:
+                feeder = engine.spawn(_feed(engine, response_id, source, failures), name="guard-feeder")
             while (event := await queue.get()) is not None:
                 yield event
         finally:
@@ -224,7 +223,7 @@ class Guard:
 
 
 async def _feed(
-    engine: Engine, response_id: str, deltas: AsyncIterable[str] | Iterable[str], failures: list[Exception]
+    engine: Engine, response_id: str, source: AsyncIterable[str], failures: list[Exception]
 ) -> None:
     """Pass the deltas to the engine until they end, or until the answer is decided and the rest no longer
     matters.
@@ -232,7 +231,6 @@ async def _feed(
     Any error ends only this response.
     """
     seq = 0
-    source = deltas if isinstance(deltas, AsyncIterable) else one_by_one(deltas)
     try:
         async for text in source:
             delta = event_of(ResponseDelta, response_id, {"seq": seq, "text": text})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -87,8 +87,16 @@ def as_json(event: Event) -> bytes:
         ) from None
 
 
-async def one_by_one(texts: Iterable[str]) -> AsyncGenerator[str, None]:
-    """The texts of a plain iterable; other tasks get a turn after each."""
+def token_stream(deltas: AsyncIterable[str] | Iterable[str]) -> AsyncIterable[str]:
+    """The texts as they come; of a plain iterable other tasks get a turn after each. Raises TypeError for one
+    text, which is an iterable of texts, too.
+    """
+    if isinstance(deltas, str):
+        raise TypeError("deltas: give an iterable of texts, not one text; check() takes a whole answer")
+    return deltas if isinstance(deltas, AsyncIterable) else _one_by_one(deltas)
+
+
+async def _one_by_one(texts: Iterable[str]) -> AsyncGenerator[str, None]:
     for text in texts:
         yield text
         await asyncio.sleep(0)

@@ -1,11 +1,12 @@
 """The one walk over settings: over their classes, over values, or over values as their classes have them.
 
-What is said, compared, hashed, looked for or resolved in settings is a loop over ``places`` or ``leaves``.
+What is said, compared, hashed, looked for or resolved in settings is a loop over ``places``,
+``leaves`` or ``mapped``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
@@ -128,3 +129,16 @@ def _leaves(place: Place, whole: bool) -> Iterator[Place]:
         yield place
     for each in below:
         yield from _leaves(each, whole)
+
+
+def mapped(values: Any, change: Callable[[Place], Any], kind: Any = None) -> Any:
+    """Plain values with each leaf as ``change`` makes it; ``kind`` as for ``leaves``."""
+    return _mapped(Place((), kind, None, values), change)
+
+
+def _mapped(place: Place, change: Callable[[Place], Any]) -> Any:
+    if isinstance(place.value, Mapping):
+        return {key: _mapped(each, change) for key, each in zip(place.value, place.below(), strict=True)}
+    if isinstance(place.value, list | tuple):
+        return [_mapped(each, change) for each in place.below()]
+    return change(place)

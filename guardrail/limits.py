@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from guardrail.frozen import Frozen
 
 Positive = Annotated[int, Field(gt=0)]
 
 
-class ResponseBudget(BaseModel):
+class ResponseBudget(Frozen):
     """What the judging of one response may consume."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     tokens: Positive | None = Field(default=None, description="Input (including cached) and output tokens.")
     usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = Field(
@@ -24,12 +24,10 @@ class ResponseBudget(BaseModel):
     )
 
 
-class Limits(BaseModel):
+class Limits(Frozen):
     """Past a bound the engine is saturated: its consumer pauses reading until the load is below
     ``resume_at``.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_sessions: ClassVar[int] = 10_000
     """Responses in flight at once: some 100 MB beside the texts, which ``max_bytes`` bounds."""

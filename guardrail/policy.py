@@ -10,14 +10,14 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
 from guardrail.claims.patterns import SeverityRules
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS
@@ -35,6 +35,7 @@ from guardrail.events import (
     Severity,
     Verdict,
 )
+from guardrail.frozen import Frozen
 from guardrail.limits import ResponseBudget
 from guardrail.messages import Message, checked_message, message_in
 from guardrail.scoring import DEFAULT_CREDITS, DEFAULT_WEIGHTS, Formula
@@ -72,13 +73,18 @@ RULE_HELP: Final = (
 )
 
 
-_PROBABILITIES: Final = ("support", "contradiction", "confidence")
+PROBABILITIES: Final = ("support", "contradiction", "confidence")
+_LISTED: Final[Mapping[str, Callable[[str], str]]] = {
+    "verdict": str.upper,
+    "finding": str.lower,
+    "citation": str.lower,
+    "reason": str,
+}
+"""Conditions that name alternatives, and how a line may write them."""
 
 
-class Rule(BaseModel):
+class Rule(Frozen):
     """One rule on a claim. All given conditions must hold; an omitted condition always holds."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(
         default="", description="Name that decisions report; derived from the conditions if empty."
@@ -124,8 +130,8 @@ class Rule(BaseModel):
 
     @model_validator(mode="after")
     def _satisfiable(self) -> Rule:
-        for name in _PROBABILITIES:
-            least, under = self._bounds(name)
+        for name in PROBABILITIES:
+            least, under = self.bounds(name)
             if least is not None and under is not None and least >= under:
                 raise ValueError(
                     f"{name} is never {least:g} or more and under {under:g}; lower the first or raise "
@@ -162,24 +168,18 @@ class Rule(BaseModel):
     @property
     def conditions(self) -> tuple[str, ...]:
         """The conditions as a line has them."""
-        parts = []
-        if self.verdict:
-            parts.append("verdict " + "|".join(self.verdict))
-        if self.finding:
-            parts.append("finding " + "|".join(self.finding))
-        if self.citation:
-            parts.append("citation " + "|".join(self.citation))
+        listed = {name: f"{name} {'|'.join(named)}" for name in _LISTED if (named := getattr(self, name))}
+        reason = listed.pop("reason", None)
+        parts = list(listed.values())
         if self.min_severity is not Severity.MINOR:
             parts.append(f"severity >= {self.min_severity}")
         if self.max_severity is not Severity.CRITICAL:
             parts.append(f"severity <= {self.max_severity}")
-        for name in _PROBABILITIES:
-            for op, bound in zip((">=", "<"), self._bounds(name), strict=True):
+        for name in PROBABILITIES:
+            for op, bound in zip((">=", "<"), self.bounds(name), strict=True):
                 if bound is not None:
                     parts.append(f"{name} {op} {_written(bound)}")
-        if self.reason:
-            parts.append("reason " + "|".join(self.reason))
-        return tuple(parts)
+        return tuple(parts if reason is None else [*parts, reason])
 
     @property
     def line(self) -> str:
@@ -187,7 +187,8 @@ class Rule(BaseModel):
         told = self._describe()
         return told if self.name == told else f"{self.name}: {told}"
 
-    def _bounds(self, name: str) -> tuple[float | None, float | None]:
+    def bounds(self, name: str) -> tuple[float | None, float | None]:
+        """The least value of one of ``PROBABILITIES``, and the one that it is under; None where unbounded."""
         return getattr(self, f"min_{name}"), getattr(self, f"{name}_below")
 
     def matches(self, claim: ClaimVerdict) -> bool:
@@ -272,18 +273,14 @@ def _add_condition(fields: dict[str, Any], name: str, op: str, value: str, condi
     alternatives = tuple(part.strip() for part in value.split("|"))
     equals = op in {"", "is", "in", "=="}
     new: dict[str, Any]
-    if name == "verdict" and equals:
-        new = {"verdict": tuple(v.upper() for v in alternatives)}
-    elif name in {"finding", "citation"} and equals:
-        new = {name: tuple(v.lower() for v in alternatives)}
-    elif name == "reason" and equals:
-        new = {"reason": alternatives}
+    if name in _LISTED and equals:
+        new = {name: tuple(map(_LISTED[name], alternatives))}
     elif name == "severity" and (equals or op in {">=", "<="}):
         bound = value.lower()
         new = ({} if op == "<=" else {"min_severity": bound}) | (
             {} if op == ">=" else {"max_severity": bound}
         )
-    elif name in _PROBABILITIES and op in {"<", ">="}:
+    elif name in PROBABILITIES and op in {"<", ">="}:
         new = {f"{name}_below" if op == "<" else f"min_{name}": value}
     else:
         raise ValueError(f"condition {condition!r} can't be read; {RULE_HELP}")
@@ -349,10 +346,8 @@ _Rules = Annotated[
 ]
 
 
-class Policy(BaseModel):
+class Policy(Frozen):
     """Thresholds, weights, rules and mode; chosen by route, tenant or generator model."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     score_after_claims: ClassVar[int] = 4
     """In stream mode ``block_below`` applies to the running score only after this many checked claims: else

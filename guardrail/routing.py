@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Annotated, Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from guardrail.errors import ConfigError
+from guardrail.frozen import Frozen
 from guardrail.leaves import Place, leaves
 from guardrail.policy import NAMES_A_POLICY, Policy
 
@@ -17,10 +18,8 @@ Pattern = Annotated[str, Field(min_length=1, max_length=256)]
 PolicyName = Annotated[str, Field(min_length=1), NAMES_A_POLICY]
 
 
-class Route(BaseModel):
+class Route(Frozen):
     """One line of the routing table. An omitted field matches anything, including a missing value."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     route: Pattern | None = Field(default=None, description=f"The response's route {_HOW}")
     tenant: Pattern | None = Field(default=None, description=f"The response's tenant {_HOW}")
@@ -87,10 +86,8 @@ def _fits(pattern: str | None, value: str | None) -> bool:
     return True
 
 
-class Challenger(BaseModel):
+class Challenger(Frozen):
     """A policy that decides beside another one on the same verdicts, without effect."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     policy: PolicyName = Field(description="Name of the policy that decides beside the other one.")
     against: PolicyName = Field(description="Name of the policy that is applied.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,6 +78,7 @@ _WAYS: Final = ("file", "env")
 _HOW: Final = "write the secret itself, {file: PATH} or {env: VARIABLE}"
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class Secret:
     """A secret in the settings: its text, the file that contains it, or the environment variable that does.
 
@@ -84,14 +86,9 @@ class Secret:
     shown; paths and names of variables are not.
     """
 
-    __slots__ = ("env", "file", "text")
-
-    def __init__(
-        self, text: SecretStr | None = None, *, file: Path | None = None, env: str | None = None
-    ) -> None:
-        self.text = text
-        self.file = file
-        self.env = env
+    text: SecretStr | None = None
+    file: Path | None = None
+    env: str | None = None
 
     def read(self, setting: str, what: str, *, for_header: bool = False) -> str:
         """The current value of the secret. ``setting`` and ``what`` are for messages, as in ``read_secret``.
@@ -117,14 +114,6 @@ class Secret:
         if self.file is not None:
             return {"file": str(self.file)}
         return MASK if self.text is not None else {"env": self.env}
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Secret):
-            return NotImplemented
-        return (self.text, self.file, self.env) == (other.text, other.file, other.env)
-
-    def __hash__(self) -> int:
-        return hash((self.text, self.file, self.env))
 
     def __repr__(self) -> str:
         return f"Secret({self.shown()!r})"

@@ -272,7 +272,7 @@ class MemoryGuard:
         self._stop.set()
         self._stop = asyncio.Event()
         transport = MemoryTransport(
-            self.broker, "guardrail", [self.topics.responses], sessions_topic=self.topics.sessions
+            self.broker, "guardrail", self.topics.responses, sessions_topic=self.topics.sessions
         )
         guard = GuardConsumer(
             transport,

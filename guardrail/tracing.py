@@ -163,16 +163,9 @@ class Traces:
         child.end(at)
 
     def _evaluated(self, event: ResponseVerdict, now: int, inside: Any) -> None:
-        attributes: dict[str, Any] = {
-            EVALUATION_NAME: FAITHFULNESS,
-            SCORE_LABEL: event.decision.value,
-            EXPLANATION: event.summary,
-            RESPONSE_ID: event.response_id,
-        }
-        if event.score is not None:
-            attributes[SCORE_VALUE] = event.score
-        elif event.counts.unverified:
-            attributes[ERROR_TYPE] = "unverified"
+        error = "unverified" if event.score is None and event.counts.unverified else None
+        told = evaluation(FAITHFULNESS, event.score, event.decision.value, event.summary, error)
+        attributes = told | {RESPONSE_ID: event.response_id}
         self._logger.emit(
             self._log_record(timestamp=now, event_name=EVALUATION, attributes=attributes, context=inside)
         )
@@ -197,3 +190,17 @@ def openinference(index: int, field: str) -> str:
     explanation, annotator_kind, identifier, metadata (JSON as text).
     """
     return f"evaluations.{index}.evaluation.{field}"
+
+
+def evaluation(
+    name: str, score: float | None, label: str | None, explanation: str | None, error: str | None
+) -> dict[str, Any]:
+    """The attributes of an evaluation's event, but for those that there are not."""
+    told = {
+        EVALUATION_NAME: name,
+        SCORE_VALUE: score,
+        SCORE_LABEL: label,
+        EXPLANATION: explanation,
+        ERROR_TYPE: error,
+    }
+    return {attribute: value for attribute, value in told.items() if value is not None}

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 SEED: Final = 20260101
 SURE: Final = 0.55
 HOPELESS: Final = 0.03
-"""Where reading ends: ``benchmarks.local_judge_latency --windows`` shows what they cost and save."""
+"""Where reading ends."""
 
 
 def unfitted(verifier: FittedVerifier) -> Parameters:

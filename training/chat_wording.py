@@ -10,228 +10,22 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from training.lexicon import LEADS, PEOPLE, PLAIN, TRAILS, YOU_VERBS
 from training.paraphrase import raised, running_on
 
-_PEOPLE: Final = (
-    "customers", "users", "employees", "members", "guests", "visitors", "passengers", "patients",
-    "residents", "students", "applicants", "players", "travellers", "travelers", "viewers", "buyers",
-    "drivers", "tenants", "owners", "participants", "workers", "citizens", "subscribers", "candidates",
-    "shoppers", "clients", "cyclists", "parents", "homeowners", "diners", "hikers", "people", "staff",
-)  # fmt: skip
 _SOMEONE: Final = re.compile(
-    rf"^(?:(?:All |The )?(?:{'|'.join(_PEOPLE)})|One)(?= (?:can|may|must|should|will|need|have to|pay"
+    rf"^(?:(?:All |The )?(?:{'|'.join(PEOPLE)})|One)(?= (?:can|may|must|should|will|need|have to|pay"
     r"|receive|cannot|could|might|are (?:allowed|entitled|required|advised|expected))\b)",
     re.IGNORECASE,
 )
-_BY_THEM: Final = rf"(?: by (?:the |its )?(?:{'|'.join(_PEOPLE)}|anyone|the public))?"
-_VERBS: Final[dict[str, str]] = {
-    "used": "use",
-    "found": "find",
-    "seen": "see",
-    "made": "make",
-    "taken": "take",
-    "ordered": "order",
-    "returned": "return",
-    "paid": "pay",
-    "booked": "book",
-    "changed": "change",
-    "cancelled": "cancel",
-    "canceled": "cancel",
-    "downloaded": "download",
-    "installed": "install",
-    "applied": "apply",
-    "combined": "combine",
-    "stored": "store",
-    "kept": "keep",
-    "obtained": "get",
-    "purchased": "buy",
-    "bought": "buy",
-    "reached": "reach",
-    "visited": "visit",
-    "accessed": "access",
-    "stopped": "stop",
-    "mixed": "mix",
-    "heated": "heat",
-    "eaten": "eat",
-    "worn": "wear",
-    "carried": "carry",
-    "removed": "remove",
-    "added": "add",
-    "viewed": "see",
-    "played": "play",
-    "grown": "grow",
-    "cooked": "cook",
-    "washed": "wash",
-    "cleaned": "clean",
-    "replaced": "replace",
-    "renewed": "renew",
-    "submitted": "hand in",
-    "requested": "ask for",
-    "avoided": "avoid",
-    "treated": "treat",
-    "read": "read",
-    "heard": "hear",
-    "chosen": "choose",
-    "given": "give",
-    "opened": "open",
-    "closed": "close",
-    "built": "build",
-    "bred": "breed",
-    "caught": "catch",
-    "hired": "hire",
-    "rented": "rent",
-    "sent": "send",
-    "shown": "show",
-    "written": "write",
-    "performed": "do",
-    "done": "do",
-    "considered": "consider",
-    "observed": "observe",
-    "measured": "measure",
-    "controlled": "control",
-    "connected": "connect",
-    "configured": "configure",
-    "deleted": "delete",
-    "reported": "report",
-}
+_BY_THEM: Final = rf"(?: by (?:the |its )?(?:{'|'.join(PEOPLE)}|anyone|the public))?"
 _PASSIVE: Final = re.compile(
     r"^((?:The |A |An |These |Those |This |It|They|Its )?[\w' -]{0,40}?) ?\b(can|may|must|should|cannot)"
-    rf" (?:(also|only|not) )?be ({'|'.join(_VERBS)})\b{_BY_THEM}(?= |\.|,)"
+    rf" (?:(also|only|not) )?be ({'|'.join(YOU_VERBS)})\b{_BY_THEM}(?= |\.|,)"
 )
 _OBJECTS: Final = {"It": "it", "They": "them", "This": "this", "These": "these", "Those": "those"}
-_LEADS: Final = (
-    "Yes, ",
-    "In short, ",
-    "Basically, ",
-    "According to the document, ",
-    "According to the text, ",
-    "The document says that ",
-    "It says that ",
-    "Note that ",
-    "Keep in mind that ",
-    "So ",
-    "As for your question, ",
-    "Sure: ",
-    "Based on the information given, ",
-    "From what is written there, ",
-    "Here, ",
-    "As the text puts it, ",
-    "Good question: ",
-    "To answer that: ",
-    "You'll find that ",
-    "Just to be clear, ",
-    "In other words, ",
-)
-_TRAILS: Final = (
-    ", according to the document",
-    ", as the text says",
-    ", by the way",
-    ", it says",
-    " (see the text)",
-    ", as stated there",
-    ", according to the source",
-)
-_PLAIN: Final[dict[str, str]] = {
-    "purchasing": "buying",
-    "requires": "needs",
-    "require": "need",
-    "receive": "get",
-    "receives": "gets",
-    "receiving": "getting",
-    "approximately": "about",
-    "permitted": "allowed",
-    "prohibited": "not allowed",
-    "forbidden": "not allowed",
-    "commence": "start",
-    "commences": "starts",
-    "prior to": "before",
-    "in addition": "also",
-    "additional": "extra",
-    "assist": "help",
-    "attempted": "tried",
-    "utilize": "use",
-    "utilizes": "uses",
-    "currently": "right now",
-    "immediately": "right away",
-    "frequently": "often",
-    "numerous": "lots of",
-    "sufficient": "enough",
-    "regarding": "about",
-    "concerning": "about",
-    "in order to": "to",
-    "free of charge": "for free",
-    "at no cost": "for free",
-    "complimentary": "free",
-    "contains": "has",
-    "provides": "gives",
-    "comprises": "is made up of",
-    "consists of": "is made up of",
-    "is able to": "can",
-    "are able to": "can",
-    "is required to": "has to",
-    "are required to": "have to",
-    "is permitted to": "may",
-    "are permitted to": "may",
-    "is not permitted to": "may not",
-    "is known as": "is called",
-    "are known as": "are called",
-    "was known as": "was called",
-    "resides": "lives",
-    "reside": "live",
-    "passed away": "died",
-    "children": "kids",
-    "physician": "doctor",
-    "physicians": "doctors",
-    "film": "movie",
-    "films": "movies",
-    "television": "TV",
-    "residence": "home",
-    "employment": "work",
-    "beverages": "drinks",
-    "beverage": "drink",
-    "obtain": "get",
-    "obtains": "gets",
-    "depart": "leave",
-    "departs": "leaves",
-    "conclude": "end",
-    "concludes": "ends",
-    "terminate": "end",
-    "terminated": "ended",
-    "remained": "stayed",
-    "enables": "lets",
-    "difficult": "hard",
-    "large": "big",
-    "larger": "bigger",
-    "largest": "biggest",
-    "rapidly": "fast",
-    "upon": "on",
-    "therefore": "so",
-    "such as": "like",
-    "e.g.": "for example",
-    "i.e.": "that is",
-    "per annum": "a year",
-    "annually": "every year",
-    "every day": "daily",
-    "daily": "every day",
-    "weekly": "every week",
-    "monthly": "every month",
-    "primarily": "mainly",
-    "discontinued": "stopped",
-    "is situated": "is",
-    "is located": "is",
-    "was situated": "was",
-    "are located": "are",
-    "constructed": "built",
-    "manufactured": "made",
-    "assists": "helps",
-    "remuneration": "pay",
-    "individuals": "people",
-    "persons": "people",
-    "subsequent to": "after",
-    "throughout": "all through",
-}
 _PLAIN_WORD: Final = re.compile(
-    r"\b(?:" + "|".join(sorted(map(re.escape, _PLAIN), key=len, reverse=True)) + r")(?= |\.$|,)"
+    r"\b(?:" + "|".join(sorted(map(re.escape, PLAIN), key=len, reverse=True)) + r")(?= |\.$|,)"
 )
 
 
@@ -285,25 +79,25 @@ def _you_do_it(claim: str, _random: random.Random) -> str | None:
     if thing is None or (match[3] == "not" and match[2] == "may"):
         return None
     between = f" {match[3]}" if match[3] else ""
-    return f"You {match[2]}{between} {_VERBS[match[4]]} {thing}{claim[match.end() :]}"
+    return f"You {match[2]}{between} {YOU_VERBS[match[4]]} {thing}{claim[match.end() :]}"
 
 
 def _lead_in(claim: str, random_: random.Random) -> str | None:
     low = claim if claim[:4] == "You " or claim[:2] == "I " else running_on(claim)
     if low is None:
         return None
-    lead = random_.choice(_LEADS)
+    lead = random_.choice(LEADS)
     return lead + (low if lead.endswith(": ") or not low.startswith("You ") else f"y{low[1:]}")
 
 
 def _trailing(claim: str, random_: random.Random) -> str | None:
-    return f"{claim[:-1]}{random_.choice(_TRAILS)}." if claim.endswith(".") else None
+    return f"{claim[:-1]}{random_.choice(TRAILS)}." if claim.endswith(".") else None
 
 
 def _plain_words(claim: str, random_: random.Random) -> str | None:
     found = list(_PLAIN_WORD.finditer(claim))
     for match in sorted(random_.sample(found, min(len(found), 3)), key=lambda m: -m.start()):
-        claim = claim[: match.start()] + _PLAIN[match.group()] + claim[match.end() :]
+        claim = claim[: match.start()] + PLAIN[match.group()] + claim[match.end() :]
     return raised(claim) if found else None
 
 

@@ -12,7 +12,7 @@ is written to ``measured.json`` in ``--out``.
 
 ``--out`` becomes a checkpoint as ``training.verifier`` reads it, with a ``training.json``:
 ``training.export`` takes it. This module needs torch, transformers, tokenizers, safetensors and numpy, and
-nothing of the guardrail, so that it runs on a machine that has a GPU and little else.
+nothing else that the guardrail needs, so that it runs on a machine that has a GPU and little else.
 
 Losses are those of ``training.trainer``: cross-entropy of support, half that of contradiction, a third of
 that of the claim's tokens.

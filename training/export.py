@@ -3,7 +3,6 @@ text of its base's licence where that must go with the weights (``training/licen
 ``training.json``, for who trains it on (``training.restore``).
 
     python -m training.export --checkpoint WORK/checkpoint --out FOLDER
-    python -m training.export --base BASE --work WORK --out FOLDER       # untrained, to compare with
 
 The graph in float32 must say what torch says (logits within 5e-4); the one in int8 must stay within 0.04
 of its probabilities in the mean and lose no more than half a point of AUROC, both on pairs of
@@ -60,13 +59,12 @@ def held_out_pairs(work: Path, *, count: int = _PAIRS, seed: int = SEED) -> list
 
 def export(
     verifier: Any, out: Path, pairs: list[Pair], *, name: str, bits: int, training: Mapping[str, Any],
-    most_lost: float | None = MOST_LOST,
+    most_lost: float = MOST_LOST,
 ) -> dict[str, Any]:  # fmt: skip
     """Write the folder; returns what was measured. Raises DataError where a check fails.
 
     ``verifier`` is a ``training.verifier.Verifier`` with eager attention; it loses the positions that no pair
-    reaches. ``most_lost`` is how many
-    points of AUROC int8 may lose; None for a model that isn't trained, of which that says nothing.
+    reaches. ``most_lost`` is how many points of AUROC int8 may lose.
     """
     from tokenizers import Tokenizer
 
@@ -147,14 +145,14 @@ def _torch_form(verifier: Any) -> Form:
 
 
 def _failures(
-    same: Difference, rounded: Difference, size: int, *, most_lost: float | None = MOST_LOST
+    same: Difference, rounded: Difference, size: int, *, most_lost: float = MOST_LOST
 ) -> Iterator[str]:
     if not same.logits_max <= FLOAT_TOLERANCE:
         yield f"the float32 graph is {same.logits_max:.2g} from torch, more than {FLOAT_TOLERANCE:g}"
     if not rounded.probability_mean <= INT8_TOLERANCE:
         yield f"int8 is {rounded.probability_mean:.3f} from float32 in the mean, more than {INT8_TOLERANCE:g}"
     lost = rounded.auroc_lost
-    if lost is not None and most_lost is not None and lost > most_lost:
+    if lost is not None and lost > most_lost:
         yield f"int8 loses {lost:.2f} points of AUROC, more than {most_lost:g} (--bits 8 may lose less)"
     if size > MOST_BYTES:
         yield f"the files have {size:,} bytes, more than {MOST_BYTES:,}"
@@ -165,9 +163,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--checkpoint", type=Path, help="what training.train wrote")
-    source.add_argument("--base", type=Path, help="a base model with fresh heads instead")
+    parser.add_argument("--checkpoint", type=Path, required=True, help="what training.train wrote")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--work", type=Path, help="folder of prepared.jsonl.gz; default: the checkpoint's")
     parser.add_argument("--name", help="default: the name of the folder --out")
@@ -180,37 +176,27 @@ def main() -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    training = {"base": str(options.base.name), "steps": 0} if options.base else {}
+    training = described_in(options.checkpoint)
     name = options.name or options.out.resolve().name
-    name = f"{name}-untrained" if options.base else name
-    if options.checkpoint:
-        training = described_in(options.checkpoint)
-        if bad := unshippable(training):
-            if not options.experimental:
-                raise DataError(
-                    f"trained on {', '.join(bad)}, whose licence is not stated: may not be shipped. "
-                    "--experimental exports it to measure it"
-                )
-            name += "-experimental"
-    work = options.work or (options.checkpoint.parent if options.checkpoint else None)
-    if work is None:
-        raise DataError("--work is needed with --base: the folder of prepared.jsonl.gz")
-    measured = export(
-        _load(options), options.out, held_out_pairs(work), name=name, bits=options.bits, training=training,
-        most_lost=None if options.base else options.most_lost,
-    )  # fmt: skip
-    print(json.dumps(measured, indent=1))
-
-
-def _load(options: argparse.Namespace) -> Any:
-    import torch
-
+    if bad := unshippable(training):
+        if not options.experimental:
+            raise DataError(
+                f"trained on {', '.join(bad)}, whose licence is not stated: may not be shipped. "
+                "--experimental exports it to measure it"
+            )
+        name += "-experimental"
     from training.verifier import Verifier
 
-    if options.base:
-        torch.manual_seed(SEED)
-        return Verifier.from_base(options.base, attention="eager")
-    return Verifier.load(options.checkpoint, attention="eager")
+    measured = export(
+        Verifier.load(options.checkpoint, attention="eager"),
+        options.out,
+        held_out_pairs(options.work or options.checkpoint.parent),
+        name=name,
+        bits=options.bits,
+        training=training,
+        most_lost=options.most_lost,
+    )
+    print(json.dumps(measured, indent=1))
 
 
 if __name__ == "__main__":

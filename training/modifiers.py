@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from training.lexicon_names import MONTHS, SMALL_NUMBERS
+from training.lexicon import MONTHS, SMALL_NUMBERS
 
 _DAYS: Final = "Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday"
 _UNSAFE: Final = re.compile(

@@ -12,8 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from training.lexicon import PARTICIPLE_TO_PAST, SYNONYMS
-from training.lexicon_names import MONTHS, SMALL_NUMBERS
+from training.lexicon import MONTHS, PARTICIPLE_TO_PAST, SMALL_NUMBERS, SYNONYMS
 
 Step = Callable[[str, random.Random], str | None]
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from guardrail.evidence.sentences import sentence_spans
 from training.changes import Change, replaced
-from training.lexicon_names import FIRST_NAMES, GAZETTEER, HEADS, MONTHS, OVERLAPPING, SMALL_NUMBERS, WEEKDAYS
+from training.lexicon import FIRST_NAMES, GAZETTEER, HEADS, MONTHS, OVERLAPPING, SMALL_NUMBERS, WEEKDAYS
 from training.paraphrase import paraphrased
 from training.perturb_meaning import MEANING
 

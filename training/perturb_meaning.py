@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from training.changes import Change, replaced
-from training.lexicon import ANTONYMS, COMPARISONS, DOUBTS, PAST_TO_BASE, WEAKENED
-from training.lexicon_names import ADDITIONS, OPENINGS
+from training.lexicon import ADDITIONS, ANTONYMS, COMPARISONS, DOUBTS, OPENINGS, PAST_TO_BASE, WEAKENED
 from training.paraphrase import running_on
 
 _AUXILIARY: Final = re.compile(

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from consumers.cases.sql import SCHEMA, SCHEMA_VERSION, Values, nothing_there, too_new
+from consumers.cases.store import SCHEMA, SCHEMA_VERSION, Values, nothing_there, too_new
 from guardrail.errors import CaseStoreError, ConfigError
 from guardrail.log_events import EventLog
 

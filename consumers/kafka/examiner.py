@@ -27,7 +27,6 @@ from aiokafka.errors import (
     for_code,
 )
 
-from consumers.kafka.asking import Asker
 from consumers.kafka.client import (
     asking,
     client_options,
@@ -35,7 +34,8 @@ from consumers.kafka.client import (
     connect_admin,
     described_configs,
 )
-from consumers.kafka.groups import GroupWatch, OtherGroup
+from consumers.kafka.watch import GroupWatch, OtherGroup
+from consumers.kafka.workarounds import Asker
 from consumers.reading import Range, open_topic
 from consumers.settings import KafkaSettings
 from consumers.transport import LOG_APPEND_TIME

@@ -17,6 +17,7 @@ from aiokafka.errors import GroupAuthorizationFailedError, KafkaError, TopicAuth
 
 from consumers.kafka.client import close_consumer, groupless_options, translated
 from consumers.kafka.producing import TransactionalProducer
+from consumers.reading import Range, TopicReader
 from consumers.sessions_topic import key_prefix
 from consumers.settings import MEBIBYTE, KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, Restored, StateRecord
@@ -205,10 +206,6 @@ async def committed_positions(
     }
 
 
-_POLL_MS: Final = 25
-"""How long the end can stay unnoticed: what ends there may be markers and aborted records only."""
-_EMPTY_ANSWERS: Final = 6
-"""So many in a row, each to a fetch of its own, say that there is nothing at a place."""
 _CLOSE_S: Final = 2.0
 
 
@@ -221,90 +218,31 @@ async def read_state(
     aborted transactions. Raises TransportError if the brokers return nothing for ``request_timeout_ms``,
     KafkaError and OSError.
     """
-    if not indices:
-        return {}
+    states: dict[int, dict[bytes, bytes]] = {index: {} for index in indices}
+    if not states:
+        return states
+    prefix = key_prefix(settings.group_id)
     options = groupless_options(settings)
     fetched_bytes = max(MEBIBYTE, options.pop("max_partition_fetch_bytes"))
     consumer = AIOKafkaConsumer(**options, max_partition_fetch_bytes=fetched_bytes)
     try:
-        async with asyncio.timeout(settings.request_timeout_ms / 1000) as patience:
+        async with asyncio.timeout(settings.request_timeout_ms / 1000):
             await consumer.start()
-            return await _read(
-                consumer, [TopicPartition(topic, index) for index in indices], settings, patience
-            )
+            reader = TopicReader(settings, topic, consumer)
+            await reader.begin(indices)
+            await reader.take(Range())
+        async for record in reader.until_end():
+            if record.key is None or not record.key.startswith(prefix):
+                continue
+            state, key = states[record.partition.index], record.key[len(prefix) :]
+            state.pop(key, None)  # the latest value stands last
+            if record.value is not None:
+                state[key] = record.value
     except TimeoutError as error:
         raise translated(error, f"reading the state of topic {topic}") from error
     finally:
         await close_consumer(consumer, _CLOSE_S)
-
-
-async def _read(
-    consumer: AIOKafkaConsumer,
-    tps: list[TopicPartition],
-    settings: KafkaSettings,
-    patience: asyncio.Timeout,
-) -> dict[int, dict[bytes, bytes]]:
-    """Like ``read_state``; the time-out restarts whenever there is progress."""
-    loop = asyncio.get_running_loop()
-    consumer.assign(tps)
-    consumer.pause(*tps)  # setting the position would discard what was fetched before
-    begins = await consumer.beginning_offsets(tps)
-    ends = await consumer.end_offsets(tps)  # under read_committed, the last stable offset
-    states: dict[int, dict[bytes, bytes]] = {tp.partition: {} for tp in tps}
-    prefix = key_prefix(settings.group_id)
-    left = {tp: _CompactionWatch(begins[tp]) for tp in tps if begins[tp] < ends[tp]}
-    for tp in tps:
-        # The library needs a position too; this one needs no look-up.
-        consumer.seek(tp, begins[tp])
-    consumer.resume(*left)
-    while left:
-        batches = await consumer.getmany(*left, timeout_ms=_POLL_MS)
-        for tp, batch in batches.items():
-            _apply(states[tp.partition], batch, prefix)
-        for tp, reading in list(left.items()):
-            position = await consumer.position(tp)
-            if position >= ends[tp] or reading.nothing_more(consumer, tp, position, ends[tp]):
-                del left[tp]
-                consumer.pause(tp)
-                patience.reschedule(loop.time() + settings.request_timeout_ms / 1000)
-        if batches:
-            patience.reschedule(loop.time() + settings.request_timeout_ms / 1000)
     return states
-
-
-class _CompactionWatch:
-    """Detects that nothing is left although the end is not reached, because the rest has been compacted away.
-
-    Fetches at such a position return nothing, again and again. One empty response is not enough: its records
-    may still be in the client, or may have been dropped there when the position was set. A second one is only
-    requested when nothing of the first is waiting to be taken.
-    """
-
-    def __init__(self, position: int) -> None:
-        self._position = position
-        self._answered_ms: int | None = None
-        self._answers = 0
-
-    def nothing_more(self, consumer: AIOKafkaConsumer, tp: TopicPartition, position: int, end: int) -> bool:
-        answered_ms = consumer.last_poll_timestamp(tp)
-        if position != self._position:
-            self._position, self._answered_ms, self._answers = position, answered_ms, 0
-        elif answered_ms != self._answered_ms:
-            stable = consumer.last_stable_offset(tp)
-            self._answered_ms = answered_ms
-            self._answers += stable is not None and stable >= end
-        return self._answers >= _EMPTY_ANSWERS
-
-
-def _apply(state: dict[bytes, bytes], batch: Collection[Any], prefix: bytes) -> None:
-    """Latest value last, without deleted keys and other groups' keys: what compaction leaves of ours."""
-    for record in batch:
-        if record.key is None or not record.key.startswith(prefix):
-            continue
-        key = record.key[len(prefix) :]
-        state.pop(key, None)
-        if record.value is not None:
-            state[key] = record.value
 
 
 class Steps:

@@ -178,10 +178,9 @@ class FileTokens(AbstractTokenProvider):
 
     async def token(self) -> str:
         """The token. Raises TokenRefused if there is none, or if it has expired."""
-        return await asyncio.to_thread(self.read)
+        return await asyncio.to_thread(self._read)
 
-    def read(self) -> str:
-        """The same, without an event loop."""
+    def _read(self) -> str:
         where = f"kafka.sasl_oauth_token_file {self._path}"
         try:
             token = self._path.read_text(encoding="ascii").strip()

@@ -35,10 +35,9 @@ from consumers.kafka.client import (
     require_topics,
     translated,
 )
-from consumers.kafka.groups import GroupWatch, announcing
 from consumers.kafka.producing import KafkaWriter, TransactionalProducer
 from consumers.kafka.recovery import Meanwhile, Positions, Steps, Taken, named
-from consumers.kafka.watch import KafkaWatch
+from consumers.kafka.watch import GroupWatch, KafkaWatch, announcing
 from consumers.kafka.workarounds import Membership
 from consumers.settings import KafkaSettings
 from consumers.transport import (
@@ -52,7 +51,7 @@ from consumers.transport import (
     StateRecord,
     check_commits,
 )
-from guardrail.errors import ConfigError, PartitionLost, StepFailed, TransportError
+from guardrail.errors import PartitionLost, StepFailed, TransportError
 from guardrail.log_events import EventLog
 
 _FETCH_GRACE_S: Final = 0.1
@@ -83,25 +82,20 @@ class KafkaTransport:
     def __init__(
         self,
         settings: KafkaSettings,
-        input_topics: Collection[str] | None = None,
+        input_topic: str | None = None,
         *,
         output_topics: Collection[str] | None = None,
         producer_class: type[TransactionalProducer] = TransactionalProducer,
     ) -> None:
         """Topics default to those of ``settings``; ``start`` checks that they exist.
 
-        ``producer_class`` runs the steps. Raises ConfigError for more than one input topic with exactly-once
-        delivery: their partitions would share the stored state.
+        ``producer_class`` runs the steps.
         """
         self._settings = settings
-        self._input_topics = tuple(input_topics or (settings.topics.responses,))
+        self._input_topic = input_topic or settings.topics.responses
         self._output_topics = tuple(settings.topics.outputs() if output_topics is None else output_topics)
         self._producer_class = producer_class
         self._exactly_once = settings.delivery_guarantee == "exactly_once"
-        if self._exactly_once and len(self._input_topics) > 1:
-            raise ConfigError(
-                f"delivery_guarantee exactly_once takes one input topic, not {', '.join(self._input_topics)}"
-            )
         self._admin: AIOKafkaAdminClient | None = None
         self._consumer: AIOKafkaConsumer | None = None
         self._writer: KafkaWriter | None = None
@@ -139,7 +133,7 @@ class KafkaTransport:
         settings = self._settings
         try:
             self._admin = await connect_admin(settings)
-            topics = {*self._input_topics, *self._output_topics}
+            topics = {self._input_topic, *self._output_topics}
             if self._exactly_once:
                 topics.add(settings.topics.sessions)
             await require_topics(self._admin, settings, topics)
@@ -172,8 +166,8 @@ class KafkaTransport:
                 settings.session_timeout_ms,
                 self._fail,
             )
-            self._consumer.subscribe(list(self._input_topics), listener=_Rebalance(self))
-            self._watch = KafkaWatch(settings, self._consumer, self._admin, self._input_topics, topics)
+            self._consumer.subscribe([self._input_topic], listener=_Rebalance(self))
+            self._watch = KafkaWatch(settings, self._consumer, self._admin, [self._input_topic], topics)
             looking = self._look_on(self._watch, GroupWatch(settings, self._admin))
             self._watching = asyncio.create_task(looking, name="kafka-watch")
         except BaseException as error:
@@ -372,22 +366,24 @@ class KafkaTransport:
         fetch, self._fetch = self._fetch, None
         now = asyncio.get_running_loop().time
         deadline = now() + (self._settings.request_timeout_ms / 1000 if within_s is None else within_s)
+
+        def left_s() -> float:
+            return max(_LEAST_CLOSING_S, deadline - now())
+
         if steps is not None:
             # Before the group learns about it, so that nobody waits for an open transaction.
-            await closed_in_time("producers", steps.close(), max(_LEAST_CLOSING_S, deadline - now()))
-        limit_s = max(_LEAST_CLOSING_S, deadline - now())
+            await closed_in_time("producers", steps.close(), left_s())
         if consumer is not None:
             if self._membership is not None:
-                await closed_in_time("membership", self._membership.leave(), limit_s)
-            await close_consumer(consumer, max(_LEAST_CLOSING_S, deadline - now()))
+                await closed_in_time("membership", self._membership.leave(), left_s())
+            await close_consumer(consumer, left_s())
         if fetch is not None:
             fetch.task.cancel()  # its consumer is gone, so it can't disturb anything
             await asyncio.gather(fetch.task, return_exceptions=True)
-        limit_s = max(_LEAST_CLOSING_S, deadline - now())
         if writer is not None:
-            await closed_in_time("producer", writer.stop(), limit_s)
+            await closed_in_time("producer", writer.stop(), left_s())
         if admin is not None:
-            await closed_in_time("admin client", admin.close(), limit_s)
+            await closed_in_time("admin client", admin.close(), left_s())
         self._forget()
 
     def _began(self, what: str) -> Steps:
@@ -440,24 +436,19 @@ class KafkaTransport:
         consumer = self._consumer
         for tp in batches:
             if consumer is not None and tp in self._next:
-                try:
+                # Revoked at this very moment? The next owner begins at the committed offset.
+                with suppress(IllegalStateError):
                     consumer.seek(tp, self._next[tp])
-                except IllegalStateError:
-                    continue  # revoked at this very moment: the next owner begins at the committed offset
 
     async def _until_ready(self, timeout_s: float) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._ready.wait()
-        except TimeoutError:
-            return
 
     def _pause_reading(self, tps: Sequence[TopicPartition]) -> None:
         if self._consumer is not None:
-            try:
+            with suppress(IllegalStateError):  # revoked at this very moment
                 self._consumer.pause(*tps)
-            except IllegalStateError:
-                return  # revoked at this very moment
 
     async def _assigned(self, partitions: Collection[TopicPartition]) -> None:
         """Runs in the library's background task, after the group has agreed on the assignment."""

@@ -14,9 +14,18 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from guardrail.claims.citation_names import ContextNames, Ids, fold, joined
 from guardrail.claims.detector import tells
-from guardrail.claims.links import KnownLinks, Link, find_addresses, find_targets, leads_away
+from guardrail.claims.links import (
+    ContextNames,
+    Ids,
+    KnownLinks,
+    Link,
+    find_addresses,
+    find_targets,
+    fold_name,
+    joined,
+    leads_away,
+)
 from guardrail.claims.phrases import one_of, pattern, words
 from guardrail.events import Context, Span
 
@@ -230,9 +239,9 @@ class CitationReader:
         """Whether a mark stands where a value belongs, or its label says more than a name."""
         mark = raw[start:end]
         label = _LABEL_BEHIND.search(mark)
-        if label and tells(fold(label[1])):
+        if label and tells(fold_name(label[1])):
             return self._names.named(label[1].strip()) is None
-        named = fold(mark.strip(_BRACKET_SIGNS))
+        named = fold_name(mark.strip(_BRACKET_SIGNS))
         if not ids and tells(named.rpartition(".")[0] if _FILE.fullmatch(named) else named):
             return True
         return _stands_for_a_value(raw, start, end)
@@ -325,7 +334,7 @@ class CitationReader:
             return at, target.end(), leads or mark
         if leads is None:
             return None
-        called = not tells(fold(text[1])) or self._names.named(text[1]) is not None
+        called = not tells(fold_name(text[1])) or self._names.named(text[1]) is not None
         alone = called and _stands_alone(raw, at, target.end())
         # "According to the [price list](prices.pdf), …": what it is called is no part of the sentence either.
         frames = (
@@ -471,7 +480,7 @@ class CitationReader:
         label, _, named = text.partition(":")
         ids = self._name(named.strip(), sure=False) if 0 < len(label) <= 20 else None
         announced = _ANNOUNCED.match(text) if ids is None else None
-        return () if announced and not tells(fold(text[announced.end() :])) else ids
+        return () if announced and not tells(fold_name(text[announced.end() :])) else ids
 
     def _listed(self, text: str, bracket: str, *, numbers: bool) -> Ids | None:
         """What a list of marks names; None unless all of its items are marks."""
@@ -520,7 +529,7 @@ class CitationReader:
         target = _TARGET.fullmatch(text, shown.end()) if shown else None
         if shown is None or target is None:
             return None
-        if tells(fold(shown[1])) and self._names.named(shown[1]) is None:
+        if tells(fold_name(shown[1])) and self._names.named(shown[1]) is None:
             return None
         ids = self._names.linked(target[1])
         return self._name(shown[1], sure=True) if ids is None else ids

@@ -17,7 +17,6 @@ from guardrail.claims.citations import Citation, CitationReader
 from guardrail.claims.detector import (
     ASKS,
     Assertion,
-    FencedProse,
     FoundStatement,
     Statement,
     asserts,
@@ -26,6 +25,7 @@ from guardrail.claims.detector import (
     presupposes,
     repeats,
 )
+from guardrail.claims.fences import FencedProse
 from guardrail.claims.links import KnownLinks
 from guardrail.claims.model import Claim, Prose, Segment, claim_prose
 from guardrail.claims.phrases import pattern, words

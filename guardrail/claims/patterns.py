@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import Final, Self
 
 import re2
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from guardrail.events import Severity
+from guardrail.frozen import Frozen
 
 _WORD: Final = r"\pL\pN_"
 _OTHER_CONNECTORS: Final = "\u203f\u2040\u2054\ufe33\ufe34\ufe4d-\ufe4f\uff3f"  # all of \p{Pc} but "_"
@@ -94,10 +95,8 @@ def _for_re2(pattern: str) -> str:
     return read
 
 
-class SeverityPattern(BaseModel):
+class SeverityPattern(Frozen):
     """A regular expression or a list of keywords that sets at least this severity."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     reason: str = Field(min_length=1, description="Reported with the claim, e.g. 'recall_notice'.")
     severity: Severity = Field(description="The claim gets at least this severity.")
@@ -132,10 +131,8 @@ class SeverityPattern(BaseModel):
         return value
 
 
-class SeverityRules(BaseModel):
+class SeverityRules(Frozen):
     """Rules in addition to the built-in severity rules."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     patterns: tuple[SeverityPattern, ...] = Field(
         default=(), description="Every pattern that matches a claim raises its severity and is reported."

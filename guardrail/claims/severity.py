@@ -262,8 +262,6 @@ def _measured(lows: list[str], j: int) -> str | None:
     return _MEASURES.get(f"{lows[j]} {lows[j + 1]}") or _MEASURES.get(lows[j])
 
 
-__all__ = ["SEVERITY_REASONS", "BuiltinSeverityRater", "Reason"]
-
 #: Every built-in reason, in the order of report within a severity. ``disabled_reasons`` names these.
 SEVERITY_REASONS: Final = _LEXICON.reasons
 _WORDS: Final = _LEXICON.words

@@ -17,11 +17,9 @@ from guardrail.cli import (
     demo,
     doctor,
     evaluate,
-    flagged,
     replay,
     report,
     run,
-    tail,
     top,
     topics,
     tune,
@@ -80,8 +78,8 @@ app.command("report", epilog=report.EPILOG)(report.report_command)
 app.command("tune", epilog=tune.EPILOG)(tune.tune_command)
 app.command("replay", epilog=replay.EPILOG)(replay.replay_command)
 app.command("top", epilog=top.EPILOG)(top.top_command)
-app.command("tail", epilog=tail.EPILOG)(tail.tail_command)
-app.command("flagged", epilog=flagged.EPILOG)(flagged.flagged_command)
+app.command("tail", epilog=cases.TAIL_EPILOG)(cases.tail_command)
+app.command("flagged", epilog=run.FLAGGED_EPILOG)(run.flagged_command)
 app.add_typer(cases.cases_app, name="cases")
 app.add_typer(topics.topics_app, name="topics")
 app.add_typer(dead_letters.dead_letters_app, name="dead-letters")

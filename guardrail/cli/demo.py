@@ -154,7 +154,7 @@ async def play_all(
 
     topics = Topics()
     broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS), compacted=[topics.sessions])
-    transport = MemoryTransport(broker, _GROUP_ID, [topics.responses], sessions_topic=topics.sessions)
+    transport = MemoryTransport(broker, _GROUP_ID, topics.responses, sessions_topic=topics.sessions)
     router = settings.router()
     judges = JudgeSet(settings.judge, router.policies)
     guard = GuardConsumer(

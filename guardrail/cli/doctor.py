@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from guardrail import __version__
-from guardrail.cli.config import flagged_notes, start_notes, unreadable_files
 from guardrail.cli.options import (
     BootstrapOption,
     ConfigOption,
@@ -92,42 +91,14 @@ def doctor_command(
 async def _collect(
     settings: GuardSettings, prove_within_s: float | None, printing: _Printing | None
 ) -> list[Check]:
+    from consumers.doctor import examine
+
     checks = []
     async for check in examine(settings, prove_within_s):
         checks.append(check)
         if printing is not None:
             printing.line(check)
     return checks
-
-
-async def examine(settings: GuardSettings, prove_within_s: float | None) -> AsyncIterator[Check]:
-    """Every check, as it becomes known. ``prove_within_s`` is how long the guard may say nothing; None: no
-    proof."""
-    from consumers.doctor import check_kafka
-    from guardrail.doctor import check_judges, check_policies
-
-    for check in (*_of_settings(settings), *check_policies(settings)):
-        yield check
-    for checks in (check_judges(settings), check_kafka(settings, prove_within_s)):
-        async for check in checks:
-            yield check
-
-
-def _of_settings(settings: GuardSettings) -> list[Check]:
-    from guardrail.doctor import Area, detail_and_remedy
-    from guardrail.judges.factory import all_kinds
-
-    area = Area("settings")
-    checks = [
-        area.fail(path, f"can't be read here: {why}", "put it there, or correct the setting")
-        for path, why in unreadable_files(settings)
-    ]
-    every = all_kinds(settings.judge, settings.policies.values())
-    notes = (note for each in every for note in start_notes(each))
-    for note in dict.fromkeys((*notes, *flagged_notes(settings))):
-        about, colon, rest = note.partition(": ")
-        checks.append(area.warn(about if colon else "judge", *detail_and_remedy(rest if colon else note)))
-    return checks or [area.ok("files and keys", "all that the settings name are here")]
 
 
 def _counts(checks: Sequence[Check]) -> dict[str, int]:

@@ -23,7 +23,7 @@ from guardrail.cli.sources import range_of
 
 if TYPE_CHECKING:
     from consumers.settings import GuardSettings
-    from guardrail.cli.evaluate_run import EvaluateRequest
+    from guardrail.cli.evaluate_sources import EvaluateRequest
     from guardrail.evals.formats import Format
     from guardrail.evals.truths import LabelsByResponse
     from guardrail.routing import PolicyRouter
@@ -128,7 +128,8 @@ def evaluate_command(
     Every claim is judged, also those after one that would end a live answer.
     Sources of any length are read and written as they go. Warnings go to stderr, more with logging.level.
     """
-    from guardrail.cli.evaluate_run import EvaluateRequest, evaluate_files
+    from guardrail.cli.evaluate_run import evaluate_files
+    from guardrail.cli.evaluate_sources import EvaluateRequest
 
     options = {"kafka": {"bootstrap_servers": bootstrap_servers}}
     settings = settings_from(config, options)

@@ -10,7 +10,7 @@ import heapq
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Final, Self, TextIO, cast
 
@@ -22,15 +22,14 @@ from rich.text import Text
 from guardrail.cli.terminal import discard
 from guardrail.evals.evaluation import OWN_SCORE
 from guardrail.evals.formats import unread_told
-from guardrail.evals.overview import NO_REASON, OTHERS, Overview, Published, Reasons
+from guardrail.evals.overview import NO_REASON, OTHERS, WORST, Overview, Published, Reasons
 from guardrail.evals.results import EvaluationResult, ScoreSummary, summary_lines, write_line
-from guardrail.events import Decision, Response, ResponseVerdict, Usage, Verdict, claim_that_decided
+from guardrail.events import Decision, ResponseVerdict, Usage, Verdict, claim_that_decided
 from guardrail.printable import escape_controls, shorten
 from guardrail.render import DECISION_STYLES, VERDICT_STYLES, Symbols, counted, symbols_for
-from guardrail.routing import PolicyRouter
 
 if TYPE_CHECKING:
-    from guardrail.cli.evaluate_sources import Sources
+    from guardrail.cli.evaluate_sources import EvaluateRequest, Sources
     from guardrail.cli.results_file import ResultsFile
 
 ID_WIDTH: Final = 26
@@ -160,37 +159,26 @@ class _PatientConsole(Console):
 class Report:
     """Takes the results in order. Use as a context manager; after an error there are no rows and no totals.
 
-    Results and verdicts go at once to the files that ``writes_to`` names, so that a reader downstream sees
-    them as they come. The table goes to stdout, or to stderr where events are on stdout: its header at once,
+    Results and verdicts go at once to ``results`` and ``verdicts``, so that a reader downstream sees them as
+    they come. The table goes to stdout, or to stderr where events are on stdout: its header at once,
     rows and totals at the end. Rows are in the order of the input, or of many responses the worst ones,
     lowest score first. On a terminal with both, the table is on stderr too. The bar is on stderr, and only on
     a terminal.
     """
 
-    def __init__(
-        self,
-        sources: Sources,
-        *,
-        table_on_stderr: bool,
-        router: PolicyRouter | None = None,
-        scores: Sequence[str] = (),
-        worst: int = 0,
-    ) -> None:
-        """``router`` tells which routes no entry names. ``worst`` is how many answers are kept whole."""
-        self.run = Overview(worst=worst)
+    def __init__(self, sources: Sources, request: EvaluateRequest) -> None:
+        self.run = Overview(worst=0 if request.report is None else WORST)
         """The figures so far."""
+        self.results: ResultsFile | None = None
+        self.verdicts: BinaryIO | None = None
         self._unrouted = Reasons()
-        self._router = router
+        self._request = request
         self._sources = sources
-        self._scores = list(scores)
-        self._results: ResultsFile | None = None
-        self._verdicts: BinaryIO | None = None
-        self._verdicts_as = "event"
         self._before = 0
         self._worst: list[tuple[float, int, Text]] = []
         self._errors = _PatientConsole(stderr=True, highlight=False)
         # A terminal has one cursor: where the table is on it too, the bar's console has to write the rows.
-        together = table_on_stderr or (sys.stdout.isatty() and sys.stderr.isatty())
+        together = request.on_stdout or (sys.stdout.isatty() and sys.stderr.isatty())
         self._table = self._errors if together else _PatientConsole(highlight=False)
         self._symbols = symbols_for(self._table.encoding)
         # Rows keep their width where the terminal is narrower; lines about why use what there is.
@@ -208,12 +196,6 @@ class Report:
             redirect_stderr=False,
         )
         self._task = self._progress.add_task("", total=sources.size, judged=0)
-
-    def writes_to(
-        self, results: ResultsFile | None, verdicts: BinaryIO | None, verdicts_as: str = "event"
-    ) -> None:
-        """Where results go from now on; None is nowhere. ``verdicts_as``: event, four or binary."""
-        self._results, self._verdicts, self._verdicts_as = results, verdicts, verdicts_as
 
     @property
     def log_stream(self) -> TextIO:
@@ -237,8 +219,8 @@ class Report:
             for line in totals(self.run, self._unrouted):
                 self._table.print(line, soft_wrap=True)
             # What a table shows anyway, the mean of the policy's own score, needs no line of its own.
-            if self._scores != [OWN_SCORE]:
-                summary = {name: self._summary(name) for name in self._scores}
+            if self._request.scores != [OWN_SCORE]:
+                summary = {name: self._summary(name) for name in self._request.scores}
                 for told in summary_lines(summary):
                     self._table.print(Text(told), soft_wrap=True)
 
@@ -264,21 +246,22 @@ class Report:
 
     def add(self, result: EvaluationResult) -> None:
         """One more result. Raises BrokenPipeError when nobody reads the events any more."""
-        if self._results is not None:
-            self._results.write(result)
-        if self._verdicts is not None:
-            self._write_verdict(self._verdicts, result)
+        if self.results is not None:
+            self.results.write(result)
+        if self.verdicts is not None:
+            self._write_verdict(self.verdicts, result)
         self._take(result)
         self._progress.update(self._task, completed=self._sources.position, judged=self.run.whole.judged)
 
     def _write_verdict(self, file: BinaryIO, result: EvaluationResult) -> None:
-        if self._verdicts_as == "event":
+        form = self._request.verdicts_as
+        if form == "event":
             if result.verdict is not None:
                 write_line(file, result.verdict)
             return
         from guardrail.evals.four_verdicts import binary_verdicts_batch, four_verdicts_batch
 
-        batch = four_verdicts_batch if self._verdicts_as == "four" else binary_verdicts_batch
+        batch = four_verdicts_batch if form == "four" else binary_verdicts_batch
         file.write(batch([result]).evaluations[0].model_dump_json().encode() + b"\n")
         file.flush()
 
@@ -300,8 +283,9 @@ class Report:
             reason = escape_controls(f"{self._sources.name}{result.place}: {result.error}")
             self._errors.print(Text(reason), soft_wrap=True)
             return
-        if result.response is not None:
-            self._note_route(result.response)
+        head, router = result.response, self._request.router
+        if head is not None and router.misses(head.route, head.tenant, head.generator_model):
+            self._unrouted.add(f"route {head.route}", "")
         self._keep(result.verdict)
 
     def _summary(self, name: str) -> ScoreSummary:
@@ -326,17 +310,12 @@ class Report:
         told += unread_told(self._sources.unread)
         if proofs := self._sources.proofs:
             told.append(f"{proofs:,} answers are proofs of guardrail doctor; they are left out")
-        if self._results is not None and (changed := self._results.changed):
+        if self.results is not None and (changed := self.results.changed):
             told.append(
                 f"{len(changed):,} answers changed since they were judged, first {changed[0]}; their old "
                 "results stand: give --force to judge all anew"
             )
-        if self._results is not None and self._results.vanished:
-            told.append(f"{self._results.vanished:,} results are of answers that the source no longer has")
+        if self.results is not None and self.results.vanished:
+            told.append(f"{self.results.vanished:,} results are of answers that the source no longer has")
         for each in told:
             self._errors.print(Text(escape_controls(each), "yellow"), soft_wrap=True)
-
-    def _note_route(self, response: Response) -> None:
-        router = self._router
-        if router and router.misses(response.route, response.tenant, response.generator_model):
-            self._unrouted.add(f"route {response.route}", "")

@@ -7,9 +7,8 @@ import errno
 import json
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -17,14 +16,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import typer
 
 from guardrail.cli.evaluate_report import Report
-from guardrail.cli.evaluate_sources import Sources, paths_of
-from guardrail.cli.results_file import (
-    ResultsFile,
-    open_results,
-    opened_for_writing,
-    refuse_source,
-    stdout,
-)
+from guardrail.cli.evaluate_sources import EvaluateRequest, Sources, paths_of
+from guardrail.cli.results_file import open_results, opened_for_writing, refuse_source, stdout
 from guardrail.cli.terminal import (
     EXIT_FAILURE,
     EXIT_PIPE_CLOSED,
@@ -36,86 +29,35 @@ from guardrail.cli.terminal import (
 )
 from guardrail.evals.evaluation import Asked, checker, default_concurrency, evaluate_each
 from guardrail.evals.results import Evaluation, StoredResults
+from guardrail.judges.cache import fingerprint
 from guardrail.judges.factory import JudgeSet
-from guardrail.judges.fingerprint import fingerprint
 from guardrail.logs import configure_logging
 
 if TYPE_CHECKING:
-    from consumers.reading import Range
-    from consumers.settings import GuardSettings
     from guardrail.config import LoggingSettings
-    from guardrail.evals.formats import Format
     from guardrail.evals.results import BadSample, Sample
-    from guardrail.evals.truths import LabelsByResponse
     from guardrail.judges.llm import LlmExplainer
-    from guardrail.routing import PolicyRouter
 
 _WRITE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluateRequest:
-    """What one run is asked for: what is read, how it is judged, and where it goes beside the table.
-
-    ``policy`` is the one that holds for all, None where ``router`` chooses. ``out`` and ``verdicts`` are
-    names of files, or ``-`` for stdout.
-    """
-
-    settings: GuardSettings
-    sources: Sequence[str]
-    source_format: Format
-    part: Range | None
-    labels: LabelsByResponse
-    router: PolicyRouter
-    policy: str | None
-    scores: Sequence[str]
-    explain: str | None
-    out: str | None
-    resume: bool
-    force: bool
-    verdicts: str | None
-    verdicts_as: str
-    report: Path | None
-    fail_under: float | None
-
-    @property
-    def on_stdout(self) -> bool:
-        """Whether results or verdicts go there, so that the table makes room."""
-        return "-" in {self.out, self.verdicts}
-
-    @property
-    def results_file(self) -> Path | None:
-        """Where the results can be read again, once they are written."""
-        return None if self.out is None or not Path(self.out).is_file() else Path(self.out)
 
 
 def evaluate_files(request: EvaluateRequest) -> None:
     """Judge everything, write it, and say what there is to say. Raises typer.Exit with the status."""
     replace_unencodable()
     with _naming(request), ExitStack() as stack:
-        settings = request.settings
-        read = stack.enter_context(
-            Sources(request.sources, request.source_format, request.labels, settings.kafka, request.part)
-        )
-        report = Report(
-            read,
-            table_on_stderr=request.on_stdout,
-            router=request.router,
-            scores=request.scores,
-            worst=_shown_whole(request),
-        )
+        read = stack.enter_context(Sources(request))
+        report = Report(read, request)
         told = _told(request)
-        results, events = _opened(request, told, read, report, stack)
-        report.writes_to(results, events, request.verdicts_as)
+        _open(request, told, read, report, stack)
         try:
-            asyncio.run(_judge(request, read, report, results))
+            asyncio.run(_judge(request, read, report))
         except KeyboardInterrupt:
             _tell_partial(request)
             raise typer.Exit(128 + signal.SIGINT) from None
         except BrokenPipeError:
             # Whoever read the events has enough; what they left unread is nobody's loss.
             stack.pop_all()
-            for stream in (results.stream if results else None, events):
+            for stream in (report.results.stream if report.results else None, report.verdicts):
                 if stream is not None:
                     _silence(stream)
             raise typer.Exit(EXIT_PIPE_CLOSED) from None
@@ -125,15 +67,6 @@ def evaluate_files(request: EvaluateRequest) -> None:
         print_error(problem)
     if problems or report.run.whole.errors:
         raise typer.Exit(EXIT_FAILURE)
-
-
-def _shown_whole(request: EvaluateRequest) -> int:
-    """How many answers the page shows whole; none without a page."""
-    if request.report is None:
-        return 0
-    from guardrail.evals.report import WORST
-
-    return WORST
 
 
 def _problems(request: EvaluateRequest, report: Report) -> list[str]:
@@ -151,11 +84,9 @@ def _problems(request: EvaluateRequest, report: Report) -> list[str]:
     return problems
 
 
-async def _judge(
-    request: EvaluateRequest, sources: Sources, report: Report, results: ResultsFile | None
-) -> None:
+async def _judge(request: EvaluateRequest, sources: Sources, report: Report) -> None:
     """Judge everything and write it. Raises what writing raises."""
-    settings = request.settings
+    settings, results = request.settings, report.results
     configure_logging(_logged(settings.logging), report.log_stream)
     workers = default_concurrency(settings.judge.kind)
     judges = JudgeSet(settings.judge, request.router.policies)
@@ -234,29 +165,20 @@ def _told(request: EvaluateRequest) -> dict[str, str]:
     }
 
 
-def _opened(
+def _open(
     request: EvaluateRequest, told: dict[str, str], read: Sources, report: Report, stack: ExitStack
-) -> tuple[ResultsFile | None, BinaryIO | None]:
-    """Where results and verdicts are written; nothing is opened before both names are known to be usable."""
-    events: BinaryIO | None = None
+) -> None:
+    """Results and verdicts are written from now on; what the file of results has already is noted."""
     if request.verdicts == "-":
-        events = stdout()
+        report.verdicts = stdout()
     elif request.verdicts is not None:
         path = Path(request.verdicts)
         refuse_source(path, read.files, "--verdicts")
-        events = stack.enter_context(opened_for_writing(path, "--verdicts"))
-    if request.out is None:
-        return None, events
-    results = open_results(
-        request.out,
-        told,
-        read.files,
-        stack,
-        report.note,
-        resume=request.resume,
-        force=request.force,
-    )
-    return results, events
+        report.verdicts = stack.enter_context(opened_for_writing(path, "--verdicts"))
+    if request.out is not None:
+        report.results = open_results(
+            request.out, told, read.files, stack, report.note, resume=request.resume, force=request.force
+        )
 
 
 def _logged(logging: LoggingSettings) -> LoggingSettings:

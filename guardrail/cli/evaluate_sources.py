@@ -1,5 +1,5 @@
-"""Where ``guardrail evaluate`` reads its samples: files, stdin, a range of a Kafka topic, of which
-it puts streamed answers together.
+"""What ``guardrail evaluate`` is asked for, and where it reads its samples: files, stdin, a range of a
+Kafka topic, of which it puts streamed answers together.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from guardrail.cli.sources import KAFKA, records_of
 from guardrail.doctor import is_proof
 from guardrail.errors import DecodeError
 from guardrail.evals.formats import Format, labelled, samples_in
-from guardrail.evals.formats.ragtruth import ANSWERS_FILE
+from guardrail.evals.formats.rows import ANSWERS_FILE
 from guardrail.evals.formats.values import Unread
 from guardrail.evals.lines import STDIN, beside_the_loop
 from guardrail.evals.results import BadSample, Sample
@@ -37,9 +37,46 @@ from guardrail.events import (
 
 if TYPE_CHECKING:
     from consumers.reading import Range
-    from consumers.settings import KafkaSettings
+    from consumers.settings import GuardSettings
+    from guardrail.routing import PolicyRouter
 
 _HINT: Final = "SOURCE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluateRequest:
+    """What one run is asked for: what is read, how it is judged, and where it goes beside the table.
+
+    ``policy`` is the one that holds for all, None where ``router`` chooses. ``out`` and ``verdicts`` are
+    names of files, or ``-`` for stdout.
+    """
+
+    settings: GuardSettings
+    sources: Sequence[str]
+    source_format: Format
+    part: Range | None
+    labels: LabelsByResponse
+    router: PolicyRouter
+    policy: str | None
+    scores: Sequence[str]
+    explain: str | None
+    out: str | None
+    resume: bool
+    force: bool
+    verdicts: str | None
+    verdicts_as: str
+    report: Path | None
+    fail_under: float | None
+
+    @property
+    def on_stdout(self) -> bool:
+        """Whether results or verdicts go there, so that the table makes room."""
+        return "-" in {self.out, self.verdicts}
+
+    @property
+    def results_file(self) -> Path | None:
+        """Where the results can be read again, once they are written."""
+        return None if self.out is None or not Path(self.out).is_file() else Path(self.out)
 
 
 class Sources:
@@ -47,20 +84,9 @@ class Sources:
     before anything is judged; use as a context manager.
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        source_format: Format,
-        labels: LabelsByResponse,
-        kafka: KafkaSettings,
-        part: Range | None,
-    ) -> None:
-        """``part`` is what is read of topics: None is all."""
-        self._format = source_format
-        self._labels = labels
-        self._kafka = kafka
-        self._part = part
-        self._names = names
+    def __init__(self, request: EvaluateRequest) -> None:
+        self._request = request
+        self._names = request.sources
         self._stack = ExitStack()
         self._files: dict[str, tuple[BinaryIO, Path | None]] = {}
         self._read = 0
@@ -116,13 +142,13 @@ class Sources:
                 async for sample in samples:
                     if isinstance(sample, Sample):
                         self.unread.update(sample.unread)
-                    yield labelled(replace(sample, place=f"{where}{sample.place}"), self._labels)
+                    yield labelled(replace(sample, place=f"{where}{sample.place}"), self._request.labels)
 
     async def _of_file(self, name: str, ahead: int) -> AsyncIterator[Sample | BadSample]:
         stream, path = self._files[name]
         size = _size(stream)
         self._current = None if size is None else stream
-        found = samples_in(stream, path.name if path else "", self._format, path)
+        found = samples_in(stream, path.name if path else "", self._request.source_format, path)
         async for sample in beside_the_loop(found, ahead=ahead):
             yield sample
         self._current = None
@@ -130,7 +156,8 @@ class Sources:
 
     async def _of_topic(self, name: str) -> AsyncIterator[Sample | BadSample]:
         assembler = Assembler()
-        found = records_of(name, self._kafka, self._kafka.topics.responses, self._part)
+        kafka = self._request.settings.kafka
+        found = records_of(name, kafka, kafka.topics.responses, self._request.part)
         async with aclosing(found) as records:
             async for record, _ in records:
                 place = f"partition {record.partition.index}, offset {record.offset}"

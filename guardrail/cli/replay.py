@@ -209,6 +209,7 @@ def _print(replay: Replay, reader: RecordReader, *, as_json: bool) -> None:
         }
         sys.stdout.write(f"{json.dumps(told, indent=2, ensure_ascii=True)}\n")
         return
-    from guardrail.cli.replay_report import print_replay
+    from guardrail.cli.terminal import out
+    from guardrail.evals.replay import print_replay
 
-    print_replay(replay, reader.passed)
+    print_replay(out(), replay, reader.passed)

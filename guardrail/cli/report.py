@@ -32,7 +32,6 @@ guardrail report results.jsonl --otlp openinference --endpoint http://localhost:
 written, the receiver did not take some results, or none could be sent; 2 wrong usage, or an extra is \
 missing."""
 
-_WORST: Final = 20
 _MOST: Final = 1000
 _otlp_option: Final = partial(option, panel="Send the results")
 
@@ -51,7 +50,7 @@ def report_command(
         option(
             "--worst N",
             "How many of the worst answers it shows whole, with claims and evidence.",
-            default=str(_WORST),
+            default="20",
             min=0,
             max=_MOST,
         ),
@@ -111,6 +110,7 @@ def report_command(
     target = Path("report.html") if target is None else target
     from guardrail.cli.results_file import refuse_unless_report
     from guardrail.evals.formats import read_labels
+    from guardrail.evals.overview import WORST
     from guardrail.evals.report import write_report
     from guardrail.evals.results import StoredResults
 
@@ -123,7 +123,7 @@ def report_command(
         run = StoredResults(results, labels=said)
         before = None if other is None else StoredResults(other)
         try:
-            figures = write_report(run, target, before, title=title, worst=_WORST if worst is None else worst)
+            figures = write_report(run, target, before, title=title, worst=WORST if worst is None else worst)
         except OSError as error:
             if error.filename is None:  # only writing fails so, and the system does not say where
                 raise OSError(error.errno, error.strerror, str(target)) from error

@@ -1,4 +1,5 @@
-"""``guardrail run``: the guard as a process."""
+"""``guardrail run``, the guard as a process; ``guardrail flagged``, which keeps cases for reviewers and
+tells a webhook."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from guardrail import __version__
 from guardrail.cli.options import (
@@ -20,6 +22,7 @@ from guardrail.cli.options import (
     LogFormatOption,
     LogLevelOption,
     Options,
+    StoreOption,
     group_option,
     naming_places,
     once,
@@ -155,7 +158,6 @@ async def serve(
         handle_hangup(
             lambda: None
         )  # until there is anybody to ask; what the file says by then is read anyway
-    topics = settings.kafka.topics
     for short in check_time(settings.judge, settings.policies):
         log.warning("judge.second_never_asked", why=short)
     router = settings.router()
@@ -178,7 +180,7 @@ async def serve(
     try:
         traces = Traces.from_environment() if settings.ops.traces else None
         guard = GuardConsumer(
-            KafkaTransport(settings.kafka, [topics.responses]),
+            KafkaTransport(settings.kafka),
             judges.default,
             router,
             GuardOptions.of(settings),
@@ -293,3 +295,103 @@ def stop_on_signals(stop: asyncio.Event, on_stop: Callable[[], None]) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number)
+
+
+# ------------------------------------------------------------------------------- guardrail flagged
+
+FLAGGED_EPILOG = """[bold]Examples[/]
+
+guardrail flagged --bootstrap-servers localhost:9092 --store sqlite:///cases.db
+
+GUARDRAIL_FLAGGED__WEBHOOK_SECRET=whsec_… guardrail flagged -c guardrail.yaml --webhook-url https://host/path
+
+[bold]Signals[/]: SIGTERM or SIGINT once ends what was begun, commits, and leaves with status 0. A second one
+leaves at once; nothing is lost by it. SIGHUP does nothing."""
+
+_STORE: Final = "flagged.store"
+
+
+def flagged_command(
+    config: ConfigOption = None,
+    bootstrap_servers: BootstrapOption = None,
+    group_id: Annotated[
+        str | None, group_option("The guards' group; the position is kept in NAME-flagged.")
+    ] = None,
+    store: StoreOption = None,
+    webhook_url: Annotated[
+        str | None,
+        option(
+            "--webhook-url URL",
+            "Post every new case there, whole and signed with flagged.webhook_secret.",
+            default="flagged.webhook_url, none",
+        ),
+    ] = None,
+    webhook_secret_file: Annotated[
+        Path | None,
+        option(
+            "--webhook-secret-file FILE",
+            "Holds whsec_ and base64, one line.",
+            default="flagged.webhook_secret",
+        ),
+    ] = None,
+    log_format: LogFormatOption = None,
+    log_level: LogLevelOption = None,
+) -> None:
+    """Store the case of every flagged, redacted or blocked answer, and post it to a webhook.
+
+    Runs until SIGTERM. A case is stored once, however often it is read, and its position is committed only
+    then. The webhook gets it at least once, with a key to know repeats by. Several processes share the work.
+    Health and metrics are served on ops.port.
+    """
+    ignore_hangup()
+    from guardrail.logs import configure_logging
+
+    secret = None if webhook_secret_file is None else {"file": str(webhook_secret_file)}
+    options: Options = {
+        "kafka": {"bootstrap_servers": bootstrap_servers, "group_id": group_id},
+        "flagged": {"store": store, "webhook_url": webhook_url, "webhook_secret": secret},
+        "logging": {"format": log_format, "level": log_level},
+    }
+    file = once(config)
+    settings = settings_from(file, options)
+    configure_logging(settings.logging)
+    with naming_places(file, options):
+        asyncio.run(serve_flagged(settings))
+
+
+async def serve_flagged(settings: GuardSettings) -> None:
+    """Store and post until a signal comes. Raises ConfigError, CaseStoreError and TransportError."""
+    import structlog
+
+    from consumers.cases import open_store
+    from consumers.flagged import FlaggedSubscriber
+    from consumers.ops import Health, OpsServer
+    from consumers.webhook import Webhook, signing_key
+    from guardrail.errors import ConfigError, only_cause
+
+    flagged = settings.flagged
+    if flagged.store is None:
+        raise ConfigError(f"{_STORE}: no store is named; give --store sqlite:///FILE, or {_STORE}")
+    stop = asyncio.Event()
+    stop_on_signals(stop, lambda: None)
+    log = structlog.stdlib.get_logger("guardrail.flagged")
+    handle_hangup(lambda: log.warning("config.nothing_to_reload", why="settings are read at the start only"))
+    async with AsyncExitStack() as stack:
+        url = flagged.store.read(_STORE, "store's URL")
+        store = await stack.enter_async_context(open_store(url, _STORE, create=True))
+        webhook = None
+        if flagged.webhook_url is not None and flagged.webhook_secret is not None:
+            key = signing_key(
+                flagged.webhook_secret.read("flagged.webhook_secret", "webhook's secret"),
+                "flagged.webhook_secret",
+            )
+            url = flagged.webhook_url.read("flagged.webhook_url", "webhook's URL")
+            webhook = Webhook(store, url, key)
+            stack.push_async_callback(webhook.aclose)
+        subscriber = FlaggedSubscriber(settings.kafka, store, webhook=webhook)
+        health = Health(started=True, waits_for=lambda: subscriber.waits_for)
+        await stack.enter_async_context(OpsServer(health).listening(settings.ops.host, settings.ops.port))
+        try:
+            await subscriber.run(stop)
+        except BaseExceptionGroup as group:
+            raise only_cause(group) from group

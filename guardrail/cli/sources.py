@@ -74,10 +74,7 @@ async def records_of(
     from consumers.reading import open_topic
 
     name = source.removeprefix(KAFKA) or topic
-    async with (
-        open_topic(kafka, name, part=part) as reader,
-        aclosing(reader.until_end()) as records,
-    ):
+    async with open_topic(kafka, name, part=part) as reader, aclosing(reader.until_end()) as records:
         async for record in records:
             yield record, f"{name} {record.partition.index}:{record.offset}"
 

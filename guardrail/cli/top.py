@@ -160,12 +160,6 @@ def quantile(share: float, before: Scrape, now: Scrape, name: str) -> float | No
     return low
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    title: str
-    show: Callable[[Scrape, Scrape], str]
-
-
 def _rate(name: str, **labels: str) -> Callable[[Scrape, Scrape], str]:
     def show(before: Scrape, now: Scrape) -> str:
         seconds = now.at - before.at
@@ -196,23 +190,23 @@ def _gauge(name: str) -> Callable[[Scrape, Scrape], str]:
     return lambda _, now: "–" if name not in now.samples else f"{now.total(name):,.0f}"
 
 
-_COLUMNS: Final = (
-    _Column("answers/s", _rate("guardrail_responses_total")),
-    _Column("block", _share("guardrail_responses_total", "guardrail_responses_total", decision="block")),
-    _Column("redact", _share("guardrail_responses_total", "guardrail_responses_total", decision="redact")),
-    _Column("flag", _share("guardrail_responses_total", "guardrail_responses_total", decision="flag")),
-    _Column("claims/s", _rate("guardrail_claims_total")),
-    _Column("not checked", _share("guardrail_unverified_total", "guardrail_claims_total")),
-    _Column("degraded", _share("guardrail_degraded_total", "guardrail_claims_total")),
-    _Column("verdict p50", _seconds(0.5, "guardrail_verdict_seconds")),
-    _Column("p99", _seconds(0.99, "guardrail_verdict_seconds")),
-    _Column("release p99", _seconds(0.99, "guardrail_release_seconds")),
-    _Column("commit p99", _seconds(0.99, "guardrail_commit_seconds")),
-    _Column("in flight", _gauge("guardrail_sessions")),
-    _Column("waiting", _gauge("guardrail_pending_claims")),
-    _Column("oldest", lambda _, now: _duration(now.known("guardrail_oldest_unreleased_seconds"))),
-    _Column("unread", _gauge("guardrail_partition_lag_records")),
-    _Column("dead letters", lambda _, now: f"{now.total('guardrail_dead_letters_total'):,.0f}"),
+_COLUMNS: Final[tuple[tuple[str, Callable[[Scrape, Scrape], str]], ...]] = (
+    ("answers/s", _rate("guardrail_responses_total")),
+    ("block", _share("guardrail_responses_total", "guardrail_responses_total", decision="block")),
+    ("redact", _share("guardrail_responses_total", "guardrail_responses_total", decision="redact")),
+    ("flag", _share("guardrail_responses_total", "guardrail_responses_total", decision="flag")),
+    ("claims/s", _rate("guardrail_claims_total")),
+    ("not checked", _share("guardrail_unverified_total", "guardrail_claims_total")),
+    ("degraded", _share("guardrail_degraded_total", "guardrail_claims_total")),
+    ("verdict p50", _seconds(0.5, "guardrail_verdict_seconds")),
+    ("p99", _seconds(0.99, "guardrail_verdict_seconds")),
+    ("release p99", _seconds(0.99, "guardrail_release_seconds")),
+    ("commit p99", _seconds(0.99, "guardrail_commit_seconds")),
+    ("in flight", _gauge("guardrail_sessions")),
+    ("waiting", _gauge("guardrail_pending_claims")),
+    ("oldest", lambda _, now: _duration(now.known("guardrail_oldest_unreleased_seconds"))),
+    ("unread", _gauge("guardrail_partition_lag_records")),
+    ("dead letters", lambda _, now: f"{now.total('guardrail_dead_letters_total'):,.0f}"),
 )
 
 
@@ -234,8 +228,8 @@ def table(urls: Sequence[str], before: Sequence[Scrape], now: Sequence[Scrape]) 
             pairs.append((Scrape(0.0), Scrape(0.0, problem="none")))
     shown.add_row("state", *(_state(reading) for _, reading in pairs))
     shown.add_row("partitions", *(_partitions(reading) for _, reading in pairs))
-    for column in _COLUMNS:
-        shown.add_row(column.title, *("" if two.problem else column.show(one, two) for one, two in pairs))
+    for title, show in _COLUMNS:
+        shown.add_row(title, *("" if two.problem else show(one, two) for one, two in pairs))
     return shown
 
 

@@ -18,24 +18,32 @@ from rich.table import Table
 from guardrail import __version__
 from guardrail.cli.terminal import EXIT_FAILURE, err, out, print_error, safe
 from guardrail.errors import GuardrailError
-from guardrail.evals.aims import Aim, By
-from guardrail.evals.bands import FittedBand, fit_bands
-from guardrail.evals.calibration import Fitted, calibrated, calibrating, calibrations_of, fit_calibrations
-from guardrail.evals.curves import threshold_name, tuning_curves
-from guardrail.evals.labelled import LabelledAnswers, read_labelled
-from guardrail.evals.policy_file import (
+from guardrail.evals.aims import THRESHOLD, Aim, By
+from guardrail.evals.calibration import (
+    Fitted,
+    FittedBand,
+    calibrated,
+    calibrating,
+    calibrations_of,
+    fit_bands,
+    fit_calibrations,
+)
+from guardrail.evals.records import LabelledAnswers, read_labelled
+from guardrail.evals.search import Vary
+from guardrail.evals.tuning import (
+    Tuned,
     concluded,
     differences,
     figures,
+    for_share,
     missed,
     number,
     provenance,
     rate,
     shares,
+    tune,
     written,
 )
-from guardrail.evals.search import Vary
-from guardrail.evals.tuning import Tuned, for_share, tune
 from guardrail.judges.calibrated import Calibrations
 from guardrail.policy import Policy
 from guardrail.printable import escape_controls
@@ -105,7 +113,7 @@ class _TuneRun:
         request = self._request
         by, base = request.by, request.base
         found = for_share(self._found.responses, base, share, by)
-        setting = threshold_name(by)
+        setting = THRESHOLD[by]
         then, now = (getattr(policy, setting) for policy in (base, found.policy))
         lines = [
             "WITHOUT LABELS: it says how many answers are acted on, and nothing of right and wrong.",
@@ -234,7 +242,7 @@ class _TuneRun:
         warnings = [f"Too few labels: {problem}." for problem in tuned.problems]
         page = self._page(tuned.policy, figures(tuned), findings, warnings, calibrated=True, written=written)
         responses = [calibrated(each, self._calibrations) for each in self._found.responses]
-        write_tuning_report(path, page, tuned, tuning_curves(tuned, responses))
+        write_tuning_report(path, page, tuned, responses)
         _tell_written(path)
 
     def _page(

@@ -24,7 +24,7 @@ from guardrail.events import (
     ResponseStarted,
     parse_output,
 )
-from guardrail.inputs import ContextLike, event_of, named_contexts, one_by_one
+from guardrail.inputs import ContextLike, event_of, named_contexts, token_stream
 from guardrail.log_events import EventLog
 
 _POLL_MS: Final = 100
@@ -251,8 +251,7 @@ class GuardClient:
 
         Raises InputError, which names the field, for what can't be a response.
         """
-        if isinstance(deltas, str):
-            raise TypeError("deltas: give an iterable of texts, not one text; check() takes a whole answer")
+        source = token_stream(deltas)
         fields = {
             "question": question,
             "contexts": named_contexts(contexts),
@@ -270,9 +269,7 @@ class GuardClient:
             timeout_s=timeout_s,
             stall_timeout_s=stall_timeout_s,
         )
-        return GuardedAnswer(
-            self, stream, deltas if isinstance(deltas, AsyncIterable) else one_by_one(deltas)
-        )
+        return GuardedAnswer(self, stream, source)
 
     async def check(
         self,

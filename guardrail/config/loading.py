@@ -22,21 +22,21 @@ from typing import Any, Final, Self, TypeVar, overload
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticCustomError
 from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as EnvDecodeError
 
-from guardrail.config.inheritance import cycles, is_inherited, merged
+from guardrail.config.inheritance import cycles, is_inherited, merged, unknown_policy
 from guardrail.config.problems import (
     Problem,
     SettingsError,
     dotted,
     explain,
-    explain_unknown_policy,
 )
 from guardrail.config.settings import BUILT_IN_POLICY, ENV_DELIMITER, ENV_PREFIX, SECTIONS_OF_OTHERS, Settings
 from guardrail.errors import ConfigError
 from guardrail.judges.model import ClassifierSettings
-from guardrail.leaves import Loc, Place, kinds, leaves
+from guardrail.leaves import Loc, Place, kinds, mapped
 from guardrail.printable import escape_controls
 from guardrail.routing import policy_names
 
@@ -152,7 +152,7 @@ def parse(file: SettingsFile) -> FileValues:
         lines, problems = _survey(node, path)
         if problems:
             raise SettingsError(problems)
-        if _too_many(node):
+        if _expanded(node, {}) > MAX_VALUES:
             wrong = f"the file stands for more than {MAX_VALUES} values, aliases (*NAME) written out"
             raise SettingsError([Problem("", wrong, "write values out, or repeat less", where=str(path))])
         values = loader.construct_document(node)
@@ -212,28 +212,17 @@ def _not_yaml(path: Path, error: Exception) -> Problem:
     return Problem("", f"not valid YAML: {escape_controls(str(said))}", remedy, where=where)
 
 
-def _too_many(root: yaml.Node) -> bool:
-    """Whether a document has more than MAX_VALUES values once its aliases are expanded.
+def _expanded(node: yaml.Node, counts: dict[int, int]) -> int:
+    """How many values a node stands for once its aliases are written out; all above MAX_VALUES are alike.
 
     Every node is counted once and its count is then reused, so this is fast where expanding is not. A node
     that contains itself is left for yaml to reject.
     """
-    sizes: dict[int, int] = {}
-    entered: set[int] = set()
-    todo = [root]
-    while todo:
-        node = todo[-1]
-        if id(node) in sizes:
-            todo.pop()
-            continue
-        below = _children(node)
-        if id(node) not in entered:
-            entered.add(id(node))
-            todo.extend(child for child in below if id(child) not in entered)
-            continue
-        todo.pop()
-        sizes[id(node)] = min(MAX_VALUES + 1, 1 + sum(sizes.get(id(child), 1) for child in below))
-    return sizes[id(root)] > MAX_VALUES
+    if id(node) not in counts:
+        counts[id(node)] = 1
+        below = sum(_expanded(child, counts) for child in _children(node))
+        counts[id(node)] = min(MAX_VALUES + 1, 1 + below)
+    return counts[id(node)]
 
 
 def _children(node: yaml.Node) -> list[yaml.Node]:
@@ -362,30 +351,23 @@ def _restore_names(values: dict[str, Any], file_values: Mapping[str, Any]) -> di
     return values | {"policies": restored}
 
 
-def anchored(values: dict[str, Any], kind: type[BaseModel], folder: Path) -> dict[str, Any]:
+def anchored(values: dict[str, Any], kind: type[BaseModel], folder: Path) -> Any:
     """``values`` of a file for ``kind``, with relative paths resolved from ``folder``.
 
     Checks nothing: what doesn't fit its type is left for the validation to reject.
     """
-    for leaf in leaves(values, kind=kind):
-        if isinstance(leaf.value, str) and leaf.value and _is_path(leaf):
-            values = _replaced(values, leaf.path, str(folder / leaf.value))
-    return values
 
+    def resolved(leaf: Place) -> Any:
+        given = leaf.value
+        if not isinstance(given, str) or not given:
+            return given
+        if leaf.field is ClassifierSettings.model_fields["model"]:
+            is_path = given.startswith(("./", "../"))  # "acme/model" is an id on the hub
+        else:
+            is_path = Path in kinds(leaf.kind)
+        return str(folder / given) if is_path else given
 
-def _is_path(leaf: Place) -> bool:
-    if leaf.field is ClassifierSettings.model_fields["model"]:
-        return str(leaf.value).startswith(("./", "../"))  # "acme/model" is an id on the hub
-    return Path in kinds(leaf.kind)
-
-
-def _replaced(values: Any, path: Loc, value: Any) -> Any:
-    """A copy of plain values with another value at ``path``."""
-    if not path:
-        return value
-    copied = values.copy()
-    copied[path[0]] = _replaced(values[path[0]], path[1:], value)
-    return copied
+    return mapped(values, resolved, kind)
 
 
 _SETTING: Final = re.compile(r"([a-z_]+)(?:\.[\w-]+)+(?=[ :.])")
@@ -433,23 +415,10 @@ def load_settings(
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        problems = explain(kind, error, sources.where, partial(is_inherited, values.get("policies")))
-        told = {problem.path for problem in problems}
-        more = [
-            explain_unknown_policy(loc, name, known, sources.where)
-            for loc, name, known in _unknown_policies(kind, values)
-        ]
-        more += [
-            Problem(
-                dotted(cycle.path),
-                cycle.wrong,
-                cycle.remedy,
-                value=repr(cycle.value),
-                where=sources.where(cycle.path),
-            )
-            for cycle in cycles(values.get("policies"))
-        ]
-        raise SettingsError(problems + [problem for problem in more if problem.path not in told]) from None
+        policies = values.get("policies")
+        more = (*_unknown_policies(kind, values), *cycles(policies))
+        where, is_repeated = sources.where, partial(is_inherited, policies)
+        raise SettingsError(explain(kind, error, where, is_repeated, more)) from None
 
 
 def with_places(
@@ -512,10 +481,8 @@ def _read(
     return _Sources(kind, file, read_environment(kind, file.values), overrides or {})
 
 
-def _unknown_policies(
-    kind: type[Settings], values: Mapping[str, Any]
-) -> Iterator[tuple[Loc, str, list[str]]]:
-    """Every policy that is named and doesn't exist, with its place and the existing names.
+def _unknown_policies(kind: type[Settings], values: Mapping[str, Any]) -> Iterator[PydanticCustomError]:
+    """An error for every policy that is named and doesn't exist.
 
     Settings can report only the first one, and only if everything else is valid; here nothing else needs to
     be.
@@ -523,10 +490,10 @@ def _unknown_policies(
     policies = values.get("policies") or {}
     if not isinstance(policies, Mapping):
         return
-    known = sorted({BUILT_IN_POLICY, *map(str, policies)})
+    known = {BUILT_IN_POLICY, *map(str, policies)}
     for place in policy_names(dict(values), kind):
         if isinstance(place.value, str) and place.value and place.value not in known:
-            yield place.path, place.value, known
+            yield unknown_policy(place.path, place.value, known)
 
 
 def _contains(values: Any, loc: Loc) -> bool:

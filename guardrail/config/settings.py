@@ -6,16 +6,19 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from guardrail.config.inheritance import inherit, unknown_policy
 from guardrail.errors import ConfigError
+from guardrail.frozen import Frozen
 from guardrail.judges.settings import JudgeSettings
+from guardrail.leaves import Place, mapped
 from guardrail.limits import Limits
 from guardrail.policy import NAMES_A_POLICY, RULE_HELP, RULE_LISTS, Policy
 from guardrail.routing import Challenger, PolicyRouter, Route, check_challengers, policy_names
+from guardrail.secrets import MASK
 
 ENV_PREFIX: Final = "GUARDRAIL_"
 ENV_DELIMITER: Final = "__"
@@ -26,16 +29,13 @@ SECTIONS_OF_OTHERS: Final = frozenset({"flagged", "kafka", "ops"})
 _URL: Final = re.compile(r"[a-z][a-z0-9+.\-]*://\S+$", re.IGNORECASE)
 _URL_LOGIN: Final = re.compile(r"(?<=://)[^/?#@]+(?=@)")
 _QUERY_VALUE: Final = re.compile(r"(?<==)[^&#]+|(?<=\?)[^=&#]+(?=&|#|$)")
-_MASK: Final = "**********"
 
 LogFormat = Literal["auto", "json", "console"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
-class LoggingSettings(BaseModel):
+class LoggingSettings(Frozen):
     """What is logged, and how; logs go to stderr."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: LogFormat = Field(
         default="auto",
@@ -52,10 +52,8 @@ class LoggingSettings(BaseModel):
     )
 
 
-class ShutdownSettings(BaseModel):
+class ShutdownSettings(Frozen):
     """How the guard shuts down."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     budget_ms: Annotated[int, Field(ge=500)] = Field(
         default=25_000,
@@ -144,7 +142,7 @@ class Settings(BaseSettings):
         named = {BUILT_IN_POLICY: {}} | {key: _named(key, policy) for key, policy in value.items()}
         resolved, problems = inherit(named)
         if problems:
-            raise problems[0].error()
+            raise problems[0]
         return resolved
 
     @field_validator("policies", mode="after")
@@ -181,22 +179,18 @@ class Settings(BaseSettings):
 
     def masked(self) -> dict[str, Any]:
         """The settings as plain values for YAML or JSON, with secrets masked, including those in URLs."""
-        values: dict[str, Any] = _without_url_secrets(self.model_dump(mode="json"))
+        values: dict[str, Any] = mapped(self.model_dump(mode="json"), _without_url_secrets)
         for name, policy in self.policies.items():
             for rules in RULE_LISTS:
                 values["policies"][name][rules] = [rule.line for rule in getattr(policy, rules)]
         return values
 
 
-def _without_url_secrets(value: Any) -> Any:
-    """Values with logins and query values of URLs masked; some gateways take their key in the query."""
-    if isinstance(value, dict):
-        return {key: _without_url_secrets(below) for key, below in value.items()}
-    if isinstance(value, list):
-        return [_without_url_secrets(below) for below in value]
-    if isinstance(value, str) and _URL.match(value):
-        return _QUERY_VALUE.sub(_MASK, _URL_LOGIN.sub(_MASK, value))
-    return value
+def _without_url_secrets(leaf: Place) -> Any:
+    """A value; of a URL with logins and query values masked: some gateways take their key in the query."""
+    if isinstance(leaf.value, str) and _URL.match(leaf.value):
+        return _QUERY_VALUE.sub(MASK, _URL_LOGIN.sub(MASK, leaf.value))
+    return leaf.value
 
 
 def _named(key: Any, policy: Any) -> Any:

@@ -96,23 +96,21 @@ def cut_tokens(text: str, rng: random.Random) -> list[str]:
     return pieces
 
 
-def schedule(
-    responses: Sequence[Response], *, seed: int = 20, lanes: int = LANES, tokens_per_s: float = TOKENS_PER_S
-) -> list[TimedEvent]:
-    """The events of all responses in the order they are sent, ``lanes`` responses at a time."""
-    free_at = [0.4 + 1.1 * lane for lane in range(lanes)]
+def schedule(responses: Sequence[Response], *, seed: int = 20) -> list[TimedEvent]:
+    """The events of all responses in the order they are sent, ``LANES`` responses at a time."""
+    free_at = [0.4 + 1.1 * lane for lane in range(LANES)]
     steps: list[TimedEvent] = []
     for response in responses:
-        lane = min(range(lanes), key=free_at.__getitem__)
+        lane = min(range(LANES), key=free_at.__getitem__)
         rng = random.Random(f"{seed}:{response.response_id}")
-        written = _write(response, free_at[lane], tokens_per_s, rng)
+        written = _write(response, free_at[lane], rng)
         free_at[lane] = written[-1].at_s + _PAUSE_BETWEEN_S
         steps += written
     # Stable: events of one response keep their order even where two have the same time.
     return sorted(steps, key=lambda step: step.at_s)
 
 
-def _write(response: Response, start_s: float, tokens_per_s: float, rng: random.Random) -> list[TimedEvent]:
+def _write(response: Response, start_s: float, rng: random.Random) -> list[TimedEvent]:
     response_id = response.response_id
     head = {name: getattr(response, name) for name in ResponseHead.model_fields}
     steps = [TimedEvent(start_s, ResponseStarted(**head))]
@@ -120,7 +118,7 @@ def _write(response: Response, start_s: float, tokens_per_s: float, rng: random.
     tokens = cut_tokens(response.answer, rng)
     for seq, text in enumerate(tokens):
         steps.append(TimedEvent(now, ResponseDelta(response_id=response_id, seq=seq, text=text)))
-        now += rng.uniform(0.2, 1.8) / tokens_per_s
+        now += rng.uniform(0.2, 1.8) / TOKENS_PER_S
     end = ResponseCompleted(response_id=response_id, seq=len(tokens), finish_reason="stop")
     steps.append(TimedEvent(now, end))
     return steps

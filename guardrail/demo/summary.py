@@ -9,7 +9,6 @@ from importlib.resources import files
 from typing import Final
 
 import yaml
-from pydantic import BaseModel
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -46,16 +45,6 @@ class DemoAnswer:
     bad_claim: str | None
 
 
-class _Expected(BaseModel):
-    decision: Decision
-    bad_claim: str | None
-
-
-class _Metadata(BaseModel):
-    kind: str
-    expected: _Expected
-
-
 def load_examples(kind: str | None = None) -> tuple[DemoAnswer, ...]:
     """All examples, or those of one kind, in the order of the file.
 
@@ -83,10 +72,10 @@ def load_demo_settings() -> Settings:
 
 def _example(line: str) -> DemoAnswer:
     response = Response.model_validate_json(line)
-    metadata = _Metadata.model_validate(response.metadata)
+    kind, expected = response.metadata["kind"], response.metadata["expected"]
     # What the example expects is for its readers; the guard is not to see it, nor are its reviewers.
-    bare = response.model_copy(update={"metadata": {"kind": metadata.kind}})
-    return DemoAnswer(bare, metadata.kind, metadata.expected.decision, metadata.expected.bad_claim)
+    bare = response.model_copy(update={"metadata": {"kind": kind}})
+    return DemoAnswer(bare, kind, Decision(expected["decision"]), expected["bad_claim"])
 
 
 _WIDTH_WITH_KIND: Final = 96
@@ -98,13 +87,6 @@ _SHOWS: Final = {
     "shadow": "as advisory, and without any wait (observe mode)",
 }
 """What the policies of the demo's guardrail.yaml do, in the words of a viewer."""
-_COUNTED: Final = (
-    Verdict.SUPPORTED,
-    Verdict.PARTIALLY_SUPPORTED,
-    Verdict.UNSUPPORTED,
-    Verdict.CONTRADICTED,
-    Verdict.UNVERIFIED,
-)
 
 
 def introduction(examples: Sequence[DemoAnswer], settings: Settings, symbols: Symbols) -> Text:
@@ -135,7 +117,7 @@ def _of(wrong: int) -> str:
 
 def _legend(symbols: Symbols) -> Text:
     text = Text()
-    for verdict in _COUNTED:
+    for verdict in Verdict:
         text.append("  " if text else "")
         text.append(symbols.verdicts[verdict], VERDICT_STYLES[verdict])
         text.append(f" {verdict.lower().replace('_', ' ')}")
@@ -157,12 +139,8 @@ def summary(
 ) -> RenderableType:
     """A row for every response, then the totals. The kind is left out where ``width`` has no room for it."""
     with_kind = width >= _WIDTH_WITH_KIND
-    table = Table(
-        box=box.ASCII if ascii_only else box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=0,
-    )
+    lines = box.ASCII if ascii_only else box.SIMPLE_HEAD
+    table = Table(box=lines, show_edge=False, pad_edge=False, padding=0)
     table.add_column("response", no_wrap=True)
     if with_kind:
         table.add_column("kind", no_wrap=True)
@@ -196,7 +174,7 @@ def _cells(
 
 def _counts(verdicts: Sequence[Verdict], symbols: Symbols) -> Text:
     text = Text()
-    for verdict in _COUNTED:
+    for verdict in Verdict:
         count = verdicts.count(verdict)
         if count:
             text.append(f"{' ' if text else ''}{count}{symbols.verdicts[verdict]}", VERDICT_STYLES[verdict])
@@ -235,11 +213,7 @@ def _totals(board: Board, examples: Sequence[DemoAnswer], symbols: Symbols) -> T
     return text
 
 
-_CAUGHT: Final = {
-    Decision.BLOCK: "blocked",
-    Decision.REDACT: "redacted",
-    Decision.FLAG: "shown and flagged",
-}
+_CAUGHT: Final = {Decision.BLOCK: "blocked", Decision.REDACT: "redacted", Decision.FLAG: "shown and flagged"}
 
 
 def _how_caught(cards: Sequence[Card]) -> str:

@@ -18,7 +18,6 @@ from rich.text import Text
 from guardrail.demo.board import LANES, Board, BoardEvent
 from guardrail.events import (
     ClaimVerdict,
-    Decision,
     DeliveryBlocked,
     DeliveryCompleted,
     DeliverySegment,
@@ -28,6 +27,7 @@ from guardrail.events import (
     Verdict,
 )
 from guardrail.render import (
+    DECISION_WORDS,
     VERDICT_STYLES,
     Card,
     Symbols,
@@ -171,12 +171,6 @@ class LiveView:
 
 
 _TEXT_LIMIT: Final = 160
-_FIRST_WORDS: Final = {
-    Decision.RELEASE: "released",
-    Decision.FLAG: "flagged",
-    Decision.REDACT: "redacted",
-    Decision.BLOCK: "blocked",
-}
 
 
 class PlainView:
@@ -203,7 +197,7 @@ class PlainView:
             case DeliverySegment():
                 # Blank segments carry the text's line breaks, and observed text leaves token by token.
                 if event.segment is not None and event.text.strip():
-                    self._line(_FIRST_WORDS[event.decision], card, self._quote(event.text))
+                    self._line(DECISION_WORDS[event.decision].lower(), card, self._quote(event.text))
             case DeliveryCompleted():
                 if card.observed:
                     self._line("released", card, f"at once: {self._quote(card.delivered)}")

@@ -5,6 +5,7 @@ Told from the settings alone: a rule is said to be inert only where no verdict a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final
@@ -12,11 +13,14 @@ from typing import Final
 from guardrail.config import Settings
 from guardrail.doctor.checks import Area, Check
 from guardrail.events import Decision
-from guardrail.policy import FailPolicy, Policy, Rule
+from guardrail.policy import PROBABILITIES, FailPolicy, Policy, Rule
 from guardrail.routing import Route
 
 _POLICIES: Final = Area("policies")
 _NAMED: Final = 3
+_TEN_MINUTES_MS: Final = 600_000
+_DAY_MS: Final = 86_400_000
+_NO_GLOB: Final = re.compile(r"\.\*|[][?{}|\\^$]")
 _ACTING: Final = (Decision.BLOCK, Decision.REDACT, Decision.FLAG)
 _WITHHOLDING: Final = frozenset({Decision.BLOCK, Decision.REDACT})
 
@@ -34,10 +38,8 @@ def check_policies(settings: Settings) -> list[Check]:
 
 def never_fires(rule: Rule) -> str | None:
     """Why no verdict makes this rule fire; None where one could."""
-    for name in ("support", "contradiction", "confidence"):
-        if getattr(rule, f"{name}_below") == 0:
-            return f"{name} is never under 0"
-    return None
+    name = next((name for name in PROBABILITIES if rule.bounds(name)[1] == 0), None)
+    return name and f"{name} is never under 0"
 
 
 def covers(earlier: Rule, later: Rule) -> bool:
@@ -50,20 +52,13 @@ def covers(earlier: Rule, later: Rule) -> bool:
         earlier.min_severity.rank <= later.min_severity.rank
         and later.max_severity.rank <= earlier.max_severity.rank
     )
-    bounds = all(
-        _bound_holds(*_bounds(earlier, name), *_bounds(later, name))
-        for name in ("support", "contradiction", "confidence")
-    )
+    bounds = all(_bound_holds(*earlier.bounds(name), *later.bounds(name)) for name in PROBABILITIES)
     open_too = earlier.decides_open or not later.decides_open
     return any_of and severities and bounds and open_too
 
 
 def _holds_all(earlier: Sequence[str], later: Sequence[str]) -> bool:
     return not earlier or (bool(later) and set(later) <= set(earlier))
-
-
-def _bounds(rule: Rule, name: str) -> tuple[float | None, float | None]:
-    return getattr(rule, f"min_{name}"), getattr(rule, f"{name}_below")
 
 
 def _bound_holds(
@@ -205,3 +200,23 @@ def _takes_all(earlier: Route, later: Route) -> bool:
         or Route(route=getattr(earlier, name), policy="any").matches(getattr(later, name), None)
         for name in ("route", "tenant", "generator_model")
     )
+
+
+def policy_notes(settings: Settings) -> Iterator[str]:
+    """A line for each setting of policies and routes that is allowed and hardly meant."""
+    for name, policy in settings.policies.items():
+        place = f"policies.{name}"
+        yield from (f"{each.about}: {each.detail}; {each.remedy}" for each in inert_rules(place, policy))
+        for field, does in (("flag_below", "flags"), ("block_below", "blocks")):
+            if getattr(policy, field) == 1:
+                yield f"{place}.{field}: 1, or true, {does} nearly every answer: few have a score of 1"
+        for field, most in (("claim_timeout_ms", _TEN_MINUTES_MS), ("incomplete_timeout_ms", _DAY_MS)):
+            if (value := getattr(policy, field)) > most:
+                yield f"{place}.{field}: {value} is {value / 3_600_000:,.1f} hours; readers may wait for them"
+    for number, route in enumerate(settings.routes):
+        for field in ("route", "tenant", "generator_model"):
+            pattern = getattr(route, field) or ""
+            if pattern != pattern.strip():
+                yield f"routes.{number}.{field}: {pattern!r} has a space at an end; values must have it, too"
+            if _NO_GLOB.search(pattern):
+                yield f"routes.{number}.{field}: {pattern!r} is no regular expression: only * is special"

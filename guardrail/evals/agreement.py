@@ -19,10 +19,20 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from guardrail.evals import statistics
-from guardrail.evals.curves import Line, costs_by_threshold, precision_recall
 from guardrail.evals.results import EvaluationResult
 from guardrail.evals.scores import score_value
-from guardrail.evals.statistics import Bin, Estimate, Rate, bootstrap, percent, reliability, told
+from guardrail.evals.statistics import (
+    Bin,
+    Estimate,
+    Line,
+    Rate,
+    bootstrap,
+    costs_by_threshold,
+    percent,
+    precision_recall,
+    reliability,
+    told,
+)
 from guardrail.evals.truths import ERRORS, AnswerTruth, ClaimTruth, LabelsByResponse, answer_truth
 from guardrail.events import Decision, Label, ResponseVerdict, Severity, Verdict
 from guardrail.printable import escape_controls, shorten
@@ -31,6 +41,7 @@ FEW: Final = 10
 """Below so many right or wrong ones a figure says nothing."""
 ROUGH: Final = 50
 """Below so many it says little: its interval is wide."""
+WITHHELD: Final = frozenset({Decision.REDACT, Decision.BLOCK})
 MISS_COSTS: Final = (1, 5, 20)
 """What a wrong answer that passes may cost, in false alarms: the curves of a report."""
 SLICES: Final = ("route", "generator_model", "tenant", "severity", "category")
@@ -207,19 +218,16 @@ def agreement(
     *,
     score: str | None = None,
     mildest: Verdict = Verdict.PARTIALLY_SUPPORTED,
-    slices: Sequence[str] = SLICES,
     rounds: int = statistics.ROUNDS,
 ) -> Agreement:
     """How far ``results`` agree with the labels in them and with ``labels``, which are joined by response id.
 
     ``score`` is the published score that ranks whole answers, by default the policy's own. ``mildest`` is the
     mildest verdict that counts as an error, of labels and of the guard alike. ``rounds`` are those of the
-    bootstrap. Raises ValueError for an unknown score, slice or ``mildest``.
+    bootstrap. Raises ValueError for an unknown score or ``mildest``.
     """
     if mildest not in ERRORS:
         raise ValueError(f"mildest: {mildest} is no error; give one of {', '.join(ERRORS)}")
-    if unknown := [name for name in slices if name not in SLICES]:
-        raise ValueError(f"slice {unknown[0]!r} is unknown; there are {', '.join(SLICES)}")
     results = list(results)
     extra = LabelsByResponse(labels)
     answers = []
@@ -252,7 +260,7 @@ def agreement(
         claims=claims,
         answers=whole,
         decisions=_decisions(answers),
-        slices={name: found for name in slices if (found := measure.slices(name, answers))},
+        slices={name: found for name in SLICES if (found := measure.slices(name, answers))},
         coverage=coverage,
         warnings=tuple(_warnings(claims, whole, coverage)),
     )
@@ -371,19 +379,16 @@ def _decisions(answers: Sequence[_JudgedAnswer]) -> DecisionAgreement:
         if (worst := answer.truth.worst) is not None:
             by_severity[worst].append(answer)
     return DecisionAgreement(
-        wrongly_withheld=_rate(right, lambda decision: decision in _WITHHELD),
+        wrongly_withheld=_rate(right, lambda decision: decision in WITHHELD),
         wrongly_flagged=_rate(right, lambda decision: decision is Decision.FLAG),
         missed=_rate(wrong, _is_released),
-        shown=_rate(wrong, lambda answer: answer.verdict.decision not in _WITHHELD),
+        shown=_rate(wrong, lambda answer: answer.verdict.decision not in WITHHELD),
         missed_by_severity={
             severity: _rate(by_severity[severity], _is_released)
             for severity in reversed(Severity)
             if severity in by_severity
         },
     )
-
-
-_WITHHELD: Final = frozenset({Decision.REDACT, Decision.BLOCK})
 
 
 def _rate(of: Sequence[Any], counts: Callable[[Any], bool]) -> Rate:

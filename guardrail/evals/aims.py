@@ -19,6 +19,12 @@ LEAST_RANK: Final[dict[By, int]] = {
     "block": Decision.BLOCK.rank,
 }
 """The mildest decision that catches a response: flagged, withheld in part or whole, blocked."""
+THRESHOLD: Final[dict[By, Literal["flag_below", "block_below"]]] = {
+    "flag": "flag_below",
+    "withhold": "block_below",
+    "block": "block_below",
+}
+"""The policy's threshold on the score that acts so."""
 WRONG, FAITHFUL, OTHERS = 0, 1, 2
 """The classes that responses are counted by; others have lesser errors only."""
 _HALF_WIDTH: Final = 0.1
@@ -104,10 +110,10 @@ class Aim:
         return wrong, faithful
 
 
-def labels_needed(share: float, half_width: float = _HALF_WIDTH) -> int:
-    """The least number of responses with which Wilson's interval of ``share`` is as narrow as that."""
+def labels_needed(share: float) -> int:
+    """The least number of responses with which Wilson's interval of ``share`` is 0.2 wide."""
     total = 1
-    while (bounds := wilson(round(share * total), total))[1] - bounds[0] > 2 * half_width:
+    while (bounds := wilson(round(share * total), total))[1] - bounds[0] > 2 * _HALF_WIDTH:
         total += 1
     return total
 

@@ -1,4 +1,5 @@
-"""Calibrations of judges from labels: temperature or isotonic regression, whichever predicts better, or none.
+"""Calibrations of judges from labels: temperature or isotonic regression, whichever predicts better, or
+none; and the bands of a cascade: how sure its first judge must be for its verdict to stand.
 
 A label of SUPPORTED says that a claim is supported, any other that it isn't; CONTRADICTED says that it is
 contradicted. A method is taken if its log loss on responses held out is less, by more than chance, than that
@@ -16,10 +17,20 @@ from typing import Final, Literal
 
 import numpy as np
 
-from guardrail.evals.labelled import Judged
-from guardrail.evals.statistics import ROUNDS, Array, Bin, Estimate, calibration_error, reliability
+from guardrail.evals.records import Judged
+from guardrail.evals.statistics import (
+    ROUNDS,
+    SEED,
+    Array,
+    Bin,
+    Estimate,
+    Rate,
+    calibration_error,
+    reliability,
+    wilson,
+)
 from guardrail.evals.truths import answer_truth
-from guardrail.events import ClaimVerdict, Finding, Verdict
+from guardrail.events import ClaimVerdict, Finding, Severity, Verdict
 from guardrail.judges.calibrated import (
     EDGE,
     Calibration,
@@ -28,6 +39,7 @@ from guardrail.judges.calibrated import (
     JudgeCalibration,
     Temperature,
 )
+from guardrail.judges.cascade import DEFAULT_BANDS
 
 Method = Literal["none", "temperature", "isotonic"]
 NEEDED: Final = 50
@@ -97,11 +109,11 @@ def calibrations_of(fitted: Sequence[Fitted]) -> Calibrations:
     )
 
 
-def fit_calibrations(responses: Sequence[Judged], *, seed: int = 1) -> list[Fitted]:
+def fit_calibrations(responses: Sequence[Judged]) -> list[Fitted]:
     """For each judge and probability the calibration that predicts labels best, or why there is none."""
     found = []
     for (judge, probability), claims in sorted(_labelled(responses).items()):
-        found.append(_fit(judge, probability, claims, seed))
+        found.append(_fit(judge, probability, claims))
     return found
 
 
@@ -141,7 +153,7 @@ def _labelled(responses: Sequence[Judged]) -> dict[tuple[str, str], _Claims]:
     }
 
 
-def _fit(judge: str, probability: str, claims: _Claims, seed: int) -> Fitted:
+def _fit(judge: str, probability: str, claims: _Claims) -> Fitted:
     true = int(claims.true.sum())
     found = Fitted(judge, probability, len(claims.true), true)
     fewer = min(true, found.claims - true)
@@ -150,8 +162,7 @@ def _fit(judge: str, probability: str, claims: _Claims, seed: int) -> Fitted:
         counted = f"{true} of {found.claims} labelled claims are {what}"
         problem = f"{counted}: at least {NEEDED} of either kind are needed"
         return replace(found, problem=problem)
-    groups, member = np.unique(claims.response, return_inverse=True)
-    fold = (np.random.default_rng(seed).permutation(len(groups)) % _FOLDS)[member]
+    member, fold = _folds(claims.response)
     held_out = {method: np.array(claims.said, dtype=float) for method in _METHODS}
     for number in range(_FOLDS):
         out, rest = fold == number, fold != number
@@ -161,9 +172,9 @@ def _fit(judge: str, probability: str, claims: _Claims, seed: int) -> Fitted:
     losses = {method: _log_losses(claims.true, p) for method, p in held_out.items()}
     best: Method = "none"
     for method in _METHODS[1:]:  # the simpler one first: one with more freedom has to earn its place
-        if _mean_of_groups(losses[best] - losses[method], member, seed).low > 0:
+        if _mean_of_groups(losses[best] - losses[method], member).low > 0:
             best = method
-    gain = _mean_of_groups(losses["none"] - losses[best], member, seed)
+    gain = _mean_of_groups(losses["none"] - losses[best], member)
     calibration = None if best == "none" else _FITS[best](claims.said, claims.true)
     line = None
     if judge.startswith(_BY_LINES):
@@ -184,6 +195,12 @@ def _fit(judge: str, probability: str, claims: _Claims, seed: int) -> Fitted:
         calibration=calibration,
         problem="" if best != "none" else "none is better than the judge's own by more than chance",
     )
+
+
+def _folds(response: Array) -> tuple[Array, Array]:
+    """Of each claim the number of its response, and its fold: claims of one response stay together."""
+    groups, member = np.unique(response, return_inverse=True)
+    return member, (np.random.default_rng(SEED).permutation(len(groups)) % _FOLDS)[member]
 
 
 def fit_temperature(said: Array, true: Array) -> Temperature:
@@ -253,13 +270,84 @@ def _log_losses(true: Array, said: Array) -> Array:
     return -np.where(true, np.log(p), np.log1p(-p))
 
 
-def _mean_of_groups(values: Array, member: Array, seed: int) -> Estimate:
+def _mean_of_groups(values: Array, member: Array) -> Estimate:
     """The mean over claims, and its interval where whole responses are drawn again."""
     sums, sizes = np.bincount(member, values), np.bincount(member)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(SEED)
     drawn = []
     for _ in range(ROUNDS):
         at = random.integers(0, len(sizes), len(sizes))
         drawn.append(sums[at].sum() / sizes[at].sum())
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return Estimate(float(values.mean()), float(low), float(high))
+    return Estimate.drawn(float(values.mean()), np.array(drawn))
+
+
+# ------------------------------------------------------------------------------ the cascade's bands
+
+_CUTS: Final = tuple(round(0.5 + 0.01 * step, 2) for step in range(51))
+
+
+@dataclass(frozen=True, slots=True)
+class FittedBand:
+    """``accept_support`` of one severity: chosen, and as the cascade has it; and what it does held out.
+
+    ``right``: of the claims that stand as SUPPORTED, those that people call so. ``settled``: of all claims of
+    that severity, those that stand. ``problem`` says why the cascade's own value is kept.
+    """
+
+    severity: Severity
+    accept_support: float
+    before: float
+    right: Rate
+    settled: Rate
+    problem: str = ""
+
+
+def fit_bands(responses: Sequence[Judged], right: float, *, first: str = "local") -> list[FittedBand]:
+    """By severity the least ``accept_support`` with which the share ``right`` of settled claims is right.
+
+    The share counts by the lower bound of Wilson's interval. Verdicts other than SUPPORTED keep going to the
+    second judge. Judgements by other judges than ``first``, and degraded ones, are left out, since they
+    are none of a cascade's first judge.
+    """
+    rows: dict[Severity, list[tuple[float, bool, bool, int]]] = {severity: [] for severity in Severity}
+    for number, judged in enumerate(responses):
+        for truth in answer_truth(judged.claims, judged.labels).claims:
+            claim = truth.claim
+            usable = claim.judge == first and not claim.degraded_from and claim.support is not None
+            if usable and Finding.CHECKED_IN_PART not in claim.findings:
+                supported = claim.verdict is Verdict.SUPPORTED
+                rows[claim.severity].append((claim.support or 0.0, supported, truth.right, number))
+    return [_fit_band(severity, found, right) for severity, found in rows.items()]
+
+
+def _fit_band(severity: Severity, rows: Sequence[tuple[float, bool, bool, int]], right: float) -> FittedBand:
+    before = DEFAULT_BANDS[severity].accept_support
+    if not rows:
+        return FittedBand(severity, before, before, Rate(0, 0), Rate(0, 0), "no labelled claims")
+    support, supported, true, response = (np.array(column) for column in zip(*rows, strict=True))
+    _, fold = _folds(response)
+
+    def cut_on(chosen: Array) -> float | None:
+        for cut in _CUTS:
+            stands = chosen & supported & (support >= cut)
+            total = int(stands.sum())
+            if total and wilson(int((stands & true).sum()), total)[0] >= right:
+                return cut
+        return None
+
+    settled = np.zeros(len(rows), dtype=bool)
+    for number in range(_FOLDS):
+        cut = cut_on(fold != number)
+        if cut is not None:
+            settled |= (fold == number) & supported & (support >= cut)
+    chosen = cut_on(np.ones(len(rows), dtype=bool))
+    told = chosen is not None and settled.any()
+    problem = "" if told else f"{len(rows)} labelled claims don't show {right:.1%} right for any"
+    return FittedBand(
+        severity,
+        before if chosen is None or problem else chosen,
+        before,
+        Rate(int((settled & true).sum()), int(settled.sum())),
+        Rate(int(settled.sum()), len(rows)),
+        problem,
+    )

@@ -17,7 +17,10 @@ from guardrail.evals.statistics import Bin, Estimate
 from guardrail.render import duration
 
 _WIDTH, _HEIGHT = 1000, 250
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 22, 34
+_LEFT, _TOP = 52, 22
+_WIDE, _FLOOR = _WIDTH - _LEFT - 12, _HEIGHT - 34.0
+_TALL: Final = _FLOOR - _TOP
+"""Curves and columns stand on ``_FLOOR``, ``_WIDE`` units of width and ``_TALL`` of height."""
 _MOST_TICKS: Final = 5
 _TIME_BINS: Final = 40
 
@@ -69,42 +72,30 @@ def bar(parts: Sequence[Part]) -> Markup:
     told = ", ".join(f"{part.number:,} {part.name}" for part in parts if part.number) or "none"
     pieces, at = [], 0.0
     for part in parts:
-        if not part.number:
-            continue
-        width = 100 * part.number / whole
-        title = f"{part.name}: {part.number:,} ({width:.1f} %)"
-        pieces += [
-            Markup(
-                '<rect class="{}" x="{:.3f}%" width="{:.3f}%" height="100%"><title>{}</title></rect>'
-            ).format(f"{kind} {part.style}", at, width, title)
-            for kind in ("fill", "hatch")
-        ]
-        at += width
-    return Markup('<svg class="bar" role="img" aria-label="{}">{}</svg>').format(
-        told, Markup("").join(pieces)
-    )
+        if part.number:
+            width = 100 * part.number / whole
+            title = f"{part.name}: {part.number:,} ({width:.1f} %)"
+            pieces += _filled(part.style, title, x=f"{at:.3f}%", width=f"{width:.3f}%", height="100%")
+            at += width
+    return _svg("bar", told, pieces)
 
 
 def histogram(stacks: Sequence[Stack], lines: Sequence[Upright], label: str) -> Markup:
     """Stacked columns over 0 to 1, with named lines; those at ``nan`` are left out."""
     bins = len(stacks[0].counts)
     highest = max((sum(stack.counts[at] for stack in stacks) for at in range(bins)), default=0)
-    top, ticks = _ticks(highest)
-    step = (_WIDTH - _LEFT - _RIGHT) / bins
-    pieces = _grid(top, ticks)
+    top, pieces = _counted_axis(highest)
+    step = _WIDE / bins
     for at in range(bins):
-        y = float(_HEIGHT - _BOTTOM)
+        y = _FLOOR
         for stack in stacks:
-            count = stack.counts[at]
-            if not count:
-                continue
-            height = (_HEIGHT - _TOP - _BOTTOM) * count / top
-            y -= height
-            title = f"{at / bins:.2f} to {(at + 1) / bins:.2f}, {stack.name}: {count:,}"
-            pieces += _column(stack.style, _LEFT + at * step + 1.5, y, step - 3, height, title)
-    pieces += _tenths()
-    pieces += _uprights(lines)
-    return _chart(pieces, label)
+            if count := stack.counts[at]:
+                height = _TALL * count / top
+                y -= height
+                title = f"{at / bins:.2f} to {(at + 1) / bins:.2f}, {stack.name}: {count:,}"
+                x = _LEFT + at * step + 1.5
+                pieces += _filled(stack.style, title, x=x, y=y, width=step - 3, height=height)
+    return _chart([*pieces, *_tenths(), *_uprights(lines)], label)
 
 
 def curve(
@@ -120,34 +111,21 @@ def curve(
     high = top if top is not None else _round_up(highest)
 
     def place(x: float, y: float) -> tuple[float, float]:
-        return _across(x), _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * min(1.0, y / high)
+        return _across(x), _FLOOR - _TALL * min(1.0, y / high)
 
     pieces = []
     for quarter in range(5):
-        y = place(0.0, high * quarter / 4)[1]
-        pieces.append(
-            Markup('<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(
-                _LEFT, _WIDTH - _RIGHT, y, y
-            )
-        )
-        pieces.append(_text(_LEFT - 8, y + 4, f"{high * quarter / 4:.3g}", "end"))
+        value = high * quarter / 4
+        pieces += _level(place(0.0, value)[1], f"{value:.3g}")
     pieces += _tenths()
     for each in drawn:
         path = " ".join("{:.1f},{:.1f}".format(*place(x, y)) for x, y in each.points)
-        pieces.append(
-            Markup('<polyline class="{}" points="{}"><title>{}</title></polyline>').format(
-                f"curve {each.style}", path, each.name
-            )
-        )
+        pieces.append(_tag("polyline", f"curve {each.style}", each.name, points=path))
     pieces += _uprights(lines)
     for spot in points:
         x, y = place(spot.x, spot.y)
         told = f"{spot.name}: {spot.x:.3f}, {spot.y:.3f}"
-        pieces.append(
-            Markup('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="6"><title>{}</title></circle>').format(
-                f"spot {spot.style}", x, y, told
-            )
-        )
+        pieces.append(_tag("circle", f"spot {spot.style}", told, cx=x, cy=y, r=6))
     return _chart(pieces, label)
 
 
@@ -157,89 +135,68 @@ def times(values_ms: Sequence[float], label: str) -> Markup:
     low, high = math.floor(math.log10(found.min())), math.ceil(math.log10(found.max()))
     high = max(high, low + 1)
     counts, _ = np.histogram(np.log10(found), bins=_TIME_BINS, range=(low, high))
-    top, ticks = _ticks(int(counts.max()))
-    pieces = _grid(top, ticks)
-    wide = _WIDTH - _LEFT - _RIGHT
-    step = wide / _TIME_BINS
+    top, pieces = _counted_axis(int(counts.max()))
+    step = _WIDE / _TIME_BINS
     for at, count in enumerate(counts):
         if count:
-            height = (_HEIGHT - _TOP - _BOTTOM) * int(count) / top
+            height = _TALL * int(count) / top
             start, end = (10 ** (low + (high - low) * edge / _TIME_BINS) for edge in (at, at + 1))
             title = f"{duration(start)} to {duration(end)}: {int(count):,}"
-            pieces += _column("t", _LEFT + at * step + 1, _HEIGHT - _BOTTOM - height, step - 2, height, title)
+            x, y = _LEFT + at * step + 1, _FLOOR - height
+            pieces += _filled("t", title, x=x, y=y, width=step - 2, height=height)
     for power in range(low, high + 1):
-        x = _LEFT + wide * (power - low) / (high - low)
-        anchor = "end" if power == high else "middle"
-        pieces.append(_text(x, _HEIGHT - _BOTTOM + 18, duration(10.0**power), anchor))
+        x = _LEFT + _WIDE * (power - low) / (high - low)
+        pieces.append(_text(x, _FLOOR + 18, duration(10.0**power), "end" if power == high else "middle"))
     return _chart(pieces, label)
 
 
 def calibration(bins: Sequence[Bin], label: str) -> Markup:
     """The share that is true over the probability that was said; on the diagonal they agree."""
-    size, left = 300, 40
-    pieces = [
-        Markup('<line class="diagonal" x1="{}" y1="{}" x2="{}" y2="10"/>').format(
-            left, size - 30, left + size - 40
-        )
-    ]
-    heaviest = max((each.weight for each in bins), default=1.0)
+    size, left, floor = 260, 40, 270
+    right = left + size
+    pieces = [_tag("line", "diagonal", x1=left, y1=floor, x2=right, y2=floor - size)]
     for tenth in (0, 2, 4, 6, 8, 10):
-        at = (size - 40) * tenth / 10
-        pieces.append(
-            Markup('<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(
-                left, left + size - 40, size - 30 - at, size - 30 - at
-            )
-        )
-        pieces.append(_text(left + at, size - 12, f"{tenth / 10:.1f}", "middle"))
-        pieces.append(_text(left - 6, size - 26 - at, f"{tenth / 10:.1f}", "end"))
+        at = size * tenth / 10
+        pieces += [
+            _tag("line", "grid", x1=left, x2=right, y1=floor - at, y2=floor - at),
+            _text(left + at, floor + 18, f"{tenth / 10:.1f}", "middle"),
+            _text(left - 6, floor + 4 - at, f"{tenth / 10:.1f}", "end"),
+        ]
+    heaviest = max((each.weight for each in bins), default=1.0)
     for each in bins:
-        x, y = left + (size - 40) * each.predicted, size - 30 - (size - 40) * each.observed
+        x, y = left + size * each.predicted, floor - size * each.observed
         radius = 3 + 7 * math.sqrt(each.weight / heaviest)
         title = f"said {each.predicted:.2f}, true {each.observed:.2f}, {each.weight:,.0f}"
-        pieces.append(
-            Markup(
-                '<circle class="dot" cx="{:.1f}" cy="{:.1f}" r="{:.1f}"><title>{}</title></circle>'
-            ).format(x, y, radius, title)
-        )
-    return Markup('<svg class="square" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
-        size + 10, size, label, Markup("").join(pieces)
-    )
+        pieces.append(_tag("circle", "dot", title, cx=x, cy=y, r=radius))
+    return _svg("square", label, pieces, viewBox="0 0 310 300")
 
 
-def interval(estimate: Estimate, low: float = 0.0, high: float = 1.0) -> Markup:
-    """A value and its interval on a line from ``low`` to ``high``; empty where there is none."""
+def interval(estimate: Estimate) -> Markup:
+    """A value and its interval on a line from 0 to 1; empty where there is none."""
     if math.isnan(estimate.value):
         return Markup("")
-    wide = high - low
 
-    def at(value: float) -> float:
-        return 2 + 96 * min(1.0, max(0.0, (value - low) / wide))
+    def at(value: float) -> str:
+        return f"{2 + 96 * min(1.0, max(0.0, value)):.2f}%"
 
     start, end = (estimate.value if math.isnan(each) else each for each in (estimate.low, estimate.high))
     told = f"{estimate.value:.3f}, 95 % interval {start:.3f} to {end:.3f}"
-    zero = (
-        Markup('<line class="zero" x1="{0:.2f}%" x2="{0:.2f}%" y1="0" y2="100%"/>').format(at(0.0))
-        if low < 0 < high
-        else Markup("")
-    )
-    return Markup(
-        '<svg class="interval" role="img" aria-label="{}">{}'
-        '<line class="axis" x1="2%" x2="98%" y1="50%" y2="50%"/>'
-        '<line class="range" x1="{:.2f}%" x2="{:.2f}%" y1="50%" y2="50%"/>'
-        '<circle class="dot" cx="{:.2f}%" cy="50%" r="4"/><title>{}</title></svg>'
-    ).format(told, zero, at(start), at(end), at(estimate.value), told)
+    pieces = [
+        _tag("line", "axis", x1="2%", x2="98%", y1="50%", y2="50%"),
+        _tag("line", "range", x1=at(start), x2=at(end), y1="50%", y2="50%"),
+        _tag("circle", "dot", cx=at(estimate.value), cy="50%", r=4),
+        Markup("<title>{}</title>").format(told),
+    ]
+    return _svg("interval", told, pieces)
 
 
 def _across(x: float) -> float:
     """Where 0 to 1 lies from left to right."""
-    return _LEFT + (_WIDTH - _LEFT - _RIGHT) * min(1.0, max(0.0, x))
+    return _LEFT + _WIDE * min(1.0, max(0.0, x))
 
 
 def _tenths() -> list[Markup]:
-    return [
-        _text(_across(tenth / 10), _HEIGHT - _BOTTOM + 18, f"{tenth / 10:.1f}", "middle")
-        for tenth in range(11)
-    ]
+    return [_text(_across(n / 10), _FLOOR + 18, f"{n / 10:.1f}", "middle") for n in range(11)]
 
 
 def _uprights(lines: Sequence[Upright]) -> list[Markup]:
@@ -248,11 +205,7 @@ def _uprights(lines: Sequence[Upright]) -> list[Markup]:
     pieces = []
     for at, line in enumerate(there):
         x = _across(line.x)
-        pieces.append(
-            Markup('<line class="{}" x1="{:.1f}" x2="{:.1f}" y1="{}" y2="{}"/>').format(
-                f"upright {line.style}", x, x, _TOP - 6, _HEIGHT - _BOTTOM
-            )
-        )
+        pieces.append(_tag("line", f"upright {line.style}", x1=x, x2=x, y1=_TOP - 6, y2=_FLOOR))
         left = line.x > 0.9 or (len(there) > 1 and at == 0 and line.x > 0.15)
         anchor = "end" if left else "start"
         pieces.append(_text(x + (-6 if left else 6), _TOP - 8, line.name, anchor, "strong"))
@@ -267,37 +220,28 @@ def _round_up(value: float) -> float:
     return next(unit * step for step in (1, 2, 4, 5, 10) if unit * step >= value * (1 - 1e-9))
 
 
-def _ticks(highest: int) -> tuple[int, list[int]]:
-    """The top of an axis of counts, at least ``highest``, and where its lines are."""
+def _counted_axis(highest: int) -> tuple[int, list[Markup]]:
+    """The top of an axis of counts, at least ``highest``, and its lines."""
     step = 1
     while highest / step > _MOST_TICKS:
         # 1, 2, 5, 10, 20, 50, …
         step = step * 5 // 2 if str(step)[0] == "2" else step * 2
     top = max(1, math.ceil(highest / step)) * step
-    return top, list(range(0, top + 1, step))
+    lines = [_level(_FLOOR - _TALL * tick / top, f"{tick:,}") for tick in range(0, top + 1, step)]
+    return top, [piece for line in lines for piece in line]
 
 
-def _grid(top: int, ticks: Sequence[int]) -> list[Markup]:
-    pieces = []
-    for tick in ticks:
-        y = _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * tick / top
-        pieces.append(
-            Markup('<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(
-                _LEFT, _WIDTH - _RIGHT, y, y
-            )
-        )
-        pieces.append(_text(_LEFT - 8, y + 4, f"{tick:,}", "end"))
-    return pieces
-
-
-def _column(style: str, x: float, y: float, width: float, height: float, title: str) -> list[Markup]:
+def _level(y: float, name: str) -> list[Markup]:
+    """A line from left to right, and what it stands for."""
     return [
-        Markup(
-            '<rect class="{} {}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}">'
-            "<title>{}</title></rect>"
-        ).format(kind, style, x, y, width, height, title)
-        for kind in ("fill", "hatch")
+        _tag("line", "grid", x1=_LEFT, x2=_LEFT + _WIDE, y1=y, y2=y),
+        _text(_LEFT - 8, y + 4, name, "end"),
     ]
+
+
+def _filled(style: str, title: str, **where: float | str) -> list[Markup]:
+    """A rectangle with its colour and its pattern."""
+    return [_tag("rect", f"{kind} {style}", title, **where) for kind in ("fill", "hatch")]
 
 
 def _text(x: float, y: float, text: str, anchor: str, style: str = "") -> Markup:
@@ -306,7 +250,23 @@ def _text(x: float, y: float, text: str, anchor: str, style: str = "") -> Markup
     )
 
 
+def _tag(name: str, style: str, title: str = "", **where: float | str) -> Markup:
+    """An element of SVG; ``where`` are its attributes, numbers to one decimal."""
+    told = Markup("").join(
+        Markup(' {}="{}"').format(key, f"{value:.1f}" if isinstance(value, float) else value)
+        for key, value in where.items()
+    )
+    if not title:
+        return Markup('<{} class="{}"{}/>').format(name, style, told)
+    return Markup('<{0} class="{1}"{2}><title>{3}</title></{0}>').format(name, style, told, title)
+
+
 def _chart(pieces: Sequence[Markup], label: str) -> Markup:
-    return Markup('<svg class="chart" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
-        _WIDTH, _HEIGHT, label, Markup("").join(pieces)
+    return _svg("chart", label, pieces, viewBox=f"0 0 {_WIDTH} {_HEIGHT}")
+
+
+def _svg(style: str, label: str, pieces: Sequence[Markup], **more: str) -> Markup:
+    told = Markup("").join(Markup(' {}="{}"').format(*each) for each in more.items())
+    return Markup('<svg class="{}"{} role="img" aria-label="{}">{}</svg>').format(
+        style, told, label, Markup("").join(pieces)
     )

@@ -14,14 +14,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from guardrail.evals.overview import WITHHELD, Worst, is_right
+from guardrail.evals.agreement import WITHHELD
+from guardrail.evals.overview import Worst, is_right
 from guardrail.evals.results import EvaluationResult
 from guardrail.evals.statistics import Estimate, mcnemar, mean_estimate, told
 from guardrail.events import ClaimVerdict, Decision, ResponseVerdict, Span, Verdict
 
 _VERDICTS: Final = tuple(Verdict)
 _PLACE: Final = {verdict: place for place, verdict in enumerate(_VERDICTS)}
-_ACTED: Final = WITHHELD | {Decision.FLAG}
+_ACTIONS: Final = (
+    (WITHHELD, "withheld (redacted or blocked)", "right by the labels: withheld if wrong, else not"),
+    (
+        WITHHELD | {Decision.FLAG},
+        "flagged or withheld",
+        "right by the labels: flagged or withheld if wrong, else released",
+    ),
+)
+"""Decisions that runs are compared by, and what is counted: that they were made, and that this was right."""
 _SAME_SCORE: Final = 1e-9
 _At = tuple[int, Span]
 _Numbered = tuple[int, int]
@@ -106,10 +115,8 @@ class Comparison:
         """Claims that only one of the runs has: the answer is another one, or it was cut differently."""
         self.scores_before = array("d")
         self.scores_now = array("d")
-        self._withheld = Counter[tuple[bool, bool]]()
-        self._acted = Counter[tuple[bool, bool]]()
-        self._withheld_right = Counter[tuple[bool, bool]]()
-        self._acted_right = Counter[tuple[bool, bool]]()
+        self._acted = [Counter[tuple[bool, bool]]() for _ in _ACTIONS]
+        self._right = [Counter[tuple[bool, bool]]() for _ in _ACTIONS]
 
     def add(self, result: EvaluationResult) -> None:
         key = self._keys.of(result)
@@ -128,14 +135,12 @@ class Comparison:
             self.scores_before.append(before.score)
             self.scores_now.append(verdict.score)
             moved = abs(verdict.score - before.score)
-        withheld = before.decision in WITHHELD, verdict.decision in WITHHELD
-        acted = before.decision in _ACTED, verdict.decision in _ACTED
-        self._withheld[withheld] += 1
-        self._acted[acted] += 1
         right = is_right(result)
-        if right is not None:
-            self._withheld_right[withheld[0] is not right, withheld[1] is not right] += 1
-            self._acted_right[acted[0] is not right, acted[1] is not right] += 1
+        for number, (decisions, _, _) in enumerate(_ACTIONS):
+            was, acts = before.decision in decisions, verdict.decision in decisions
+            self._acted[number][was, acts] += 1
+            if right is not None:
+                self._right[number][was is not right, acts is not right] += 1
         if before.decision is not verdict.decision or moved > _SAME_SCORE or changed_claims:
             self._examples.add(abs(before.decision.rank - verdict.decision.rank), moved, (key, result))
 
@@ -185,15 +190,9 @@ class Comparison:
 
     def paired(self) -> list[Paired]:
         """Decisions as pairs; with labels also which of them are right."""
-        found = [
-            _pair("withheld (redacted or blocked)", self._withheld),
-            _pair("flagged or withheld", self._acted),
-        ]
-        if self._withheld_right:
-            found += [
-                _pair("right by the labels: withheld if wrong, else not", self._withheld_right),
-                _pair("right by the labels: flagged or withheld if wrong, else released", self._acted_right),
-            ]
+        found = [_pair(what, counts) for (_, what, _), counts in zip(_ACTIONS, self._acted, strict=True)]
+        if any(self._right):
+            found += [_pair(what, counts) for (_, _, what), counts in zip(_ACTIONS, self._right, strict=True)]
         return found
 
     def examples(self) -> Sequence[Changed]:
@@ -226,9 +225,9 @@ class Comparison:
                 "claims_not_joined": self.claims_apart,
                 "scores": {
                     "pairs": len(self.scores_now),
-                    "mean_other": mean_estimate(self.scores_before).told(),
-                    "mean_this": mean_estimate(self.scores_now).told(),
-                    "mean_difference": self.mean_difference().told(),
+                    "mean_other": mean_estimate(self.scores_before),
+                    "mean_this": mean_estimate(self.scores_now),
+                    "mean_difference": self.mean_difference(),
                 },
                 "paired": [
                     {

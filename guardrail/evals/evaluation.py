@@ -16,24 +16,26 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Coroutine,
     Iterable,
     Iterator,
     Mapping,
     Sequence,
     Sized,
 )
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import wraps
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, ParamSpec, TypeAlias
 
 from guardrail.errors import ConfigError, GuardrailError, InputError, JudgeUnavailable, only_cause
 from guardrail.evals.explanation import Explainer, explained
 from guardrail.evals.formats import Format, read_samples, samples_of, unread_told
-from guardrail.evals.formats.model import Row
-from guardrail.evals.formats.values import Unread
+from guardrail.evals.formats.values import Row, Unread
 from guardrail.evals.results import BadSample, Evaluation, EvaluationResult, Sample, TraceStep
 from guardrail.evals.scores import SCORES, all_scores
 from guardrail.events import Response, ResponseVerdict
@@ -114,55 +116,6 @@ def default_concurrency(judge_name: str) -> int:
     return os.cpu_count() or 1 if judge_name == "local" else _REMOTE_CONCURRENCY
 
 
-def evaluate(
-    samples: Samples,
-    *,
-    judge: Judge | None = None,
-    policy: Policy | None = None,
-    scores: Sequence[str] = (OWN_SCORE,),
-    concurrency: int | None = None,
-    progress: bool = False,
-    raise_on_failure: bool = False,
-    explain: bool = False,
-    explainer: Explainer | None = None,
-    trace: bool = False,
-    source_format: Format = "auto",
-    name: str = "",
-) -> Evaluation:
-    """As ``aevaluate``, for code without an event loop. In a notebook, whose loop runs, it uses a thread; a
-    judge that was used on that loop can't be given then.
-    """
-
-    given = dict(locals())  # its parameters, those of aevaluate: nothing else is local yet
-
-    def run() -> Evaluation:
-        return asyncio.run(aevaluate(**given))
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return run()
-    return _in_a_thread(run)
-
-
-def _in_a_thread(run: Callable[[], Evaluation]) -> Evaluation:
-    done: list[Evaluation] = []
-    failed: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            done.append(run())
-        except BaseException as error:  # noqa: BLE001 - raised again by the caller
-            failed.append(error)
-
-    thread = threading.Thread(target=work, name="evaluate", daemon=True)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return done[0]
-
-
 async def aevaluate(
     samples: Samples,
     *,
@@ -234,6 +187,37 @@ async def aevaluate(
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     return Evaluation(tuple(results), name, settings)
+
+
+P = ParamSpec("P")
+
+
+def _without_a_loop(run: Callable[P, Coroutine[Any, Any, Evaluation]]) -> Callable[P, Evaluation]:
+    @wraps(run)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Evaluation:
+        done = Future[Evaluation]()
+
+        def work() -> None:
+            try:
+                done.set_result(asyncio.run(run(*args, **kwargs)))
+            except BaseException as error:  # noqa: BLE001 - raised again by the caller
+                done.set_exception(error)
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            work()
+        else:
+            threading.Thread(target=work, name="evaluate", daemon=True).start()
+        return done.result()
+
+    return call
+
+
+evaluate: Final = _without_a_loop(aevaluate)
+evaluate.__doc__ = """As ``aevaluate``, for code without an event loop. In a notebook, whose loop runs, it
+uses a thread; a judge that was used on that loop can't be given then.
+"""
 
 
 def raise_failure(result: EvaluationResult) -> None:
@@ -432,15 +416,8 @@ async def traced(check: Check, response: Response) -> tuple[ResponseVerdict, tup
 
 
 def _judge_step(step: JudgeStep) -> TraceStep:
-    return TraceStep(
-        step=step.kind,
-        claim_ids=step.claim_ids,
-        prompt=step.prompt,
-        reply=step.reply,
-        latency_ms=step.latency_ms,
-        judge=step.judge or None,
-        error=step.error,
-    )
+    told = {name: getattr(step, name) for name in TraceStep.model_fields if name not in {"step", "judge"}}
+    return TraceStep(step=step.kind, judge=step.judge or None, **told)
 
 
 def _verdicts_step(verdict: ResponseVerdict) -> TraceStep:

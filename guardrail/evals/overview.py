@@ -16,21 +16,20 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from guardrail.evals.agreement import Agreement, agreement
+from guardrail.evals.agreement import WITHHELD, Agreement, agreement
 from guardrail.evals.results import EvaluationResult
-from guardrail.evals.statistics import Estimate, Rate, mean_estimate, told
+from guardrail.evals.statistics import COLUMNS, Estimate, Rate, mean_estimate, told
 from guardrail.evals.truths import answer_truth
 from guardrail.events import Decision, ResponseVerdict, Severity, Usage, Verdict
 from guardrail.printable import shorten
 from guardrail.verdicts import total
 
-BINS: Final = 20
-"""Of the histogram of scores, of equal width."""
 GROUPED_BY: Final = ("route", "tenant", "generator_model")
 MOST_LABELLED: Final = 10_000
 """Answers with labels on which agreement is measured: its intervals draw them again and again."""
 WRONG: Final = frozenset({Verdict.UNSUPPORTED, Verdict.CONTRADICTED})
-WITHHELD: Final = frozenset({Decision.REDACT, Decision.BLOCK})
+WORST: Final = 20
+"""Answers that a page shows whole."""
 NOT_NAMED: Final = "(none)"
 OTHERS: Final = "(others)"
 _MOST_GROUPS: Final = 200
@@ -122,9 +121,9 @@ class Slice:
             "name": self.name,
             "results": self.results,
             "errors": self.errors,
-            "mean_score": self.mean_score().told(),
+            "mean_score": self.mean_score(),
             "undefined_scores": self.judged - len(self.scores),
-            "decisions": {each.value: self.decided([each]).told() for each in Decision},
+            "decisions": {each.value: self.decided([each]) for each in Decision},
             "claims": self.claims,
             "verdicts": {
                 severity.value: {verdict.value: self.verdicts[severity, verdict] for verdict in Verdict}
@@ -143,6 +142,10 @@ class Published:
     passed: int = 0
     pass_or_fail: int = 0
     """Results that pass or fail by this score."""
+
+    def rate(self) -> Rate:
+        """Of these, those that pass."""
+        return Rate(self.passed, self.pass_or_fail)
 
 
 @dataclass(slots=True)
@@ -264,7 +267,7 @@ class Overview:
 
     def _add_scores(self, result: EvaluationResult, verdict: ResponseVerdict, place: str) -> None:
         if verdict.score is not None:
-            at = min(BINS - 1, int(verdict.score * BINS))
+            at = min(COLUMNS - 1, int(verdict.score * COLUMNS))
             self.scores_by_decision[verdict.decision][at] += 1
         for name, score in result.scores.items():
             published = self.published.setdefault(name, Published())
@@ -314,8 +317,8 @@ class Overview:
             **self.whole.told(),
             "scores": {
                 name: {
-                    "mean": mean_estimate(each.values).told(),
-                    "passed": Rate(each.passed, each.pass_or_fail).told() if each.pass_or_fail else None,
+                    "mean": mean_estimate(each.values),
+                    "passed": each.rate() if each.pass_or_fail else None,
                     "undefined": self.whole.judged - len(each.values),
                 }
                 for name, each in self.published.items()
@@ -332,8 +335,8 @@ class Overview:
             "unverified_reasons": _counts(self.unverified),
             "usage": self.usage.model_dump(),
             "labelled": {
-                "right": {each.value: self.told_by_people(True, [each]).told() for each in Decision},
-                "wrong": {each.value: self.told_by_people(False, [each]).told() for each in Decision},
+                "right": {each.value: self.told_by_people(True, [each]) for each in Decision},
+                "wrong": {each.value: self.told_by_people(False, [each]) for each in Decision},
             }
             if self.labelled
             else None,

@@ -1,12 +1,14 @@
-"""Stored verdicts, read one at a time: from lines of files, or from values of Kafka's records.
+"""Stored verdicts: read one at a time, from lines of files or from values of Kafka's records, or files of
+them whole, joined by the response's id with what people said.
 
 What can't be used is counted with its reason, and never guessed at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import BinaryIO, Final
 
 from pydantic import ValidationError
@@ -14,9 +16,10 @@ from pydantic_core import from_json
 
 from guardrail.doctor import PROOF_ROUTE, is_proof
 from guardrail.errors import DecodeError, InputError
-from guardrail.evals.lines import lines_of
+from guardrail.evals.lines import lines_of, name_of, open_unpacked
 from guardrail.evals.results import EvaluationResult
-from guardrail.events import Label, ResponseVerdict, decode_error
+from guardrail.evals.truths import LabelsByResponse, answer_truth
+from guardrail.events import ClaimVerdict, Label, ResponseVerdict, decode_error
 
 _MOST_PROBLEMS: Final = 20
 _MODELS: Final[Mapping[bytes, type[EvaluationResult | ResponseVerdict | Label]]] = {
@@ -144,3 +147,117 @@ def values_of(stream: BinaryIO, name: str, reader: RecordReader) -> Iterator[tup
 def to_its_end(verdict: ResponseVerdict) -> bool:
     """Whether all of the text that arrived was judged; of a record that doesn't tell, if all arrived."""
     return verdict.complete if verdict.judged_to_end is None else verdict.judged_to_end
+
+
+# ----------------------------------------------------------- whole files, with what people said beside
+
+_BESIDE: Final = ENDS | {"verdict.claim"}
+"""What stands beside: a results file's ends, and verdicts on claims, which ``verdict.response`` repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One response: its verdict, with claims in text order, and the labels that belong to it."""
+
+    verdict: ResponseVerdict
+    labels: tuple[Label, ...] = ()
+
+    @property
+    def response_id(self) -> str:
+        """That of the verdict."""
+        return self.verdict.response_id
+
+    @property
+    def claims(self) -> tuple[ClaimVerdict, ...]:
+        """Those of the verdict."""
+        return self.verdict.claims
+
+
+@dataclass(slots=True)
+class LabelledAnswers:
+    """What files gave: judged responses in their order, and what could not be used, by count.
+
+    ``cut_short`` responses were not judged to their end (a block ended the judging), so that another policy
+    could not be told from them; ``failed`` ones are results without a verdict. ``stray`` labels belong
+    to no response that was read; ``ambiguous`` ones to an id that was read several times. ``proofs`` are
+    verdicts on what ``guardrail doctor`` sent, which says nothing of what users read.
+    """
+
+    responses: list[Judged] = field(default_factory=list)
+    cut_short: int = 0
+    failed: int = 0
+    repeated: int = 0
+    stray: int = 0
+    ambiguous: int = 0
+    proofs: int = 0
+    repeated_ids: set[str] = field(default_factory=set)
+
+    def claims(self) -> int:
+        """The number of claims of all responses."""
+        return sum(len(each.claims) for each in self.responses)
+
+    def unknown(self) -> int:
+        """The number of labels that name claims which the responses don't have, and no words."""
+        return sum(answer_truth(each.claims, each.labels).unknown for each in self.responses if each.labels)
+
+
+def read_labelled(records: Sequence[Path], labels: Sequence[Path] = ()) -> LabelledAnswers:
+    """Results (``evaluation.result``) or verdicts (``verdict.response``), with labels inside or beside.
+
+    Files may be gzip's; ``-`` is stdin. Of a response that stands there twice the later verdict counts, of
+    labels with one id the later label; a file that is given twice is read once. Raises OSError, and
+    DecodeError that names file and line and quotes nothing of it.
+    """
+    found = LabelledAnswers()
+    judged: dict[str, Judged] = {}
+    said = LabelsByResponse()
+    for path in dict.fromkeys((*records, *labels)):  # labels without an id would count twice
+        with open_unpacked(path) as stream:
+            for line, place in lines_of(stream, name_of(path)):
+                try:
+                    _read(line.whole, found, judged, said)
+                except DecodeError as error:
+                    raise DecodeError(error.reason, f"{place}: {error}") from None
+    found.responses = [
+        replace(each, labels=said.of(response_id, each.labels)) for response_id, each in judged.items()
+    ]
+    found.stray = said.stray(judged)
+    found.ambiguous = sum(
+        len(each.labels) for each in found.responses if each.response_id in found.repeated_ids
+    )
+    return found
+
+
+def _read(data: bytes, found: LabelledAnswers, judged: dict[str, Judged], said: LabelsByResponse) -> None:
+    record = parse_record(data)
+    if isinstance(record, Label):
+        said.add([record])
+    elif isinstance(record, EvaluationResult):
+        if record.verdict is None:
+            found.failed += 1
+        else:
+            _add(record.verdict, record.labels, found, judged)
+    elif record is None:
+        if type_of(data) not in _BESIDE:
+            raise DecodeError(
+                "unknown_type",
+                "neither a result, a verdict nor a label: give lines of the type evaluation.result, "
+                "verdict.response or label",
+            )
+    elif is_proof(record):
+        found.proofs += 1
+    else:
+        _add(record, (), found, judged)
+
+
+def _add(
+    verdict: ResponseVerdict, labels: tuple[Label, ...], found: LabelledAnswers, judged: dict[str, Judged]
+) -> None:
+    if not to_its_end(verdict) or verdict.omitted:
+        found.cut_short += 1
+        return
+    if verdict.response_id in judged:
+        found.repeated += 1
+        found.repeated_ids.add(verdict.response_id)
+    claims = tuple(sorted(verdict.claims, key=lambda claim: (claim.segment, claim.index)))
+    judged[verdict.response_id] = Judged(verdict.model_copy(update={"claims": claims}), labels)

@@ -23,21 +23,11 @@ from typing import Any, Final, NamedTuple
 
 from guardrail import __version__, render
 from guardrail.errors import ConfigError
-from guardrail.evals.agreement import TITLES, Agreement
+from guardrail.evals.agreement import TITLES, WITHHELD, Agreement
 from guardrail.evals.comparison import Changed, Comparison
-from guardrail.evals.curves import Line, Point
-from guardrail.evals.overview import (
-    BINS,
-    WITHHELD,
-    WRONG,
-    EvaluationRun,
-    Overview,
-    Published,
-    Slice,
-    named_groups,
-)
+from guardrail.evals.overview import WORST, WRONG, EvaluationRun, Overview, Slice, named_groups
 from guardrail.evals.results import EvaluationResult
-from guardrail.evals.statistics import Estimate, Rate, mean_estimate
+from guardrail.evals.statistics import COLUMNS, Estimate, Line, Point, Rate, mean_estimate
 from guardrail.events import ClaimVerdict, Context, Decision, Response, Severity, Span, Verdict
 from guardrail.printable import escape_controls, shorten
 from guardrail.render import counted
@@ -52,7 +42,6 @@ except ImportError:
 
 from guardrail.evals import charts  # needs markupsafe
 
-WORST: Final = 20
 _EXAMPLES: Final = 10
 _FAULTS: Final = 5
 _MOST_CHARS: Final = 20_000
@@ -133,21 +122,14 @@ class AnswerShown:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimChange:
-    """A claim with another verdict than before."""
-
-    before: ClaimVerdict
-    now: ClaimVerdict
-
-
-@dataclass(frozen=True, slots=True)
 class ChangeShown:
     """An answer that changed, as the report shows it. ``before`` is None where the text is the same."""
 
     now: AnswerShown
     before: AnswerShown | None
     earlier: EvaluationResult
-    claims: tuple[ClaimChange, ...]
+    claims: tuple[tuple[ClaimVerdict, ClaimVerdict], ...]
+    """Those with another verdict now, before and now."""
 
 
 def write_report(
@@ -216,7 +198,7 @@ def write_page(
         withheld=WITHHELD,
         wrong=WRONG,
         symbols=VERDICT_SYMBOLS,
-        bins=BINS,
+        bins=COLUMNS,
         histogram=_histogram(overview),
         times=charts.times(
             overview.whole.latencies_ms,
@@ -231,7 +213,6 @@ def write_page(
         agreement=overview.agreement,
         curves=_curves(overview.agreement),
         titles=TITLES,
-        pass_rate=pass_rate,
         mean_estimate=mean_estimate,
         apart=apart,
         heat=heat,
@@ -377,7 +358,7 @@ def _change(change: Changed) -> ChangeShown:
     now, before = change.now, change.before
     known = {claim.claim_id: claim for claim in before.verdict.claims} if before.verdict is not None else {}
     claims = tuple(
-        ClaimChange(known[claim.claim_id], claim)
+        (known[claim.claim_id], claim)
         for claim in (now.verdict.claims if now.verdict is not None else ())
         if claim.claim_id in known and known[claim.claim_id].verdict is not claim.verdict
     )
@@ -448,11 +429,6 @@ def apart(group: Slice, whole: Slice) -> int:
     return (found.low > share) - (found.high < share)
 
 
-def pass_rate(published: Published) -> Rate:
-    """Of the results that pass or fail by a score, those that pass."""
-    return Rate(published.passed, published.pass_or_fail)
-
-
 def heat(count: int, total: int) -> int:
     """How dark a cell of a table is, 0 to 4, by its share."""
     return 0 if not count else min(4, 1 + int(4 * count / total))
@@ -476,7 +452,7 @@ def verdict_bar(part: Slice, severity: Severity) -> Markup:
 def _histogram(overview: Overview) -> Markup:
     mean = overview.whole.mean_score().value
     stacks = [
-        charts.Stack(f"d-{decision}", decision, [counts[at] for at in range(BINS)])
+        charts.Stack(f"d-{decision}", decision, [counts[at] for at in range(COLUMNS)])
         for decision, counts in reversed(overview.scores_by_decision.items())
     ]
     marks = [charts.Upright("mean", f"mean {mean:.2f}", mean)]

@@ -276,14 +276,10 @@ def read_results(path: str | Path) -> Evaluation:
 
     Lines of other types are passed over. Raises DecodeError naming the line that can't be read.
     """
-    results: list[EvaluationResult] = []
-    started = EvaluationStarted()
-    for _, event in _events(path):
-        if isinstance(event, EvaluationStarted):
-            started = event
-        elif isinstance(event, EvaluationResult):
-            results.append(event)
-    return Evaluation(tuple(results), started.name, _settings(started))
+    found = [event for _, event in _events(path)]
+    started = next((each for each in found if isinstance(each, EvaluationStarted)), EvaluationStarted())
+    results = tuple(each for each in found if isinstance(each, EvaluationResult))
+    return Evaluation(results, started.name, _settings(started))
 
 
 class StoredResults:

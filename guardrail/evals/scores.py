@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import Final, Literal, NamedTuple
 
 from guardrail.evals.results import ScoreValue
-from guardrail.events import ResponseVerdict, Severity, Verdict, VerdictCounts
+from guardrail.events import ResponseVerdict, Severity, Verdict
 from guardrail.scoring import DEFAULT_CREDITS, DEFAULT_WEIGHTS, Formula, ScoreKeeper
 
 Unverified = Literal["leave_out", "fail"]
@@ -53,6 +53,7 @@ MEANING: Final[Mapping[Verdict, Meaning]] = {
 }
 
 _NO_CLAIMS: Final = "the answer states nothing that can be checked"
+_COUNTS_AS_0: Final = f"{_NO_CLAIMS}, which counts as 0 in this score"
 _NONE_CHECKED: Final = "no claim could be checked"
 _WEIGHTLESS: Final = "the weights of all checked claims are 0"
 _NO_RECORD: Final = "the verdict was stored without its claims"
@@ -130,6 +131,9 @@ def llama_index_score(passing: bool) -> float:
 # ---------------------------------------------------------------------- scores of our verdicts
 
 
+Score = Callable[[ResponseVerdict, ScoreOptions], ScoreValue]
+
+
 @dataclass(frozen=True, slots=True)
 class _CountedClaims:
     """The verdicts that count, and how many don't because they are UNVERIFIED."""
@@ -185,35 +189,18 @@ def _severity_weighted(verdict: ResponseVerdict, options: ScoreOptions) -> Score
     return ScoreValue(value=keeper.score, reason=claims.note)
 
 
-def _strict(verdict: ResponseVerdict, options: ScoreOptions) -> ScoreValue:
-    claims = _claims(verdict, options)
-    value = strict_score(claims.verdicts)
-    if value is None:
-        return _undefined(_NONE_CHECKED if claims.left_out else _NO_CLAIMS)
-    return ScoreValue(value=value, reason=claims.note)
+def _of_verdicts(figure: Callable[[Sequence[Verdict], ScoreOptions], float | None], of_nothing: str) -> Score:
+    """The score that ``figure`` gives of the verdicts alone; ``of_nothing`` is said of an answer without
+    claims."""
 
+    def score(verdict: ResponseVerdict, options: ScoreOptions) -> ScoreValue:
+        claims = _claims(verdict, options)
+        if claims.nothing_checked:
+            return _undefined(_NONE_CHECKED)
+        value = figure(claims.verdicts, options)
+        return ScoreValue(value=value, reason=claims.note if claims.verdicts else of_nothing)
 
-def _haystack(verdict: ResponseVerdict, options: ScoreOptions) -> ScoreValue:
-    claims = _claims(verdict, options)
-    if claims.nothing_checked:
-        return _undefined(_NONE_CHECKED)
-    return ScoreValue(value=haystack_score(as_binary(claims.verdicts)), reason=_none_there(claims))
-
-
-def _ragas(verdict: ResponseVerdict, options: ScoreOptions) -> ScoreValue:
-    claims = _claims(verdict, options)
-    value = ragas_score(as_binary(claims.verdicts))
-    if value is None:
-        return _undefined(_NONE_CHECKED if claims.left_out else f"{_NO_CLAIMS}, which is NaN in Ragas")
-    return ScoreValue(value=value, reason=claims.note)
-
-
-def _mastra(verdict: ResponseVerdict, options: ScoreOptions) -> ScoreValue:
-    claims = _claims(verdict, options)
-    if claims.nothing_checked:
-        return _undefined(_NONE_CHECKED)
-    value = mastra_score(as_mastra(claims.verdicts), options.scale)
-    return ScoreValue(value=value, reason=_none_there(claims))
+    return score
 
 
 def _llama_index(verdict: ResponseVerdict, options: ScoreOptions) -> ScoreValue:
@@ -230,14 +217,16 @@ def _llama_index(verdict: ResponseVerdict, options: ScoreOptions) -> ScoreValue:
     return ScoreValue(value=llama_index_score(not failing), passed=not failing)
 
 
-Score = Callable[[ResponseVerdict, ScoreOptions], ScoreValue]
-
 SCORES: Final[Mapping[str, Score]] = {
     "severity_weighted": _severity_weighted,
-    "strict": _strict,
-    "haystack": _haystack,
-    "ragas": _ragas,
-    "mastra": _mastra,
+    "strict": _of_verdicts(lambda verdicts, _: strict_score(verdicts), _NO_CLAIMS),
+    "haystack": _of_verdicts(lambda verdicts, _: haystack_score(as_binary(verdicts)), _COUNTS_AS_0),
+    "ragas": _of_verdicts(
+        lambda verdicts, _: ragas_score(as_binary(verdicts)), f"{_NO_CLAIMS}, which is NaN in Ragas"
+    ),
+    "mastra": _of_verdicts(
+        lambda verdicts, options: mastra_score(as_mastra(verdicts), options.scale), _COUNTS_AS_0
+    ),
     "llama_index": _llama_index,
 }
 """Every score by its name."""
@@ -287,25 +276,12 @@ def as_mastra(verdicts: Iterable[Verdict]) -> list[MastraAnswer]:
 def _claims(verdict: ResponseVerdict, options: ScoreOptions) -> _CountedClaims:
     """From the counts, which a verdict has even if it was too large for its claims; no score depends on the
     order."""
-    counted = _counted(verdict.counts)
-    unverified = verdict.counts.unverified
+    counts = {each: getattr(verdict.counts, each.lower()) for each in Verdict}
+    unverified = counts.pop(Verdict.UNVERIFIED)
+    counted = [each for each, count in counts.items() for _ in range(count)]
     if options.unverified == "fail":
         return _CountedClaims([*counted, *[Verdict.UNSUPPORTED] * unverified], 0)
     return _CountedClaims(counted, unverified)
-
-
-def _counted(counts: VerdictCounts) -> list[Verdict]:
-    return [
-        *[Verdict.SUPPORTED] * counts.supported,
-        *[Verdict.PARTIALLY_SUPPORTED] * counts.partially_supported,
-        *[Verdict.UNSUPPORTED] * counts.unsupported,
-        *[Verdict.CONTRADICTED] * counts.contradicted,
-    ]
-
-
-def _none_there(claims: _CountedClaims) -> str | None:
-    """Why a score is 0 that is not one of unsupported claims."""
-    return claims.note if claims.verdicts else f"{_NO_CLAIMS}, which counts as 0 in this score"
 
 
 def _undefined(reason: str) -> ScoreValue:

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 BINS: Final = 15
 ROUNDS: Final = 1000
+SEED: Final = 1
+"""Of everything that is drawn, so that the same answers always give the same figures."""
 _FEW_LEVELS: Final = 8
 _Z: Final = 1.959964
 _SUPPORTED: Final = 0.5
@@ -157,9 +159,11 @@ class Estimate:
     low: float
     high: float
 
-    def told(self) -> dict[str, float]:
-        """As reports in JSON have it."""
-        return asdict(self)
+    @classmethod
+    def drawn(cls, value: float, draws: Array) -> Estimate:
+        """``value`` with the middle 95 % of what drawing again gave."""
+        low, high = np.quantile(draws, (0.025, 0.975))
+        return cls(value, float(low), float(high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,17 +178,13 @@ class Rate:
         share = self.count / self.total if self.total else math.nan
         return Estimate(share, *wilson(self.count, self.total))
 
-    def told(self) -> dict[str, float]:
-        """As reports in JSON have it."""
-        return {"count": self.count, "of": self.total, **self.estimate().told()}
-
 
 def told(value: Any) -> Any:
     """Figures as reports in JSON have them: dataclasses by their fields, keys as texts, null for ``nan``."""
     if isinstance(value, float) and math.isnan(value):
         return None
     if isinstance(value, Rate):
-        return told(value.told())
+        return {"count": value.count, "of": value.total, **told(value.estimate())}
     if isinstance(value, Mapping):
         return {str(key): told(inner) for key, inner in value.items()}
     if is_dataclass(value):
@@ -204,7 +204,7 @@ def percent(figure: Rate | Estimate) -> str:
     return f"{100 * found.value:.1f} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
 
 
-def mean_estimate(values: Sequence[float], *, seed: int = 1) -> Estimate:
+def mean_estimate(values: Sequence[float]) -> Estimate:
     """The mean of values of any scale, such as scores, or differences of two runs in the same answers.
 
     The interval comes from drawing answers again; of many, where that takes long and agrees, from the
@@ -218,9 +218,8 @@ def mean_estimate(values: Sequence[float], *, seed: int = 1) -> Estimate:
     if count >= _MANY:
         spread = _Z * float(found.std(ddof=1)) / math.sqrt(count)
         return Estimate(value, value - spread, value + spread)
-    drawn = found[np.random.default_rng(seed).integers(0, count, (ROUNDS, count))].mean(axis=1)
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return Estimate(value, float(low), float(high))
+    drawn = found[np.random.default_rng(SEED).integers(0, count, (ROUNDS, count))].mean(axis=1)
+    return Estimate.drawn(value, drawn)
 
 
 def wilson(count: int, total: int) -> tuple[float, float]:
@@ -252,7 +251,6 @@ def bootstrap(
     figure: Figure,
     *,
     rounds: int = ROUNDS,
-    seed: int = 1,
     by_rank: bool = False,
 ) -> Estimate:
     """``figure`` over the claims of all groups, and the middle 95 % of it where groups are drawn again.
@@ -271,7 +269,7 @@ def bootstrap(
     cells = _cells(truths, scores, member, len(groups))
     if cells is not None:
         truths, scores, counts = cells
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(SEED)
     drawn = []
     for _ in range(rounds):
         times = np.bincount(random.integers(0, len(groups), len(groups)), minlength=len(groups))
@@ -280,5 +278,63 @@ def bootstrap(
             drawn.append(found)
     if not drawn:
         return Estimate(value, math.nan, math.nan)
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return Estimate(value, float(low), float(high))
+    return Estimate.drawn(value, drawn)
+
+
+# --------------------------------------------------------------- curves by which a threshold is chosen
+
+COLUMNS: Final = 20
+"""Of a histogram of scores, of equal width from 0 to 1."""
+_CUTS: Final = 101
+_MOST_POINTS: Final = 400
+
+
+class Point(NamedTuple):
+    """A place on a chart."""
+
+    x: float
+    y: float
+
+
+Line = tuple[Point, ...]
+"""A curve, from left to right."""
+
+
+def binned(scores: Array) -> tuple[int, ...]:
+    """How many of the scores, 0 to 1, lie in each of ``COLUMNS`` columns; ``nan`` is in none."""
+    return tuple(int(n) for n in np.histogram(scores[~np.isnan(scores)], bins=COLUMNS, range=(0.0, 1.0))[0])
+
+
+def precision_recall(wrong: Array, scores: Array) -> Line:
+    """Recall and precision of the wrong answers, as the threshold on the score rises.
+
+    ``wrong`` is true for answers that are wrong; lower scores are more suspicious, and none (``nan``) is the
+    least. Answers with one score come together. Empty without a wrong answer.
+    """
+    if not wrong.any():
+        return ()
+    risk = np.where(np.isnan(scores), -1.0, 1.0 - scores)
+    order = np.argsort(-risk, kind="stable")
+    last = np.append(risk[order][1:] != risk[order][:-1], True)
+    hits, caught = np.cumsum(wrong[order])[last], (np.arange(len(order)) + 1)[last]
+    return _thinned(hits / wrong.sum(), hits / caught)
+
+
+def costs_by_threshold(wrong: Array, scores: Array, miss: float) -> Line:
+    """What an answer costs in the mean if all with a score below a threshold are acted on, by threshold.
+
+    ``miss`` is the cost of a wrong answer that isn't; a right one that is costs 1.
+    """
+    if not len(wrong):
+        return ()
+    cuts = np.linspace(0.0, 1.0, _CUTS)
+    value = np.where(np.isnan(scores), np.inf, scores)
+    acts = value[None, :] < cuts[:, None]
+    costs = miss * (~acts & wrong).sum(axis=1) + (acts & ~wrong).sum(axis=1)
+    return tuple(Point(float(x), float(y)) for x, y in zip(cuts, costs / len(wrong), strict=True))
+
+
+def _thinned(x: Array, y: Array) -> Line:
+    """At most so many points as a chart can show, the first and the last among them."""
+    at = np.unique(np.linspace(0, len(x) - 1, min(len(x), _MOST_POINTS)).astype(int))
+    return tuple(Point(float(x[each]), float(y[each])) for each in at)

@@ -1,23 +1,32 @@
-"""Thresholds chosen from evidence: the policy that serves an aim best, judged on responses held out."""
+"""Thresholds chosen from evidence: the policy that serves an aim best, judged on responses held out; and as a
+configuration file, with where it comes from in comments.
+
+The file stands alone: ``guardrail config check FILE`` accepts it, ``guardrail run --config FILE`` takes it,
+and its policy can be copied into another file.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from pathlib import Path
+from typing import Any, Final, Literal
 
 import numpy as np
+import yaml
 
 from guardrail.errors import InputError
 from guardrail.evals.aims import FAITHFUL, LEAST_RANK, OTHERS, WRONG, Aim, By, Counts, class_of
-from guardrail.evals.deciding import Deciding
-from guardrail.evals.labelled import Judged
-from guardrail.evals.search import Search, Vary
-from guardrail.evals.statistics import ROUNDS, Array, Estimate, Rate, wilson
+from guardrail.evals.lines import STDIN
+from guardrail.evals.records import Judged
+from guardrail.evals.search import Deciding, Search, Vary
+from guardrail.evals.statistics import ROUNDS, SEED, Array, Estimate, Rate, percent, wilson
 from guardrail.evals.truths import answer_truth
 from guardrail.events import Decision
-from guardrail.policy import Policy
+from guardrail.policy import RULE_LISTS, Policy
+from guardrail.printable import escape_controls
 
 FOLDS: Final = 5
 _DIGITS: Final = 6  # of a score
@@ -119,14 +128,11 @@ def tune(
     aim: Aim,
     *,
     vary: Sequence[Vary] = ("thresholds",),
-    folds: int = FOLDS,
-    seed: int = 1,
     calibrate: Calibrate | None = None,
 ) -> Tuned:
     """The policy like ``policy`` that serves ``aim`` best, with what it does on responses held out.
 
-    Raises InputError where the labels hold no wrong or no faithful response at all. ``seed`` draws folds and
-    intervals.
+    Raises InputError where the labels hold no wrong or no faithful response at all.
     """
     classes = classes_of(responses, aim)
     known = [each for each, cls in zip(responses, classes, strict=True) if cls >= 0]
@@ -136,8 +142,8 @@ def tune(
     for cls, called in ((WRONG, "wrong"), (FAITHFUL, "faithful")):
         if not (classes == cls).any():
             raise InputError("one_class", _one_class(called, aim, len(responses)))
-    folds = max(2, min(folds, *(int((classes == cls).sum()) for cls in (WRONG, FAITHFUL))))
-    fold = _folds(classes, folds, seed)
+    folds = max(2, min(FOLDS, *(int((classes == cls).sum()) for cls in (WRONG, FAITHFUL))))
+    fold = _folds(classes, folds)
 
     def search_on(apply: Callable[[Judged], Judged] | None) -> Search:
         verdicts = [(each if apply is None else apply(each)).verdict for each in known]
@@ -171,7 +177,7 @@ def tune(
         held_out=_counts(classes, ours),
         baseline_counts=_counts(classes, base),
         fitted=search.counts(best),
-        gains=_gains(classes, ours, base, aim, seed),
+        gains=_gains(classes, ours, base, aim),
         unknown=unknown,
         others=int((classes == OTHERS).sum()),
         tried=search.tried,
@@ -203,9 +209,9 @@ def _one_class(called: str, aim: Aim, total: int) -> str:
     )
 
 
-def _folds(classes: Array, folds: int, seed: int) -> Array:
+def _folds(classes: Array, folds: int) -> Array:
     """The fold of each response: as many of each class in each as can be."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(SEED)
     found = np.zeros(len(classes), dtype=np.int64)
     for cls in (WRONG, FAITHFUL, OTHERS):
         members = random.permutation(np.flatnonzero(classes == cls))
@@ -218,12 +224,12 @@ def _counts(classes: Array, ranks: Array) -> Counts:
     return Counts(cells.reshape(3, len(Decision)))
 
 
-def _gains(classes: Array, ours: Array, base: Array, aim: Aim, seed: int) -> dict[str, Estimate]:
+def _gains(classes: Array, ours: Array, base: Array, aim: Aim) -> dict[str, Estimate]:
     """Tuned minus baseline on the same responses, wrong and faithful ones drawn again apart."""
     least = LEAST_RANK[aim.by]
     change = (ours >= least).astype(float) - (base >= least)
     wrong, faithful = change[classes == WRONG], change[classes == FAITHFUL]
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(SEED)
     caught, false = (
         np.array([each[random.integers(0, len(each), len(each))].mean() for _ in range(ROUNDS)])
         for each in (wrong, faithful)
@@ -231,17 +237,12 @@ def _gains(classes: Array, ours: Array, base: Array, aim: Aim, seed: int) -> dic
     total = len(wrong) + len(faithful)
     miss, alarm = (aim.cost_miss or 1.0) * len(wrong) / total, (aim.cost_false or 1.0) * len(faithful) / total
     return {
-        "caught": _estimate(float(wrong.mean()), caught),
-        "false alarms": _estimate(float(faithful.mean()), false),
-        "cost": _estimate(
+        "caught": Estimate.drawn(float(wrong.mean()), caught),
+        "false alarms": Estimate.drawn(float(faithful.mean()), false),
+        "cost": Estimate.drawn(
             float(alarm * faithful.mean() - miss * wrong.mean()), alarm * false - miss * caught
         ),
     }
-
-
-def _estimate(value: float, drawn: Array) -> Estimate:
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return Estimate(value, float(low), float(high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,3 +304,127 @@ def for_share(responses: Sequence[Judged], policy: Policy, share: float, by: By)
         f"rules act on {least_share:.1%} of the answers whatever the threshold, which is more than the share "
         f"{share:.1%}; allow more, or change rules",
     )
+
+
+# ------------------------------------------------------ the policy as a file, and what is said of it
+
+_WIDTH: Final = 110
+_LEFT_OUT: Final = frozenset({"name", "extends", *RULE_LISTS})
+
+
+def policy_values(policy: Policy) -> dict[str, Any]:
+    """What a configuration file says of the policy: everything that differs from the built-in defaults, and
+    its rules.
+    """
+    given = policy.model_dump(mode="json", exclude_defaults=True, exclude=set(_LEFT_OUT))
+    return {**given, "rules": [rule.line for rule in policy.rules]}
+
+
+def written(
+    policy: Policy,
+    comments: Sequence[str],
+    *,
+    calibration: str | None = None,
+    bands: Mapping[str, Mapping[str, float]] | None = None,
+) -> str:
+    """The file's text. ``calibration`` is the name of a file beside it; ``bands`` are the cascade's."""
+    values: dict[str, Any] = {}
+    if calibration is not None or bands:
+        values["judge"] = {}
+        if calibration is not None:
+            values["judge"]["calibration"] = calibration
+        if bands:
+            values["judge"]["cascade"] = {"bands": {name: dict(band) for name, band in bands.items()}}
+    values["policies"] = {policy.name: policy_values(policy)}
+    if policy.name != "default":
+        values["default_policy"] = policy.name
+    body = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=_WIDTH)
+    return "".join(f"# {line}".rstrip() + "\n" for line in comments) + body
+
+
+def provenance(
+    command: str, files: Sequence[Path], *, version: str, date: str, responses: int, claims: int, labels: int
+) -> list[str]:
+    """Comments on what the file was made from: files with their hashes, counts, command, version, date."""
+    return [
+        f"Written by guardrail {version} on {date}:",
+        *_lines(f"  {command}"),
+        "From:",
+        *(line for path in files for line in _lines(f"  {path}, {_kept(path)}")),
+        f"  {responses:,} answers with {claims:,} claims, {labels:,} labels",
+    ]
+
+
+def figures(tuned: Tuned) -> list[str]:
+    """Comments on what the policy reaches on answers held out, and the one before it beside it."""
+    lines = [f"Aim: {tuned.aim}.", concluded(tuned)]
+    if tuned.shortfall:
+        lines.append(missed(tuned))
+    lines += [f"Too few labels: {problem}." for problem in tuned.problems]
+    lines += [f"  {name}: {rate(after)}, before {rate(before)}" for name, before, after in shares(tuned)]
+    lines += [f"  difference, {name}: {told}" for name, told in differences(tuned).items()]
+    changed = [each for each in tuned.settings if each.before != each.after]
+    lines.append("Changed:" if changed else "Nothing changed.")
+    for each in changed:
+        spread = ", ".join(number(value) for value in each.folds)
+        told = f"  {each.name} {number(each.before)} -> {number(each.after)}"
+        lines.append(told + (f" (chosen in folds: {spread})" if spread else ""))
+    return lines
+
+
+def concluded(tuned: Tuned) -> str:
+    """Whether to take the policy, as a sentence."""
+    return f"{tuned.why[0].upper()}{tuned.why[1:]}."
+
+
+def missed(tuned: Tuned) -> str:
+    """How the aim is missed, as a sentence."""
+    return f"The aim is not reached on answers held out: {tuned.shortfall}."
+
+
+def shares(tuned: Tuned) -> Iterator[tuple[str, Rate, Rate]]:
+    """What the policy does on answers held out: name, before and after."""
+    before, after = (counts.rates(tuned.aim.by) for counts in (tuned.baseline_counts, tuned.held_out))
+    yield from ((name, before[name], after[name]) for name in after)
+
+
+def differences(tuned: Tuned) -> dict[str, str]:
+    """The differences in words, by name; that of costs only where the aim has some."""
+    return {
+        name: difference(each, name)
+        for name, each in tuned.gains.items()
+        if name != "cost" or tuned.aim.cost_miss is not None
+    }
+
+
+def rate(given: Rate, *, counts: bool = True) -> str:
+    """A share in percent with its interval, and its counts."""
+    if not given.total:
+        return "none to count"
+    return f"{percent(given)} %" + (f" ({given.count} of {given.total})" if counts else "")
+
+
+def difference(given: Estimate, name: str) -> str:
+    """A difference with its interval: of shares in points, of costs as they are."""
+    scale, unit = (1.0, " an answer") if name == "cost" else (100.0, " points")
+    digits = 3 if name == "cost" else 1
+    value, low, high = (f"{scale * each:+.{digits}f}" for each in (given.value, given.low, given.high))
+    return f"{value}{unit} [{low}, {high}]"
+
+
+def number(value: float | None) -> str:
+    """A threshold; a dash where there is none."""
+    return "–" if value is None else f"{value:g}"
+
+
+def _kept(path: Path) -> str:
+    """The hash of a file's content, with its kind; that it is not kept for stdin. Raises OSError."""
+    if str(path) == STDIN:
+        return "stdin, not kept"
+    with path.open("rb") as stream:
+        return f"sha256 {hashlib.file_digest(stream, 'sha256').hexdigest()}"
+
+
+def _lines(text: str) -> list[str]:
+    """``text`` as comment lines, whatever it contains: line breaks would end the comment."""
+    return [escape_controls(text)]

@@ -6,27 +6,27 @@ Needs the extra ``report`` (Jinja2).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from guardrail.evals import charts
-from guardrail.evals.aims import By
-from guardrail.evals.bands import FittedBand
-from guardrail.evals.calibration import Fitted
-from guardrail.evals.curves import BINS, TuningCurves, binned, threshold_name, threshold_of
-from guardrail.evals.deciding import Deciding
-from guardrail.evals.labelled import Judged
-from guardrail.evals.policy_file import differences, number
+from guardrail.evals.aims import FAITHFUL, LEAST_RANK, THRESHOLD, WRONG, By
+from guardrail.evals.calibration import Fitted, FittedBand
+from guardrail.evals.records import Judged
 from guardrail.evals.report import rendered
-from guardrail.evals.statistics import Rate
-from guardrail.evals.tuning import ForShare, Tuned
+from guardrail.evals.search import Deciding
+from guardrail.evals.statistics import COLUMNS, Array, Line, Point, Rate, binned, precision_recall
+from guardrail.evals.tuning import ForShare, Tuned, classes_of, differences, number
 from guardrail.policy import Policy
 
 _CLASSES: Final = ("d-release", "d-block")
 """Styles of faithful and of wrong answers."""
+_CUTS: Final = 101
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,53 +47,86 @@ class TuningPage:
     bands: Sequence[FittedBand] = ()
 
 
-def write_tuning_report(
-    path: Path, page: TuningPage, tuned: Tuned, curves: TuningCurves, *, written: datetime | None = None
-) -> None:
-    """The page of a policy that was chosen from labels. Raises OSError."""
+def write_tuning_report(path: Path, page: TuningPage, tuned: Tuned, responses: Sequence[Judged]) -> None:
+    """The page of a policy that was chosen from labels. ``responses`` are those that it is for, calibrated
+    where it is to be. Raises OSError.
+    """
     aim = tuned.aim
-    stacks = [
-        charts.Stack(style, name, counts)
-        for style, (name, counts) in zip(_CLASSES, curves.scores.items(), strict=True)
-    ]
-    cuts = [
-        charts.Upright("now", f"now {number(curves.now)}", curves.now),
-        charts.Upright("tuned", f"tuned {number(curves.tuned)}", curves.tuned),
-    ]
-    if curves.now == curves.tuned:
-        cuts = [charts.Upright("tuned", f"now and tuned {number(curves.now)}", curves.now)]
-    spots = [
-        charts.Spot("now" if name == "now" else "tuned", name, *point)
-        for name, point in curves.operating.items()
-    ]
+    threshold = THRESHOLD[aim.by]
+    classes = classes_of(responses, aim)
+    deciding = Deciding([each.verdict for each in responses], tuned.policy)
+    scores = deciding.scores(tuned.policy.weights)[0]
+    wrong, faithful = classes == WRONG, classes == FAITHFUL
+    columns = {"faithful": binned(scores[faithful]), f"with {aim.error}": binned(scores[wrong])}
+    cuts = _cuts(getattr(tuned.baseline, threshold), getattr(tuned.policy, threshold), "tuned")
+    known = wrong | faithful
+    by_score = charts.Curve("", "by the score alone", precision_recall(wrong[known], scores[known]))
+    spots = list(_operating(tuned))
     _write(
         path,
         page,
-        written,
         tuned=tuned,
         aim=str(aim),
         before=tuned.baseline_counts.rates(aim.by),
         after=tuned.held_out.rates(aim.by),
         gains=differences(tuned),
-        threshold=curves.threshold,
-        classes=list(zip(_CLASSES, curves.scores, strict=True)),
-        columns=curves.scores,
-        histogram=charts.histogram(stacks, cuts, "Scores of answers by what people say of them"),
-        operating=list(curves.operating),
-        precision_recall=charts.curve(
-            [charts.Curve("", "by the score alone", curves.precision_recall)],
-            "Precision over recall",
-            points=spots,
-            top=1.0,
+        threshold=threshold,
+        classes=list(zip(_CLASSES, columns, strict=True)),
+        columns=columns,
+        histogram=charts.histogram(
+            [
+                charts.Stack(style, name, counts)
+                for style, (name, counts) in zip(_CLASSES, columns.items(), strict=True)
+            ],
+            cuts,
+            "Scores of answers by what people say of them",
         ),
+        operating=[spot.name for spot in spots],
+        precision_recall=charts.curve([by_score], "Precision over recall", points=spots, top=1.0),
         costs=charts.curve(
-            [charts.Curve("", "cost of an answer", curves.costs)],
-            f"Cost of an answer over {curves.threshold}",
+            [charts.Curve("", "cost of an answer", _costs(deciding, wrong, faithful, tuned))],
+            f"Cost of an answer over {threshold}",
             lines=cuts,
         ),
         miss=aim.cost_miss or 1.0,
         false_alarm=aim.cost_false or 1.0,
     )
+
+
+def _cuts(now: float, then: float, chosen: str) -> list[charts.Upright]:
+    """The threshold before and after; one line where they are the same."""
+    if now == then:
+        return [charts.Upright("tuned", f"now and {chosen} {number(now)}", now)]
+    return [
+        charts.Upright("now", f"now {number(now)}", now),
+        charts.Upright("tuned", f"{chosen} {number(then)}", then),
+    ]
+
+
+def _operating(tuned: Tuned) -> Iterator[charts.Spot]:
+    """Recall and precision of the policies as a whole, rules included."""
+    by = tuned.aim.by
+    for style, name, counts in (
+        ("now", "now", tuned.baseline_counts),
+        ("tuned", "tuned, held out", tuned.held_out),
+    ):
+        caught, false = counts.caught(by), counts.false_alarms(by)
+        if caught + false and counts.wrong:
+            yield charts.Spot(style, name, caught / counts.wrong, caught / (caught + false))
+
+
+def _costs(deciding: Deciding, wrong: Array, faithful: Array, tuned: Tuned) -> Line:
+    """What an answer costs over the threshold, all else as tuned."""
+    aim, policy, found = tuned.aim, tuned.policy, []
+    total = max(1, int(wrong.sum() + faithful.sum()))
+    flags = aim.by == "flag"
+    for cut in np.linspace(policy.block_below if flags else 0.0, 1.0, _CUTS):
+        flag, block = (cut, policy.block_below) if flags else (max(cut, policy.flag_below), cut)
+        acts = deciding.ranks(deciding.bounds(), flag, block, policy.weights) >= LEAST_RANK[aim.by]
+        missed, false = int((wrong & ~acts).sum()), int((faithful & acts).sum())
+        cost = (aim.cost_miss or 1.0) * missed + (aim.cost_false or 1.0) * false
+        found.append(Point(float(cut), cost / total))
+    return tuple(found)
 
 
 def write_suggestion_report(
@@ -104,39 +137,32 @@ def write_suggestion_report(
     by: By,
     share: float,
     responses: Sequence[Judged],
-    *,
-    written: datetime | None = None,
 ) -> None:
     """The page of a threshold that was chosen without labels, from the scores alone. Raises OSError."""
     deciding = Deciding([each.verdict for each in responses], base)
     counts = binned(deciding.scores(base.weights)[0 if by == "flag" else 1])
-    now, then = threshold_of(base, by), threshold_of(suggested.policy, by)
-    cuts = [
-        charts.Upright("now", f"now {number(now)}", now),
-        charts.Upright("tuned", f"suggested {number(then)}", then),
-    ]
-    if now == then:
-        cuts = [charts.Upright("tuned", f"now and suggested {number(now)}", now)]
+    now, then = (getattr(each, THRESHOLD[by]) for each in (base, suggested.policy))
     _write(
         path,
         page,
-        written,
         tuned=None,
         suggested=suggested,
         aim=f"{by} {share:.2%} of all answers, whatever is right or wrong",
-        threshold=threshold_name(by),
+        threshold=THRESHOLD[by],
         cuts={"now": now, "tuned": then},
         columns={"answers": counts},
         histogram=charts.histogram(
-            [charts.Stack("t", "answers", counts)], cuts, f"Distribution of {sum(counts):,} scores"
+            [charts.Stack("t", "answers", counts)],
+            _cuts(now, then, "suggested"),
+            f"Distribution of {sum(counts):,} scores",
         ),
     )
 
 
-def _write(path: Path, page: TuningPage, written: datetime | None, **values: Any) -> None:
+def _write(path: Path, page: TuningPage, **values: Any) -> None:
     text = rendered(
         "tuning.html.j2",
-        written=written or datetime.now(UTC),
+        written=datetime.now(UTC),
         title="Thresholds from labelled answers" if values["tuned"] else "Thresholds without labels",
         run=page,
         findings=page.findings,
@@ -145,7 +171,7 @@ def _write(path: Path, page: TuningPage, written: datetime | None, **values: Any
         bands=page.bands,
         policy_text=page.policy_text,
         written_where=page.where,
-        bins=BINS,
+        bins=COLUMNS,
         interval=charts.interval,
         calibration=charts.calibration,
         filters={"number": number, "estimate": Rate.estimate},

@@ -21,27 +21,17 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from guardrail.claims.markup import (
-    ENTITY,
-    HIDING_TAGS,
-    HTML,
-    INLINE_TAGS,
-    INVISIBLE,
-    ODD_SPACES,
-    PLAIN_CHARS,
-    TAGS,
-    joins,
-)
+from guardrail.claims import markup
 from guardrail.events import Span
 from guardrail.structure import Field, Table, TableRecord, read_tables
 from guardrail.structure.tables import yes_or_no
-from guardrail.structure.tex import Change, formula_changes
+from guardrail.structure.tex import RAISED, Change, formula_changes
 
 _WIDE: Final = "\uff03-\uff19\uff21-\uff3a\uff41-\uff5a\uffe0-\uffe5\U0001d400-\U0001d7ff"
 # Searching for one set of characters is much faster than searching for alternatives.
-_MAY_HIDE: Final = re.compile(rf"[<&*~\\^{INVISIBLE}{ODD_SPACES}{_WIDE}]")
+_MAY_HIDE: Final = re.compile(rf"[<&*~\\^{markup.INVISIBLE}{markup.ODD_SPACES}{_WIDE}]")
 _MAY_STRESS: Final = re.compile(r"\b_|(?<=\d)\[\d|\]:[ \t]")
-_BEGINS: Final = re.compile(rf"[<&*~_\\\[{INVISIBLE}{ODD_SPACES}{_WIDE}]")
+_BEGINS: Final = re.compile(rf"[<&*~_\\\[{markup.INVISIBLE}{markup.ODD_SPACES}{_WIDE}]")
 _NAME: Final = r"[A-Za-z][A-Za-z0-9-]{0,30}"
 _ATTRIBUTES: Final = r"""(?:[^<>"']|"[^"<]{0,300}"|'[^'<]{0,300}'|["']){0,500}+"""
 _SIGN: Final = re.compile(
@@ -52,13 +42,13 @@ _SIGN: Final = re.compile(
       | (?<![^\n])[ ]{{0,3}}\[[^\]\n]{{1,100}}\]:[ \t]{{0,4}}\S{{1,500}}[ \t]{{1,4}}
         (?:\([^()\n]{{1,2000}}\)|"[^"\n]{{1,2000}}"|'[^'\n]{{1,2000}}')[ \t]*+(?=\n|\Z) )
   | (?P<struck> (?<!~)~~(?=[^\s~])(?:[^~\n]|~(?!~)|\n(?!\s*\n)){{1,2000}}+~~(?!~) )
-  | (?P<entity> {ENTITY.pattern} )
+  | (?P<entity> {markup.ENTITY.pattern} )
   | (?P<escape> \\[!-/:-@\[-`{{-~] )
   | (?P<stress> (?<!\S)\*++(?![\s*]) | (?<=[^\s*])\*++(?!\*)
               | (?<!\w)_++(?=\S) | (?<=[^\s_])_++(?!\w) )
   | (?P<note> (?<=\d)\[\d{{1,3}}(?:[,;–-][ ]?\d{{1,3}}){{0,20}}\] )
-  | (?P<space> [{ODD_SPACES}] )
-  | (?P<unseen> [{INVISIBLE}] )
+  | (?P<space> [{markup.ODD_SPACES}] )
+  | (?P<unseen> [{markup.INVISIBLE}] )
   | (?P<wide> [{_WIDE}] )
     """,
     re.VERBOSE,
@@ -66,20 +56,19 @@ _SIGN: Final = re.compile(
 _ATTRIBUTE: Final = re.compile(r"""([^\s"'=<>/]++)(?:\s{0,4}=\s{0,4}("[^"]*+"|'[^']*+'|[^\s"']++))?""")
 _HIDING: Final = {
     name: re.compile("|".join(values), re.IGNORECASE | re.DOTALL)
-    for name, values in HTML["hidden_by"].items()
+    for name, values in markup.HTML["hidden_by"].items()
 }
-_VOID: Final = frozenset(HTML["void"].split())
+_VOID: Final = frozenset(markup.HTML["void"].split())
 _RAISED: Final = re.compile(
     r"<sup[^<>]{0,100}>\s{0,4}(\[?\d{1,2}(?:[,;] ?\d{1,2}){0,8}\]?)\s{0,4}</sup\s{0,4}>", re.IGNORECASE
 )
-_POWERS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _UNIT: Final = re.compile(r"(?:\d|(?<![^\W\d_])[^\W\d_]{1,3})\Z")
 _EMPHASIS: Final = "*_"
 _FENCE: Final = re.compile("```")
 _ELEMENT: Final = re.compile(rf"<!--|(?P<tag><(?P<close>/?)(?P<name>{_NAME})(?=[\s>/]){_ATTRIBUTES}>)")
 _COMMENT_END: Final = re.compile("--!?>")
 #: Elements that need no end tag: what ends them besides one of their own name.
-_ENDED_BY: Final = {name: frozenset(others.split()) for name, others in HTML["ended_by"].items()}
+_ENDED_BY: Final = {name: frozenset(others.split()) for name, others in markup.HTML["ended_by"].items()}
 _CODE_REACH: Final = 1_000
 _MOST_HIDDEN: Final = 100  # stretches of hidden text in a table
 _REPEATED: Final = 20_000  # characters of headers and labels that are told beside values
@@ -409,7 +398,7 @@ def _outside_formulas(raw: str, at: int, stop: int, marks: _Marks) -> Iterator[C
         elif kind == "entity":
             said = "".join(map(_plain, html.unescape(match[0])))
         elif kind in ("space", "wide", "unseen"):
-            said = _plain(match[0]) if kind != "unseen" or not joins(raw, start) else None
+            said = _plain(match[0]) if kind != "unseen" or not markup.joins(raw, start) else None
         elif kind == "escape":
             said = match[0][1:]
         elif kind == "stress" and _multiplies(raw, start, at):
@@ -422,11 +411,11 @@ def _outside_formulas(raw: str, at: int, stop: int, marks: _Marks) -> Iterator[C
 def _plain(char: str) -> str:
     if _INVISIBLE.match(char):
         return " " if char.isspace() else ""
-    return " " if _ODD_SPACE.match(char) else PLAIN_CHARS.get(ord(char), char)
+    return " " if _ODD_SPACE.match(char) else markup.PLAIN_CHARS.get(ord(char), char)
 
 
-_INVISIBLE: Final = re.compile(f"[{INVISIBLE}]")
-_ODD_SPACE: Final = re.compile(f"[{ODD_SPACES}]")
+_INVISIBLE: Final = re.compile(f"[{markup.INVISIBLE}]")
+_ODD_SPACE: Final = re.compile(f"[{markup.ODD_SPACES}]")
 
 
 def _multiplies(raw: str, start: int, end: int) -> bool:
@@ -439,8 +428,8 @@ def _tag(raw: str, match: re.Match[str], marks: _Marks) -> tuple[str | None, int
     itself, which is not a tag. What nothing closes hides all that follows, save in code.
     """
     name, end = match["name"].lower(), match.end()
-    hidden = name in HIDING_TAGS or _hides(match["attributes"] or "")
-    if name not in TAGS and not hidden:
+    hidden = name in markup.HIDING_TAGS or _hides(match["attributes"] or "")
+    if name not in markup.TAGS and not hidden:
         return None, end
     if hidden and not match["close"] and name not in _VOID:
         behind = marks.element_end(end)
@@ -449,8 +438,8 @@ def _tag(raw: str, match: re.Match[str], marks: _Marks) -> tuple[str | None, int
     raised = _RAISED.match(raw, match.start()) if name == "sup" else None
     if raised:
         power = _UNIT.search(raw, max(0, match.start() - 4), match.start()) and raised[1].isdigit()
-        return raised[1].translate(_POWERS) if power else "", raised.end()
-    return "" if name in INLINE_TAGS else " ", end
+        return raised[1].translate(RAISED) if power else "", raised.end()
+    return "" if name in markup.INLINE_TAGS else " ", end
 
 
 def _hides(attributes: str) -> bool:

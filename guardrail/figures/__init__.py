@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from guardrail.figures.model import Bound as Bound
     from guardrail.figures.model import Day as Day
     from guardrail.figures.model import Figure as Figure
+    from guardrail.figures.model import FigureCheck as FigureCheck
     from guardrail.figures.model import Kind as Kind
-    from guardrail.figures.outcome import FigureCheck as FigureCheck
-    from guardrail.figures.outcome import State as State
+    from guardrail.figures.model import State as State
     from guardrail.figures.reading import find_figures as find_figures
     from guardrail.figures.source import FigureSource as FigureSource
     from guardrail.figures.source import SourceText as SourceText

@@ -16,35 +16,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final
 
 from guardrail.evidence.tokens import term_of
 from guardrail.figures.agreement import agrees, dimension, of_a_sort
 from guardrail.figures.arithmetic import By, Calculation, calculations
-from guardrail.figures.model import Figure, Kind
-from guardrail.figures.outcome import ClaimFigure, FigureCheck, State
+from guardrail.figures.model import Figure, FigureCheck, Kind, State
 from guardrail.figures.reading import find_figures
-from guardrail.figures.source import MANY, Sentence
-from guardrail.figures.tables import (
-    ADDING,
-    COMPARING,
-    CONDITIONS,
-    DOWNWARD,
-    GIVEN,
-    LASTING,
-    PARTING,
-    PERHAPS_RESULTING,
-    PRICING,
-    REMAINDER,
-    RESULTING,
-    STATING,
-    SUPPOSING,
-    TIERS,
-    TOTAL,
-    UPWARD,
-)
+from guardrail.figures.source import MANY, FigureSource, Sentence
+from guardrail.figures.tables import COMPARING, PRICING, TOTAL, words
 
+_ADDING: Final = words("adding")
+_PARTING: Final = words("parting")
+_RESULTING: Final = words("resulting")
+_PERHAPS_RESULTING: Final = words("perhaps_resulting")
+_SUPPOSING: Final = words("supposing")
+_REMAINDER: Final = words("remainder")
+_UPWARD: Final = words("more", "rising", "upward")
+_DOWNWARD: Final = words("less", "falling", "downward")
+_TIERS: Final = words("tiers")
+_CONDITIONS: Final = words("tiers", "conditions")
+_GIVEN: Final = words("given")
+_STATING: Final = words("stating")
+_LOOKED_UP: Final = 8  # sentences beside the near ones, for a figure that another is calculated from
 _LATER: Final = 4  # figures behind one that may be its operands
 _HARDLY_BY_CHANCE: Final = 10  # least bare number that a claim's own figures hardly come to by chance
 _CALENDAR: Final = (2.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 100.0, 365.0, 1000.0)  # what all may count with
@@ -55,22 +51,11 @@ _GIVEN_REACH: Final = 48  # characters before a figure
 _TOTAL_REACH: Final = 40
 _MOST_LINES: Final = 16
 _FEWEST_LINES: Final = 2
-_CALCULATING: Final = RESULTING | ADDING | PARTING | SUPPOSING
-_HOW_IT_CALCULATES: Final = frozenset(  # what a claim says of how it calculates, and not of what
-    map(
-        term_of,
-        LASTING
-        | PRICING
-        | UPWARD
-        | DOWNWARD
-        | REMAINDER
-        | ADDING
-        | PARTING
-        | RESULTING
-        | COMPARING
-        | PERHAPS_RESULTING,
-    )
-)
+_CALCULATING: Final = _RESULTING | _ADDING | _PARTING | _SUPPOSING
+#: What a claim says of how it calculates, and not of what.
+_HOW_IT_CALCULATES: Final = frozenset(
+    map(term_of, _RESULTING | _ADDING | _PARTING | _PERHAPS_RESULTING | _REMAINDER | _UPWARD | _DOWNWARD)
+).union(map(term_of, COMPARING | PRICING | words("lasting")))
 ANNOUNCING: Final = re.compile(r":(?!\d)")
 _COMES_TO: Final = re.compile(
     r"\b(?:com(?:es?|ing)|adds?|adding|amounts?)\s(?:up\s|out\s)?(?:to|at)\b", re.IGNORECASE
@@ -79,6 +64,40 @@ _BORDER: Final = re.compile(r"\A|[,;:|.](?!\d)")
 _PIECE: Final = re.compile(r"\w+|[^\w\s]")
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _COUNTS: Final = (Kind.NUMBER, Kind.QUANTITY)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFigure:
+    """One figure of a claim, with what it is compared with.
+
+    ``near`` are the numbers of the sentences that evidence search found, best first; ``asked`` the question's
+    figures, ``before`` what the claim goes on from, and ``checks`` those of the claim's figures before it.
+    """
+
+    figure: Figure
+    claim: Sentence
+    source: FigureSource
+    near: Sequence[int]
+    asked: Sequence[Figure]
+    before: Sentence
+    checks: Sequence[FigureCheck]
+
+    def sentences(self) -> Iterator[tuple[int, Sentence]]:
+        """The near sentences with their numbers, best first."""
+        return ((number, self.source.sentence(number)) for number in self.near)
+
+    def is_backed(self, figure: Figure) -> bool:
+        """Whether a source has ``figure``, of whatever."""
+        numbers = chain(self.near, self.source.holding(figure)[:_LOOKED_UP])
+        return any(self.source.backing(figure, number) for number in numbers)
+
+    def derived(self, operands: tuple[Figure, ...] = ()) -> FigureCheck:
+        """DERIVED from ``operands``."""
+        return FigureCheck(self.figure, State.DERIVED, 0.0, operands=operands)
+
+    def unchecked(self, operands: tuple[Figure, ...] = ()) -> FigureCheck:
+        """UNCHECKED: it may come of ``operands``."""
+        return FigureCheck(self.figure, State.UNCHECKED, 0.0, operands=operands)
 
 
 def derived(own: ClaimFigure) -> FigureCheck | None:
@@ -148,8 +167,8 @@ def is_given(claim: Sentence, figure: Figure) -> bool:
     """Whether a claim takes a figure for given ("for your group of 17", "after 40 days"), rather than to say
     that it is so ("the fee is 14 euros"): of the words before it, which of either is nearer."""
     before = _WORD.findall(claim.text[max(0, figure.start - _GIVEN_REACH) : figure.start].casefold())
-    nearest = next((word for word in reversed(before) if word in GIVEN or word in STATING), None)
-    return nearest in GIVEN or (nearest is None and figure.start < _GIVEN_REACH)
+    nearest = next((word for word in reversed(before) if word in _GIVEN or word in _STATING), None)
+    return nearest in _GIVEN or (nearest is None and figure.start < _GIVEN_REACH)
 
 
 # --------------------------------------------------------------------------------------------------- operands
@@ -200,7 +219,7 @@ def _holds_on_condition(own: ClaimFigure, operand: Figure) -> bool:
             text = sentence.text
             start = max(match.end() for match in _BORDER.finditer(text, 0, there.start)) if there.start else 0
             end = _BORDER.search(text, there.end)
-            return not _pieces(text[start : end.start() if end else len(text)]).isdisjoint(TIERS)
+            return not _pieces(text[start : end.start() if end else len(text)]).isdisjoint(_TIERS)
     return False
 
 
@@ -209,8 +228,7 @@ def _holds_on_condition(own: ClaimFigure, operand: Figure) -> bool:
 
 def _equations(own: ClaimFigure) -> Iterator[tuple[Figure, tuple[Figure, ...]]]:
     """What is written out in a claim or before it: what each comes to, and of what."""
-    for written in (own.claim.written, own.before.written):
-        yield from zip(written.results, written.operands, strict=True)
+    yield from (*own.claim.written.results, *own.before.written.results)
 
 
 def _spelled_out(own: ClaimFigure, holds: Callable[[Figure], bool]) -> FigureCheck | None:
@@ -266,7 +284,7 @@ def _operands_without_choice(own: ClaimFigure, number: int) -> tuple[Figure, ...
     sentence = own.source.sentence(number)
     matter = own.claim.terms - _HOW_IT_CALCULATES
     held = own.source.terms(number)
-    if not matter or not matter <= held or not _pieces(sentence.text).isdisjoint(CONDITIONS):
+    if not matter or not matter <= held or not _pieces(sentence.text).isdisjoint(_CONDITIONS):
         return None
     theirs = [f for f in sentence.figures[:MANY] if not f.name]
     if any(f.bound.direction for f in theirs):
@@ -303,18 +321,18 @@ def _total_of_lines(own: ClaimFigure) -> FigureCheck | None:
 def says_it_calculates(claim: Sentence, figure: Figure, found: Calculation) -> bool:
     """Whether a claim says that it calculates a figure that way."""
     pieces, differs = _pieces_around(claim, figure), claim.is_difference(figure)
-    result = not pieces.isdisjoint(RESULTING | PERHAPS_RESULTING | ADDING)
-    parted = differs or not pieces.isdisjoint(PARTING | COMPARING)
+    result = not pieces.isdisjoint(_RESULTING | _PERHAPS_RESULTING | _ADDING)
+    parted = differs or not pieces.isdisjoint(_PARTING | COMPARING)
     few = figure.kind is Kind.NUMBER and not figure.fraction and figure.values[0] < _HARDLY_BY_CHANCE
     if found.by is By.SUM:
         listed = ANNOUNCING.match(claim.text, figure.end) is not None  # "€30: €10 and €20"
         return (result or (listed and all(f.start >= figure.end for f in found.parts))) and not differs
     if found.by is By.DIFFERENCE:
-        return parted or not pieces.isdisjoint(RESULTING)
+        return parted or not pieces.isdisjoint(_RESULTING)
     if found.by is By.CHANGE:
         return parted and _said_direction(pieces) * _change(found) >= 0
     if found.by is By.REST:
-        return not pieces.isdisjoint(REMAINDER)
+        return not pieces.isdisjoint(_REMAINDER)
     if len(found.parts) == 1 and found.by is By.PERIOD:
         return bool(figure.per)
     return not differs and (result or not few)
@@ -338,7 +356,7 @@ def _change(found: Calculation) -> float:
 
 def _said_direction(pieces: frozenset[str]) -> int:
     """+1 where words say that something is more, -1 for less, 0 where they say both or neither."""
-    return (not pieces.isdisjoint(UPWARD)) - (not pieces.isdisjoint(DOWNWARD))
+    return (not pieces.isdisjoint(_UPWARD)) - (not pieces.isdisjoint(_DOWNWARD))
 
 
 def _pieces_around(claim: Sentence, figure: Figure) -> frozenset[str]:

@@ -38,6 +38,7 @@ from guardrail.figures.arithmetic import By, calculations
 from guardrail.figures.calculation import (
     ANNOUNCING,
     NEARLY_EQUAL,
+    ClaimFigure,
     derived,
     is_given,
     perhaps_derived,
@@ -55,9 +56,8 @@ from guardrail.figures.conflicts import (
     opposite_limits,
 )
 from guardrail.figures.formulas import compared
-from guardrail.figures.model import Figure, Kind
+from guardrail.figures.model import Figure, FigureCheck, Kind, State
 from guardrail.figures.numbers import COMMAS, MAY_BE_EITHER, Separators, separators_of
-from guardrail.figures.outcome import ClaimFigure, FigureCheck, State
 from guardrail.figures.source import MANY, FigureSource, Sentence
 from guardrail.figures.tables import LABELS, find_unit
 
@@ -280,7 +280,7 @@ def _is_limit_otherwise(claim: Sentence, figure: Figure, sentence: Sentence, the
     if beyond(figure, there):  # save "not for more than 5 days"
         return not claim.denials and not sentence.denials
     sides = opposite_limits(claim, figure, sentence, there)
-    return sides is not None and not complements(*sides) and not (claim.denials - sentence.denials) % 2
+    return sides is not None and not complements(*sides) and not claim.denies_unlike(sentence)
 
 
 def _better(one: FigureCheck | None, other: FigureCheck) -> FigureCheck:
@@ -373,7 +373,7 @@ def _with_formulas(about: _Compared, checks: Sequence[FigureCheck]) -> Sequence[
     claim, source = about.claim, about.source
     found = list(checks)
     sentences = [(number, source.sentence(number)) for number in about.near]
-    alike = [(n, s.text) for n, s in sentences if not (claim.denials - s.denials) % 2]
+    alike = [(n, s.text) for n, s in sentences if not claim.denies_unlike(s)]
     for mine, number, other in compared(claim.text, alike, lambda: (text.text for text in source.texts)):
         parts = [check for check in found if mine.start <= check.figure.start < mine.end]
         text, own = source.texts[number].text[other.start : other.end], claim.text[mine.start : mine.end]

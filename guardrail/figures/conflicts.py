@@ -102,7 +102,7 @@ def conflicting_figure(
     """The other figure that a sentence has for the same thing; None where it isn't plain that it has one.
     ``own`` is the sentence's figure that backs the claim's, if one does."""
     unfit = figure.name or len(frame.told) < _FEWEST_WORDS or len(sentence.figures) > MANY
-    if unfit or (claim.denials - sentence.denials) % 2:
+    if unfit or claim.denies_unlike(sentence):
         return None
     if own is not None and (sides := opposite_limits(claim, figure, sentence, own)) is not None:
         least = _SAID_BACK_OF_COMPLEMENT if complements(*sides) else _SAID_BACK
@@ -246,7 +246,7 @@ def exchanged(
             (a, b)
             for a in places[one]
             for b in places[other]
-            if _of_one_sentence(a, b) and not (claim.denials - source.sentence(a.number).denials) % 2
+            if _of_one_sentence(a, b) and not claim.denies_unlike(source.sentence(a.number))
         ]
         if not swapped:
             continue

@@ -45,13 +45,12 @@ _BARE: Final = ("number", "percent")
 
 
 class Written(NamedTuple):
-    """The calculations of a text: their results, whose ``text`` is the whole; the figures that went into
-    each; those of them that are bare factors; and of figures that stand for a result that one, in ``stated``
-    where they are it and in ``wrong`` where they aren't.
+    """The calculations of a text: their results, whose ``text`` is the whole, each with the figures that went
+    into it; those of them that are bare factors; and of figures that stand for a result that one, in
+    ``stated`` where they are it and in ``wrong`` where they aren't.
     """
 
-    results: tuple[Figure, ...] = ()
-    operands: tuple[tuple[Figure, ...], ...] = ()
+    results: tuple[tuple[Figure, tuple[Figure, ...]], ...] = ()
     factors: tuple[Figure, ...] = ()
     stated: tuple[tuple[Figure, Figure], ...] = ()
     wrong: tuple[tuple[Figure, Figure], ...] = ()
@@ -59,7 +58,7 @@ class Written(NamedTuple):
     @property
     def spent(self) -> tuple[Figure, ...]:
         """All figures that went in."""
-        return tuple(figure for each in self.operands for figure in each)
+        return tuple(figure for _, operands in self.results for figure in operands)
 
     def right(self, figure: Figure) -> Figure | None:
         """What should stand in a figure's place, whose ``text`` is what it comes from; None where it is right
@@ -92,8 +91,7 @@ class _Side(NamedTuple):
 
 def written(text: str, figures: Sequence[Figure]) -> Written:
     """The calculations of a text; linear."""
-    results: list[Figure] = []
-    operands: list[tuple[Figure, ...]] = []
+    results: list[tuple[Figure, tuple[Figure, ...]]] = []
     factors: list[Figure] = []
     stated: list[tuple[Figure, Figure]] = []
     wrong: list[tuple[Figure, Figure]] = []
@@ -102,15 +100,13 @@ def written(text: str, figures: Sequence[Figure]) -> Written:
         for side, values in zip(sides, known, strict=True):
             own = side.figures
             if len(own) > 1 and values and side.whole:
-                result = _figure(text, own, values[0])
-                results.append(result)
-                operands.append(tuple(own))
+                results.append((_figure(text, own, values[0]), tuple(own)))
                 factors += _factors(side)
         for (one, values), (other, others) in pairwise(zip(sides, known, strict=True)):
             if (said := _compared(text, one, values, other, others)) is not None:
                 figure, result, agreed = said
                 (stated if agreed else wrong).append((figure, result))
-    return Written(tuple(results), tuple(operands), tuple(factors), tuple(stated), tuple(wrong))
+    return Written(tuple(results), tuple(factors), tuple(stated), tuple(wrong))
 
 
 def _runs(text: str, figures: Sequence[Figure]) -> Iterator[list[_Side]]:

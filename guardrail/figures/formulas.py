@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
-from guardrail.figures.tables import NO_LETTERS, SIGNS, find_unit
+from guardrail.figures.tables import SIGNS, find_unit, words
 
 Product = frozenset[tuple[str, int]]
 """Letters, and what stands in brackets below a line, with their powers."""
@@ -29,6 +29,7 @@ _PLAIN: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻₀₁₂₃₄₅�
 _SUBSCRIPT: Final = re.compile(r"([^\W\d_])(\d)")
 _RELATIONS: Final = frozenset("=<>≤≥≈≠")
 _TURNED: Final = {">": "<", "≥": "≤"}
+_NO_LETTERS: Final = words("no_letters")
 _FUNCTIONS: Final = frozenset("sin cos tan log ln exp max min lim".split())  # noqa: SIM905
 _LETTERS: Final = 3  # of a run of them that is a product
 _MOST_TOKENS: Final = 60
@@ -287,13 +288,13 @@ class _FormulaReader:
         within = not before.text.isascii() or (
             self._related and before.kind in ("letters", "power", "number")
         )
-        return within and len(token.text) == 1 and token.kind == "letters" and token.text not in NO_LETTERS
+        return within and len(token.text) == 1 and token.kind == "letters" and token.text not in _NO_LETTERS
 
 
 def _is_letters(text: str) -> bool:
     """Whether a run of letters is one or several of a formula, or the name of a function, and no word."""
     name = text.partition("_")[0].rstrip("₀₁₂₃₄₅₆₇₈₉0123456789′'")
-    return name in _FUNCTIONS or len(name) == 1 or (len(name) <= _LETTERS and name not in NO_LETTERS)
+    return name in _FUNCTIONS or len(name) == 1 or (len(name) <= _LETTERS and name not in _NO_LETTERS)
 
 
 def _product_of(names: Sequence[str]) -> Sum:

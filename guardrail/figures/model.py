@@ -1,9 +1,15 @@
-"""What a figure is: a number, amount, date, time or identifier of a text, in a form that can be compared."""
+"""What a figure is, a number, amount, date, time or identifier of a text in a form that can be compared, and
+what becomes of one of a claim.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from guardrail.figures.owners import Owned
 
 
 class Kind(StrEnum):
@@ -84,3 +90,38 @@ class Figure:
     key: str = ""
     hour: bool = False
     name: bool = False
+
+
+class State(StrEnum):
+    """FOUND: a source has it. DERIVED: the claim spells out how it is calculated from the sources' figures,
+    or they leave no other way. UNCHECKED: it may be calculated from them. ECHOED: it is the question's, and
+    given rather than told. CONFLICT: a source has another figure for the same thing, or the claim's own
+    equation comes to another. ABSENT: no source has it, or only of other matters, where a sentence says all
+    the rest of the claim and has a figure of the sort."""
+
+    FOUND = "found"
+    DERIVED = "derived"
+    UNCHECKED = "unchecked"
+    ECHOED = "echoed"
+    CONFLICT = "conflict"
+    ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class FigureCheck:
+    """What became of one figure of a claim.
+
+    ``sentence`` is the number of the sentence that decides and ``source`` its figure, whose ``text`` stands
+    there verbatim; both None for ABSENT. Of a CONFLICT without a sentence ``source`` is what the claim's own
+    equation comes to, and its ``text`` what is calculated. ``frame`` is how much of what the claim says
+    around the figure that sentence says too, 0..1; for ABSENT, the best sentence. ``owned``: it is another
+    thing's there, as far as words tell; a CONFLICT where that is sure.
+    """
+
+    figure: Figure
+    state: State
+    frame: float
+    sentence: int | None = None
+    source: Figure | None = None
+    operands: tuple[Figure, ...] = ()
+    owned: Owned | None = None

@@ -373,7 +373,7 @@ class Things:
         vague = figure.kind is Kind.NUMBER and not figure.noun
         if vague or not self._stands(given.terms, rival.said) or not of_a_sort(figure, rival.figure):
             return ""
-        if (claim.denials - sentence.denials) % 2:
+        if claim.denies_unlike(sentence):
             return ""
         taken, owner = rival.said | claim.terms, ""
         for n in holding:

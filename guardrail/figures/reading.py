@@ -8,26 +8,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from guardrail.evidence.tokens import CITATION
-from guardrail.figures import calendar, tables
+from guardrail.figures import calendar, numbers, tables
 from guardrail.figures.calendar import CLOCK_WORDS, SUFFIXES, TO, FoundMoment, is_year
 from guardrail.figures.model import Bound, Day, Figure, Kind
-from guardrail.figures.numbers import (
-    MAY_BE_EITHER,
-    Amount,
-    Separators,
-    Suffix,
-    label_before,
-    read_amount,
-    read_bound,
-    read_noun,
-    read_numeral,
-    read_prefix,
-    read_rate,
-    read_suffix,
-    separators_of,
-    settled,
-    singular,
-)
+from guardrail.figures.numbers import Amount, Separators, Suffix
 from guardrail.figures.tables import ARTICLES, MONTHS, NO_NOUN, NUMBER_WORDS, ORDINALS, SIGNS, find_unit
 from guardrail.figures.tokens import Tok, Token, tokenize, touches
 
@@ -82,8 +66,8 @@ def find_figures(text: str, shown: Separators | None = None) -> tuple[Figure, ..
     for mark in (CITATION, _MARKER):
         masked = mark.sub(lambda match: " " * len(match.group()), masked)
     tokens = tokenize(masked)
-    if MAY_BE_EITHER.search(masked):
-        tokens = settled(tokens, separators_of(masked) if shown is None else shown)
+    if numbers.MAY_BE_EITHER.search(masked):
+        tokens = numbers.settled(tokens, numbers.separators_of(masked) if shown is None else shown)
     figures: list[Figure] = []
     i = 0
     while (token := tokens[i]).kind is not Tok.END and len(figures) < MOST:
@@ -208,9 +192,9 @@ def _ordinal(tokens: list[Token], i: int) -> _Read:
     noun = tokens[after]
     counts = noun.kind is Tok.WORD and noun.start - tokens[after - 1].end <= 1 and noun.low not in NO_NOUN
     named = counts and noun.text[0].isupper() and (figures or token.text[0].isupper())
-    value = read_numeral(token.text)[0][0] if figures else float(ORDINALS[token.low])
+    value = numbers.read_numeral(token.text)[0][0] if figures else float(ORDINALS[token.low])
     name = named or (token.low in {"first", "second"} and (not counts or token.text[0].isupper()))
-    said = {"values": (value,), "noun": singular(noun.low) if counts else None, "name": name}
+    said = {"values": (value,), "noun": numbers.singular(noun.low) if counts else None, "name": name}
     return _figure(Kind.ORDINAL, tokens, i, after, **said)
 
 
@@ -228,10 +212,10 @@ def _free(tokens: list[Token], i: int) -> _Read:
 
 def _adverb(tokens: list[Token], i: int) -> _Read:
     """ "twice a day", "double": so many times. A bare "once" is a conjunction."""
-    rate, after = read_rate(tokens, i + 1)
+    rate, after = numbers.read_rate(tokens, i + 1)
     if tokens[i].low == "once" and rate is None:
         return None
-    value, (bound, first, after) = float(tables.ADVERBS[tokens[i].low]), read_bound(tokens, i, after)
+    value, (bound, first, after) = float(tables.ADVERBS[tokens[i].low]), numbers.read_bound(tokens, i, after)
     return _figure(Kind.QUANTITY, tokens, first, after, values=(value,), unit="time", per=rate, bound=bound)
 
 
@@ -275,13 +259,13 @@ def _stands_for_year(tokens: list[Token], i: int, figure: Figure) -> bool:
 
 def _quantity(tokens: list[Token], i: int) -> _Read:
     """The number that begins at token ``i`` with all that belongs to it, and the index to go on from."""
-    negative, currency, j = read_prefix(tokens, i)
-    amount = read_amount(tokens, j)
+    negative, currency, j = numbers.read_prefix(tokens, i)
+    amount = numbers.read_amount(tokens, j)
     if amount is None:
         return _one_unit(tokens, i)
     if (scale := _money_scale(tokens, amount.next, currency)) is not None:
         amount = amount.times(scale, amount.next + 1)
-    suffix = _part_of_unit(tokens, amount) or read_suffix(tokens, amount.next, currency)
+    suffix = _part_of_unit(tokens, amount) or numbers.read_suffix(tokens, amount.next, currency)
     if tokens[j].low == "one" and amount.next == j + 1 and _is_pronoun(tokens, j, suffix):
         return None
     amount, upper, suffix = _range(tokens, i, amount, suffix, currency, negative=negative)
@@ -289,9 +273,11 @@ def _quantity(tokens: list[Token], i: int) -> _Read:
         amount, suffix = _compound(tokens, i, amount, suffix)
     if suffix.unit in _TEMPERATURES and _phrase(tokens, suffix.next, 2) == "below zero":
         negative, suffix = True, suffix._replace(next=suffix.next + 2)
-    rate, after = (None, suffix.next) if suffix.kind is Kind.PERCENT else read_rate(tokens, suffix.next)
-    noun = read_noun(tokens, i, after) if suffix.unit is None else None
-    bound, first, after = read_bound(tokens, i, after)
+    rate, after = (
+        (None, suffix.next) if suffix.kind is Kind.PERCENT else numbers.read_rate(tokens, suffix.next)
+    )
+    noun = numbers.read_noun(tokens, i, after) if suffix.unit is None else None
+    bound, first, after = numbers.read_bound(tokens, i, after)
     kind, unit = suffix.kind, suffix.unit
     if unit == "s" and touches(tokens, after - 1) and (bound.direction or tokens[i - 1].low in _AGE_BEFORE):
         kind, unit = Kind.NUMBER, None  # "over-65s" are people, "his 30s" an age
@@ -304,7 +290,7 @@ def _quantity(tokens: list[Token], i: int) -> _Read:
         values=tuple(value * factor for value in amount.values),
         upper=None if upper is None else upper / suffix.divisor,
         unit=unit, per=rate, bound=bound, step=amount.step / suffix.divisor,
-        noun=noun or (read_noun(tokens, i, after) if unit is None else None),
+        noun=noun or (numbers.read_noun(tokens, i, after) if unit is None else None),
         fraction=amount.fraction, scaled=amount.scaled,
         name=unit is None and bound is Bound.EXACT and not amount.scaled and _names(tokens, i, after),
         hour=kind is Kind.NUMBER and _stands_for_hour(tokens, i),
@@ -317,11 +303,13 @@ def _compound(tokens: list[Token], i: int, amount: Amount, suffix: Suffix) -> tu
     between = i > 0 and tokens[i - 1].low in _BETWEEN
     for _ in range(_MOST_PARTS if large is not None and not between else 0):
         k = suffix.next + (tokens[suffix.next].low in _AND)
-        part = read_amount(tokens, k) if tokens[k - 1].end + 1 >= tokens[k].start else None
+        part = numbers.read_amount(tokens, k) if tokens[k - 1].end + 1 >= tokens[k].start else None
         if part is None or large is None:
             break
         feet = large.name == "ft" and tokens[part.next].low == "in"
-        tail = Suffix(part.next + 1, Kind.QUANTITY, "inch") if feet else read_suffix(tokens, part.next)
+        tail = (
+            Suffix(part.next + 1, Kind.QUANTITY, "inch") if feet else numbers.read_suffix(tokens, part.next)
+        )
         small = tables.UNIT.get(tail.unit or "") if tail.kind is Kind.QUANTITY else None
         if small is None or small.dimension != large.dimension or large.dimension not in _COMPOUND:
             break
@@ -357,7 +345,7 @@ def _names(tokens: list[Token], i: int, after: int) -> bool:
     counts = follower.kind is Tok.WORD and follower.low.endswith("s") and follower.text[0].islower()
     counts = counts and follower.low not in NO_NOUN
     named = before.kind is Tok.WORD and before.text[0].isupper() and before.low not in NO_NOUN
-    return (named and not counts) or label_before(tokens, i) is not None
+    return (named and not counts) or numbers.label_before(tokens, i) is not None
 
 
 def _one_unit(tokens: list[Token], i: int) -> _Read:
@@ -368,7 +356,7 @@ def _one_unit(tokens: list[Token], i: int) -> _Read:
     measured = tokens[i].low in ARTICLES and (behind or half or tokens[i + 2].low in tables.AWAY)
     if not measured or unit is None or unit.dimension not in {"time", "length"} or unit.name == "s":
         return None
-    bound, first, after = read_bound(tokens, i, i + 2 + half)
+    bound, first, after = numbers.read_bound(tokens, i, i + 2 + half)
     value = 1.5 if half else 1.0
     return _figure(Kind.QUANTITY, tokens, first, after, values=(value,), unit=unit.name, bound=bound)
 
@@ -380,7 +368,7 @@ def _phrase(tokens: list[Token], i: int, count: int) -> str:
 def _is_pronoun(tokens: list[Token], j: int, suffix: Suffix) -> bool:
     """ "one" alone is a pronoun more often than a number: it counts with a unit, a noun or as an end."""
     after = tokens[j + 1]
-    if suffix.unit or (after.low in {"in", "or", "to"} and read_amount(tokens, j + 2) is not None):
+    if suffix.unit or (after.low in {"in", "or", "to"} and numbers.read_amount(tokens, j + 2) is not None):
         return False
     counts = after.kind is Tok.WORD and after.low not in NO_NOUN and after.text[0].islower()
     return not counts or tokens[j - 1].low in tables.NO_COUNT
@@ -404,15 +392,15 @@ def _range(
     dashed = sign.text in _DASHES and after.start - sign.end == sign.start - tokens[k - 1].end
     if not (between or dashed or sign.low in _RANGE_WORDS):
         return none
-    minus, second, m = read_prefix(tokens, k + 1)
-    high = read_amount(tokens, m)
+    minus, second, m = numbers.read_prefix(tokens, k + 1)
+    high = numbers.read_amount(tokens, m)
     if high is None or (minus and not negative) or (second and second != currency):
         return none
-    tail = read_suffix(tokens, high.next, currency or second)
+    tail = numbers.read_suffix(tokens, high.next, currency or second)
     if suffix.unit and (tail.unit not in (None, suffix.unit) or (tail.unit is None and not between)):
         return none
     if high.scaled and not low.scaled and not suffix.unit and tokens[m].kind is Tok.NUMBER:
-        low = low.times(high.values[0] / (read_numeral(tokens[m].text)[0][0] or 1), low.next)
+        low = low.times(high.values[0] / (numbers.read_numeral(tokens[m].text)[0][0] or 1), low.next)
     years = is_year(tokens[i]) and is_year(tokens[m]) and not tail.unit
     first, last = (-1 if negative else 1) * low.values[0], (-1 if minus else 1) * high.values[0]
     if first >= last or years:

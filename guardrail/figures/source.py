@@ -22,23 +22,8 @@ from guardrail.figures.model import Bound, Figure, Kind
 from guardrail.figures.numbers import MAY_BE_EITHER, Separators, separators_of
 from guardrail.figures.owners import Things
 from guardrail.figures.reading import find_figures, may_hold_figures
-from guardrail.figures.tables import (
-    AHEAD,
-    APART,
-    BEGINNING,
-    CLOSED,
-    COMPARING,
-    ENDING,
-    EXTRA,
-    FILLERS,
-    NEGATIONS,
-    ONES,
-    OPEN,
-    PRONOUNS,
-    TENS,
-    UNIT,
-    alternatives,
-)
+from guardrail.figures.tables import CLOSED, COMPARING, FILLERS, ONES, OPEN, TENS, UNIT, alternatives
+from guardrail.figures.tables import words as listed
 
 _NUMERAL: Final = re.compile(r"\d++(?:[.,'’]\d++)*+")
 _PART: Final = re.compile(r"[.,'’]")
@@ -94,7 +79,7 @@ _LIMIT_AFTER: Final = re.compile(r"(?:\s[^\W\d]{2,16}){0,2}\sat\s(?:the\s)?(most
 _LIMIT_REACH: Final = 48
 _OR_ELSE: Final = re.compile(r"[^\d.;:]{0,32}\bor\s")
 _WORD_BEFORE: Final = re.compile(r"([^\W\d_]+)\s(?:(?:the|on|at)\s)?\Z", re.IGNORECASE)
-_PRONOUNS: Final = frozenset(map(term_of, PRONOUNS))
+_PRONOUNS: Final = frozenset(map(term_of, listed("pronouns")))
 MANY: Final = 200  # figures of one sentence that are looked at one by one
 _LIKELY: Final = 8
 _AGE_REACH: Final = 32
@@ -106,6 +91,9 @@ _AGED: Final = re.compile(
 _YOUNG: Final = re.compile(rf"\b(?:{_CHILDREN}|adults?)\s\Z", re.IGNORECASE)
 _OLD: Final = re.compile(r"(?:-|\s)?(?:years?)?(?:-|\s)?olds?\b|\s?years of age", re.IGNORECASE)
 _MAX_KEY: Final = 64
+_AHEAD: Final = listed("ahead") | {"in advance"}
+_BEGINNING: Final = listed("beginning")
+_ENDING: Final = listed("ending")
 _ELLIPTIC: Final = (Kind.MONEY, Kind.QUANTITY)
 _READ_WHOLLY: Final = 60_000  # characters of sentences with figures,
 _READ_FIGURES: Final = 6_000  # and figures of them, a tenth of a millisecond each
@@ -114,7 +102,7 @@ _HOLDING: Final = 200  # sentences with a claim's figure that are looked at
 _CENTRES: Final = 2  # sentences whose neighbours may have what a figure is calculated from
 _BESIDE: Final = (-1, 1, -2, 2, -3, 3, -4, 4)
 _OPENING: Final = 2  # terms within which a sentence's subject is a pronoun, if it is one
-_NEGATIONS: Final = frozenset(map(term_of, NEGATIONS))
+_NEGATIONS: Final = frozenset(map(term_of, listed("negations")))
 _DENIALS: Final = _NEGATIONS - {term_of("except")}  # "except" leaves days out
 _MONTHS: Final = 12  # of a year
 _SPARED: Final = re.compile(r"\s(?:are\s|is\s|for\s)?free\b", re.IGNORECASE)
@@ -126,11 +114,11 @@ _WORD_AFTER: Final = re.compile(r"in\s{1,4}advance\b|[^\W\d_]+", re.IGNORECASE)
 _DIFFERENCE_REACH: Final = 40
 _APART_BEHIND: Final = re.compile(
     r"(?:\s{1,3}(?:a|an|per|each)\s\w{1,12})?(?:\s{1,3}points?)?"
-    rf"(?:[\s-]{{1,3}}(?:{alternatives(APART)})\b|\s{{1,3}}on\stop\b)",
+    rf"(?:[\s-]{{1,3}}(?:{alternatives(listed('more', 'less', 'apart'))})\b|\s{{1,3}}on\stop\b)",
     re.IGNORECASE,
 )
 _APART_BEFORE: Final = re.compile(
-    rf"\b(?:{alternatives(EXTRA)}|(?:{alternatives(COMPARING)})\sby)"
+    rf"\b(?:{alternatives(listed('extra'))}|(?:{alternatives(COMPARING)})\sby)"
     r"(?:\s(?:of|is|are|the|a|an|you)){0,2}\s{0,3}\Z",
     re.IGNORECASE,
 )
@@ -262,6 +250,10 @@ class Sentence:
         """How many words deny."""
         return sum(term in _NEGATIONS for _, term in self.words)
 
+    def denies_unlike(self, other: Sentence) -> bool:
+        """Whether it denies what another one says, or says what that one denies."""
+        return (self.denials - other.denials) % 2 == 1
+
     @cached_property
     def folded(self) -> str:
         """Letters and digits alone, in lower case."""
@@ -300,16 +292,16 @@ class Sentence:
             return Bound.AT_LEAST if begins else Bound.AT_MOST
         stands = _WORD_BEFORE.search(self.text[max(0, figure.start - _OR_REACH) : figure.start].casefold())
         word = stands[1] if stands else ""
-        if word in BEGINNING:
+        if word in _BEGINNING:
             return Bound.OVER if word == "after" else Bound.AT_LEAST
-        return (Bound.UNDER if word == "before" else Bound.AT_MOST) if word in ENDING else Bound.EXACT
+        return (Bound.UNDER if word == "before" else Bound.AT_MOST) if word in _ENDING else Bound.EXACT
 
     def limited(self, figure: Figure) -> Figure:
         """A figure with the word that makes it a limit."""
         before = self.text[max(0, figure.start - _LIMIT_REACH) : figure.start]
         dated = figure.kind in (Kind.DATE, Kind.TIME)
         said = (_WORD_BEFORE if dated else _LIMIT).search(before)
-        if said is None or (dated and said[1].casefold() not in BEGINNING | ENDING):
+        if said is None or (dated and said[1].casefold() not in _BEGINNING | _ENDING):
             return figure
         start = figure.start - len(before) + said.start()
         return replace(figure, start=start, text=self.text[start : figure.end])
@@ -317,7 +309,7 @@ class Sentence:
     def ahead(self, figure: Figure) -> bool:
         """Whether a figure says how long before something."""
         after = _WORD_AFTER.search(self.text, figure.end)
-        return after is not None and after.group().casefold() in AHEAD
+        return after is not None and after.group().casefold() in _AHEAD
 
     def of_age(self, figure: Figure) -> bool:
         """Whether a figure is of years of age."""

@@ -12,6 +12,11 @@ from guardrail.shipped import shipped_yaml
 _TABLES: Final[dict[str, Any]] = shipped_yaml("guardrail.figures", "tables.yaml")
 
 
+def words(*names: str) -> frozenset[str]:
+    """The words of these lists."""
+    return frozenset(word for name in names for word in _TABLES[name].split())
+
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
@@ -73,31 +78,29 @@ NUMBER_WORDS: Final = frozenset({*ONES, *TENS, *PARTS, *MAGNITUDES}) - _words("m
 ARTICLES: Final = _words("a an ein eine einer un une una")
 
 MONTHS: Final = _numbered(_TABLES["months"])
-SHY_MONTHS: Final = _words(_TABLES["shy_months"])
+SHY_MONTHS: Final = words("shy_months")
 WEEKDAYS: Final = {
     day + of: number for day, number in _numbered(_TABLES["weekdays"]).items() for of in ("", "'s", "’s")
 }
 WEEKDAYS_SHORT: Final[dict[str, int]] = _TABLES["weekdays_short"]
 DAY_GROUPS: Final[dict[str, list[int]]] = _TABLES["day_groups"]
 ZONES: Final[dict[str, int]] = _TABLES["zones"]
-YEAR_AFTER: Final = _words(_TABLES["year_after"])
-CLOSED: Final = _words(_TABLES["closed"])
-OPEN: Final = _words(_TABLES["open"])
-HOUR_AFTER: Final = _words(_TABLES["hour_after"])
-MONTH_AFTER: Final = _words(_TABLES["month_after"])
+YEAR_AFTER: Final = words("year_after")
+CLOSED: Final = words("closed")
+OPEN: Final = words("open")
+HOUR_AFTER: Final = words("hour_after")
+MONTH_AFTER: Final = words("month_after")
 
 BOUNDS: Final = {p: Bound(name) for name, text in _TABLES["bounds"].items() for p in _phrases(text)}
 TRAILING_BOUNDS: Final = {phrase: Bound(name) for phrase, name in _TABLES["trailing_bounds"].items()}
-BEFORE_SIGNS: Final = _words(_TABLES["before_signs"])  # of which "minus" takes nothing
-BEGINNING: Final = _words(_TABLES["beginning"])
-ENDING: Final = _words(_TABLES["ending"])
+BEFORE_SIGNS: Final = words("before_signs")  # of which "minus" takes nothing
 PER_MILLE: Final = frozenset(_phrases(_TABLES["per_mille"]))
-PERCENT_WORDS: Final = _words(_TABLES["percent"])
+PERCENT_WORDS: Final = words("percent")
 RATES: Final[dict[str, str]] = _TABLES["rates"]
-LABELS: Final = _words(_TABLES["labels"])
-NO_NOUN: Final = _words(_TABLES["no_noun"])
-MEASURES: Final = _words(_TABLES["measures"])
-NO_COUNT: Final = _words(_TABLES["no_count"])
+LABELS: Final = words("labels")
+NO_NOUN: Final = words("no_noun")
+MEASURES: Final = words("measures")
+NO_COUNT: Final = words("no_count")
 
 #: By spelling; words of four letters and more are in lower case.
 UNITS: Final = _units()
@@ -121,39 +124,15 @@ TOTAL: Final = re.compile(rf"\b(?:{alternatives(_phrases(_TABLES['totals']))})\b
 #: Words that compare, with +1 (more) or -1 by what is measured; "any" for all else.
 COMPARATIVES: Final = _ways(_TABLES["comparatives"])
 SUPERLATIVES: Final = _ways(_TABLES["superlatives"])
-ADDING: Final = _words(_TABLES["adding"])
-PARTING: Final = _words(_TABLES["parting"])
-RESULTING: Final = _words(_TABLES["resulting"])
-PERHAPS_RESULTING: Final = _words(_TABLES["perhaps_resulting"])
-TIERS: Final = _words(_TABLES["tiers"])
-CONDITIONS: Final = TIERS | _words(_TABLES["conditions"])
-GIVEN: Final = _words(_TABLES["given"])
-SUPPOSING: Final = _words(_TABLES["supposing"])
-STATING: Final = _words(_TABLES["stating"])
-MORE: Final = _words(_TABLES["more"])
-LESS: Final = _words(_TABLES["less"])
-APART: Final = MORE | LESS | _words(_TABLES["apart"])
-EXTRA: Final = _words(_TABLES["extra"])
-_RISING: Final = _words(_TABLES["rising"])
-_FALLING: Final = _words(_TABLES["falling"])
-CHANGING: Final = _RISING | _FALLING
-COMPARING: Final = MORE | LESS | CHANGING | _words(_TABLES["comparing"])
-UPWARD: Final = MORE | _RISING | _words(_TABLES["upward"])
-DOWNWARD: Final = LESS | _FALLING | _words(_TABLES["downward"])
-WHOLE: Final = _words(_TABLES["whole"])
-LASTING: Final = _words(_TABLES["lasting"])
-REMAINDER: Final = _words(_TABLES["remainder"])
+COMPARING: Final = words("more", "less", "rising", "falling", "comparing")
+WHOLE: Final = words("whole")
 OPERATORS: Final = {
     word: sign for sign, phrases in _TABLES["operators"].items() for word in _phrases(phrases)
 }
-PRICING: Final = _words(_TABLES["pricing"])
-AHEAD: Final = _words(_TABLES["ahead"]) | {"in advance"}
-AWAY: Final = _words(_TABLES["away"])
-PRONOUNS: Final = _words(_TABLES["pronouns"])
-FILLERS: Final = _words(_TABLES["fillers"])
-TELLING: Final = _words(_TABLES["telling"])
-NEGATIONS: Final = _words(_TABLES["negations"])
-NO_LETTERS: Final = _words(_TABLES["no_letters"])
+PRICING: Final = words("pricing")
+AWAY: Final = words("away")
+FILLERS: Final = words("fillers")
+TELLING: Final = words("telling")
 
 
 def find_unit(text: str) -> Unit | None:

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from guardrail.errors import InputError
 from guardrail.events import Context, decode_error
+from guardrail.frozen import Frozen
 
 EXTENSION: Final = "guardrail"
 """The field, at the top of the request or in its metadata."""
@@ -22,10 +23,8 @@ _TRUSTED: Final = frozenset({"system", "developer"})
 _BLOCKS: Final = frozenset({"grounding_source", "query"})
 
 
-class GroundingExtension(BaseModel):
+class GroundingExtension(Frozen):
     """The extension field. A context may be a mere text."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     contexts: tuple[Context, ...] = ()
     question: str | None = None

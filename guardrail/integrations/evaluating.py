@@ -29,7 +29,7 @@ from guardrail.evals.evaluation import Check, checker, judging_everything
 from guardrail.evals.scores import SCORES
 from guardrail.events import Response, ResponseVerdict
 from guardrail.inputs import ContextLike, as_json, event_of, named_contexts
-from guardrail.integrations.loop_thread import LoopThread
+from guardrail.integrations.background import LoopThread
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet
 from guardrail.judges.llm.settings import PromptName

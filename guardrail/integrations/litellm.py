@@ -235,9 +235,12 @@ class LiteLlmGuardrail(CustomGuardrail):
                         case DeliverySegment() if event.text:
                             answer.show(event.text)
                         case DeliveryBlocked():
-                            answer.block(event.message, _told_of_block(event))
+                            told = _told(event, Decision.BLOCK)
+                            # A stream can't take back what it has sent: the client is to replace it.
+                            more = {"replace_all": True} if event.released_chars else {}
+                            answer.block(event.message, {**told, **more})
                         case DeliveryCompleted():
-                            answer.end(_told_of_end(event))
+                            answer.end(_told(event, event.decision))
         except UpstreamFailed:
             raise
         except InputError as error:
@@ -443,21 +446,10 @@ def _strip(found: Any, passed: frozenset[str]) -> None:
         del extra[name]
 
 
-def _told_of_block(event: DeliveryBlocked) -> dict[str, Any]:
-    told = {
-        "response_id": event.response_id,
-        "decision": Decision.BLOCK.value,
-        "rule": event.rule,
-        "score": event.score,
-    }
-    # A stream can't take back what it has sent: the client is to replace it.
-    return {**told, "replace_all": True} if event.released_chars else told
-
-
-def _told_of_end(event: DeliveryCompleted) -> dict[str, Any]:
+def _told(event: DeliveryBlocked | DeliveryCompleted, decision: Decision) -> dict[str, Any]:
     return {
         "response_id": event.response_id,
-        "decision": event.decision.value,
+        "decision": decision.value,
         "rule": event.rule,
         "score": event.score,
     }

@@ -76,15 +76,19 @@ class CollectToolOutputs(RunHooks[Any]):
 
 def sources_of(context: RunContextWrapper[Any]) -> RunSources:
     """The ``RunSources`` of a run. Raises ConfigError if its context has none."""
-    found = context.context
-    if not isinstance(found, RunSources):
-        found = getattr(found, "sources", None)
-    if not isinstance(found, RunSources):
+    found = _sources(context)
+    if found is None:
         raise ConfigError(
             "context: the run has no RunSources; pass Runner.run(…, context=RunSources()), or an object "
             "whose attribute 'sources' is one, or give answer_guardrail(contexts=…)"
         )
     return found
+
+
+def _sources(context: RunContextWrapper[Any]) -> RunSources | None:
+    given = context.context
+    found = given if isinstance(given, RunSources) else getattr(given, "sources", None)
+    return found if isinstance(found, RunSources) else None
 
 
 def answer_guardrail(
@@ -171,12 +175,8 @@ def _plain_text(output: Any) -> str:
 
 
 def _question(context: RunContextWrapper[Any]) -> str:
-    found = (
-        context.context
-        if isinstance(context.context, RunSources)
-        else getattr(context.context, "sources", None)
-    )
-    if isinstance(found, RunSources) and found.question is not None:
+    found = _sources(context)
+    if found is not None and found.question is not None:
         return found.question
     for item in reversed(context.turn_input):
         if isinstance(item, dict) and item.get("role") == "user":

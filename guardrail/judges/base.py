@@ -168,6 +168,26 @@ class PacedJudge(Judge, Protocol):
     def wait_s(self, more: int = 0) -> float: ...
 
 
+class Around:
+    """What a judge around another has of it: its name, how long it lets claims wait, and its end."""
+
+    def __init__(self, judge: Judge, max_wait_s: float | None = None) -> None:
+        """Takes over ``judge``, and closes it. ``max_wait_s``: how long claims may wait for others, if not as
+        long as the judge lets them; 0: not at all.
+        """
+        self._judge = judge
+        own = judge.max_wait_s if isinstance(judge, GatheringJudge) else 0.0
+        self.max_wait_s = own if max_wait_s is None else max_wait_s
+
+    @property
+    def name(self) -> str:
+        return self._judge.name
+
+    async def aclose(self) -> None:
+        """Close the judge."""
+        await self._judge.aclose()
+
+
 def without_contexts(request: JudgeRequest, judge: str, attempts: int = 0) -> Iterator[Judgement]:
     """The judgements where there are no contexts, and nobody is asked."""
     told = "There are no contexts to support it."

@@ -13,23 +13,33 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib.util
+import json
+import os
+import stat
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Protocol, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 from pydantic_core import from_json, to_json
 
+from guardrail import __version__
 from guardrail.claims.model import Claim
 from guardrail.errors import ConfigError, JudgeError
 from guardrail.events import Context, Verdict
-from guardrail.judges.base import Judge, JudgeRequest
-from guardrail.judges.gathering import put_off
-from guardrail.judges.streams import checked, closing, merged
-from guardrail.secrets import Secret
+from guardrail.frozen import Frozen
+from guardrail.judges.base import Around, Judge, JudgeRequest
+from guardrail.judges.model import ClassifierSettings
+from guardrail.judges.streams import checked, closing, merged, put_off
+from guardrail.leaves import leaves
+from guardrail.secrets import WHOLE, Secret
 from guardrail.verdicts import Judgement, sound
 
 _VERSION: Final = 3
@@ -131,10 +141,8 @@ def check_redis_url(url: str) -> str:
     return url
 
 
-class CacheSettings(BaseModel):
+class CacheSettings(Frozen):
     """How long verdicts are cached, and where guards share them."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_entries: ClassVar[int] = 20_000
     """Verdicts kept in memory, 1 to 8 KB each; the one unused longest goes first."""
@@ -212,17 +220,7 @@ class SharedCache(Protocol):
     async def aclose(self) -> None: ...
 
 
-@dataclass(slots=True)
-class CacheCounts:
-    """Cache statistics since the start, in claims."""
-
-    hits: int = 0
-    shared_hits: int = 0
-    joined: int = 0
-    asked: int = 0
-
-
-class CachedJudge:
+class CachedJudge(Around):
     """A Judge around any other. Cached judgements have ``attempts`` 0 and no usage.
 
     UNVERIFIED and degraded judgements are never cached: they describe a moment, not the claim.
@@ -244,19 +242,13 @@ class CachedJudge:
         ``max_wait_s``: how long claims that are not cached may wait for others, to share a call.
         ``clock`` is that of deadlines.
         """
-        self._judge = judge
+        super().__init__(judge, max_wait_s)
         self._fingerprint = fingerprint
-        self.max_wait_s = max_wait_s
         self._settings = settings or CacheSettings()
         self._shared = shared
         self._clock = clock
         self._kept: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
         self._under_way: dict[bytes, asyncio.Future[bytes | None]] = {}
-        self.counts = CacheCounts()
-
-    @property
-    def name(self) -> str:
-        return self._judge.name
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """Yields cached judgements at once, and new ones as the judge gives them. Raises what the judge
@@ -290,7 +282,7 @@ class CachedJudge:
     async def aclose(self) -> None:
         """Close the judge, and the shared cache."""
         try:
-            await self._judge.aclose()
+            await super().aclose()
         finally:
             if self._shared is not None:
                 await self._shared.aclose()
@@ -301,7 +293,6 @@ class CachedJudge:
             data = self._get(work.keys[claim_id])
             if data is not None:
                 found += work.known(data, claim_id)
-        self.counts.hits += len(found)
         unknown = [work.keys[claim_id] for claim_id in work.open]
         unknown = [key for key in dict.fromkeys(unknown) if key not in self._under_way]
         if self._shared is None or not unknown:
@@ -309,7 +300,6 @@ class CachedJudge:
         for key, data in zip(unknown, await self._shared.get(unknown), strict=True):
             used = [] if data is None else work.known(data, *work.claims_of(key))
             if data is not None and used:
-                self.counts.shared_hits += len(used)
                 self._keep(key, data)
             found += used
         return found
@@ -341,7 +331,6 @@ class CachedJudge:
         self._under_way.update(led)
         asked = replace(request, claims={claim_id: request.claims[claim_id] for claim_id in mine.values()})
         found: dict[bytes, bytes] = {}
-        self.counts.asked += len(mine)
         try:
             async with closing(checked(self._judge, asked)) as judgements:
                 async for judgement in judgements:
@@ -382,7 +371,6 @@ class CachedJudge:
             for key in [key for key, future in waiting.items() if future in done]:
                 data = waiting.pop(key).result()
                 used = [] if data is None else work.known(data, *work.claims_of(key))
-                self.counts.joined += len(used)
                 for judgement in used:
                     yield judgement
 
@@ -439,3 +427,116 @@ class _OpenRequest:
         """The judge is done with these claims."""
         for claim_id in [claim_id for claim_id in self.open if self.keys[claim_id] in keys]:
             del self.open[claim_id]
+
+
+# ------------------------------------------------- what verdicts depend on besides the claim and its contexts
+
+# More than any model or program has; an argument may name a data folder, or the root.
+_MOST_FILES: Final = 2_000
+
+
+def stamps(path: Path) -> list[str]:
+    """One line for each file at or below ``path``: its relative name, size and modification time.
+
+    Empty if nothing can be inspected: whoever needs the file reports that. ``path`` may be any text.
+    """
+    try:
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
+    except (OSError, ValueError):  # missing, not accessible, or not a valid name
+        return []
+    names = _names(path) if is_folder else [""]
+    return [_stamp(path / name, name or path.name) for name in names]
+
+
+def _names(folder: Path) -> Iterator[str]:
+    left = _MOST_FILES
+    for where, below, names in os.walk(folder, onerror=None):
+        below.sort()
+        for name in sorted(names)[:left]:
+            yield os.path.relpath(Path(where, name), folder)
+            left -= 1
+        if left <= 0:
+            return
+
+
+def _stamp(path: Path, name: str) -> str:
+    try:
+        found = path.stat()
+    except OSError:
+        return f"{name} gone"
+    return f"{name} {found.st_size} {found.st_mtime_ns}"
+
+
+_PROMPTS: Final = "prompts"
+_PACKAGED: Final = {
+    "local": ("rarity.json", "verifier_model/manifest.json", "verifier_model/parameters.json"),
+    "decisions": ("questions.yaml",),
+}
+"""What a judge reads of the package; the manifest has the checksums of the local one's model."""
+
+
+def fingerprint(kind: str, settings: BaseModel | str) -> str:
+    """64 hexadecimal digits; equal for equal settings, files named in them, prompts and releases.
+
+    ``settings`` of a judge of kind custom are its factory. Models in folders, and the module or package of a
+    factory, count by their current size and modification time: a replacement while the judge runs takes
+    effect at its next start.
+
+    Raises ConfigError for a factory whose files can't be found, as those of the program itself.
+
+    Secrets go in masked; bodies, which only may contain one, go in whole. The fingerprint
+    includes more than necessary (time limits, say): asking again for a verdict does no harm, but mistaking
+    one for another does.
+    """
+    digest = hashlib.sha256()
+    values = settings if isinstance(settings, str) else settings.model_dump(mode="json", context=WHOLE)
+    told = json.dumps(values, sort_keys=True, ensure_ascii=True)
+    for part in (kind, __version__, told, *_contents(settings), *_programs(settings)):
+        digest.update(hashlib.sha256(part.encode("utf-8", "surrogatepass")).digest())
+    if kind == "llm":
+        for entry in sorted(files("guardrail.judges.llm").joinpath(_PROMPTS).iterdir(), key=lambda e: e.name):
+            if entry.is_file():
+                digest.update(hashlib.sha256(entry.read_bytes()).digest())
+    for name in _PACKAGED.get(kind, ()):
+        digest.update(hashlib.sha256(files(f"guardrail.judges.{kind}").joinpath(name).read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _programs(settings: BaseModel | str) -> list[str]:
+    """The state of the models and modules on this machine that a judge runs."""
+    if isinstance(settings, ClassifierSettings):
+        return stamps(Path(settings.model)) if settings.model is not None else []
+    if isinstance(settings, str):
+        name = settings.partition(":")[0].partition(".")[0]
+        places = _places(name)
+        if not places:
+            raise ConfigError(
+                f"judge.factory: the files of {name} can't be found, by which cached verdicts of {settings} "
+                "are told from those of other releases; put it into a module of its own, or set "
+                "judge.cache.ttl_seconds to 0"
+            )
+        return [stamp for place in places for stamp in stamps(place)]
+    return []
+
+
+def _places(name: str) -> list[Path]:
+    """The file of a module, or the folder of a package, or those of one without __init__.py, which may be in
+    several; empty if nothing tells.
+    """
+    try:
+        spec = importlib.util.find_spec(name)
+    except ValueError:  # a program is the module __main__, which nobody has searched for
+        return []
+    if spec is None:
+        return []
+    found = spec.submodule_search_locations or [spec.origin or ""]
+    return [Path(each) for each in found if each]
+
+
+def _contents(settings: object) -> Iterator[str]:
+    """The texts of the files that the settings name, such as custom prompts."""
+    for leaf in leaves(settings):
+        value, name = leaf.value, next((part for part in reversed(leaf.path) if isinstance(part, str)), "")
+        if isinstance(value, Path):
+            with suppress(OSError):  # whoever needs the file reports it when it is loaded
+                yield f"{name} {hashlib.sha256(value.read_bytes()).hexdigest()}"

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from guardrail.errors import ConfigError, said_wrong
 from guardrail.events import ClaimVerdict, Finding, Verdict
-from guardrail.judges.base import GatheringJudge, Judge, JudgeRequest, PacedJudge
+from guardrail.frozen import Frozen
+from guardrail.judges.base import Around, Judge, JudgeRequest, PacedJudge
 from guardrail.judges.streams import checked, closing
 from guardrail.verdicts import HALF_CHECKED, Judgement
 
@@ -30,10 +31,8 @@ MAX_BYTES: Final = 1024 * 1024
 _SETTING: Final = "judge.calibration"
 
 
-class Temperature(BaseModel):
+class Temperature(Frozen):
     """Makes a judge less sure (above 1) or more sure (below 1) on both sides of 0.5."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     method: Literal["temperature"] = "temperature"
     temperature: Annotated[float, Field(gt=0.0, le=100.0)]
@@ -44,10 +43,8 @@ class Temperature(BaseModel):
         return 0.5 + math.tanh(math.log(p / (1 - p)) / self.temperature / 2) / 2  # exp would overflow
 
 
-class Isotonic(BaseModel):
+class Isotonic(Frozen):
     """Points from what the judge says to what is right, ascending; linear in between, level outside."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     method: Literal["isotonic"] = "isotonic"
     points: Annotated[tuple[tuple[Probability, Probability], ...], Field(min_length=1, max_length=10_000)]
@@ -75,10 +72,8 @@ class Isotonic(BaseModel):
 Calibration = Annotated[Temperature | Isotonic, Field(discriminator="method")]
 
 
-class VerdictLines(BaseModel):
+class VerdictLines(Frozen):
     """Where verdicts begin, of calibrated probabilities, for a judge whose verdicts follow from them."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     supported: Probability
     contradicted: Probability = 0.5
@@ -103,10 +98,8 @@ class Calibrated(NamedTuple):
     contradiction: float | None
 
 
-class JudgeCalibration(BaseModel):
+class JudgeCalibration(Frozen):
     """The calibrations of one judge's probabilities; null leaves one as it is."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     support: Calibration | None = None
     contradiction: Calibration | None = None
@@ -134,10 +127,8 @@ class JudgeCalibration(BaseModel):
         return Calibrated(verdict, support, contradiction)
 
 
-class Calibrations(BaseModel):
+class Calibrations(Frozen):
     """The file that ``judge.calibration`` names, written by ``guardrail tune --calibration``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     version: Literal[1] = 1
     judges: dict[str, JudgeCalibration] = Field(
@@ -170,7 +161,7 @@ def read_calibrations(path: Path) -> Calibrations:
         raise ConfigError(f"{_SETTING}: {path} is no YAML; {remedy}") from None
 
 
-class CalibratedJudge:
+class CalibratedJudge(Around):
     """A Judge around another, whose judgements get calibrated probabilities.
 
     It is the outermost of all wrappers: caches keep what the judge said, and a cascade's bands are on what
@@ -179,17 +170,8 @@ class CalibratedJudge:
 
     def __init__(self, judge: Judge, calibrations: Calibrations) -> None:
         """Takes over ``judge``, and closes it."""
-        self._judge = judge
+        super().__init__(judge)
         self._calibrations = calibrations
-
-    @property
-    def name(self) -> str:
-        return self._judge.name
-
-    @property
-    def max_wait_s(self) -> float:
-        """That of the judge, if it puts claims off; 0 else, which stands for not at all."""
-        return self._judge.max_wait_s if isinstance(self._judge, GatheringJudge) else 0.0
 
     def wait_s(self, more: int = 0) -> float:
         """That of the judge; 0 if it doesn't know its pace."""
@@ -200,7 +182,3 @@ class CalibratedJudge:
         async with closing(checked(self._judge, request)) as judgements:
             async for judgement in judgements:
                 yield self._calibrations.judgement(judgement)
-
-    async def aclose(self) -> None:
-        """Close the judge."""
-        await self._judge.aclose()

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError, JudgeRefused
@@ -21,9 +21,9 @@ from guardrail.events import LEFT_OPEN, Finding, Severity, Verdict
 from guardrail.evidence.shown import ShownText
 from guardrail.figures import FigureSource, SourceText, State, check_figures
 from guardrail.figures.agreement import is_plain
+from guardrail.frozen import Frozen
 from guardrail.judges.base import Gathering, Judge, JudgeRequest, Meter, PacedJudge
-from guardrail.judges.gathering import ENOUGH
-from guardrail.judges.streams import beside, checked, closing, within
+from guardrail.judges.streams import ENOUGH, beside, checked, closing, within
 from guardrail.log_events import EventLog
 from guardrail.printable import escape_controls, shorten
 from guardrail.verdicts import HALF_CHECKED, Judgement, checked_in_part, total, unverified
@@ -32,14 +32,12 @@ Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Fallback = Literal["local", "unverified"]
 
 
-class Band(BaseModel):
+class Band(Frozen):
     """How sure the first judge must be for its verdict to stand.
 
     The band is the range of probabilities of support (0 to 1) between ``reject_support`` and
     ``accept_support``: a claim inside it goes to the second judge.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     reject_support: ClassVar[float] = 0.0
     """A verdict other than SUPPORTED stands up to this probability of support. On claims of real answers no
@@ -58,10 +56,8 @@ DEFAULT_BANDS: Final[Mapping[Severity, Band]] = {
 }
 
 
-class CascadeSettings(BaseModel):
+class CascadeSettings(Frozen):
     """Which claims the second judge gets, and what happens to them if it can't answer."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     reserve_ms: ClassVar[int] = 100
     """Time before the claims' deadline at which the second judge is given up, so that the first one's

@@ -13,10 +13,9 @@ from pydantic import BaseModel
 from guardrail.errors import ConfigError, JudgeError
 from guardrail.judges.base import Judge
 from guardrail.judges.fallback import KEPT_SHARE, FallbackJudge
-from guardrail.judges.gathering import GatheringAround
-from guardrail.judges.prices import PriceTable
 from guardrail.judges.settings import JudgeSettings
-from guardrail.judges.spending import Budget, BudgetExhausted, MeteredJudge, UsageLedger
+from guardrail.judges.spending import Budget, BudgetExhausted, MeteredJudge, PriceTable, UsageLedger
+from guardrail.judges.streams import GatheringAround
 
 if TYPE_CHECKING:
     from guardrail.judges.decisions import DecisionsSettings
@@ -47,6 +46,8 @@ class MissingJudge:
 
     kind: JudgeKind
     settings: JudgeSettings
+    has_budget: bool = False
+    """Whether a policy limits what a response may consume."""
 
 
 class JudgeSet:
@@ -64,7 +65,7 @@ class JudgeSet:
         self.settings = settings
         """What the judges are built with; until one is built, its parts may change."""
         self._ledger = ledger or UsageLedger()
-        self._has_budget = have_budgets(policies)
+        self._has_budget = _have_budgets(policies)
         self._lacks_fallback = False  # for an LLM judge whose budget is used up
         self._built: dict[str, Judge] = {}
         self.add((MissingJudge(settings.kind, settings), *self.missing(policies)))
@@ -91,16 +92,14 @@ class JudgeSet:
         after = self.settings if settings is None else self._settings_after(settings)
         check_judge(after, policies)
         kinds = dict.fromkeys(policy.judge for policy in policies if policy.judge is not None)
-        return tuple(MissingJudge(kind, after) for kind in kinds if kind not in self._built)
+        bounded = _have_budgets(policies)
+        return tuple(MissingJudge(kind, after, bounded) for kind in kinds if kind not in self._built)
 
-    def add(self, missing: Iterable[MissingJudge], *, budgets: bool = False) -> None:
-        """Build these judges. Takes seconds, in any thread. Raises ConfigError; judges built earlier stay.
-
-        ``budgets``: some policies have their own.
-        """
+    def add(self, missing: Iterable[MissingJudge]) -> None:
+        """Build these judges. Takes seconds, in any thread. Raises ConfigError; judges built earlier stay."""
         for each in missing:
             if each.kind not in self._built:
-                self._has_budget |= budgets
+                self._has_budget |= each.has_budget
                 self.settings = each.settings
                 self._built[each.kind] = self._build(each.kind)
 
@@ -168,11 +167,11 @@ class JudgeSet:
 
                 return self._cached("classifier", ClassifierJudge(settings.classifier), settings.classifier)
             case "http":
-                from guardrail.judges.http_judge import HttpJudge
+                from guardrail.judges.own import HttpJudge
 
                 return self._cached("http", HttpJudge(settings.http), settings.http)
             case "custom":
-                from guardrail.judges.custom import make_judge
+                from guardrail.judges.own import make_judge
 
                 factory = settings.factory or ""
                 return self._cached("custom", make_judge(factory), factory)
@@ -236,8 +235,7 @@ class JudgeSet:
         cache = self.settings.cache
         if not cache.enabled:
             return GatheringAround(judge, max_wait_s) if max_wait_s else judge
-        from guardrail.judges.cache import CachedJudge
-        from guardrail.judges.fingerprint import fingerprint
+        from guardrail.judges.cache import CachedJudge, fingerprint
 
         shared = None
         if cache.redis_url is not None:
@@ -268,8 +266,7 @@ def _parts(kind: str, settings: JudgeSettings) -> frozenset[str]:
     return _PARTS[kind] | ({"local"} if answers_too else set())
 
 
-def have_budgets(policies: Iterable[Policy]) -> bool:
-    """Whether any of the policies limits what a response may consume."""
+def _have_budgets(policies: Iterable[Policy]) -> bool:
     return any(policy.budget is not None for policy in policies)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from guardrail.errors import JudgeError
-from guardrail.judges.base import Judge, JudgeRequest, Meter
+from guardrail.judges.base import Around, Judge, JudgeRequest, Meter
 from guardrail.judges.streams import closing
 from guardrail.verdicts import Judgement
 
@@ -16,21 +16,17 @@ KEPT_SHARE: Final = 0.4
 """Of the time left, for a second judge that could answer."""
 
 
-class FallbackJudge:
+class FallbackJudge(Around):
     """A Judge. Judgements of the second judge name the first, and why, in ``degraded_from``."""
 
     def __init__(self, judge: Judge, other: Judge, on: type[JudgeError], kept_share: float = 0.0) -> None:
         """Takes over both judges, and closes them. ``other`` answers where ``judge`` raises ``on``, and with
         a ``kept_share`` of the time left, which is kept for it, also on claims without a judgement by then.
         """
-        self._judge = judge
+        super().__init__(judge)
         self._other = other
         self._on = on
         self._kept_share = kept_share
-
-    @property
-    def name(self) -> str:
-        return self._judge.name
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """The first judge's judgements, and the second's on the remaining claims where that fails."""
@@ -62,6 +58,6 @@ class FallbackJudge:
     async def aclose(self) -> None:
         """Close both."""
         try:
-            await self._judge.aclose()
+            await super().aclose()
         finally:
             await self._other.aclose()

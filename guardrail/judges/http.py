@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import AfterValidator, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 
 from guardrail.errors import ConfigError
+from guardrail.frozen import Frozen
 from guardrail.secrets import Secret, check_headers
 
 
@@ -35,6 +36,19 @@ HttpUrl = Annotated[str, AfterValidator(check_url)]
 """The type of settings for a server's address."""
 HttpHeaders = Annotated[dict[str, Secret], AfterValidator(_can_be_sent)]
 """The type of settings for headers of every request."""
+
+
+class HttpJudgeSettings(Frozen):
+    """An endpoint that gets claims and contexts as JSON, and answers with verdicts."""
+
+    max_concurrency: ClassVar[int] = 64
+    """Most requests at once, as for a model server; others wait their turn, within their deadline."""
+
+    url: HttpUrl | None = Field(default=None, description="Endpoint that gets requests by POST.")
+    headers: HttpHeaders = Field(
+        default_factory=dict,
+        description="HTTP headers to add; a value is text, {file: PATH} or {env: VARIABLE}.",
+    )
 
 
 def request_headers(headers: Mapping[str, Secret], section: str) -> dict[str, str]:

@@ -13,7 +13,6 @@ import hashlib
 import hmac
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from guardrail.errors import ConfigError
@@ -48,16 +47,6 @@ _UNSIGNED: Final = b"guardrail verdict cache, not signed"
 Got = TypeVar("Got")
 
 
-@dataclass(slots=True)
-class RedisCounts:
-    """Results of the calls, since the start."""
-
-    calls: int = 0
-    failures: int = 0
-    skipped: int = 0
-    rejected: int = 0
-
-
 class RedisCache:
     """A SharedCache. Raises only cancellation; a failed or slow look-up finds nothing."""
 
@@ -81,7 +70,6 @@ class RedisCache:
         self._paused_until = float("-inf")
         self._told: set[str] = set()
         self._under_way: set[asyncio.Task[Any]] = set()
-        self.counts = RedisCounts()
 
     async def get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values of ``keys``, in order; None for missing or wrongly signed ones."""
@@ -113,13 +101,8 @@ class RedisCache:
                 await self._client.aclose()
 
     async def _try(self, call: Callable[[], Awaitable[Got]]) -> Got | None:
-        if self._clock() < self._paused_until:
-            self.counts.skipped += 1
+        if self._clock() < self._paused_until or len(self._under_way) >= MAX_CONNECTIONS:
             return None
-        if len(self._under_way) >= MAX_CONNECTIONS:
-            self.counts.skipped += 1
-            return None
-        self.counts.calls += 1
         # A separate task: a client whose call is cancelled half-way drops the connection. The task ends by
         # the client's own timeouts, and callers stop waiting when their time is up.
         task = asyncio.create_task(self._caught(call))
@@ -144,7 +127,6 @@ class RedisCache:
             return error
 
     def _failed(self, error: Exception) -> None:
-        self.counts.failures += 1
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= _FAILURES:
             self._paused_until = self._clock() + PAUSE_MS / 1000
@@ -160,7 +142,6 @@ class RedisCache:
             mac, data = value[:_MAC_BYTES], value[_MAC_BYTES:]
             if hmac.compare_digest(mac, self._mac(name, data)):
                 return data
-        self.counts.rejected += 1
         if "rejected" not in self._told:
             self._told.add("rejected")
             who = "no guard" if self._signing_key == _UNSIGNED else "no guard with this signing key"

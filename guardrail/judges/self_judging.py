@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Usage
-from guardrail.judges.base import GatheringJudge, Judge, JudgeRequest
+from guardrail.frozen import Frozen
+from guardrail.judges.base import Around, Judge, JudgeRequest
 from guardrail.judges.streams import closing
 from guardrail.log_events import EventLog
 from guardrail.printable import escape_controls, shorten
@@ -23,10 +24,8 @@ class SelfJudged(JudgeUnavailable):
     """The judge was not asked, or not believed, because its model wrote the answer."""
 
 
-class SelfJudgingSettings(BaseModel):
+class SelfJudgingSettings(Frozen):
     """What happens if the judge's model also wrote the answer (``generator_model``)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     policy: Literal["warn", "refuse"] = Field(
         default="warn",
@@ -45,21 +44,15 @@ def _bare(name: str) -> str:
     return name.strip().lower().rsplit("/", 1)[-1]
 
 
-class SelfJudgingGuard:
+class SelfJudgingGuard(Around):
     """A Judge around the LLM judge that applies the self-judging policy."""
 
     def __init__(self, judge: Judge, model: str, settings: SelfJudgingSettings) -> None:
         """Judgements by other models than ``model`` (fallbacks) are recognised by their judge's name."""
-        self._judge = judge
+        super().__init__(judge)
         self._model = model
         self._policy = settings.policy
         self._warned: set[str] = set()
-        self.max_wait_s = judge.max_wait_s if isinstance(judge, GatheringJudge) else 0.0
-        """How long the judge lets claims wait for others; 0: not at all."""
-
-    @property
-    def name(self) -> str:
-        return self._judge.name
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """Yields the judgements of models that may answer. Raises SelfJudged if none may."""
@@ -76,10 +69,6 @@ class SelfJudgingGuard:
                     refused = True
         if refused and not kept:
             raise SelfJudged("the only model that answered wrote the answer")
-
-    async def aclose(self) -> None:
-        """Close the judge."""
-        await self._judge.aclose()
 
     def _may_judge(self, generator: str | None, model: str) -> bool:
         if not same_model(generator, model):

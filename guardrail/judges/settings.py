@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
+from guardrail.frozen import Frozen
 from guardrail.judges.cache import CacheSettings
 from guardrail.judges.cascade import CascadeSettings
-from guardrail.judges.custom import HttpJudgeSettings
 from guardrail.judges.decisions import DecisionsSettings
+from guardrail.judges.http import HttpJudgeSettings
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.model import ClassifierSettings
-from guardrail.judges.prices import ModelPrice
 from guardrail.judges.self_judging import SelfJudgingSettings
-from guardrail.judges.spending import BudgetSettings
+from guardrail.judges.spending import BudgetSettings, ModelPrice
+from guardrail.policy import JudgeKind
 
 
-class JudgeSettings(BaseModel):
+class JudgeSettings(Frozen):
     """The judge. All kinds can be configured side by side; ``kind`` says which one runs."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    kind: Literal["local", "llm", "decisions", "hhem", "classifier", "custom", "http", "cascade"] = Field(
+    kind: JudgeKind = Field(
         default="local",
         description="local: rules and a small calibrated model, in process, no key needed. llm: a "
         "language model behind an OpenAI-compatible API. decisions: a model that answers each claim with "

@@ -1,4 +1,4 @@
-"""What judging consumes: usage, budgets, and which judge answers when a budget is used up.
+"""What judging consumes: prices, usage, budgets, and which judge answers when a budget is used up.
 
 A call is admitted by its expected usage and booked by its actual usage. If the actual usage is never reported
 (the call was cancelled, or failed without reporting it), the expected usage stays booked, because providers
@@ -10,20 +10,22 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Annotated, Final, Literal
+from operator import add, sub
+from typing import Annotated, Final, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from guardrail import telemetry
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import Usage
-from guardrail.judges.base import Judge, JudgeRequest, Meter
-from guardrail.judges.prices import PriceTable
+from guardrail.frozen import Frozen
+from guardrail.judges.base import Around, Judge, JudgeRequest, Meter
 from guardrail.judges.streams import closing
 from guardrail.limits import ResponseBudget
 from guardrail.log_events import EventLog
@@ -31,6 +33,114 @@ from guardrail.printable import escape_controls, shorten
 from guardrail.verdicts import Judgement, total
 
 _log = EventLog(__name__)
+
+# ---------------------------------------- what models cost, by the names that servers and providers give them
+
+_PER: Final = 1_000_000
+_MOST_WARNINGS: Final = 100
+# What gateways put behind a model: OpenRouter's routes, Ollama's default tag.
+_ROUTE: Final = re.compile(r":(?:latest|free|nitro|floor|extended|beta|exacto|online|thinking)$")
+# gpt-4o-2024-08-06, claude-3-5-sonnet-20241022, …@20241022, gpt-4-0613, gemini-2.0-flash-001, …-latest
+_DATE: Final = re.compile(r"[-@](?:20\d\d-?[01]\d-?[0-3]\d|\d{4}|00\d|latest)(?:-v\d:\d)?$")
+
+UsdPerMillion = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+
+
+class ModelPrice(Frozen):
+    """Prices of one model, in US dollars per million tokens."""
+
+    input: UsdPerMillion = Field(description="USD per million input tokens.")
+    cached_input: UsdPerMillion | None = Field(
+        default=None,
+        description="USD per million input tokens from the provider's cache; null: same as input.",
+    )
+    output: UsdPerMillion = Field(description="USD per million output tokens.")
+
+    def usd(self, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float:
+        """The cost in US dollars; ``input_tokens`` include the cached ones."""
+        cached = min(max(0, cached_input_tokens), max(0, input_tokens))
+        cached_price = self.input if self.cached_input is None else self.cached_input
+        fresh = max(0, input_tokens) - cached
+        total = fresh * self.input + cached * cached_price + max(0, output_tokens) * self.output
+        return total / _PER
+
+
+def _plain(name: str) -> str:
+    """The name in lower case without provider, organisation and route."""
+    return _ROUTE.sub("", name.strip().lower().rsplit("/", 1)[-1])
+
+
+def _undated(name: str) -> str:
+    return _DATE.sub("", _plain(name))
+
+
+class PriceTable:
+    """Prices by model. A name is looked up as it is, then without its provider, then without its date.
+
+    If a model only has prices under dated names and none has the date asked for, the highest of them applies:
+    it is safer for a budget to end early than late.
+    """
+
+    def __init__(self, prices: Mapping[str, ModelPrice] | None = None) -> None:
+        self._exact = dict(prices or {})
+        self._plain = _dearest(self._exact, _plain)
+        priced_undated = {
+            name: price for name, price in self._exact.items() if _undated(name) == _plain(name)
+        }
+        self._undated = _dearest(self._exact, _undated) | _dearest(priced_undated, _undated)
+        self._warned: set[str] = set()
+
+    def price(self, model: str) -> ModelPrice | None:
+        """The price of a model; None if unknown."""
+        return self._exact.get(model) or self._plain.get(_plain(model)) or self._undated.get(_undated(model))
+
+    def cost_usd(self, model: str, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float:
+        """What the tokens cost in US dollars; ``input_tokens`` include ``cached_input_tokens``.
+
+        0.0 for a model without a price, with a warning the first time.
+        """
+        price = self.price(model)
+        if price is not None:
+            return price.usd(input_tokens, cached_input_tokens, output_tokens)
+        if model not in self._warned and len(self._warned) < _MOST_WARNINGS:
+            self._warned.add(model)
+            _log.warning(
+                "judge.price_unknown",
+                model=model,
+                effect="its calls count as free of cost",
+                remedy="add judge.prices",
+            )
+        return 0.0
+
+
+def _dearest(prices: Mapping[str, ModelPrice], key: Callable[[str], str]) -> dict[str, ModelPrice]:
+    """The prices by ``key`` of their names; where several names have one key, the highest."""
+    rising = sorted(prices.items(), key=lambda item: item[1].input + item[1].output)
+    return {key(name): price for name, price in rising}
+
+
+_MOST_TOKENS: Final = 1_000_000_000  # of one call
+
+
+def reported_usage(model: str, told: object, prices: PriceTable | None) -> Usage | None:
+    """The usage that an OpenAI-compatible server reports; None if it reports none: nothing is guessed."""
+    if not isinstance(told, Mapping):
+        return None
+    details = told.get("prompt_tokens_details")
+    read, written = _count(told.get("prompt_tokens")), _count(told.get("completion_tokens"))
+    cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else 0
+    cost = 0.0 if prices is None else prices.cost_usd(model, read, cached, written)
+    return Usage(input_tokens=read, cached_input_tokens=cached, output_tokens=written, cost_usd=cost)
+
+
+def _count(value: object) -> int:
+    """A number of tokens from a server's report, or 0 if it can't be one."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if 0 < value <= _MOST_TOKENS else 0
+
+
+# ------------------------------------------------------------------------------------------------- the ledger
 
 OTHERS: Final = "(others)"
 """The tenant under which usage is counted once there are more rows than the ledger keeps."""
@@ -131,6 +241,8 @@ def _listed(name: str) -> str:
     return shorten(escape_controls(name), _NAME_CHARS)
 
 
+# ---------------------------------------------------------------------------------------------------- budgets
+
 _MINUTE_S: Final = 60
 _MOST_TALLIES: Final = 20_000
 _TALLY_KEPT_S: Final = 300
@@ -148,12 +260,10 @@ class MinuteBudget(ResponseBudget):
     )
 
 
-class BudgetSettings(BaseModel):
+class BudgetSettings(Frozen):
     """Limits on what the LLM judge consumes, per process; null means no limit. A policy's ``budget`` limits
     each response.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     per_minute: MinuteBudget = Field(
         default_factory=MinuteBudget, description="Bounds for all responses together."
@@ -182,8 +292,7 @@ class BudgetSettings(BaseModel):
         return any(part.usd is not None for part in (self.per_minute, self.per_tenant_minute))
 
 
-@dataclass(frozen=True, slots=True)
-class _Amounts:
+class _Amounts(NamedTuple):
     """What limits are in. Negative ones take back what was booked."""
 
     calls: int = 0
@@ -195,10 +304,11 @@ class _Amounts:
         tokens = max(0, usage.input_tokens) + max(0, usage.output_tokens)
         return _Amounts(max(0, usage.judge_calls), tokens, max(0.0, usage.cost_usd))
 
-    def plus(self, other: _Amounts, sign: int = 1) -> _Amounts:
-        return _Amounts(
-            self.calls + sign * other.calls, self.tokens + sign * other.tokens, self.usd + sign * other.usd
-        )
+    def plus(self, other: _Amounts) -> _Amounts:
+        return _Amounts(*map(add, self, other))
+
+    def less(self, other: _Amounts) -> _Amounts:
+        return _Amounts(*map(sub, self, other))
 
     def most(self, other: _Amounts) -> _Amounts:
         return _Amounts(
@@ -221,7 +331,7 @@ class _Tally:
 
     def total(self, now: int) -> _Amounts:
         while self._seconds and (oldest := next(iter(self._seconds))) <= now - self._window_s:
-            self._sum = self._sum.plus(self._seconds.pop(oldest), -1)
+            self._sum = self._sum.less(self._seconds.pop(oldest))
         if not self._seconds:
             self._sum = _Amounts()  # sums of floats don't return to zero by themselves
         return self._sum
@@ -247,7 +357,7 @@ class Reservation:
     def settle(self, usage: Usage) -> None:
         """Book the call's actual usage in place of the expected one."""
         for tally in self.tallies:
-            tally.add(self.second, _Amounts.of(usage).plus(self.expected, -1))
+            tally.add(self.second, _Amounts.of(usage).less(self.expected))
 
 
 class Budget:
@@ -314,12 +424,14 @@ def _shown(number: float) -> str:
     return f"{number:,}" if isinstance(number, int) else f"{number:.4f}"
 
 
+# --------------------------------------------------------------------------------------- judges that are paid
+
 _CHARS_PER_TOKEN = 4
 _PROMPT_TOKENS = 600
 _OUTPUT_TOKENS_PER_CLAIM = 60
 
 
-class MeteredJudge:
+class MeteredJudge(Around):
     """A Judge around one that is paid per token.
 
     ``judge`` raises BudgetExhausted without asking if a budget has no room for the call. Further calls for
@@ -341,21 +453,12 @@ class MeteredJudge:
         ``prices`` give the expected cost of a call of ``model``. The judge reports the actual cost: only it
         knows which model answered, and 0 may be that model's price.
         """
-        self._judge = judge
+        super().__init__(judge)
         self._model = model
         self._budget = budget
         self._ledger = ledger
         self._prices = prices
         self._max_context_chars = max_context_chars
-
-    @property
-    def name(self) -> str:
-        return self._judge.name
-
-    @property
-    def ledger(self) -> UsageLedger:
-        """Where the usage is booked; several judges may share it."""
-        return self._ledger
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """Yields the judge's judgements. Raises what the judge raises, and BudgetExhausted."""
@@ -381,7 +484,7 @@ class MeteredJudge:
     async def aclose(self) -> None:
         """Log what is not logged yet, and close the judge."""
         self._ledger.flush()
-        await self._judge.aclose()
+        await super().aclose()
 
     def _expected(self, request: JudgeRequest) -> Usage:
         """Roughly what a call takes: English has about four characters per token."""

@@ -1,4 +1,5 @@
-"""Streams of judgements: validated, bounded in time, merged, and always closed.
+"""Streams of judgements: validated, bounded in time, merged, and always closed; and claims of one response
+that gather while its text is being written, so that they share a call.
 
 None of these yields inside a timeout or a task group, whose cancellation would reach the reader.
 """
@@ -6,12 +7,12 @@ None of these yields inside a timeout or a task group, whose cancellation would 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 from guardrail.errors import only_cause
-from guardrail.judges.base import Judge, JudgeRequest
+from guardrail.judges.base import Around, Judge, JudgeRequest
 from guardrail.verdicts import Judgement, sound, unverified
 
 T = TypeVar("T")
@@ -114,3 +115,31 @@ async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]
             task.exception()  # retrieved, so that asyncio doesn't report it as never retrieved
         if cancelled is not None:
             raise cancelled
+
+
+# -------------------------------------------------------------------------------------------------- gathering
+
+ENOUGH: Final = 4
+"""Claims that are asked about without waiting for more: models write verdicts one after the other, and the
+last one should not take too long."""
+_WAITS: Final = "waits for other claims"
+
+
+def put_off(request: JudgeRequest, claim_ids: Iterable[str], judge: str) -> bool:
+    """Leave these claims, of which nothing is known yet, to the next request, if that may be and helps."""
+    if request.gathering is None:
+        return False
+    waiting = [unverified(claim_id, judge, _WAITS, attempts=0) for claim_id in claim_ids]
+    return request.gathering.put_off(waiting, urgent=len(waiting) >= ENOUGH)
+
+
+class GatheringAround(Around):
+    """A Judge around another that lets claims gather before it asks it."""
+
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        """Yields what the judge yields, or nothing if the claims were put off."""
+        if put_off(request, request.claims, self.name):
+            return
+        async with closing(self._judge.judge(request)) as judgements:
+            async for judgement in judgements:
+                yield judgement

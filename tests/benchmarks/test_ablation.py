@@ -1,4 +1,4 @@
-"""What the ablation leaves out, and its table."""
+"""What the ablation leaves out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from benchmarks.ablation import RULES, table
+from benchmarks.ablation import RULES
 from guardrail.claims import Claim
 from guardrail.events import Context, Finding, Severity
 from guardrail.evidence import EvidenceIndex
@@ -30,14 +30,7 @@ def judged(text: str, source: str, rule: str | None = None) -> Judgement:
     ("rule", "claim", "source", "finding"),
     [
         ("figures: all", "The harbour fee is $40.", "The harbour fee is $50.", Finding.FIGURE_CONFLICT),
-        ("figures: conflicts", "The harbour fee is $40.", "The harbour fee is $50.", Finding.FIGURE_CONFLICT),
         ("figures: absent", "The trip costs $40.", "The trip is long.", Finding.FIGURE_ABSENT),
-        (
-            "figures: exchanged",
-            "It has 7 doors and 90 windows.",
-            "It has 90 doors and 7 windows.",
-            Finding.FIGURE_CONFLICT,
-        ),
     ],
 )
 def test_without_its_rule_a_finding_is_not_made(rule: str, claim: str, source: str, finding: Finding) -> None:
@@ -45,22 +38,6 @@ def test_without_its_rule_a_finding_is_not_made(rule: str, claim: str, source: s
     assert finding not in judged(claim, source, rule).findings
 
 
-def test_without_silence_it_is_not_checked() -> None:
-    said, source = "The documents don't mention parking.", "Parking is free behind the house."
-    assert judged(said, source).reasoning.startswith("The documents may speak of it")
-    assert not judged(said, source, "silence").reasoning.startswith("The documents may speak of it")
-
-
 @pytest.mark.parametrize("rule", RULES)
 def test_each_rule_is_where_it_is_looked_for(rule: str) -> None:
     assert judged("The fee is $50.", "The fee is $50.", rule).verdict is Verdict.SUPPORTED
-
-
-def test_the_table_tells_differences_in_points() -> None:
-    lines = table({"AUROC": 0.781, "found": 0.5}, {"one": {"AUROC": 0.776, "found": 0.5}}).splitlines()
-    assert lines == [
-        "| left out | AUROC | found |",
-        "| --- | --- | --- |",
-        "| nothing | 78.1 | 50.0 |",
-        "| one | -0.5 |  |",
-    ]

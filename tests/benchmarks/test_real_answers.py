@@ -1,10 +1,9 @@
-"""Labels are mapped to claims, intervals hold what they say, and saved verdicts are decided again."""
+"""Labels are mapped to claims, and saved verdicts are decided again."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import math
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 
 from benchmarks import real_answers
 from benchmarks.labelled_answers import labelled_answer, read_answers
-from guardrail.evals.statistics import auroc, bootstrap, wilson
 from guardrail.judges import Judgement, JudgeRequest, Verdict
 
 PRICES = "The Pro plan costs $49 per month. Support answers within a day."
@@ -101,24 +99,6 @@ def test_what_has_no_labels_is_named() -> None:
         labelled_answer(event([]) | {"metadata": {}})
 
 
-@pytest.mark.parametrize(
-    ("count", "total", "low", "high"),
-    [(0, 10, 0.0, 0.278), (5, 10, 0.237, 0.763), (10, 10, 0.722, 1.0), (16, 94, 0.108, 0.259)],
-)
-def test_wilson(count: int, total: int, low: float, high: float) -> None:
-    assert wilson(count, total) == pytest.approx((low, high), abs=5e-4)
-    assert all(map(math.isnan, wilson(0, 0)))
-
-
-def test_claims_of_one_answer_are_drawn_together() -> None:
-    # Forty claims alike in each of six answers tell no more than one claim in each.
-    single = [[(bool(n % 2), float(n))] for n in range(6)]
-    many = bootstrap([group * 40 for group in single], auroc)
-    assert many == bootstrap(single, auroc)
-    assert many.low < many.value < many.high
-    assert math.isnan(bootstrap([[(True, 1.0)]], auroc).value)
-
-
 def test_saved_verdicts_are_decided_by_another_policy_without_judging(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,8 +124,9 @@ def test_saved_verdicts_are_decided_by_another_policy_without_judging(
 
     judged = decisions("verdict CONTRADICTED: block", "--save", str(kept))
     assert judged == {"right": "release", "wrong": "block"}
-    labels = [json.loads(line)["labels"] for line in kept.read_text(encoding="utf-8").splitlines()]
-    assert labels == [["supported", "supported"], ["not_supported", "not_supported"]]
+    results = [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
+    labels = [[label["verdict"] for label in result["labels"]] for result in results]
+    assert labels == [["SUPPORTED", "SUPPORTED"], ["UNSUPPORTED", "UNSUPPORTED"]]
     calls = asked.calls
     again = decisions("support < 0.2: flag", "--decide-only", str(kept))
     assert (again, asked.calls) == ({"right": "release", "wrong": "flag"}, calls)
@@ -158,3 +139,17 @@ def test_a_sample_keeps_the_order(tmp_path: Path) -> None:
     drawn = [int(answer.response.response_id) for answer in read_answers(path, 4)]
     assert len(drawn) == 4
     assert drawn == sorted(drawn)
+
+
+def test_answers_are_streamed_at_a_pace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "answers.jsonl"
+    rows = [event([], response_id="right"), event([], answer=WRONG, response_id="wrong")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    monkeypatch.setattr(real_answers, "build_judge", lambda _: _Judge())
+    words = ["real_answers", str(path), "--streamed", "--tokens-per-second", "1000"]
+    monkeypatch.setattr(sys, "argv", words)
+    real_answers.main()
+    told = capsys.readouterr().out
+    assert "2 answers, 3 claims judged" in told or "2 answers, 4 claims judged" in told

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from tests.chaos.history import Anomaly, Found, Headers, Log, Logs, Read
 from tests.chaos.outcomes import Verdicts, allowed_verdicts, expected
 from tests.chaos.policies import POLICIES
-from tests.chaos.workload import SILENT, Case, Ending, Sent
+from tests.chaos.workload import SILENT, Case, Ending
 
 _DEAD_LETTER: Final = "guardrail-dead-letter-"
 Place = tuple[int, int]
@@ -244,11 +244,6 @@ def check_dead_letters(
     for place, count in times.items():
         if count > 1:
             yield Found(Anomaly.DEAD_LETTER_DOUBLED, f"input {place}", f"{count} times")
-
-
-def planned_bad(sent: Sequence[Sent]) -> int:
-    """How many of these must be dead-lettered, as far as the plan says."""
-    return sum(record.bad for record in sent)
 
 
 # ------------------------------------------------------------------------------------ whole topics

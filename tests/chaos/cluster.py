@@ -61,41 +61,6 @@ transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
 """
 
 
-class ProxyGroup:
-    """The proxies between one guard and each broker. A fault hits all of them, or one."""
-
-    def __init__(self, proxies: Sequence[FaultProxy]) -> None:
-        self.proxies = tuple(proxies)
-
-    @property
-    def address(self) -> str:
-        """For the guard to begin with."""
-        return ",".join(proxy.address for proxy in self.proxies)
-
-    def slow(self, latency_s: float) -> None:
-        for proxy in self.proxies:
-            proxy.slow(latency_s)
-
-    def narrow(self, bytes_per_s: float) -> None:
-        for proxy in self.proxies:
-            proxy.narrow(bytes_per_s)
-
-    def silence(self) -> None:
-        for proxy in self.proxies:
-            proxy.silence()
-
-    def refuse(self) -> None:
-        for proxy in self.proxies:
-            proxy.refuse()
-
-    def reset(self, each: Callable[[int], bool] = lambda _: True) -> int:
-        return sum(proxy.reset(each) for proxy in self.proxies)
-
-    def heal(self) -> None:
-        for proxy in self.proxies:
-            proxy.heal()
-
-
 class ClusterNode(KafkaBroker):
     """One of the brokers. ``advertised``: the port of each guard's proxy to it."""
 
@@ -190,17 +155,15 @@ class NodeControl:
 class ClusterControl:
     """All brokers. An async context manager that ends them, and keeps their logs in ``folder``."""
 
-    def __init__(self, networks: Sequence[ProxyGroup], folder: Path) -> None:
+    def __init__(self, networks: Sequence[Sequence[FaultProxy]], folder: Path) -> None:
         ports, controllers = free_ports(BROKERS), free_ports(BROKERS)
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self.nodes = [
-            NodeControl(
-                ClusterNode(n, ports, controllers, cluster, [each.proxies[n].port for each in networks])
-            )
+            NodeControl(ClusterNode(n, ports, controllers, cluster, [each[n].port for each in networks]))
             for n in range(BROKERS)
         ]
         for guard, each in enumerate(networks):
-            for node, proxy in zip(self.nodes, each.proxies, strict=True):
+            for node, proxy in zip(self.nodes, each, strict=True):
                 proxy.target = ("127.0.0.1", node.broker.listener_ports[guard])
         self.lock = asyncio.Lock()
         """Held by the fault that is at work on a broker: two at once may stop everything, by design."""

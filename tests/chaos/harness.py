@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import platform
 import shutil
 import time
 from collections import Counter
@@ -23,7 +21,7 @@ from typing import Any, Final
 
 from consumers.settings import KafkaSettings, Topics
 from consumers.topics import create_topics
-from tests.chaos.cluster import BROKERS, ClusterControl, ProxyGroup
+from tests.chaos.cluster import ClusterControl
 from tests.chaos.nemesis import CLUSTER_WEIGHTS, WEIGHTS, Fault, Happened, Nemesis, schedule
 from tests.chaos.processes import BrokerControl, ChaosBroker, GuardSlot
 from tests.chaos.proxy import FaultProxy
@@ -103,7 +101,6 @@ class Result:
     gaps: list[tuple[float, float, int]]
     guard_ends: Counter[str]
     seconds: float
-    sent_seconds: float
     finished: bool
     """Did everything come to its end before the check?"""
     unfinished: list[int]
@@ -151,12 +148,15 @@ class Result:
 async def run(plan: Plan, folder: Path, tell: Callable[[str], None] = lambda _: None) -> Result:
     """Carry out a plan. ``folder``, which exists, gets logs and, for the check, all that was read."""
     async with AsyncExitStack() as stack:
-        proxies: Sequence[FaultProxy | ProxyGroup]
+        networks = [
+            [await stack.enter_async_context(FaultProxy(("127.0.0.1", 0))) for _ in range(plan.brokers)]
+            for _ in range(plan.guards + 1)
+        ]
         control: BrokerControl | ClusterControl
         if plan.brokers == 1:
-            proxies, control = await _broker(plan, folder, stack)
+            control = await _broker(plan, folder, stack, [proxy for (proxy,) in networks])
         else:
-            proxies, control = await _cluster(plan, folder, stack)
+            control = await stack.enter_async_context(ClusterControl(networks, folder))
         topics = Topics()
         await create_topics(
             KafkaSettings(bootstrap_servers=control.bootstrap_servers, topics=topics),
@@ -164,17 +164,16 @@ async def run(plan: Plan, folder: Path, tell: Callable[[str], None] = lambda _: 
             replication_factor=plan.brokers,
         )
         slots = [
-            await stack.enter_async_context(GuardSlot(n, proxy, plan.kafka(), plan.pace(), plan.bug, folder))
-            for n, proxy in enumerate(proxies)
+            await stack.enter_async_context(GuardSlot(n, ways, plan.kafka(), plan.pace(), plan.bug, folder))
+            for n, ways in enumerate(networks)
         ]
         return await _Run(plan, folder, control, slots, topics, tell).go()
 
 
 async def _broker(
-    plan: Plan, folder: Path, stack: AsyncExitStack
-) -> tuple[Sequence[FaultProxy | ProxyGroup], BrokerControl]:
-    """One broker, and a proxy to it for each guard."""
-    proxies = [await stack.enter_async_context(FaultProxy(("127.0.0.1", 0))) for _ in range(plan.guards + 1)]
+    plan: Plan, folder: Path, stack: AsyncExitStack, proxies: Sequence[FaultProxy]
+) -> BrokerControl:
+    """One broker, with a listener for each of the proxies."""
     short = plan.responses <= _A_SHORT_RUN
     broker = ChaosBroker([proxy.port for proxy in proxies], short_lived=short)
     control = BrokerControl(broker)
@@ -182,18 +181,7 @@ async def _broker(
     await control.start()
     for proxy, port in zip(proxies, broker.listener_ports, strict=True):
         proxy.target = ("127.0.0.1", port)
-    return proxies, control
-
-
-async def _cluster(
-    plan: Plan, folder: Path, stack: AsyncExitStack
-) -> tuple[Sequence[FaultProxy | ProxyGroup], ClusterControl]:
-    """Three brokers, and a proxy to each of them for each guard."""
-    groups = [
-        ProxyGroup([await stack.enter_async_context(FaultProxy(("127.0.0.1", 0))) for _ in range(BROKERS)])
-        for _ in range(plan.guards + 1)
-    ]
-    return groups, await stack.enter_async_context(ClusterControl(groups, folder))
+    return control
 
 
 def _keep_log(control: BrokerControl, folder: Path) -> None:
@@ -254,7 +242,6 @@ class _Run:
             async with asyncio.TaskGroup() as work:
                 work.create_task(self.sender.run(bootstrap, self.topics.responses, self._may_send))
                 work.create_task(self.nemesis.run(self._share))
-            sent_seconds = time.monotonic() - self.began
             finished = await self._all_done() and await verifier.settled()
             seconds = time.monotonic() - self.began
             # What the reader has not got by now it never gets.
@@ -276,7 +263,6 @@ class _Run:
             gaps=self.reader.gaps,
             guard_ends=Counter(f"status {status}" for slot in self.slots for status in slot.ends.elements()),
             seconds=seconds,
-            sent_seconds=sent_seconds,
             finished=finished,
             unfinished=self.reader.unfinished(numbers),
             folder=self.folder,
@@ -318,9 +304,3 @@ class _Run:
                 f"{self.sender.records:9,} records sent  {self.reader.records:9,} read  "
                 f"{len(self.nemesis.finished):4} faults  guards ended {sum(ends.values())}"
             )
-
-
-def machine() -> str:
-    """Where a run was made, in a line."""
-    system = f"{platform.system()} {platform.machine()}"
-    return f"{system}, {os.cpu_count()} cores, Python {platform.python_version()}"

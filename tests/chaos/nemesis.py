@@ -9,7 +9,6 @@ import asyncio
 import random
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -18,9 +17,10 @@ from typing import Any, Final, NamedTuple
 
 from aiokafka.errors import KafkaError
 
-from tests.chaos.cluster import ClusterControl, NodeControl, ProxyGroup
+from tests.chaos.cluster import ClusterControl, NodeControl
 from tests.chaos.processes import BrokerControl, GuardSlot
 from tests.chaos.producers import STEP_PARTS
+from tests.chaos.proxy import FaultProxy
 from tests.chaos.transactions import settled
 
 AT_ONCE: Final = 3
@@ -126,10 +126,6 @@ class Nemesis:
     def finished(self) -> list[Happened]:
         return [one for one in self.happened if one.ended]
 
-    def counts(self) -> Counter[str]:
-        """How often each kind was carried out."""
-        return Counter(one.fault.kind for one in self.finished)
-
     def may_send(self, share: float) -> bool:
         """May the workload go past this share of itself? Not before the fault that is due there has begun."""
         return self.started == len(self.faults) or share < self.faults[self.started].after
@@ -151,7 +147,8 @@ class Nemesis:
         async with self.broker.lock:
             await self.broker.start()
         for slot in (*self.guards, self.extra):
-            slot.proxy.heal()
+            for proxy in slot.proxies:
+                proxy.heal()
             slot.signal(signal.SIGCONT)
             slot.order(trouble="", part="", signal="SIGKILL")
 
@@ -171,11 +168,10 @@ class Nemesis:
 
     def _actions(self) -> Iterator[tuple[str, Callable[[Fault, GuardSlot], Coroutine[Any, Any, str | None]]]]:
         """By the beginning of the kind; the first that fits."""
-        yield "kill ", self._kill_at
         yield "kill", self._kill
         yield "freeze past", self._freeze
         yield "freeze ", self._freeze_at
-        yield "pause", self._pause
+        yield "pause", self._freeze
         yield "broker", self._broker
         yield "cluster: one broker cut", self._cut_one
         yield "cluster: brokers", self._brokers_in_turn
@@ -189,29 +185,27 @@ class Nemesis:
 
     # --------------------------------------------------------------------------------- processes
 
-    async def _kill(self, fault: Fault, slot: GuardSlot) -> None:
+    async def _kill(self, fault: Fault, slot: GuardSlot) -> str:
+        """With a part, killed by itself at that part of its next step; from outside when no step comes."""
+        part = fault.kind.removeprefix("kill").strip()
         async with slot.lock:
+            if part:
+                await slot.up.wait()
+                slot.order(part=part, signal="SIGKILL")
             pid = slot.pid
-            slot.signal(signal.SIGKILL)
-            await slot.ended(pid, NOT_MET_S)
-
-    async def _kill_at(self, fault: Fault, slot: GuardSlot) -> str:
-        """Killed by itself at that part of its next step; from outside when no step comes."""
-        async with slot.lock:
-            await slot.up.wait()
-            pid = slot.pid
-            slot.order(part=fault.kind.removeprefix("kill "), signal="SIGKILL")
-            if await slot.ended(pid, NOT_MET_S):
+            if part and await slot.ended(pid, NOT_MET_S):
                 return ""
             slot.signal(signal.SIGKILL)
             await slot.ended(pid, NOT_MET_S)
-            return "took no step in time: killed outside of one"
+            return "took no step in time: killed outside of one" if part else ""
 
     async def _freeze(self, fault: Fault, slot: GuardSlot) -> None:
-        """Long enough that its partitions are given away; then it wakes and knows nothing of it."""
+        """So long that its partitions are given away, and it wakes and knows nothing of it; in a pause it
+        keeps them, and its deadlines have passed."""
+        times = 0.2 + 0.5 * fault.force if fault.kind == "pause" else 1.3 + fault.force
         async with slot.lock:
             slot.signal(signal.SIGSTOP)
-            await asyncio.sleep(self.session_timeout_s * (1.3 + fault.force))
+            await asyncio.sleep(self.session_timeout_s * times)
             slot.signal(signal.SIGCONT)
 
     async def _freeze_at(self, fault: Fault, slot: GuardSlot) -> str:
@@ -233,13 +227,6 @@ class Nemesis:
         except TimeoutError:
             return False
         return True
-
-    async def _pause(self, fault: Fault, slot: GuardSlot) -> None:
-        """Shorter than the session timeout: it keeps its partitions, and its deadlines have passed."""
-        async with slot.lock:
-            slot.signal(signal.SIGSTOP)
-            await asyncio.sleep(self.session_timeout_s * (0.2 + 0.5 * fault.force))
-            slot.signal(signal.SIGCONT)
 
     async def _broker(self, fault: Fault, slot: GuardSlot) -> str:
         async with self.broker.lock, AsyncExitStack() as frozen:
@@ -309,8 +296,7 @@ class Nemesis:
 
     async def _cut_one(self, fault: Fault, slot: GuardSlot) -> None:
         """The guard reaches the others, and the broker all other guards."""
-        assert isinstance(slot.proxy, ProxyGroup)
-        proxy = slot.proxy.proxies[int(fault.force * len(slot.proxy.proxies))]
+        proxy = slot.proxies[int(fault.force * len(slot.proxies))]
         async with slot.lock:
             proxy.silence()
             await asyncio.sleep(self.session_timeout_s * (0.5 + 2.5 * fault.force))
@@ -372,24 +358,19 @@ class Nemesis:
         await asyncio.sleep(1.0)
 
     async def _network(self, fault: Fault, slot: GuardSlot) -> None:
-        proxy = slot.proxy
-        lasts_s = 1.0 + 2.0 * fault.force
+        """All ways of the guard to the brokers are bad for a while."""
+        some = 1.0 + 2.0 * fault.force
+        ways: dict[str, tuple[Callable[[FaultProxy], object], float]] = {
+            "latency": (lambda proxy: proxy.slow(0.05 + 0.35 * fault.force), some),
+            "bandwidth": (lambda proxy: proxy.narrow(20_000 + 80_000 * (1 - fault.force)), some),
+            "reset": (lambda proxy: proxy.reset(lambda n: n % 2 == 0 or fault.force <= 0.5), 0.5),
+            "black hole": (FaultProxy.silence, self.session_timeout_s * (0.3 + 1.7 * fault.force)),
+            "connections refused": (FaultProxy.refuse, some),
+        }
+        do, lasts_s = ways[fault.kind]
         async with slot.lock:
-            match fault.kind:
-                case "latency":
-                    proxy.slow(0.05 + 0.35 * fault.force)
-                case "bandwidth":
-                    proxy.narrow(20_000 + 80_000 * (1 - fault.force))
-                case "reset":
-                    proxy.reset((lambda number: number % 2 == 0) if fault.force > 0.5 else lambda _: True)
-                    lasts_s = 0.5
-                case "black hole":
-                    proxy.silence()
-                    lasts_s = self.session_timeout_s * (0.3 + 1.7 * fault.force)
-                case "connections refused":
-                    proxy.refuse()
-                    proxy.reset()
-                case _:
-                    raise ValueError(f"no such fault: {fault.kind}")
+            for proxy in slot.proxies:
+                do(proxy)
             await asyncio.sleep(lasts_s)
-            proxy.heal()
+            for proxy in slot.proxies:
+                proxy.heal()

@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
-from tests.chaos.cluster import ProxyGroup
 from tests.chaos.proxy import FaultProxy
 from tests.support.kafka_broker import KafkaBroker, free_ports
 
@@ -96,7 +95,7 @@ class BrokerControl:
 
 
 class GuardSlot:
-    """A place for one guard behind its own proxy. An async context manager; ends its guard on leaving.
+    """A place for one guard behind its own proxies. An async context manager; ends its guard on leaving.
 
     A guard that has ended is started again for as long as the slot is ``wanted``, as a supervisor would.
     """
@@ -104,21 +103,22 @@ class GuardSlot:
     def __init__(
         self,
         number: int,
-        proxy: FaultProxy | ProxyGroup,
+        proxies: Sequence[FaultProxy],
         kafka: dict[str, Any],
         pace: dict[str, int],
         bug: str,
         folder: Path,
     ) -> None:
         self.number = number
-        self.proxy = proxy
+        self.proxies = proxies
+        """One to each broker; a fault of the network hits all of them, or one."""
         self.lock = asyncio.Lock()
         """Held by the fault that is at work on this guard."""
         self.wanted = asyncio.Event()
         self.up = asyncio.Event()
         self.ends: Counter[int] = Counter()
         """Exit statuses."""
-        own = {**kafka, "bootstrap_servers": proxy.address}
+        own = {**kafka, "bootstrap_servers": ",".join(proxy.address for proxy in proxies)}
         self._order = json.dumps({"kafka": own, "pace": pace, "bug": bug})
         self._log = folder / f"guard-{number}.log"
         self._process: asyncio.subprocess.Process | None = None

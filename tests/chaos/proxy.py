@@ -89,8 +89,9 @@ class FaultProxy:
         self._open.clear()
 
     def refuse(self) -> None:
-        """New connections are reset at once."""
+        """Connections are reset, new ones at once."""
         self._accepting = False
+        self.reset()
 
     def reset(self, each: Callable[[int], bool] = lambda _: True) -> int:
         """Break those connections whose number, in order of age, ``each`` wants; says how many."""

@@ -7,20 +7,21 @@ from typing import get_args
 import pytest
 from pydantic import ValidationError
 
-from benchmarks.chat_answers import judged, report
+from benchmarks.chat_answers import CHAT, Outcome, judged, rates
+from benchmarks.chat_answers import load as load_cases
 from guardrail.config import load_settings
 from tests.chat_answers import Answer, Part, load
 
-# Rates over the measured part, with the default policy and the default judge.
-RIGHT_WITHHELD_AT_MOST = 0.05
-RIGHT_UNTOUCHED_AT_LEAST = 0.72
-WRONG_UNTOUCHED_AT_MOST = 0.24
-WRONG_WITHHELD_AT_LEAST = 0.17
-TOLD_APART_AT_LEAST = 0.48
-
-# The same over the derived statements, most of which the judge can't work out: it doubts right ones, too.
-RECKONED_RIGHT_WITHHELD_AT_MOST = 0.1
-RECKONED_WRONG_UNTOUCHED_AT_MOST = 0.05
+# Least rates with the default policy and the default judge; where less is better, the negative of the most.
+RATES = {
+    "measured": {
+        "right withheld": -0.05,
+        "right untouched": 0.72,
+        "wrong untouched": -0.24,
+        "wrong withheld": 0.17,
+    },
+    "reckoning": {"right withheld": -0.1, "wrong untouched": -0.05},
+}
 
 ANSWER = {
     "kind": "plain",
@@ -77,19 +78,16 @@ def test_a_pair_that_measures_nothing_is_refused(fields: dict[str, object], comp
 
 
 @pytest.mark.timeout(600)
-async def test_rates_over_the_measured_part() -> None:
-    figures = report(await judged(load("measured"), load_settings()))
-    right, wrong = figures["right"], figures["wrong"]
-    assert right["unverified"]["count"] == wrong["unverified"]["count"] == 0
-    assert right["withheld"]["share"] <= RIGHT_WITHHELD_AT_MOST
-    assert right["untouched"]["share"] >= RIGHT_UNTOUCHED_AT_LEAST
-    assert wrong["untouched"]["share"] <= WRONG_UNTOUCHED_AT_MOST
-    assert wrong["withheld"]["share"] >= WRONG_WITHHELD_AT_LEAST
-    assert figures["told_apart"]["share"] >= TOLD_APART_AT_LEAST
-
-
-@pytest.mark.timeout(600)
-async def test_rates_over_the_derived_statements() -> None:
-    figures = report(await judged(load("reckoning"), load_settings()))
-    assert figures["right"]["withheld"]["share"] <= RECKONED_RIGHT_WITHHELD_AT_MOST
-    assert figures["wrong"]["untouched"]["share"] <= RECKONED_WRONG_UNTOUCHED_AT_MOST
+@pytest.mark.parametrize("part", RATES)
+async def test_rates(part: str) -> None:
+    """Over the derived statements, most of which the judge can't work out, right ones are doubted, too."""
+    found, bounds = await judged(load_cases(CHAT, part), load_settings()), RATES[part]
+    right, wrong = rates(found, "right"), rates(found, "wrong")
+    assert right[Outcome.UNVERIFIED].count == wrong[Outcome.UNVERIFIED].count == 0
+    shares = {
+        "right withheld": -right[Outcome.WITHHELD].estimate().value,
+        "right untouched": right[Outcome.UNTOUCHED].estimate().value,
+        "wrong untouched": -wrong[Outcome.UNTOUCHED].estimate().value,
+        "wrong withheld": wrong[Outcome.WITHHELD].estimate().value,
+    }
+    assert {name: share for name, share in shares.items() if share < bounds.get(name, -1.0)} == {}

@@ -202,36 +202,30 @@ async def test_recover_without_a_committed_position_returns_to_where_it_began(si
     assert values(await member.read(20)) == written
 
 
-async def test_polling_beside_a_recovery_returns_nothing_old_and_other_partitions_go_on(
-    harness: Harness, group: str
-) -> None:
-    site = Site(harness, group)
+async def test_polling_beside_a_recovery_returns_nothing_old_and_other_partitions_go_on(site: Site) -> None:
     await site.create(partitions=2)
     await site.fill(400)
     recovered, other = Partition(site.topic, 0), Partition(site.topic, 1)
-    input_ = await harness.read_all(site.topic)
+    input_ = await site.harness.read_all(site.topic)
     expected = {p: [r.value for r in input_ if r.partition == p] for p in (recovered, other)}
     assert all(expected.values())
     member = await site.holding(partitions=2)
-    try:
-        read = await member.read(30, max_records=10)
-        for _ in range(5):
-            read += await beside_recovery(member, recovered)
-        ends = {p: len(expected[p]) for p in expected}
-        read += await poll_until(
-            member.transport,
-            lambda found: all(last_offset(read + found, p) == ends[p] - 1 for p in ends),
-            max_records=10,
-        )
-        assert [r.value for r in read if r.partition == other] == expected[other]
-        # Whatever came of the recovered one came from its beginning on, without a gap, each time anew.
-        offsets = [r.offset for r in read if r.partition == recovered]
-        begins = [at for at, offset in enumerate(offsets) if offset == 0]
-        assert 1 <= len(begins) <= 6
-        for begin, end in pairwise([*begins, len(offsets)]):
-            assert offsets[begin:end] == list(range(end - begin))
-    finally:
-        await site.stop_all()
+    read = await member.read(30, max_records=10)
+    for _ in range(5):
+        read += await beside_recovery(member, recovered)
+    ends = {p: len(expected[p]) for p in expected}
+    read += await poll_until(
+        member.transport,
+        lambda found: all(last_offset(read + found, p) == ends[p] - 1 for p in ends),
+        max_records=10,
+    )
+    assert [r.value for r in read if r.partition == other] == expected[other]
+    # Whatever came of the recovered one came from its beginning on, without a gap, each time anew.
+    offsets = [r.offset for r in read if r.partition == recovered]
+    begins = [at for at, offset in enumerate(offsets) if offset == 0]
+    assert 1 <= len(begins) <= 6
+    for begin, end in pairwise([*begins, len(offsets)]):
+        assert offsets[begin:end] == list(range(end - begin))
 
 
 def last_offset(records: Sequence[Record], partition: Partition) -> int:
@@ -265,8 +259,7 @@ async def test_resuming_in_the_middle_of_a_recovery_returns_nothing_early(site: 
     assert values(early + rest) == written
 
 
-async def test_steps_of_several_partitions_side_by_side(harness: Harness, group: str) -> None:
-    site = Site(harness, group)
+async def test_steps_of_several_partitions_side_by_side(site: Site) -> None:
     await site.create(partitions=4)
     member = await site.holding(partitions=4)
 
@@ -277,19 +270,16 @@ async def test_steps_of_several_partitions_side_by_side(harness: Harness, group:
             state = [StateRecord(b"last", b"%d" % step), StateRecord(b"step/%d" % step, name)]
             await member.transport.transact(Partition(site.topic, index), out, state, Commit(step))
 
-    try:
-        await asyncio.gather(*(steps(index) for index in range(4)))
-        read = await harness.read_all(site.output)
-        for index in range(4):
-            found = [r.value for r in read if r.key == b"%d" % index]
-            assert found == [b"%d/%d" % (step, n) for step in range(15) for n in range(5)]
-            restored = await member.transport.recover(Partition(site.topic, index))
-            assert restored.commit == Commit(14)
-            assert restored.state[b"last"] == b"14"
-            assert set(restored.state.values()) == {b"14", b"%d" % index}
-            assert len(restored.state) == 16
-    finally:
-        await site.stop_all()
+    await asyncio.gather(*(steps(index) for index in range(4)))
+    read = await site.harness.read_all(site.output)
+    for index in range(4):
+        found = [r.value for r in read if r.key == b"%d" % index]
+        assert found == [b"%d/%d" % (step, n) for step in range(15) for n in range(5)]
+        restored = await member.transport.recover(Partition(site.topic, index))
+        assert restored.commit == Commit(14)
+        assert restored.state[b"last"] == b"14"
+        assert set(restored.state.values()) == {b"14", b"%d" % index}
+        assert len(restored.state) == 16
 
 
 async def test_a_step_and_a_state_of_several_megabytes(site: Site) -> None:
@@ -342,27 +332,21 @@ async def test_a_step_in_on_revoked_is_what_the_next_holder_finds(site: Site) ->
     assert await site.written() == [b"drained"]
 
 
-async def test_a_partition_that_was_given_away_takes_no_step_and_no_recovery(
-    harness: Harness, group: str
-) -> None:
-    site = Site(harness, group)
+async def test_a_partition_that_was_given_away_takes_no_step_and_no_recovery(site: Site) -> None:
     await site.create(partitions=2)
     first = await site.holding(partitions=2)
     second = await site.join()
-    try:
-        await poll_while(
-            [first.transport, second.transport], lambda: not (len(first.held) == len(second.held) == 1)
-        )
-        (lost,) = second.held
-        with pytest.raises(PartitionLost):
-            await first.transport.transact(lost, site.out(b"never"), changes(a=b"1"), Commit(1))
-        with pytest.raises(PartitionLost):
-            await first.transport.recover(lost)
-        await second.transport.transact(lost, site.out(b"mine"), changes(a=b"2"), Commit(2))
-        assert await site.written() == [b"mine"]
-        assert dict((await second.transport.recover(lost)).state) == {b"a": b"2"}
-    finally:
-        await site.stop_all()
+    await poll_while(
+        [first.transport, second.transport], lambda: not (len(first.held) == len(second.held) == 1)
+    )
+    (lost,) = second.held
+    with pytest.raises(PartitionLost):
+        await first.transport.transact(lost, site.out(b"never"), changes(a=b"1"), Commit(1))
+    with pytest.raises(PartitionLost):
+        await first.transport.recover(lost)
+    await second.transport.transact(lost, site.out(b"mine"), changes(a=b"2"), Commit(2))
+    assert await site.written() == [b"mine"]
+    assert dict((await second.transport.recover(lost)).state) == {b"a": b"2"}
 
 
 async def test_steps_need_a_started_transport(site: Site) -> None:

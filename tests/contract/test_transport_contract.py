@@ -34,6 +34,13 @@ class Members:
         await member.start(listener or RecordingListener())
         return member
 
+    async def holding(self, topic: str, **changes: Any) -> tuple[Transport, RecordingListener]:
+        """One that has its partitions."""
+        listener = RecordingListener()
+        member = await self.join(topic, listener, **changes)
+        await poll_while(member, lambda: not listener.held)
+        return member, listener
+
     async def stop_all(self) -> None:
         for member in self._started:
             await member.stop()
@@ -162,9 +169,7 @@ async def test_pause_and_resume_lose_nothing(harness: Harness, members: Members)
 
 async def test_a_paused_partition_stays_silent_and_others_go_on(harness: Harness, members: Members) -> None:
     topic = await harness.create_topic(partitions=2)
-    listener = RecordingListener()
-    member = await members.join(topic, listener)
-    await poll_while(member, lambda: not listener.held)
+    member, _ = await members.holding(topic)
     member.pause([Partition(topic, 0)])
     await fill(member, topic, 400, keys=40)
     others = [r for r in await harness.read_all(topic) if r.partition.index == 1]
@@ -321,9 +326,8 @@ async def test_publish_and_commit_work_in_on_revoked(harness: Harness, members: 
 
 async def test_a_lost_partition_can_not_be_committed(harness: Harness, members: Members) -> None:
     topic, output = await harness.create_topic(partitions=2), await harness.create_topic()
-    one, two = RecordingListener(), RecordingListener()
-    first = await members.join(topic, one)
-    await poll_while(first, lambda: not one.held)
+    first, one = await members.holding(topic)
+    two = RecordingListener()
     second = await members.join(topic, two)
     await poll_while([first, second], lambda: not (one.held and two.held))
     (lost,) = two.held
@@ -336,9 +340,7 @@ async def test_metadata_over_the_limit_is_refused_before_anything_is_written(
     harness: Harness, members: Members
 ) -> None:
     topic, output = await harness.create_topic(), await harness.create_topic()
-    listener = RecordingListener()
-    member = await members.join(topic, listener)
-    await poll_while(member, lambda: not listener.held)
+    member, _ = await members.holding(topic)
     with pytest.raises(TransportError, match="4096 bytes"):
         await member.publish([OutRecord(output, b"k", b"v")], {Partition(topic, 0): Commit(0, "é" * 2049)})
     assert await harness.read_all(output) == []
@@ -388,27 +390,9 @@ async def test_stop_is_safe_before_start_and_twice(harness: Harness, group: str)
 
 async def test_stop_does_not_tell_the_listener(harness: Harness, members: Members) -> None:
     topic = await harness.create_topic()
-    listener = RecordingListener()
-    member = await members.join(topic, listener)
-    await poll_while(member, lambda: not listener.held)
+    member, listener = await members.holding(topic)
     await member.stop()
     assert [what for what, _ in listener.log] == ["assigned"]
-
-
-async def test_latest_skips_what_was_there_before(harness: Harness, members: Members, group: str) -> None:
-    topic = await harness.create_topic()
-    filler = await members.join(await harness.create_topic())
-    await fill(filler, topic, 10)
-    member = harness.member(topic, f"{group}-latest", auto_offset_reset="latest")
-    listener = RecordingListener()
-    await member.start(listener)
-    try:
-        await poll_while(member, lambda: not listener.held)
-        await fill(filler, topic, 5, first=10)
-        read = await poll_until(member, lambda found: len(found) >= 5)
-        assert values(read) == [b"value-%d" % number for number in range(10, 15)]
-    finally:
-        await member.stop()
 
 
 async def test_latest_begins_once(harness: Harness, members: Members) -> None:
@@ -418,9 +402,7 @@ async def test_latest_begins_once(harness: Harness, members: Members) -> None:
     filler = await members.join(await harness.create_topic())
     await fill(filler, topic, 10)
     for _ in range(2):
-        listener = RecordingListener()
-        idle = await members.join(topic, listener, auto_offset_reset="latest")
-        await poll_while(idle, lambda held=listener: not held.held)  # type: ignore[misc]
+        idle, listener = await members.holding(topic, auto_offset_reset="latest")
         assert listener.held == {partition: Commit(10)}
         await idle.stop()
     await fill(filler, topic, 5, first=10)
@@ -434,8 +416,6 @@ async def test_latest_begins_once(harness: Harness, members: Members) -> None:
 async def test_earliest_commits_nothing_by_itself(harness: Harness, members: Members) -> None:
     topic = await harness.create_topic()
     for _ in range(2):
-        listener = RecordingListener()
-        member = await members.join(topic, listener)
-        await poll_while(member, lambda held=listener: not held.held)  # type: ignore[misc]
+        member, listener = await members.holding(topic)
         assert listener.held == {Partition(topic, 0): None}
         await member.stop()

@@ -2,8 +2,8 @@
 
 Each of ``tables``, ``things``, ``reckoning`` and ``formulas`` has ``development.jsonl``, for those who mend
 the judge to look at, and ``measured.jsonl``, which is not to be read while mending, only measured with, by
-``python -m benchmarks.exact_answers``. All were written by language models for this repository, in sight of
-their own documents and not of its code, tests and documentation.
+``python -m benchmarks.chat_answers --set``. All were written by language models for this repository, in sight
+of their own documents and not of its code, tests and documentation.
 
 A line is either documents (``documents`` is their name, ``form`` how they are written, ``contexts``) or an
 answer to them (``id``, ``of`` the name of its documents, ``kind`` what is right or wrong about it,

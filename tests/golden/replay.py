@@ -240,7 +240,7 @@ class _Running:
         sessions = topics.sessions if guarantee == "exactly_once" else None
         options = {"poll_timeout_ms": 5_000, **self._case.guard}
         guard = GuardConsumer(
-            MemoryTransport(self._broker, "guard", [topics.responses], sessions_topic=sessions),
+            MemoryTransport(self._broker, "guard", topics.responses, sessions_topic=sessions),
             self._judge,
             settings.router(),
             GuardOptions(limits=settings.limits, topics=topics, delivery_guarantee=guarantee, **options),

@@ -10,8 +10,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import openai
-
 from guardrail.claims import Claim
 from guardrail.errors import JudgeError
 from guardrail.events import Context, Severity
@@ -77,15 +75,14 @@ def attacked(place: str, text: str = "Harmless words.", response_id: str = "r1")
 
 @asynccontextmanager
 async def judging(server: LlmServer, **changes: Any) -> AsyncIterator[Judge]:
-    """A judge that asks ``server``. No certificates are loaded, which would take most of a test's time."""
-    http = openai.DefaultAsyncHttpxClient(verify=False)
-    values = {"model": "test", "max_retries": 0, "whole_context_chars": 1_000_000} | changes
-    async with openai.AsyncOpenAI(base_url=server.url, api_key=KEY, http_client=http) as client:
-        judge = LlmJudge(made(LlmJudgeSettings, **values), client)
-        try:
-            yield judge
-        finally:
-            await judge.aclose()
+    """A judge that asks ``server``."""
+    values = {"model": "test", "base_url": server.url, "api_key": KEY}
+    values |= {"max_retries": 0, "whole_context_chars": 1_000_000} | changes
+    judge = LlmJudge(made(LlmJudgeSettings, **values))
+    try:
+        yield judge
+    finally:
+        await judge.aclose()
 
 
 @dataclass(frozen=True, slots=True)

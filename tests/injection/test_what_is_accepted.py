@@ -6,14 +6,11 @@ import asyncio
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from guardrail.events import Context
-from guardrail.evidence import EvidenceIndex
-from guardrail.judges import CachedJudge, Judge, JudgeRequest, Verdict
+from guardrail.judges import JudgeRequest, Verdict
 from tests.injection.corpus import Attack, fill, load
 from tests.injection.judging import (
     AT_ONCE,
@@ -21,7 +18,6 @@ from tests.injection.judging import (
     OBLIGING,
     attacked,
     check,
-    claim,
     judging,
     outcome,
     request,
@@ -200,87 +196,8 @@ async def test_verdicts_on_the_claims_of_another_response_are_dropped() -> None:
         assert {judgement.verdict for judgement in result.verdicts.values()} == {Verdict.UNSUPPORTED}
 
 
-def dose(
-    text: str = "It is 500 mg.",
-    lead_in: str = "For adults:",
-    contexts: tuple[str, ...] = ("A.", "B."),
-    question: str = "For adults?",
-) -> JudgeRequest:
-    return request(claim(text, lead_in=lead_in), contexts=contexts, question=question)
-
-
-ALIKE: dict[str, Callable[[], JudgeRequest]] = {
-    "other contexts": lambda: dose(contexts=("A.", "C.")),
-    "contexts joined": lambda: dose(contexts=("A. B.",)),
-    "contexts swapped": lambda: dose(contexts=("B.", "A.")),
-    "other question": lambda: dose(question="For children?"),
-    "other lead-in": lambda: dose(lead_in="For children:"),
-    "lead-in moved into the claim": lambda: dose("For adults: It is 500 mg.", lead_in=""),
-}
-
-
-def as_it_is(judge: Judge) -> Judge:
-    return judge
-
-
-def remembering(judge: Judge) -> Judge:
-    return CachedJudge(judge, "the model and its settings")
-
-
-@pytest.mark.parametrize("wrapped", [as_it_is, remembering])
-@pytest.mark.parametrize("name", ALIKE)
-async def test_a_verdict_is_not_reused_where_anything_that_was_judged_differs(
-    name: str, wrapped: Callable[[Judge], Judge]
-) -> None:
-    """What an attack has won in one response must not spread to others."""
-    first, second = (Reply(verdicts(member("c1", verdict))) for verdict in ("SUPPORTED", "CONTRADICTED"))
-    async with LlmServer(first, second) as server, judging(server) as inner:
-        judge = wrapped(inner)
-        before = await outcome(judge, replace(dose(), response_id="r1"))
-        after = await outcome(judge, replace(ALIKE[name](), response_id="r2"))
-    assert before.verdicts["c1"].verdict is Verdict.SUPPORTED
-    assert after.verdicts["c1"].verdict is Verdict.CONTRADICTED
-    assert len(server.calls) == 2
-
-
-@pytest.mark.parametrize("wrapped", [as_it_is, remembering])
-async def test_evidence_names_the_contexts_of_its_own_response(wrapped: Callable[[Judge], Judge]) -> None:
-    """Also where the verdict is one that was known for the same texts."""
-    text = "The basic plan costs $50 a month."
-    async with (
-        LlmServer(Reply(verdicts(member("c1", evidence=[1])))) as server,
-        judging(server) as inner,
-    ):
-        judge = wrapped(inner)
-        for response_id in ("r1", "r2"):
-            contexts = EvidenceIndex([Context(id=f"of-{response_id}", text=text)])
-            asked = replace(request("It costs $50.", response_id=response_id), evidence=contexts)
-            result = await outcome(judge, asked)
-            check(asked, result, "no marker")
-            assert [quote.context_id for quote in result.verdicts["c1"].evidence] == [f"of-{response_id}"]
-
-
 def part(verdict: str) -> dict[str, str]:
     return {"text": "Water is wet.", "verdict": verdict}
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        [part("SUPPORTED"), part("not SUPPORTED")],
-        [part("SUPPORTED"), {"text": "It costs $50."}],
-        [part("SUPPORTED"), "SUPPORTED"],
-        [{"text": ["Water is wet."], "verdict": "SUPPORTED"}],
-        {"c1": "SUPPORTED"},
-        "SUPPORTED",
-    ],
-    ids=str,
-)
-async def test_parts_that_can_not_be_read_support_nothing(parts: Any) -> None:
-    said = Reply(verdicts(member("c1", "UNSUPPORTED", parts=parts)))
-    async with LlmServer(said) as server, judging(server, decompose=True) as judge:
-        result = await outcome(judge, two_claims())
-    assert result.verdicts["c1"].verdict in {Verdict.UNVERIFIED, Verdict.UNSUPPORTED}
 
 
 async def test_parts_that_were_not_asked_for_change_nothing() -> None:
@@ -289,12 +206,3 @@ async def test_parts_that_were_not_asked_for_change_nothing() -> None:
         result = await outcome(judge, two_claims())
     assert result.verdicts["c1"].verdict is Verdict.UNSUPPORTED
     assert result.verdicts["c1"].parts == ()
-
-
-@pytest.mark.parametrize("verdict", ["UNSUPPORTED", "CONTRADICTED"])
-async def test_parts_never_make_a_verdict_better_than_the_one_on_the_whole(verdict: str) -> None:
-    """A model that was talked into parts of another claim has still said what it thinks of this one."""
-    said = Reply(verdicts(member("c1", verdict, parts=[part("SUPPORTED"), part("SUPPORTED")])))
-    async with LlmServer(said) as server, judging(server, decompose=True) as judge:
-        result = await outcome(judge, two_claims())
-    assert result.verdicts["c1"].verdict is not Verdict.SUPPORTED

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 
 from consumers.settings import KafkaSettings
@@ -27,8 +25,8 @@ from guardrail.testing import ScriptedJudge, check_events
 from tests.conftest import own_broker
 from tests.support.guards import until
 from tests.support.kafka_broker import KafkaBroker, free_ports
-from tests.support.kafka_guards import KafkaSide, kafka_guard, kafka_side, own_settings
-from tests.support.programs import command, environment
+from tests.support.kafka_guards import KafkaSide, in_a_file, kafka_guard, kafka_side, own_settings
+from tests.support.programs import running
 
 pytestmark = pytest.mark.kafka
 
@@ -132,54 +130,17 @@ async def test_answers_go_on_where_the_deliveries_get_more_partitions(kafka_boot
         assert await asyncio.gather(*(shown(answer) for answer in later)) == [RIGHT] * 12
 
 
-async def test_answers_go_on_through_a_restart_of_the_guard(kafka_bootstrap: str) -> None:
-    gate = asyncio.Event()
-    async with kafka_side(kafka_bootstrap) as side, client_of(side.settings) as client:
-        async with kafka_guard(side.settings, ScriptedJudge(JUDGE), BLOCKING):
-            answers = [client.guard("?", CONTEXTS, slowly(RIGHT, gate)) for _ in range(10)]
-            firsts = [(await anext(answer)).text for answer in answers]
-        gate.set()
-        async with kafka_guard(side.settings, ScriptedJudge(JUDGE), BLOCKING):
-            rests = await asyncio.gather(*(shown(answer) for answer in answers))
-    assert [first + rest for first, rest in zip(firsts, rests, strict=True)] == [RIGHT] * 10
-
-
-@asynccontextmanager
-async def guard_process(settings: KafkaSettings, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """``guardrail run`` as a process, with the local judge; killed at the end."""
-    kafka = {
-        "bootstrap_servers": settings.bootstrap_servers,
-        "group_id": settings.group_id,
-        "topics": settings.topics.model_dump(),
-        "client": {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 500},
-    }
-    path = folder / "guardrail.yaml"
-    path.write_text(yaml.safe_dump({"kafka": kafka}), encoding="utf-8")
-    process = await asyncio.create_subprocess_exec(
-        *command("run", "--config", str(path)),
-        env=environment(),
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-
-
 async def test_an_answer_survives_a_guard_that_is_killed_in_the_middle(
     kafka_bootstrap: str, tmp_path: Path
 ) -> None:
     gate = asyncio.Event()
     async with kafka_side(kafka_bootstrap) as side, client_of(side.settings, timeout_s=120) as client:
-        async with guard_process(side.settings, tmp_path) as first:
+        kafka = in_a_file(side.settings, session_timeout_ms=6_000, heartbeat_interval_ms=500)
+        with running(tmp_path, {"kafka": kafka}):  # and killed at its end
             answers = [client.guard("What does Pro cost?", CONTEXTS, slowly(RIGHT, gate)) for _ in range(8)]
             firsts = [(await anext(answer)).text for answer in answers]
-            first.send_signal(signal.SIGKILL)
-            await first.wait()
         gate.set()
-        async with guard_process(side.settings, tmp_path):
+        with running(tmp_path, {"kafka": kafka}):
             rests = await asyncio.gather(*(shown(answer) for answer in answers))
         assert [first + rest for first, rest in zip(firsts, rests, strict=True)] == [RIGHT] * 8
         deliveries = await side.read(side.settings.topics.deliveries)

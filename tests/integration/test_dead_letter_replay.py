@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer
 
 from consumers import dead_letter_replay
 from consumers.dead_letter_replay import (
@@ -29,10 +28,9 @@ from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
 from consumers.transport import Commit, OutRecord, Partition, Record, StateRecord
 from guardrail.errors import ConfigError, DecodeError, StepFailed, TransportError, TransportUnavailable
-from tests.support.constants import made
-from tests.support.kafka_broker import free_ports
 from tests.support.kafka_guards import own_settings
-from tests.unit.cli.conftest import clean_environment
+from tests.support.programs import call
+from tests.support.transports import KafkaHarness
 
 pytestmark = pytest.mark.kafka
 
@@ -63,40 +61,12 @@ class Side:
         ]
         await asyncio.gather(*futures)
 
+    async def back(self) -> list[Record]:
+        """What was written back."""
+        return await self.read(self.settings.topics.responses)
+
     async def read(self, topic: str) -> list[Record]:
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=self.settings.bootstrap_servers, isolation_level="read_committed"
-        )
-        await consumer.start()
-        try:
-            tps = [TopicPartition(topic, index) for index in range(PARTITIONS)]
-            consumer.assign(tps)
-            await consumer.seek_to_beginning(*tps)
-            ends = await consumer.end_offsets(tps)
-            found: list[Record] = []
-            while any([await consumer.position(tp) < ends[tp] for tp in tps]):
-                for tp, batch in (await consumer.getmany(*tps, timeout_ms=100)).items():
-                    found += [
-                        Record(
-                            Partition(*tp), one.offset, one.key, one.value, tuple(one.headers), one.timestamp
-                        )
-                        for one in batch
-                    ]
-            return found
-        finally:
-            await consumer.stop()
-
-    async def back(self, least: int = 0) -> list[Record]:
-        """What was written back, once it is so much.
-
-        A commit is answered before each partition has its end of the transaction: until then what was
-        written is not read, though it will be.
-        """
-        async with asyncio.timeout(60):
-            while True:
-                found = await self.read(self.settings.topics.responses)
-                if len(found) >= least:
-                    return found
+        return await KafkaHarness(self.settings.bootstrap_servers).read_all(topic)
 
     async def replay(self, request: ReplayRequest | None = None) -> ReplayReport:
         return await run_replay(self.settings, await plan_replay(self.settings, request or ReplayRequest()))
@@ -141,7 +111,7 @@ async def test_records_go_back_as_they_were_and_only_once(side: Side) -> None:
     report = await side.replay()
     assert report.written == 30
     assert report.by_topic == {side.settings.topics.responses: 30}
-    back = await side.back(30)
+    back = await side.back()
     assert sorted(numbers(back)) == list(range(30))
     for record in back:
         (number,) = numbers([record])
@@ -153,22 +123,10 @@ async def test_records_go_back_as_they_were_and_only_once(side: Side) -> None:
     assert (await side.replay()).written == 0
     await side.write(side.letter(number) for number in range(30, 35))
     assert (await side.replay()).written == 5
-    assert sorted(numbers(await side.back(35))) == list(range(35))
+    assert sorted(numbers(await side.back())) == list(range(35))
     again = await side.replay(ReplayRequest(from_beginning=True))
     assert again.written == 35
-    assert Counter(numbers(await side.back(70))) == dict.fromkeys(range(35), 2)
-
-
-async def test_a_record_without_key_and_value_goes_back(side: Side) -> None:
-    empty = Record(Partition(side.settings.topics.responses, 1), 5, None, None)
-    letter = dead_letter(
-        side.settings.topics.dead_letters, empty, DecodeError("empty_value", "empty"), 10_000
-    )
-    # The library's send refuses a record without both; the guard writes it in a batch.
-    await side.write([letter._replace(key=b"x")])
-    await side.write([letter._replace(value=b"x")])
-    await side.replay()
-    assert {(record.key, record.value) for record in await side.back(2)} == {(b"x", None), (None, b"x")}
+    assert Counter(numbers(await side.back())) == dict.fromkeys(range(35), 2)
 
 
 async def test_what_a_filter_leaves_behind_is_replayed_later_and_nothing_twice(side: Side) -> None:
@@ -183,7 +141,7 @@ async def test_what_a_filter_leaves_behind_is_replayed_later_and_nothing_twice(s
     assert by_key.written == len([n for n in range(60) if n % 7 == 3 and n % 3 != 1])
     rest = await side.replay()
     assert rest.left == 0
-    assert Counter(numbers(await side.back(60))) == dict.fromkeys(range(60), 1)
+    assert Counter(numbers(await side.back())) == dict.fromkeys(range(60), 1)
     # Once more, by hand, and what was not chosen stays done.
     assert (await side.replay(replace(chosen, from_beginning=True))).written == 20
     assert (await side.replay()).written == 0
@@ -270,9 +228,9 @@ async def test_a_replay_that_fails_is_gone_on_with(
         with pytest.raises(TransportError, match="run the replay again"):
             await side.replay()
     written = 20 if after_commit else 10
-    assert numbers(await side.back(written)) == list(range(written))
+    assert numbers(await side.back()) == list(range(written))
     assert (await side.replay()).written == (30 if after_commit else 40)
-    assert numbers(await side.back(50)) == list(range(50))
+    assert numbers(await side.back()) == list(range(50))
 
 
 async def test_of_two_replays_at_once_the_later_one_goes_on_and_nothing_is_doubled(
@@ -299,46 +257,15 @@ async def test_of_two_replays_at_once_the_later_one_goes_on_and_nothing_is_doubl
     go_on.set()
     with pytest.raises(StepFailed, match="fenced"):
         await first
-    assert numbers(await side.back(40)) == list(range(40))
+    assert numbers(await side.back()) == list(range(40))
 
 
 async def command(settings: KafkaSettings, *arguments: str) -> tuple[int, str, str]:
-    process = await started(settings, *arguments)
-    out, err = await process.communicate()
-    return process.returncode or 0, out.decode(), err.decode()
-
-
-async def started(settings: KafkaSettings, *arguments: str) -> asyncio.subprocess.Process:
-    environment = {f"GUARDRAIL_KAFKA__TOPICS__{name.upper()}": value for name, value in settings.topics}
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        "from guardrail.cli import main; main()",
-        "dead-letters",
-        *arguments,
-        "-b",
-        settings.bootstrap_servers,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=clean_environment(GUARDRAIL_KAFKA__GROUP_ID=settings.group_id, **environment),
-    )
-
-
-async def test_a_killed_replay_repeats_nothing(side: Side) -> None:
-    count = 6_000  # a dozen transactions
-    await side.write(side.letter(number) for number in range(count))
-    process = await started(side.settings, "replay", "--yes")
-    while not await side.back():
-        assert process.returncode is None
-    process.kill()
-    await process.wait()
-    killed_at = len(await side.back())
-    status, out, err = await command(side.settings, "replay", "--yes")
-    assert status == 0, err
-    back = numbers(await side.back(count))
-    assert Counter(back) == dict.fromkeys(range(count), 1)
-    assert f"{count - killed_at:,} dead letters written back" in out or killed_at == count
+    variables = {f"GUARDRAIL_KAFKA__TOPICS__{name.upper()}": value for name, value in settings.topics}
+    variables["GUARDRAIL_KAFKA__GROUP_ID"] = settings.group_id
+    words = ("dead-letters", *arguments, "-b", settings.bootstrap_servers)
+    done = await asyncio.to_thread(call, *words, **variables)
+    return done.returncode, done.stdout, done.stderr
 
 
 async def test_the_commands_from_list_to_replay(side: Side) -> None:
@@ -375,22 +302,4 @@ async def test_the_commands_from_list_to_replay(side: Side) -> None:
     assert "3 are left out by the filters and stay to be replayed" in err
     status, out, err = await command(side.settings, "replay", "--yes")
     assert out == "3 dead letters written back: 3 unknown_schema\n"
-    assert sorted(numbers(await side.back(6))) == list(range(6))
-
-
-async def test_a_missing_topic_and_no_broker_are_one_message_each(side: Side) -> None:
-    missing = side.settings.model_copy(
-        update={"topics": side.settings.topics.model_copy(update={"dead_letters": "no-such-letters"})}
-    )
-    for arguments in (["list"], ["replay", "--dry-run"]):
-        status, out, err = await command(missing, *arguments)
-        assert (status, out) == (1, "")
-        assert err.startswith("error: ")
-        assert "no topic no-such-letters" in err
-        assert err.count("\n") == 1
-    (port,) = free_ports(1)
-    with pytest.raises(TransportUnavailable, match=f"127.0.0.1:{port}"):
-        await plan_replay(
-            made(KafkaSettings, bootstrap_servers=f"127.0.0.1:{port}", connect_timeout_ms=300),
-            ReplayRequest(),
-        )
+    assert sorted(numbers(await side.back())) == list(range(6))

@@ -33,7 +33,7 @@ from guardrail.testing import ScriptedJudge
 from tests.conftest import own_broker
 from tests.support.guards import until
 from tests.support.kafka_broker import KafkaBroker
-from tests.support.kafka_guards import KafkaSide, kafka_guard, kafka_side, own_settings
+from tests.support.kafka_guards import KafkaSide, in_a_file, kafka_guard, kafka_side, own_settings
 from tests.support.kafka_settings import changed
 
 pytestmark = pytest.mark.kafka
@@ -53,11 +53,7 @@ class Told(NamedTuple):
 
 
 async def doctor(settings: KafkaSettings, folder: Path, *options: str, **sections: Any) -> Told:
-    kafka: dict[str, Any] = {
-        "bootstrap_servers": settings.bootstrap_servers,
-        "group_id": settings.group_id,
-        "topics": settings.topics.model_dump(),
-    }
+    kafka = in_a_file(settings)
     if settings.sasl_password is not None:
         kafka |= {
             "security_protocol": settings.security_protocol,
@@ -121,25 +117,6 @@ async def test_a_guard_that_enforces_is_proven_to_and_nothing_is_left_behind(
         assert await side.read_raw(side.settings.topics.dead_letters) == []
         assert len(await side.read_raw(side.settings.topics.flagged)) == 6
         assert await stored_cases(side.settings, tmp_path) == [], "a proof is no case for a reviewer"
-
-
-async def test_a_guard_that_only_observes_is_found(kafka_bootstrap: str, tmp_path: Path) -> None:
-    observing = BLOCKING.model_copy(update={"mode": "observe"})
-    async with guarded(kafka_bootstrap, observing) as side:
-        told = await doctor(side.settings, tmp_path, policies={"default": {"mode": "observe"}})
-    assert told.status == 1
-    wrong = told.checks["enforcement", "wrong answer, streamed"]
-    assert (wrong["state"], "only observes" in wrong["remedy"]) == ("fail", True)
-    assert told.checks["enforcement", "right answer, streamed"]["state"] == "ok"
-    assert told.checks["policies", "policies.default"]["state"] == "warn"
-
-
-async def test_a_guard_that_runs_by_other_settings_is_found(kafka_bootstrap: str, tmp_path: Path) -> None:
-    async with guarded(kafka_bootstrap, Policy(rules=["verdict CONTRADICTED: flag"])) as side:
-        told = await doctor(side.settings, tmp_path)
-    wrong = told.checks["enforcement", "wrong answer, whole"]
-    assert wrong["state"] == "fail"
-    assert "does the guard run by the same ones" in wrong["remedy"]
 
 
 async def test_without_a_guard_the_remedy_asks_for_one(kafka_bootstrap: str, tmp_path: Path) -> None:

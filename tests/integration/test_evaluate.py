@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import time
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from guardrail.evals import EvaluationResult, read_results
 from guardrail.events import Event, ResponseCompleted, ResponseDelta, ResponseStarted
 from tests.support.cases import flagged_case
 from tests.support.kafka_guards import own_settings
-from tests.unit.cli.conftest import clean_environment
+from tests.support.programs import call
 
 pytestmark = pytest.mark.kafka
 
@@ -45,22 +44,10 @@ async def evaluated(
     settings: KafkaSettings, folder: Path, topic: str, *options: str
 ) -> tuple[int | None, str, dict[str, EvaluationResult]]:
     """Status, stderr and results by the id of their response, of one run on ``topic``."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", "from guardrail.cli import main; main()", "evaluate", f"kafka:{topic}"),
-        *("-b", settings.bootstrap_servers, "--out", "out.jsonl", "--force", *options),
-        cwd=folder,
-        env=clean_environment(),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    async with asyncio.timeout(100):
-        _, errors = await process.communicate()
+    words = ("evaluate", f"kafka:{topic}", "-b", settings.bootstrap_servers, "--force", *options)
+    done = await asyncio.to_thread(call, *words, "--out", str(folder / "out.jsonl"))
     found = read_results(folder / "out.jsonl").results
-    return (
-        process.returncode,
-        errors.decode(),
-        {each.response.response_id: each for each in found if each.response},
-    )
+    return done.returncode, done.stderr, {each.response.response_id: each for each in found if each.response}
 
 
 async def test_whole_and_streamed_answers_of_a_range_are_judged(

@@ -10,7 +10,6 @@ from aiokafka.errors import KafkaConnectionError
 
 from consumers.kafka import Positions
 from consumers.transport import Commit, OutRecord, Partition, Transport
-from guardrail.errors import TransportUnavailable
 from tests.support.transports import KafkaHarness, RecordingListener, poll_until, poll_while
 
 pytestmark = pytest.mark.kafka
@@ -69,19 +68,3 @@ async def test_the_first_position_is_asked_for_again(
     finally:
         await reading.stop()
     assert [record.offset for record in read] == list(range(first, 4))
-
-
-async def test_a_first_position_that_nobody_tells_ends_the_member_with_a_remedy(
-    harness: KafkaHarness, failures: list[bool], guarantee: str
-) -> None:
-    topic = await harness.create_topic()
-    failures += [True] * 100
-    listener = RecordingListener()
-    reading = await member(harness, topic, guarantee, recovery_timeout_ms=1_000)
-    try:
-        await reading.start(listener)
-        with pytest.raises(TransportUnavailable, match=r"no broker.*gave up after 1 s"):
-            await poll_until(reading, lambda _: False)
-    finally:
-        await reading.stop()
-    assert listener.log == []

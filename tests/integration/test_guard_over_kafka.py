@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 
 from guardrail.demo import load_demo_settings, load_examples
+from guardrail.errors import TransportUnavailable
 from guardrail.events import (
     AnyOutputEvent,
     ClaimVerdict,
@@ -25,7 +26,6 @@ from guardrail.events import (
 )
 from guardrail.judges import Verdict
 from guardrail.judges.local import LocalJudge
-from guardrail.partitioning import partition_of
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from tests.support.guards import TOPICS, Reader, events_of, new_broker, running_guard, send, until
@@ -33,8 +33,6 @@ from tests.support.judges import GatedJudge, WordJudge
 from tests.support.kafka_guards import KafkaSide, kafka_guard, kafka_side
 
 pytestmark = pytest.mark.kafka
-
-TEXT = "Paris is in France. Rome is in Italy. Oslo is in Norway. Bern is in Switzerland. "
 
 
 def streamed(response: Response, step: int) -> list[Event]:
@@ -85,49 +83,16 @@ def differences(one: Any, other: Any, where: str = "") -> list[str]:
     return [] if one == other else [f"{where}: {one!r} and {other!r}"]
 
 
-def complete(found: Mapping[str, dict[str, Any]], ids: Iterable[str]) -> bool:
-    return all({"final", "verdict"} <= found.get(name, {}).keys() for name in ids)
-
-
-async def everything(side: KafkaSide) -> list[AnyOutputEvent]:
-    topics = side.settings.topics
-    return [*await side.read(topics.deliveries), *await side.read(topics.verdicts)]
-
-
 async def finished(side: KafkaSide, ids: Sequence[str]) -> list[AnyOutputEvent]:
     """Everything that came out, once all of these responses have ended."""
     while True:
-        events = await everything(side)
+        topics = side.settings.topics
+        events = [*await side.read(topics.deliveries), *await side.read(topics.verdicts)]
         finals = {e.response_id for e in events if isinstance(e, DeliveryCompleted | DeliveryBlocked)}
         verdicts = {e.response_id for e in events if isinstance(e, ResponseVerdict)}
         if finals >= set(ids) and verdicts >= set(ids):
             return events
         await asyncio.sleep(0.05)
-
-
-async def test_a_partition_full_of_rubbish_keeps_no_other_waiting_and_loses_nothing(
-    kafka_bootstrap: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("consumers.dead_letters.BAD_RECORD_PAUSE_S", 3600.0)
-    router = PolicyRouter.single(Policy())
-    answers = [Response(response_id=f"r{n}", answer=TEXT) for n in range(24)]
-    behind = [r.response_id for r in answers if partition_of(r.response_id.encode(), 4) == 0]
-    beside = [r.response_id for r in answers if r.response_id not in behind]
-    async with kafka_side(kafka_bootstrap) as side:
-        topics = side.settings.topics
-        await side.litter(partition=0, records=1_000)
-        await side.send(answers)
-        async with kafka_guard(side.settings, WordJudge(), router) as guard:
-            await finished(side, beside)
-            await until(lambda: bool(guard.note()))
-            assert f"{topics.responses}-0" in guard.note()
-            assert not guard.waits_for()
-        assert len(await side.read_raw(topics.dead_letters)) == 100
-        assert not {event.response_id for event in await everything(side)} & set(behind)
-        monkeypatch.setattr("consumers.dead_letters.BAD_RECORD_PAUSE_S", 0.0)
-        async with kafka_guard(side.settings, WordJudge(), router):
-            await finished(side, behind)
-        assert await side.read_raw(topics.dead_letters) == [b"rubbish"] * 1_000
 
 
 async def test_the_same_answers_have_the_same_outcome_in_process_and_over_kafka(kafka_bootstrap: str) -> None:
@@ -154,38 +119,6 @@ async def test_the_same_answers_have_the_same_outcome_in_process_and_over_kafka(
         over_kafka = outcomes(await finished(side, ids))
     await judge.aclose()
     assert differences(in_process, over_kafka) == []
-
-
-async def test_a_guard_that_dies_in_the_middle_loses_nothing(kafka_bootstrap: str) -> None:
-    """Cancelled without a word, like a process that is killed: the next one gives every answer."""
-    ids = [f"r{n}" for n in range(20)]
-    router = PolicyRouter.single(Policy())
-    async with kafka_side(kafka_bootstrap) as side:
-        halves = [(events_of(name, TEXT)[:12], events_of(name, TEXT)[12:]) for name in ids]
-
-        async def doomed() -> None:
-            async with kafka_guard(side.settings, WordJudge(), router):
-                await asyncio.Event().wait()
-
-        task = asyncio.ensure_future(doomed())
-        await side.send(interleaved([first for first, _ in halves]))
-        while not await side.read(side.settings.topics.deliveries):  # noqa: ASYNC110 - it looks from outside
-            await asyncio.sleep(0.05)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        async with kafka_guard(side.settings, WordJudge(), router):
-            await side.send(interleaved([second for _, second in halves]))
-            events = await finished(side, ids)
-        dead_letters = await side.read_raw(side.settings.topics.dead_letters)
-    found = outcomes(events)
-    assert complete(found, ids)
-    assert {name: "".join(found[name]["segments"].values()) for name in ids} == dict.fromkeys(ids, TEXT)
-    assert dead_letters == []
-    by_id: dict[str, AnyOutputEvent] = {}
-    for event in events:  # what was written twice is recognised by its id
-        if isinstance(event, DeliverySegment):
-            assert by_id.setdefault(event.id, event) == event
 
 
 @pytest.mark.parametrize(("grace_ms", "verdict"), [(20_000, Verdict.SUPPORTED), (0, Verdict.UNVERIFIED)])
@@ -224,19 +157,25 @@ async def test_a_claim_outlives_an_outage_longer_than_its_deadline(
     assert claim.verdict is verdict
 
 
-async def test_guards_that_come_and_go_share_the_work_and_lose_nothing(kafka_bootstrap: str) -> None:
-    ids = [f"r{n}" for n in range(40)]
+async def test_of_two_guards_with_one_instance_id_the_first_ends_and_says_why(kafka_bootstrap: str) -> None:
     router = PolicyRouter.single(Policy())
     async with kafka_side(kafka_bootstrap) as side:
-        parts = [[events_of(name, TEXT)[start : start + 8] for start in (0, 8, 16)] for name in ids]
-        async with kafka_guard(side.settings, WordJudge(), router):
-            await side.send(interleaved([part[0] for part in parts]))
-            async with kafka_guard(side.settings, WordJudge(), router):
-                await side.send(interleaved([part[1] for part in parts]))
-                await asyncio.sleep(1)  # let the rebalance happen in the middle of the answers
-            await side.send(interleaved([part[2] for part in parts]))
-            events = await finished(side, ids)
-        dead_letters = await side.read_raw(side.settings.topics.dead_letters)
-    found = outcomes(events)
-    assert {name: "".join(found[name]["segments"].values()) for name in ids} == dict.fromkeys(ids, TEXT)
-    assert dead_letters == []
+        settings = side.settings.model_copy(update={"group_instance_id": "guard-0"})
+        await side.send(events_of("first", "Paris is in France. "))
+
+        async def replaced() -> None:
+            async with kafka_guard(settings, WordJudge(), router):
+                await asyncio.Event().wait()
+
+        first = asyncio.create_task(replaced())
+        while not await side.read(side.settings.topics.deliveries):
+            assert not first.done()
+        async with kafka_guard(settings, WordJudge(), router):
+            with pytest.raises(BaseExceptionGroup) as caught:
+                await first
+            await side.send(events_of("second", "Rome is in Italy. "))
+            while "second" not in {e.response_id for e in await side.read(side.settings.topics.verdicts)}:
+                continue
+    found = caught.value.subgroup(TransportUnavailable)
+    assert found is not None
+    assert "group_instance_id guard-0" in str(found.exceptions[0])

@@ -16,9 +16,8 @@ from consumers.settings import KafkaSettings
 from tests.conftest import own_broker
 from tests.integration.test_shutdown import EVENTS, answered_once, chat, configuration
 from tests.support.cases import flagged_case
-from tests.support.guard_groups import until
 from tests.support.kafka_broker import KafkaBroker, free_ports
-from tests.support.programs import call, running
+from tests.support.programs import call, running, until
 
 pytestmark = pytest.mark.kafka
 

@@ -15,9 +15,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import NewTopic
 
-from consumers.kafka import KafkaTransport, client_options, connect_admin, require_topics
+from consumers.kafka import client_options, connect_admin, require_topics
 from consumers.settings import KafkaSettings
-from consumers.transport import Commit, OutRecord, Partition, StateRecord
 from guardrail.errors import ConfigError, TransportUnavailable
 from tests.conftest import own_broker
 from tests.support.certificates import KEY_PASSWORD, Authority, Issued
@@ -25,7 +24,6 @@ from tests.support.constants import made
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_listeners import Listener, oauth_login, plain_login, scram_login, tls
 from tests.support.token_server import CLIENT_ID, CLIENT_SECRET, Answer, TokenServer, unsigned_token
-from tests.support.transports import RecordingListener, poll_while
 
 pytestmark = pytest.mark.kafka
 
@@ -125,37 +123,6 @@ async def round_trip(settings: KafkaSettings) -> None:
         await consumer.stop()
         await producer.stop()
         await admin.close()
-
-
-async def step_of_the_transport(settings: KafkaSettings) -> None:
-    """What the guard itself uses takes a step, and another member finds it."""
-    names = [f"topic-{uuid.uuid4().hex}" for _ in range(3)]
-    topic, output, sessions = names
-    topics = settings.topics.model_copy(update={"sessions": sessions})
-    settings = settings.model_copy(update={"group_id": uuid.uuid4().hex, "topics": topics})
-    admin = await connect_admin(settings)
-    compacted = {"cleanup.policy": "compact"}
-    await admin.create_topics([NewTopic(output, 1, 1), NewTopic(topic, 1, 1)])
-    await admin.create_topics([NewTopic(sessions, 1, 1, topic_configs=compacted)])
-    await admin.close()
-    place = Partition(topic, 0)
-    for found in (None, Commit(7)):
-        transport, listener = KafkaTransport(settings, [topic], output_topics=[output]), RecordingListener()
-        try:
-            await transport.start(listener)
-            await _until_assigned(transport, listener)
-            assert listener.held == {place: found}
-            if found is None:
-                state = [StateRecord(b"key", b"value")]
-                await transport.transact(place, [OutRecord(output, b"id", b"verdict")], state, Commit(7))
-            else:
-                assert listener.state == {place: {b"key": b"value"}}
-        finally:
-            await transport.stop()
-
-
-async def _until_assigned(transport: KafkaTransport, listener: RecordingListener) -> None:
-    await poll_while(transport, lambda: not listener.held)
 
 
 async def refused(settings: KafkaSettings) -> str:
@@ -260,20 +227,11 @@ class TestTokenFile:
         await producer.start()
         await producer.stop()
 
-    async def test_an_expired_token(self, wire: Wire, tmp_path: Path) -> None:
-        (tmp_path / "token").write_text(unsigned_token(life_s=-60))
-        message = await refused(self.settings(wire, tmp_path / "token"))
-        assert f"{tmp_path / 'token'} expired" in message
-
     async def test_a_token_that_the_broker_does_not_take(self, wire: Wire, tmp_path: Path) -> None:
         (tmp_path / "token").write_text(unsigned_token(scope="another"))
         message = await refused(self.settings(wire, tmp_path / "token"))
         assert "the token was not accepted" in message
         assert "scope" in message
-
-    async def test_no_token(self, wire: Wire, tmp_path: Path) -> None:
-        message = await refused(self.settings(wire, tmp_path / "gone"))
-        assert f"sasl_oauth_token_file {tmp_path / 'gone'} can't be read" in message
 
 
 class TestTokenEndpoint:
@@ -294,11 +252,8 @@ class TestTokenEndpoint:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(wire.server.certfile, wire.server.keyfile)
         async with TokenServer(tls=context) as server:
-            settings = self.settings(wire, server.url, ssl_cafile=wire.authority.cafile)
-            await round_trip(settings)
-            assert len(server.asked) == 1
-            await step_of_the_transport(settings)
-            assert len(server.asked) == 2, "one token for all clients of its two members"
+            await round_trip(self.settings(wire, server.url, ssl_cafile=wire.authority.cafile))
+            assert len(server.asked) == 1, "one token for all clients"
             assert server.asked[0]["grant_type"] == "client_credentials"
 
     async def test_an_endpoint_of_an_unknown_authority(self, wire: Wire) -> None:
@@ -310,24 +265,6 @@ class TestTokenEndpoint:
             message = await refused(settings)
             assert "check sasl_oauth_token_url and, for its certificate, ssl_cafile" in message
             assert not server.asked
-
-    async def test_a_wrong_secret(self, wire: Wire) -> None:
-        async with TokenServer() as server:
-            message = await refused(self.settings(wire, server.url, sasl_oauth_client_secret=WRONG))
-        assert "invalid_client, HTTP 401" in message
-        assert "sasl_oauth_client_id 'guard client'" in message
-
-    async def test_a_token_that_the_broker_does_not_take(self, wire: Wire) -> None:
-        async with TokenServer() as server:
-            message = await refused(self.settings(wire, server.url, sasl_oauth_scope="another"))
-        assert "the token was not accepted" in message
-
-    async def test_an_endpoint_that_is_busy_is_asked_again(self, wire: Wire) -> None:
-        async with TokenServer() as server:
-            able = server.answer
-            server.answer = lambda form: Answer(503) if len(server.asked) == 1 else able(form)
-            await (await connect_admin(self.settings(wire, server.url))).close()
-            assert len(server.asked) == 2
 
     async def test_an_endpoint_that_stays_away(self, wire: Wire) -> None:
         async with TokenServer() as server:

@@ -13,10 +13,10 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.producer.transaction_manager import TransactionState
 
-from consumers.kafka import KafkaTransport, TransactionalProducer, read_state, transactional_id
+from consumers.kafka import TransactionalProducer, read_state, transactional_id
 from consumers.settings import KafkaSettings
 from consumers.transport import Commit, OutRecord, Partition, Restored, StateRecord
-from guardrail.errors import ConfigError, PartitionLost, StepFailed, TransportError, TransportUnavailable
+from guardrail.errors import PartitionLost, StepFailed, TransportError, TransportUnavailable
 from tests.chaos.transactions import settled
 from tests.support.kafka_broker import KafkaBroker
 from tests.support.kafka_place import Place
@@ -180,24 +180,6 @@ async def test_a_missing_topic_fails_the_step_in_time(place: Place) -> None:
     assert await place.written() == []
 
 
-async def test_a_failed_send_is_not_committed_away(place: Place) -> None:
-    """The library would commit without the record; waiting for every send is what prevents that."""
-    partition = await place.create()
-
-    class CommitsUnawaited(TransactionalProducer):
-        async def settled(self) -> None:
-            return
-
-    careless = CommitsUnawaited(place.settings, partition)
-    await careless.start()
-    await careless.transact(place.out(b"a", b"x" * (MAX_RECORD_BYTES + 65_536)), a(b"1"), Commit(1))
-    await careless.stop()
-    member, listener = await place.member()
-    assert listener.held == {partition: Commit(1)}
-    assert len(await place.written()) < 2
-    await member.stop()
-
-
 async def test_state_that_ends_in_markers_or_aborted_records_is_read_to_its_end(place: Place) -> None:
     """Three partitions: empty, all aborted, and committed ones before an aborted end; nobody waits long."""
     await place.create(partitions=3)
@@ -221,11 +203,6 @@ async def test_state_that_ends_in_markers_or_aborted_records_is_read_to_its_end(
 
 def StepRecord(step: int) -> StateRecord:  # noqa: N802
     return StateRecord(b"step/%d" % step, b"%d" % step)
-
-
-async def test_several_input_topics_are_refused() -> None:
-    with pytest.raises(ConfigError, match="one input topic, not a, b"):
-        KafkaTransport(KafkaSettings(), ["a", "b"])
 
 
 async def test_publish_and_transact_are_for_one_guarantee_each(place: Place) -> None:

@@ -14,6 +14,7 @@ import pytest
 from consumers.settings import KafkaSettings, Topics
 from consumers.topics import create_topics
 from guardrail.events import (
+    Context,
     DeliveryBlocked,
     DeliveryCompleted,
     DeliverySegment,
@@ -22,13 +23,19 @@ from guardrail.events import (
     ResponseDelta,
     ResponseStarted,
 )
-from tests.integration.test_run_process import FAITHFUL, HEAD
 from tests.support.kafka_broker import KafkaBroker, free_ports
 from tests.support.kafka_guards import KafkaSide
 from tests.support.programs import running
 
 pytestmark = pytest.mark.kafka
 
+HEAD: dict[str, Any] = {
+    "question": "What does the Pro plan cost?",
+    "contexts": (
+        Context(id="pricing", text="The Pro plan costs $20 per month. It can be cancelled at any time."),
+    ),
+}
+FAITHFUL = "The Pro plan costs $20 per month."
 ID = "held"
 EVENTS: list[Event] = [
     ResponseStarted(response_id=ID, **HEAD),

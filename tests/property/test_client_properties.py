@@ -8,17 +8,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrail.client import GuardClient
-from guardrail.events import (
-    Decision,
-    DeliveryCompleted,
-    DeliverySegment,
-    ResponseCompleted,
-    ResponseDelta,
-    parse_input,
-)
-from guardrail.testing import MemoryClientTransport, check_events
-from tests.support.guards import TOPICS, new_broker, until
+from guardrail.testing import check_events
+from tests.support.guards import TOPICS, until
+from tests.support.stages import staged
 
 TOKENS = st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=30).filter(
     lambda t: "".join(t).strip()
@@ -37,54 +29,24 @@ def test_what_is_delivered_is_read_once_in_order_and_what_is_sent_is_the_answer(
     repeats = [data.draw(st.integers(0, number)) for number in range(len(spans))]
 
     async def run() -> tuple[str, str, list[str]]:
-        broker = new_broker()
-        transport = MemoryClientTransport(broker, TOPICS.responses, TOPICS.deliveries)
-        async with GuardClient(
-            transport=transport, max_stream_chars=bound, max_total_chars=bound * 2, coalesce_ms=0
-        ) as client:
-            answer = client.guard("?", ["A source."], tokens)
-            key = answer.response_id.encode()
-
-            def segment(number: int) -> None:
-                start, end = spans[number]
-                event = DeliverySegment(
-                    id=str(number),
-                    response_id=answer.response_id,
-                    seq=number,
-                    text=text[start:end],
-                    span=(start, end),
-                    decision=Decision.RELEASE,
-                )
-                broker.append(TOPICS.deliveries, key, event.to_json())
-
-            def sent() -> str:
-                events = [parse_input(record.value or b"") for record in broker.records(TOPICS.responses)]
-                return "".join(event.text for event in events if isinstance(event, ResponseDelta))
-
-            def completed() -> bool:
-                events = [parse_input(record.value or b"") for record in broker.records(TOPICS.responses)]
-                return any(isinstance(event, ResponseCompleted) for event in events)
+        bounds = {"max_stream_chars": bound, "max_total_chars": bound * 2}
+        async with staged(drain_timeout_s=10.0, coalesce_ms=0, **bounds) as stage:
+            answer = stage.client.guard("?", ["A source."], tokens)
+            name = answer.response_id
 
             async def guard() -> None:
                 """Delivers a segment when it has its text, and some of those before it again."""
                 for number, (_, end) in enumerate(spans):
-                    await until(lambda end=end: len(sent()) >= end)  # type: ignore[misc]
-                    segment(number)
-                    segment(repeats[number])
-                await until(completed)  # no guard ends an answer before
-                final = DeliveryCompleted(
-                    id="end",
-                    response_id=answer.response_id,
-                    seq=len(spans),
-                    decision=Decision.RELEASE,
-                    rule="passed",
-                )
-                broker.append(TOPICS.deliveries, key, final.to_json())
+                    await until(lambda end=end: len(stage.text_sent(name)) >= end)  # type: ignore[misc]
+                    for seq in (number, repeats[number]):
+                        stage.segment(name, seq, text[slice(*spans[seq])], spans[seq])
+                await until(lambda: stage.completed(name))  # no guard ends an answer before
+                stage.complete(name, len(spans))
 
             async with asyncio.TaskGroup() as group:
                 group.create_task(guard())
                 read = "".join([piece.text async for piece in answer])
-            return read, sent(), check_events(broker.records(TOPICS.responses))
+            return read, stage.text_sent(name), check_events(stage.broker.records(TOPICS.responses))
 
     read, sent, problems = asyncio.run(run())
     assert read == sent == text

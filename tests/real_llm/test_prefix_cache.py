@@ -50,21 +50,19 @@ async def _usage(judge: LlmJudge, asked: JudgeRequest) -> Usage:
     return reply.usage
 
 
-@pytest.mark.parametrize("examples", [None, ()], ids=["examples of the package", "no examples"])
 async def test_later_calls_of_a_response_read_little_of_their_prompt_again(
-    one_slot: LlamaServer, figures: list[str], examples: tuple[()] | None
+    one_slot: LlamaServer, figures: list[str]
 ) -> None:
     contexts = [_DOCUMENT.format(n=n) for n in range(2, 9)]
     assert sum(len(text.split()) for text in contexts) >= 600
     ratios, prompts = [], []
-    async with judging(one_slot.url, examples=examples, max_output_tokens=64) as judge:
+    async with judging(one_slot.url, max_output_tokens=64) as judge:
         for call in range(_CALLS):
             claims = [f"Zone {2 * call + n} is served within {n + 2} days at most." for n in range(2)]
             asked = request(*claims, contexts=contexts, response_id="growing", first=2 * call)
             usage = await _usage(judge, asked)
             prompts.append(usage.input_tokens)
             ratios.append(usage.cached_input_tokens / usage.input_tokens)
-    name = "no examples" if examples == () else "examples of the package"
     shown = ", ".join(f"{ratio:.1%} of {tokens}" for ratio, tokens in zip(ratios, prompts, strict=True))
-    figures.append(f"prompt tokens from the cache, {name}, call by call: {shown}")
+    figures.append(f"prompt tokens from the cache, call by call: {shown}")
     assert min(ratios[1:]) >= _LEAST

@@ -12,9 +12,9 @@ from guardrail.events import (
     Evidence,
     FlaggedCase,
     PolicyRef,
-    Severity,
     Verdict,
 )
+from tests.support.records import claim_verdict
 
 ANSWER = "Returns take 30 days. Shipping is free."
 SOURCE = "Returns are accepted within 14 days. Shipping costs nothing."
@@ -22,22 +22,16 @@ SOURCE = "Returns are accepted within 14 days. Shipping costs nothing."
 
 def claim(index: int, text: str, start: int, verdict: Verdict, quote: str, reasoning: str) -> ClaimVerdict:
     at = SOURCE.index(quote)
-    return ClaimVerdict(
-        id=f"verdict-{index}",
-        response_id="r-1",
+    return claim_verdict(
+        "r-1",
+        index,
         claim_id=f"claim-{index}",
-        index=index,
         text=text,
         span=(start, start + len(text)),
-        segment=index,
-        severity=Severity.NORMAL,
         verdict=verdict,
-        confidence=0.9,
         support=0.9 if verdict is Verdict.SUPPORTED else 0.1,
         evidence=(Evidence(context_id="doc-1", quote=quote, span=(at, at + len(quote))),),
         reasoning=reasoning,
-        judge="scripted",
-        latency_ms=1.0,
         policy=PolicyRef(name="default", version="1"),
     )
 

@@ -1,10 +1,11 @@
-"""Settings whose constants are other ones, for tests that can't wait so long or fill so much."""
+"""Constants that are other ones, for tests that can't wait so long or fill so much."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, TypeVar, get_args, get_origin
 
+import pytest
 from pydantic import BaseModel
 
 _M = TypeVar("_M", bound=BaseModel)
@@ -38,3 +39,9 @@ def _changed(annotation: Any, value: Any) -> Any:
     below = {name: _below(annotation, name, each) for name, each in value.items()}
     inside = any(isinstance(each, BaseModel) for each in below.values())
     return made(annotation, **value) if inside or value.keys() & annotation.__class_vars__ else below
+
+
+def make_retries_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits between calls to other machines are as good as none."""
+    for name in ("first_s", "longest_s"):
+        monkeypatch.setattr(f"guardrail.calls.RETRIES.{name}", 0.001)

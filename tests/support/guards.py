@@ -89,7 +89,7 @@ class Reader:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for something that other tasks bring about (the test's own time limit bounds it)."""
-    while not condition():  # noqa: ASYNC110 - the outputs are looked at, not the guard's insides
+    while not condition():  # noqa: ASYNC110 - outputs and logs are looked at, not the guard's insides
         await asyncio.sleep(0.002)
 
 
@@ -100,7 +100,7 @@ def member(broker: MemoryBroker) -> MemoryTransport:
 
 def member_of(kind: type[Member], broker: MemoryBroker) -> Member:
     """The same, of a kind that a test made."""
-    return kind(broker, "guard", [TOPICS.responses], sessions_topic=TOPICS.sessions)
+    return kind(broker, "guard", TOPICS.responses, sessions_topic=TOPICS.sessions)
 
 
 def guard_on(

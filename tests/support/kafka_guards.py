@@ -6,8 +6,9 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from typing import Any
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer
 
 from consumers.guarantee import GuardOptions
 from consumers.guard import GuardConsumer
@@ -19,6 +20,7 @@ from guardrail.judges import Judge
 from guardrail.routing import PolicyRouter
 from tests.support.guards import running
 from tests.support.kafka_settings import kafka_settings
+from tests.support.transports import committed
 
 
 def own_settings(bootstrap_servers: str) -> KafkaSettings:
@@ -32,6 +34,16 @@ def own_settings(bootstrap_servers: str) -> KafkaSettings:
         session_timeout_ms=10_000,
         heartbeat_interval_ms=500,
     )
+
+
+def in_a_file(settings: KafkaSettings, **client: int) -> dict[str, Any]:
+    """The section ``kafka`` of a file that says the same: of these topics and this group."""
+    return {
+        "bootstrap_servers": settings.bootstrap_servers,
+        "group_id": settings.group_id,
+        "topics": settings.topics.model_dump(),
+        "client": client,
+    }
 
 
 class KafkaSide:
@@ -62,12 +74,6 @@ class KafkaSide:
         ]
         await asyncio.gather(*futures)
 
-    async def litter(self, partition: int, records: int) -> None:
-        """Write records that can't be read."""
-        topic = self.settings.topics.responses
-        futures = [await self._producer.send(topic, b"rubbish", partition=partition) for _ in range(records)]
-        await asyncio.gather(*futures)
-
     async def read(self, topic: str) -> list[AnyOutputEvent]:
         """Everything that stands in a topic now."""
         return [parse_output(value) for value in await self.read_raw(topic)]
@@ -82,23 +88,7 @@ class KafkaSide:
 
     async def read_raw(self, topic: str) -> list[bytes]:
         """The values that stand in a topic now."""
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=self.settings.bootstrap_servers,
-            auto_offset_reset="earliest",
-            isolation_level="read_committed",
-        )
-        await consumer.start()
-        try:
-            partitions = [TopicPartition(topic, n) for n in range(self._partitions)]
-            consumer.assign(partitions)
-            ends = await consumer.end_offsets(partitions)
-            found: list[bytes] = []
-            while any([await consumer.position(p) < ends[p] for p in partitions]):
-                for records in (await consumer.getmany(timeout_ms=100)).values():
-                    found += [record.value or b"" for record in records]
-            return found
-        finally:
-            await consumer.stop()
+        return [record.value or b"" for record in await committed(self.settings.bootstrap_servers, topic)]
 
 
 @asynccontextmanager

@@ -39,13 +39,18 @@ class Place:
         await made.start()
         return made
 
-    async def member(self, **changes: Any) -> tuple[KafkaTransport, RecordingListener]:
-        """A member that holds all partitions."""
+    async def join(self, **changes: Any) -> tuple[KafkaTransport, RecordingListener]:
+        """A member, with what it is told; stopped at the end of the test."""
         listener = RecordingListener()
         made = self.harness.exact_member(self.topic, self.sessions, self.group, **changes)
         assert isinstance(made, KafkaTransport)
         self._closing.append(made)
         await made.start(listener)
+        return made, listener
+
+    async def member(self, **changes: Any) -> tuple[KafkaTransport, RecordingListener]:
+        """A member that holds all partitions."""
+        made, listener = await self.join(**changes)
         await poll_while(made, lambda: not listener.held)
         return made, listener
 

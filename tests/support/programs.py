@@ -9,14 +9,18 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.support.guard_groups import until
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what processes bring about (the test's own time limit bounds it)."""
+    while not condition():  # noqa: ASYNC110 - logs and readers are looked at
+        await asyncio.sleep(0.02)
 
 
 def command(*arguments: str) -> list[str]:
@@ -29,8 +33,9 @@ def environment() -> dict[str, str]:
     return kept | {"COLUMNS": "80", "GUARDRAIL_OPS__PORT": "0"}
 
 
-def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*arguments), capture_output=True, text=True, env=environment(), check=False)
+def call(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    env = environment() | variables
+    return subprocess.run(command(*arguments), capture_output=True, text=True, env=env, check=False)
 
 
 class Running:

@@ -102,8 +102,8 @@ class Driver:
         self.delivered: list[DeliverySegment] = []
         self.claims: list[ClaimVerdict] = []
         self.final: DeliveryCompleted | DeliveryBlocked | None = None
-        self.verdict: ResponseVerdict | None = None
-        self.case: FlaggedCase | None = None
+        self._verdict: ResponseVerdict | None = None
+        self._case: FlaggedCase | None = None
         self.cutting = False  # the session waits to be told to cut on
 
     # what may be done ------------------------------------------------------------------
@@ -177,17 +177,17 @@ class Driver:
                 self.final = event
             case ClaimVerdict():
                 assert channel is Channel.VERDICTS
-                assert self.verdict is None, "no claim verdict after the response's"
+                assert self._verdict is None, "no claim verdict after the response's"
                 self.claims.append(event)
             case ResponseVerdict():
                 assert channel is Channel.VERDICTS
-                assert self.verdict is None, "one verdict on the response"
-                self.verdict = event
+                assert self._verdict is None, "one verdict on the response"
+                self._verdict = event
             case FlaggedCase():
                 assert channel is Channel.FLAGGED
-                assert self.case is None
-                assert self.verdict is not None
-                self.case = event
+                assert self._case is None
+                assert self._verdict is not None
+                self._case = event
             case _:
                 raise AssertionError(event)
 
@@ -212,8 +212,7 @@ class Driver:
         """The session is over: one final event, one verdict, a case where something was wrong."""
         assert self.session.decided
         assert self.final is not None
-        assert self.verdict is not None
-        assert (self.case is not None) == (self.verdict.decision is not Decision.RELEASE)
+        assert (self._case is not None) == (self.verdict.decision is not Decision.RELEASE)
         blocked = isinstance(self.final, DeliveryBlocked)
         if self.policy.mode == "observe":
             assert not blocked
@@ -225,12 +224,12 @@ class Driver:
             assert self.policy.mode != "hold" or not self.delivered, "all or nothing"
         elif self.policy.mode != "observe":
             assert self.covered == len(self.text)
-        if self.case is not None and self.policy.mode == "observe":
+        if self._case is not None and self.policy.mode == "observe":
             assert self.text.startswith(self.case.answer), "what came after an early end is let through only"
-        elif self.case is not None:
+        elif self._case is not None:
             assert self.case.answer == self.text
             assert self.case.delivered == self.shown
-        if self.case is not None:
+        if self._case is not None:
             assert self.case.deciding_claim == self.verdict.deciding_claim
         self._check_deciding_claim(self.verdict)
         assert [claim.index for claim in self.verdict.claims] == sorted(c.index for c in self.verdict.claims)
@@ -245,6 +244,16 @@ class Driver:
         assert (decided is not None) == (verdict.deciding_claim is not None)
         if decided is not None and not decided_by_score(verdict.rule):
             assert self.policy.decide_claim(decided) == (verdict.decision, verdict.rule)
+
+    @property
+    def verdict(self) -> ResponseVerdict:
+        assert self._verdict is not None
+        return self._verdict
+
+    @property
+    def case(self) -> FlaggedCase:
+        assert self._case is not None
+        return self._case
 
     @property
     def shown(self) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -44,30 +44,6 @@ class RecordingListener:
         self.held, self.state = {}, {}
 
 
-class Harness(Protocol):
-    """Makes topics, group members, and reads what was written."""
-
-    async def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str: ...
-
-    def member(self, topic: str, group: str, **changes: Any) -> Transport:
-        """One that delivers at least once."""
-        ...
-
-    def exact_member(self, topic: str, sessions: str, group: str, **changes: Any) -> Transport:
-        """One that delivers exactly once and keeps its state in the topic ``sessions``."""
-        ...
-
-    async def write(self, records: Sequence[OutRecord]) -> None:
-        """As somebody else."""
-        ...
-
-    async def read_all(self, topic: str) -> list[Record]:
-        """All that a reader of committed records sees, once every transaction has ended."""
-        ...
-
-    async def close(self) -> None: ...
-
-
 class MemoryHarness:
     """The in-process broker."""
 
@@ -80,10 +56,10 @@ class MemoryHarness:
         return name
 
     def member(self, topic: str, group: str, **changes: Any) -> Transport:
-        return MemoryTransport(self.broker, group, [topic], **changes)
+        return MemoryTransport(self.broker, group, topic, **changes)
 
     def exact_member(self, topic: str, sessions: str, group: str, **changes: Any) -> Transport:
-        return MemoryTransport(self.broker, group, [topic], sessions_topic=sessions, **changes)
+        return MemoryTransport(self.broker, group, topic, sessions_topic=sessions, **changes)
 
     async def write(self, records: Sequence[OutRecord]) -> None:
         for record in records:
@@ -124,13 +100,13 @@ class KafkaHarness:
 
     def member(self, topic: str, group: str, **changes: Any) -> Transport:
         update = {"group_id": group, "delivery_guarantee": "at_least_once", **changes}
-        return KafkaTransport(changed(self.settings, **update), [topic], output_topics=[])
+        return KafkaTransport(changed(self.settings, **update), topic, output_topics=[])
 
     def exact_member(self, topic: str, sessions: str, group: str, **changes: Any) -> Transport:
         topics = self.settings.topics.model_copy(update={"sessions": sessions})
         producer_class = changes.pop("producer_class", TransactionalProducer)
         settings = changed(self.settings, group_id=group, topics=topics, **changes)
-        return KafkaTransport(settings, [topic], output_topics=[], producer_class=producer_class)
+        return KafkaTransport(settings, topic, output_topics=[], producer_class=producer_class)
 
     async def write(self, records: Sequence[OutRecord]) -> None:
         writer = KafkaWriter(self.settings)
@@ -141,46 +117,52 @@ class KafkaHarness:
             await writer.stop()
 
     async def read_all(self, topic: str) -> list[Record]:
-        """With a plain aiokafka consumer, not with the transport under test.
-
-        A commit is answered before its markers are written, so the end is that of uncommitted readers.
-        """
-        servers = self.settings.bootstrap_servers
-        consumer = AIOKafkaConsumer(bootstrap_servers=servers, isolation_level="read_committed")
-        uncommitted = AIOKafkaConsumer(bootstrap_servers=servers)
-        await consumer.start()
-        try:
-            await uncommitted.start()
-            await consumer._client._wait_on_metadata(topic)
-            tps = [
-                TopicPartition(topic, index) for index in sorted(consumer.partitions_for_topic(topic) or ())
-            ]
-            consumer.assign(tps)
-            await consumer.seek_to_beginning(*tps)
-            ends = await uncommitted.end_offsets(tps)
-            found: list[Record] = []
-            for tp in tps:
-                while await consumer.position(tp) < ends[tp]:
-                    # What is left may be markers and aborted records, so never wait for one record.
-                    for record in (await consumer.getmany(tp, timeout_ms=20)).get(tp, ()):
-                        found.append(  # noqa: PERF401
-                            Record(
-                                Partition(*tp),
-                                record.offset,
-                                record.key,
-                                record.value,
-                                tuple(record.headers),
-                                record.timestamp,
-                            )
-                        )
-            return found
-        finally:
-            await consumer.stop()
-            await uncommitted.stop()
+        return await committed(self.settings.bootstrap_servers, topic)
 
     async def close(self) -> None:
         if self._admin is not None:
             await self._admin.close()
+
+
+Harness = MemoryHarness | KafkaHarness
+"""Makes topics, group members that deliver at least or (``exact_member``) exactly once, and reads what was
+written, once every transaction has ended."""
+
+
+async def committed(servers: str, topic: str) -> list[Record]:
+    """All that stands in a topic, by a plain aiokafka consumer and not by the transport under test.
+
+    A commit is answered before its markers are written, so the end is that of uncommitted readers.
+    """
+    consumer = AIOKafkaConsumer(bootstrap_servers=servers, isolation_level="read_committed")
+    uncommitted = AIOKafkaConsumer(bootstrap_servers=servers)
+    await consumer.start()
+    try:
+        await uncommitted.start()
+        await consumer._client._wait_on_metadata(topic)
+        tps = [TopicPartition(topic, index) for index in sorted(consumer.partitions_for_topic(topic) or ())]
+        consumer.assign(tps)
+        await consumer.seek_to_beginning(*tps)
+        ends = await uncommitted.end_offsets(tps)
+        found: list[Record] = []
+        for tp in tps:
+            while await consumer.position(tp) < ends[tp]:
+                # What is left may be markers and aborted records, so never wait for one record.
+                for record in (await consumer.getmany(tp, timeout_ms=20)).get(tp, ()):
+                    found.append(  # noqa: PERF401
+                        Record(
+                            Partition(*tp),
+                            record.offset,
+                            record.key,
+                            record.value,
+                            tuple(record.headers),
+                            record.timestamp,
+                        )
+                    )
+        return found
+    finally:
+        await consumer.stop()
+        await uncommitted.stop()
 
 
 async def poll_until(

@@ -31,11 +31,6 @@ def test_stop_words_are_not_shared_words(claim: str, share: float) -> None:
     assert shared_words(claim, (CONTEXT,)) == pytest.approx(share)
 
 
-def test_the_words_of_all_contexts_count() -> None:
-    assert shared_words("Lockers rust.", ("Lockers.", "They rust.")) == 1.0
-    assert shared_words("Lockers rust.", ()) == 0.0
-
-
 def test_labels_are_as_many_among_claims_that_share_as_many_words() -> None:
     made = [
         *[example(COPIED, "contradicted")] * 6,

@@ -15,7 +15,7 @@ from guardrail.judges.local import FEATURES, WORDS, load_parameters, packaged_fo
 from guardrail.judges.model import read_folder
 from tests.training.made_data import write_data, write_work
 from training import calibrate, calibration_rows
-from training.combiner_fit import Features, family, fits, weight_of, weights_of
+from training.combiner_fit import Features, fits, weights_of
 from training.examples import DataError
 
 CLASSES = ("supported", "partially_supported", "unsupported", "contradicted")
@@ -60,41 +60,10 @@ def test_the_truth_is_recovered_and_the_lines_are_in_order() -> None:
     assert wrongly.mean() <= 0.004
 
 
-def test_rows_that_were_not_read_serve_the_words_alone() -> None:
-    features, _ = known(800)
-    features.x[::2, 0] = np.nan
-    read, words = fits(features, sure=0.9, hopeless=0.04)
-    only_read, _ = fits(features.of(~np.isnan(features.x[:, 0])), sure=0.9, hopeless=0.04)
-    assert read == only_read
-    assert (
-        words
-        == fits(Features(np.nan_to_num(features.x), features.labels, features.sets), sure=0.9, hopeless=0.04)[
-            1
-        ]
-    )
-
-
 def test_one_class_alone_is_refused() -> None:
     features, _ = known(60)
     with pytest.raises(DataError, match="supported and other claims are needed"):
         fits(features.of(features.supported), sure=0.9, hopeless=0.04)
-
-
-@pytest.mark.parametrize(
-    ("dataset", "like"),
-    [
-        ("wice-subclaim", 5.0),
-        ("wice-subclaim-stranger", 0.3),
-        ("wikisplit-changed", 0.3),
-        ("synthetic-name", 0.6),
-        ("synthetic-number", 0.3),
-        ("factcg-doc", 3.0),
-        ("fever", 1.0),
-    ],
-)
-def test_made_rows_count_as_made_whatever_they_were_made_of(dataset: str, like: float) -> None:
-    assert weight_of(dataset) == like
-    assert family(dataset) == dataset.split("-")[0]
 
 
 def test_large_sets_count_no_more_than_small_ones_and_both_classes_alike() -> None:

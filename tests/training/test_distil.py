@@ -128,18 +128,6 @@ def said(model: Any, claim: str, premise: str) -> list[float]:
     return probabilities
 
 
-def test_a_student_that_no_checkpoint_can_be_made_of_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from training import distil
-
-    words = ["--pairs", "p", "--teacher", "t", "--base", str(write_mpnet(tmp_path / "base")), "--out", "o"]
-    monkeypatch.setattr(sys, "argv", ["distil", *words])
-    with pytest.raises(SystemExit):
-        distil.main()
-    assert "is no BERT" in capsys.readouterr().err
-
-
-def test_it_runs_where_nothing_of_the_guardrail_is_installed() -> None:
-    block = "import sys; sys.modules.update(dict.fromkeys(('guardrail', 'pydantic', 'scipy')))"
+def test_it_runs_where_nothing_that_the_guardrail_needs_is_installed() -> None:
+    block = "import sys; sys.modules.update(dict.fromkeys(('pydantic', 'scipy', 'yaml')))"
     subprocess.run([sys.executable, "-c", f"{block}; import training.distil"], check=True, timeout=120)

@@ -6,7 +6,6 @@ import gzip
 import json
 import random
 from collections.abc import Callable
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,8 @@ from guardrail.judges.model import load_verifier
 from tests.training.made_data import document, fact
 from training import pairs
 from training.calibrate import unfitted
-from training.examples import DataError, Example
-from training.pairs import TEACHER_WORDS, TrainingPair, pair_of, times, training_pairs
+from training.examples import Example
+from training.pairs import TrainingPair, pair_of, training_pairs
 from training.rows import Row
 
 
@@ -77,15 +76,6 @@ def test_a_reading_that_lacks_words_of_the_claim_is_not_settled() -> None:
     assert not all(row["settled"])
 
 
-def test_the_premise_of_the_teacher_is_bounded_and_in_the_order_of_the_text() -> None:
-    contexts = [document(random.Random(seed), 60) for seed in range(5)]
-    row = made(example(*contexts))
-    assert row["premise"].count(" ") < TEACHER_WORDS + 20
-    whole = " ".join(contexts)
-    at = [whole.index(row["premise"][start:end]) for start, end in sorted(chain(*row["readings"]))]
-    assert at == sorted(at)
-
-
 def test_labels_and_spans_go_with_the_row_and_are_empty_where_all_is_supported() -> None:
     wrong = example("An otter.", label="unsupported", spans=((0, 3),), held_out=True)
     row = made(wrong)
@@ -109,14 +99,6 @@ def test_spans_stay_on_their_words_when_a_claim_is_worded_as_in_a_chat(
         worded += row["claim"] != claim
         assert row["spans"] is None or [row["claim"][a:b] for a, b in row["spans"]] == ["412"]
     assert worded
-
-
-@pytest.mark.parametrize(
-    ("dataset", "often"),
-    [("wice-claim", 2), ("written-forms-additions", 12), ("factcg-doc", 2), ("fever", 1)],
-)
-def test_small_sets_that_look_like_answers_are_read_more_often(dataset: str, often: int) -> None:
-    assert times(dataset) == often
 
 
 def written(path: Path, *rows: dict[str, Any]) -> Path:
@@ -161,8 +143,3 @@ def test_brief_premises_are_at_most_a_quarter_where_there_are_enough_others(tmp_
 
     assert brief(training_pairs(path, pairs=40, seed=1)) == 10
     assert brief(training_pairs(path, pairs=160, seed=1)) == 70
-
-
-def test_a_file_that_is_no_pairs_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"pairs\.jsonl\.gz: can't be read"):
-        training_pairs(written(tmp_path / "pairs.jsonl.gz", {"dataset": "d"}), pairs=None, seed=1)

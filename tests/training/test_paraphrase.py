@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from training.paraphrase import KEEPING, SHORTENING, joined, left_out, paraphrased, running_on
+from training.paraphrase import KEEPING, SHORTENING, joined, left_out, running_on
 
 STEPS = {**KEEPING, **SHORTENING}
 
@@ -63,15 +63,6 @@ def test_dates_are_the_same_day_in_every_form() -> None:
 )
 def test_where_the_meaning_could_change_nothing_is_done(step: str, sentence: str) -> None:
     assert outcomes(step, sentence) <= {None, sentence}
-
-
-def test_steps_are_named_and_nothing_is_left_out_unless_allowed() -> None:
-    sentence = "In 1990, Ada Smith (born 1920) sold three pictures, which were approximately ten years old."
-    for seed in range(40):
-        other, steps = paraphrased(sentence, random.Random(seed), shorten=False)
-        assert set(steps) <= KEEPING.keys()
-        assert "(born 1920)" in other
-        assert (other == sentence) == (not steps)
 
 
 def test_two_sentences_become_one_only_where_the_second_can_run_on() -> None:

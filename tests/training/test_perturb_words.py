@@ -57,9 +57,3 @@ def test_the_change_says_where_it_is(substitutes: Substitutes) -> None:
 )
 def test_nothing_is_replaced_where_nothing_else_fits(substitutes: Substitutes, sentence: str) -> None:
     assert changes(substitutes, sentence) == set()
-
-
-def test_what_was_seen_once_is_no_place() -> None:
-    assert (
-        changes(Substitutes(["The red car stopped.", "The blue car stopped."]), "The red car went.") == set()
-    )

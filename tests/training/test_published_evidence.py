@@ -10,7 +10,6 @@ import pytest
 from tests.training.made_published import SAME as SAME_RESULT
 from tests.training.made_published import SENTENCE, TRIAL, jsonl, write, write_all
 from training import published_evidence as evidence
-from training.examples import DataError
 from training.published import sources
 from training.published_readers import PoolRow
 
@@ -103,29 +102,3 @@ def test_claims_about_a_trial_say_what_it_found_or_something_else(tmp_path: Path
         says_lower = any(word in claim for word in LOWER)
         assert says_lower != any(word in claim for word in HIGHER), claim
         assert (row["label"] == "supported") == (about_the_drug == says_lower), claim
-
-
-@pytest.mark.parametrize(
-    ("claim", "expected"),
-    [
-        ({"cord_id": "b2"}, "no abstract of its 'cord_id'"),
-        ({"evidence_set": [{"sent_index": 3}]}, "'sent_index' is 3, expected one of 0, 1, 2"),
-        ({"label": "MAYBE"}, "'MAYBE'"),
-    ],
-)
-def test_check_covid_names_what_does_not_fit(tmp_path: Path, claim: dict[str, object], expected: str) -> None:
-    corpus = write(tmp_path / "corpus.json", jsonl({"cord_id": "a1", "abstract": ["One.", "Two.", "Three."]}))
-    row = {"claim": "One is.", "cord_id": "a1", "label": "SUPPORT", "evidence_set": [{"sent_index": 0}]}
-    claims = write(tmp_path / "claims.json", jsonl(row | claim))
-    with pytest.raises(DataError, match=r"claims\.json, line 1") as caught:
-        list(evidence.check_covid("check-covid", [corpus, claims]))
-    assert expected in str(caught.value)
-
-
-def test_evidence_inference_names_an_answer_without_its_prompt(tmp_path: Path) -> None:
-    prompts = write(tmp_path / "prompts.csv", f"{ASKED}1,2,Pain,Ibuprofen,Placebo\n")
-    answers = write(tmp_path / "answers.csv", f'{ANSWERED}5,2,True,True,invalid prompt,"x"\n')
-    assert list(evidence.evidence_inference("trials", [prompts, answers])) == []
-    write(answers, f'{ANSWERED}5,2,True,True,significantly increased,"{TRIAL}"\n')
-    with pytest.raises(DataError, match="line 2: no prompt of its 'PromptID'"):
-        list(evidence.evidence_inference("trials", [prompts, answers]))

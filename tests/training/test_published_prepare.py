@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import shutil
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -16,8 +15,8 @@ import pytest
 
 from tests.training.made_published import jsonl, write, write_all
 from training.examples import DataError, read_examples
-from training.prepare import SEED, VALIDATION, examples, main, read_data, read_pool, source_rows
-from training.published import PUBLISHED, sources
+from training.prepare import VALIDATION, main, read_data, read_pool, source_rows
+from training.published import PUBLISHED
 from training.rows import is_held_out, pool
 
 POOL = "pool-train.jsonl.gz"
@@ -120,15 +119,6 @@ def test_written_facts_are_added_with_as_many_right_claims_as_wrong_ones(
     assert Counter(row["label"] == "supported" for row in added)[True] == len(added) / 2 > 10
 
 
-def test_a_folder_of_facts_that_is_not_there_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        run(monkeypatch, write_pool(tmp_path / "data", pool_rows()), tmp_path / "work", tmp_path / "fcats")
-    assert ended.value.code == 1
-    assert f"prepare: {tmp_path / 'fcats'}: no folder" in capsys.readouterr().err
-
-
 def test_what_is_retrieved_but_decides_nothing_is_handed_on(tmp_path: Path) -> None:
     write_all(tmp_path)
     found = [others for row, others in read_data(tmp_path, experimental=False) if row.dataset[:4] == "fool"]
@@ -167,21 +157,6 @@ def test_a_text_that_another_set_has_on_the_other_side_is_left_out(tmp_path: Pat
     assert 0 < len(agreed) < len(pages)
 
 
-@pytest.mark.parametrize(
-    "content", [b"no gzip", gzip.compress(b'{"dataset": "x"}\n', mtime=0)], ids=["no gzip", "no label"]
-)
-def test_damaged_rows_to_measure_on_are_told(tmp_path: Path, content: bytes) -> None:
-    (write_all(tmp_path) / VALIDATION).write_bytes(content)
-    with pytest.raises(DataError, match=r"pool-val\.jsonl\.gz: no rows to measure on"):
-        list(read_data(tmp_path, experimental=False))
-
-
-def test_a_source_that_is_no_text_is_told(tmp_path: Path) -> None:
-    data = write_pool(tmp_path, [{**row, "source": 7} for row in pool_rows()[:3]])
-    with pytest.raises(DataError, match=r"line 1: no row of the pool .*'source' is no text"):
-        list(read_data(data, experimental=False))
-
-
 def test_what_is_measured_on_is_left_out_of_what_is_read(tmp_path: Path) -> None:
     whole = [row.claim for row, _ in read_data(write_all(tmp_path), experimental=False)]
     assert "The mill is younger than Leeds." in whole
@@ -207,18 +182,6 @@ def test_a_set_of_the_pool_is_not_read_again_from_its_folder(
     assert said[0] == f"conjnli is in {data / POOL}: {data / 'conjnli'} is not read for it"
 
 
-def test_a_pool_that_holds_all_sets_gives_the_same_with_folders_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = [row for source in sources(write_all(tmp_path / "both")) for row in source.rows()]
-    alone = run(monkeypatch, write_pool(tmp_path / "pool", rows), tmp_path / "work1")
-    shutil.copy(tmp_path / "pool" / POOL, tmp_path / "both")
-    assert run(monkeypatch, tmp_path / "both", tmp_path / "work2") == alone
-    shutil.rmtree(tmp_path / "pool")
-    (tmp_path / "both" / POOL).unlink()
-    assert run(monkeypatch, tmp_path / "both", tmp_path / "work3") == alone
-
-
 def test_later_steps_get_the_rows_that_a_pool_gives(tmp_path: Path) -> None:
     data = write_pool(tmp_path, pool_rows())
     assert list(source_rows(data)) == [
@@ -235,26 +198,6 @@ def test_a_folder_with_neither_says_what_is_looked_for(tmp_path: Path, there: bo
         list(read_data(data, experimental=False))
     for part in (str(data), POOL, "conjnli", "counterfactual-nli", "wikisplit", "--data"):
         assert part in str(caught.value)
-
-
-def test_the_command_ends_with_a_line_and_no_traceback(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write(tmp_path / "data/breaking-nli/data/dataset.jsonl", '{"sentence1": "a"\n')
-    with pytest.raises(SystemExit) as ended:
-        run(monkeypatch, tmp_path / "data", tmp_path / "work")
-    assert ended.value.code == 1
-    said = capsys.readouterr().err
-    assert said.startswith("prepare: ")
-    assert "dataset.jsonl, line 1: no JSON" in said
-
-
-def test_a_missing_file_is_told_before_the_pool_is_read(tmp_path: Path) -> None:
-    data = write_pool(tmp_path, pool_rows())
-    (data / "fever").mkdir()
-    rows = examples(read_data(data, experimental=False), seed=SEED)
-    with pytest.raises(DataError, match=r"no train_fitems\.jsonl in it"):
-        next(rows)
 
 
 def test_a_row_with_a_sentence_that_is_measured_on_is_left_out(tmp_path: Path) -> None:

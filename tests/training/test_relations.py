@@ -100,11 +100,6 @@ def test_a_relation_is_on_one_side_of_the_split_as_a_whole() -> None:
     assert {example.held_out for example in made(relations=names)} == {True, False}
 
 
-def test_names_of_kinds_that_differ_are_not_exchanged() -> None:
-    for example in made(frames=[FACT], relations=[LEADS, {**LEADS, "relation": "heads"}]):
-        assert example.kind in (None, "name")
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -119,26 +114,6 @@ def test_a_malformed_file_is_refused(tmp_path: Path, changes: dict[str, object],
     path.write_text(yaml.safe_dump(raw), encoding="utf-8")
     with pytest.raises(DataError, match=message):
         read_grammar(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("- a", r"a\.yaml: 1 validation error"),
-        ("relations: {a: b}", r"a\.yaml: (?s:.*)relations"),
-        ("frames: [", r"a\.yaml: can't be read as YAML"),
-        ("facts: []", r"a\.yaml: (?s:.*)facts"),
-    ],
-)
-def test_a_file_of_another_form_is_named(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
-    with pytest.raises(DataError, match=message):
-        read_grammar(tmp_path)
-
-
-def test_a_folder_that_lacks_a_part_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=str(tmp_path)):
-        read_grammar(tmp_path / "none")
 
 
 def test_the_projects_own_files_are_sound() -> None:

@@ -84,46 +84,6 @@ def test_the_sides_of_the_split_do_not_mix(made: list[dict[str, Any]]) -> None:
                 assert {texts[town] for town in named} == {row["held_out"]}
 
 
-def test_passages_are_changed_too(made: list[dict[str, Any]]) -> None:
-    changed = [row for row in made if row["made"].startswith("changed passage")]
-    assert 0.1 < len(changed) / len(made) < 0.4
-    assert {row["label"] for row in changed} == {"supported", "contradicted"}
-
-
-def test_a_claim_is_gathered_from_sentences_that_stand_apart() -> None:
-    whole = "{name} grew up in {town}, where his father owned a mill, and he became a doctor in 19{n}."
-    parts = (
-        "{name} grew up in {town}, where his father owned a mill.",
-        "He became a doctor in 19{n}.",
-    )
-    split = []
-    for i, town in enumerate(TOWNS):
-        words = {"name": f"Adam {town}er", "town": town, "n": 20 + i}
-        split += [
-            Row("wikisplit", (whole.format(**words),), part.format(**words), "supported") for part in parts
-        ]
-    made = [r for r in synthesise.pairs(sources(split), 300, seed=2) if r["made"].startswith("gathered")]
-    supported = [row for row in made if row["label"] == "supported"]
-    assert supported
-    for row in supported:
-        assert "owned a mill. " in row["contexts"][0] + " "
-        assert "He became a doctor in 19" in row["contexts"][0]
-    missing = [row for row in made if row["made"].endswith("a part left out")]
-    assert missing
-    for row in missing:
-        assert row["label"] == "partially_supported"
-        town = next(t for t in TOWNS if f"in {t}" in row["claim"])
-        said = [p.format(name=f"Adam {town}er", town=town, n=20 + TOWNS.index(town)) for p in parts]
-        assert sum(text in row["contexts"][0] for text in said) == 1
-    assert {row["label"] for row in made} == {"supported", "partially_supported", "contradicted"}
-
-
-def test_passages_are_hedged_too(made: list[dict[str, Any]]) -> None:
-    found = [row for row in made if row["made"].startswith("hedged passage")]
-    assert {row["label"] for row in found} == {"supported", "unsupported"}
-    assert {row["kind"] for row in found} == {None, "qualifier"}
-
-
 def test_the_same_seed_makes_the_same_pairs() -> None:
     one, other, third = (list(synthesise.pairs(sources(rows()), 60, seed=seed)) for seed in (5, 5, 6))
     assert one == other

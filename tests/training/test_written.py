@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from pathlib import Path
 
@@ -75,20 +74,6 @@ def test_claims_without_their_source_are_unsupported(folder: Path) -> None:
         assert example.spans == ((0, len(example.claim)),)
 
 
-def test_a_value_that_begins_a_sentence_is_written_with_a_capital(tmp_path: Path) -> None:
-    (tmp_path / "roles.yaml").write_text(
-        "- source: '{a} bills {b} monthly. {b} never bills {a}.'\n"
-        "  slots: {a: [the clinic, the surgery], b: [our laboratory, our pharmacy]}\n"
-        "  says: ['{a} sends bills to {b}.']\n"
-        "  wrong: [[contradicted, '{b} sends bills to {a}.']]\n",
-        encoding="utf-8",
-    )
-    found = [e for seed in range(20) for e in written_examples(read_facts(tmp_path), seed=seed)]
-    texts = [text for e in found for text in (e.claim, *e.contexts) if "bills" in text]
-    assert any(text.startswith(("The clinic bills our ", "The surgery bills our ")) for text in texts)
-    assert not any(re.search(r"(?:^|\. )(?:the|our) ", text) for text in texts)
-
-
 def test_no_fact_is_on_two_sides_of_the_split_or_measured_on_and_fitted_on() -> None:
     facts = read_facts(FOLDER)["health"]
     sides: dict[str, set[tuple[bool, str]]] = {fact.source: set() for fact in facts if not fact.slots}
@@ -100,47 +85,6 @@ def test_no_fact_is_on_two_sides_of_the_split_or_measured_on_and_fitted_on() -> 
     assert all(len(found) == 1 for found in sides.values())
     assert all(held_out == is_held_out(source) for source, ((held_out, _),) in sides.items())
     assert set.union(*sides.values()) == {(False, "written"), (True, "written"), (True, MEASURED)}
-
-
-LONG = """
-- source: |-
-    Nadia: Did the boiler man come to the house on Monday, as he had promised us twice by now?
-    Timo: He came on Tuesday, with his son. They changed the pump and left the old one in the hall for us.
-    Nadia: And the bill for all of that, did they leave it with you or will they send it by post?
-    Timo: It came by mail: 240 euros. I have paid it, because they want the money within a week or so.
-    Nadia: Thanks, then I will give you half of it tonight, when I am back from the swimming pool.
-  says:
-    - "The boiler man came on Tuesday."
-    - "Timo has paid the bill of 240 euros."
-    - "Nadia will give half of the money to Timo."
-  wrong:
-    - [contradicted, "The boiler man came on Monday."]
-    - [unsupported, "The new pump is a quiet one."]
-- source: "{}"
-  says: ["The mill was sold in 1903.", "The mill has two wheels."]
-  wrong: [[contradicted, "The mill was sold in 1930."]]
-""".replace("{}", " ".join(f"Stone {n} of the mill was laid in this row." for n in range(12)))
-
-
-def test_of_long_sources_several_claims_are_summed_up(tmp_path: Path) -> None:
-    (tmp_path / "passages").mkdir()
-    (tmp_path / "passages" / "chats.yaml").write_text(LONG, encoding="utf-8")
-    found = [e for seed in range(20) for e in made(tmp_path, seed=seed)]
-    assert {example.dataset for example in found} == {"written-passages-chats"}
-    summaries = [e for e in found if "boiler man" in e.claim and "Timo" in e.claim]
-    assert {e.label for e in summaries} >= {"supported", "contradicted"}
-    assert not any("on Monday" in e.claim or "quiet" in e.claim for e in summaries if e.supported)
-    assert any("Stone 3" in e.claim and len(e.claim) < 60 for e in found)
-    chats = [text for e in found for text in e.contexts if "Nadia" in text]
-    assert all("\nTimo: He came" in text for text in chats)
-    assert not any(" Nadia: Did" in text for text in chats)
-
-
-def test_rows_to_measure_on_are_right_and_wrong_ones() -> None:
-    facts = {"law": read_facts(FOLDER)["law"]}
-    rows = measured_rows(facts, limit=15, seed=1)
-    assert len(rows) == 15
-    assert {row.supported for row in rows} == {True, False}
 
 
 def test_rows_to_measure_on_are_not_told_apart_by_the_words_they_share() -> None:
@@ -173,21 +117,6 @@ def test_the_same_seed_makes_the_same(folder: Path) -> None:
 def test_what_cannot_be_is_refused_by_file_and_entry(tmp_path: Path, rest: str, said: str) -> None:
     (tmp_path / "odd.yaml").write_text(f"- {{source: {rest}}}", encoding="utf-8")
     with pytest.raises(DataError, match=r"odd\.yaml, entry 1") as caught:
-        read_facts(tmp_path)
-    assert said in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"- {source: ", "can't be read as YAML"),
-        (b"\xff\xfe\xff", "can't be read"),
-        (b"a: 1", "no list of facts"),
-    ],
-)
-def test_a_file_that_holds_no_facts_is_refused_by_name(tmp_path: Path, content: bytes, said: str) -> None:
-    (tmp_path / "odd.yaml").write_bytes(content)
-    with pytest.raises(DataError, match=r"odd\.yaml: ") as caught:
         read_facts(tmp_path)
     assert said in str(caught.value)
 

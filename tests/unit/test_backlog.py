@@ -136,9 +136,7 @@ async def test_an_engine_behind_pauses_all_lanes_and_says_so_once_a_minute(
     judge, clock = GatedJudge(), Clock()
     async with bench(judge, limits=ONE_AT_A_TIME, clock=clock) as b:
         for name in "abc":
-            b.start(name)
-            b.delta(0, TEXT, name)
-            b.complete(1, name)
+            b.whole(TEXT, name)
         assert is_behind(b.engine)
         assert b.engine.judge_wait_s >= 2.5
         assert not b.engine.saturated
@@ -155,9 +153,7 @@ async def test_an_engine_behind_pauses_all_lanes_and_says_so_once_a_minute(
             judge.gate.clear()
             b.engine._backlog._known = 0  # as at the start
             for name in names:
-                b.start(name)
-                b.delta(0, TEXT, name)
-                b.complete(1, name)
+                b.whole(TEXT, name)
             assert is_behind(b.engine)
             told.append(sum(record.getMessage().startswith("judge.behind") for record in caplog.records))
             judge.gate.set()
@@ -168,9 +164,7 @@ async def test_a_request_says_since_when_its_claims_wait() -> None:
     judge = GatedJudge()
     async with bench(judge, Policy(claim_timeout_ms=60_000), ONE_AT_A_TIME) as b:
         for name in "ab":
-            b.start(name)
-            b.delta(0, TEXT, name)
-            b.complete(1, name)
+            b.whole(TEXT, name)
         judge.gate.set()
         await b.engine.drain()
         for request in judge.requests:
@@ -186,9 +180,7 @@ async def test_a_response_is_not_incomplete_for_text_that_was_not_read() -> None
         b.start("under way")
         b.delta(0, "Paris is", "under way")
         for name in "abc":
-            b.start(name)
-            b.delta(0, TEXT, name)
-            b.complete(1, name)
+            b.whole(TEXT, name)
         assert is_behind(b.engine)
         run = b.engine._runs["under way"]
         clock.now += 8.0

@@ -16,10 +16,6 @@ from guardrail.client import AnswerBlocked, GuardClient, GuardTimeout, Piece
 from guardrail.errors import GuardrailError, InputError, TransportError
 from guardrail.events import (
     Decision,
-    DeliveryBlocked,
-    DeliveryCompleted,
-    DeliverySegment,
-    Event,
     ResponseCompleted,
     ResponseDelta,
     ResponseStarted,
@@ -28,6 +24,7 @@ from guardrail.events import (
 from guardrail.policy import Policy
 from guardrail.testing import MemoryClientTransport, MemoryGuard, ScriptedJudge, check_events
 from tests.support.guards import TOPICS, new_broker, until
+from tests.support.stages import Stage, staged
 
 CONTEXTS = ["The basic plan costs $49 a month. Refunds are paid within 14 days."]
 RIGHT = "The basic plan costs $49 a month. Refunds are paid within 14 days."
@@ -48,6 +45,26 @@ async def slowly(text: str, gate: asyncio.Event | None = None) -> AsyncIterator[
         await asyncio.sleep(0)
     if gate is not None:
         await gate.wait()
+
+
+class Endless:
+    """A model that has written a text, and never ends; ``closed`` when it was told to."""
+
+    def __init__(self, text: str) -> None:
+        self.closed = asyncio.Event()
+        self._text = text
+
+    async def tokens(self) -> AsyncIterator[str]:
+        try:
+            async for token in slowly(self._text, asyncio.Event()):
+                yield token
+        finally:
+            self.closed.set()
+
+
+async def failing(text: str) -> AsyncIterator[str]:
+    yield text
+    raise ConnectionResetError("the model is gone")
 
 
 async def shown(pieces: AsyncIterator[Piece], seen: list[str] | None = None) -> str:
@@ -85,11 +102,6 @@ async def test_a_right_answer_is_yielded_whole_and_in_order() -> None:
     assert (started.route, started.tenant, started.contexts[0].id) == ("sales", "t", "c1")
 
 
-async def test_a_plain_iterable_is_taken_too() -> None:
-    async with guarded() as (_, client):
-        assert await shown(client.guard("?", CONTEXTS, tokens(RIGHT))) == RIGHT
-
-
 async def test_a_block_is_raised_with_the_policys_message_after_what_was_verified() -> None:
     policy = Policy(rules=["verdict CONTRADICTED: block"], fallback_message="Ask the support team.")
     seen: list[str] = []
@@ -112,21 +124,11 @@ async def test_a_block_may_be_yielded_instead() -> None:
 
 
 async def test_the_model_is_stopped_at_a_block() -> None:
-    never = asyncio.Event()
-    closed = asyncio.Event()
-
-    async def endless() -> AsyncIterator[str]:
-        try:
-            for token in tokens(WRONG + " And more."):
-                yield token
-            await never.wait()
-        finally:
-            closed.set()
-
+    model = Endless(WRONG + " And more.")
     async with guarded() as (guard, client):
         with pytest.raises(AnswerBlocked):
-            await shown(client.guard("?", CONTEXTS, endless()))
-        await closed.wait()
+            await shown(client.guard("?", CONTEXTS, model.tokens()))
+        await model.closed.wait()
         await until(lambda: "response.aborted" in types(guard))
 
 
@@ -169,47 +171,29 @@ async def test_whole_answers() -> None:
 
 
 async def test_a_failing_model_ends_the_answer_as_aborted_and_its_error_is_raised() -> None:
-    async def failing() -> AsyncIterator[str]:
-        yield "The basic plan costs $49 a month. And"
-        raise ConnectionResetError("the model is gone")
-
-    policy = Policy(on_incomplete="release")
-    async with guarded(policy) as (guard, client):
+    async with guarded(Policy(on_incomplete="release")) as (guard, client):
         seen: list[str] = []
+        answer = client.guard("?", CONTEXTS, failing("The basic plan costs $49 a month. And"))
         with pytest.raises(ConnectionResetError, match="the model is gone"):
-            await shown(client.guard("?", CONTEXTS, failing()), seen)
+            await shown(answer, seen)
         assert "".join(seen).startswith("The basic plan costs $49 a month.")
         assert types(guard)[-1] == "response.aborted"
 
 
 async def test_a_block_of_an_aborted_answer_has_the_models_error_as_its_cause() -> None:
-    async def failing() -> AsyncIterator[str]:
-        yield "The basic plan costs $49"
-        raise ConnectionResetError("the model is gone")
-
     async with guarded(Policy(on_incomplete="block")) as (_, client):
         with pytest.raises(AnswerBlocked) as raised:
-            await shown(client.guard("?", CONTEXTS, failing()))
+            await shown(client.guard("?", CONTEXTS, failing("The basic plan costs $49")))
         assert isinstance(raised.value.__cause__, ConnectionResetError)
 
 
 async def test_leaving_the_loop_ends_the_answer_and_closes_the_model() -> None:
-    closed = asyncio.Event()
-    never = asyncio.Event()
-
-    async def endless() -> AsyncIterator[str]:
-        try:
-            for token in tokens(RIGHT + " More. "):
-                yield token
-            await never.wait()
-        finally:
-            closed.set()
-
+    model = Endless(RIGHT + " More. ")
     async with guarded() as (guard, client):
-        async for _ in client.guard("?", CONTEXTS, endless()):
+        async for _ in client.guard("?", CONTEXTS, model.tokens()):
             break
         gc.collect()
-        await closed.wait()
+        await model.closed.wait()
         await until(lambda: types(guard)[-1] == "response.aborted")
 
 
@@ -348,98 +332,25 @@ async def test_half_of_a_surrogate_pair_ends_its_answer_with_an_error_that_says_
             client.guard("?", CONTEXTS, [], metadata={"a": "\ud83d"})
 
 
-async def test_with_the_default_policy_an_error_of_the_model_is_the_cause_of_a_block() -> None:
-    async with guarded(Policy()) as (_, client):
-        with pytest.raises(AnswerBlocked) as raised:
-            await shown(client.guard("?", CONTEXTS, ["fine ", "\ud83d"]))
-        assert isinstance(raised.value.__cause__, InputError)
-
-
 # --------------------------------------------------------------- with deliveries that the test writes
-
-
-class Stage:
-    """A client on a broker without a guard: the test says what is delivered."""
-
-    def __init__(self, client: GuardClient, broker: Any) -> None:
-        self.client = client
-        self.broker = broker
-
-    def deliver(self, response_id: str, event: Event) -> None:
-        self.broker.append(TOPICS.deliveries, response_id.encode(), event.to_json())
-
-    def segment(self, response_id: str, seq: int, text: str, span: tuple[int, int]) -> None:
-        self.deliver(
-            response_id,
-            DeliverySegment(
-                id=f"{seq}", response_id=response_id, seq=seq, text=text, span=span, decision=Decision.RELEASE
-            ),
-        )
-
-    def complete(self, response_id: str, seq: int) -> None:
-        self.deliver(
-            response_id,
-            DeliveryCompleted(
-                id="end", response_id=response_id, seq=seq, decision=Decision.RELEASE, rule="passed"
-            ),
-        )
-
-    def block(self, response_id: str, seq: int) -> None:
-        self.deliver(
-            response_id,
-            DeliveryBlocked(
-                id="end", response_id=response_id, seq=seq, message="no", rule="r", released_chars=0
-            ),
-        )
-
-    def fail(self, response_id: str) -> None:
-        """A delivery that can't be read: what comes after it can't be verified."""
-        self.broker.append(TOPICS.deliveries, response_id.encode(), b"{}")
-
-    def sent(self, response_id: str) -> list[Any]:
-        return [
-            parse_input(record.value or b"")
-            for record in self.broker.records(TOPICS.responses)
-            if record.key == response_id.encode()
-        ]
-
-    def text_sent(self, response_id: str) -> str:
-        return "".join(event.text for event in self.sent(response_id) if isinstance(event, ResponseDelta))
-
-
-@asynccontextmanager
-async def staged(**options: Any) -> AsyncIterator[Stage]:
-    broker = new_broker()
-    transport = MemoryClientTransport(broker, TOPICS.responses, TOPICS.deliveries)
-    async with GuardClient(transport=transport, drain_timeout_s=0.0, **options) as client:
-        yield Stage(client, broker)
-
-
-async def test_what_is_delivered_twice_is_yielded_once() -> None:
-    async with staged() as stage:
-        answer = stage.client.guard("?", CONTEXTS, ["one two"])
-        reader = asyncio.ensure_future(shown(answer))
-        await until(lambda: bool(stage.sent(answer.response_id)))
-        stage.segment("x", 0, "another answer's", (0, 4))
-        for seq, text, span in ((0, "one", (0, 3)), (0, "one", (0, 3)), (1, " two", (3, 7))):
-            stage.segment(answer.response_id, seq, text, span)
-        stage.segment(answer.response_id, 0, "one", (0, 3))
-        stage.complete(answer.response_id, 2)
-        assert await reader == "one two"
 
 
 async def begun(stage: Stage, **options: Any) -> tuple[str, asyncio.Future[str]]:
     answer = stage.client.guard("?", CONTEXTS, ["one ", "two"], **options)
     reader = asyncio.ensure_future(shown(answer))
-    await until(lambda: any(isinstance(e, ResponseCompleted) for e in stage.sent(answer.response_id)))
+    await until(lambda: stage.completed(answer.response_id))
     return answer.response_id, reader
 
 
-async def test_a_delivery_that_is_missing_fails_closed() -> None:
+async def test_a_delivery_that_is_missing_or_cannot_be_read_fails_closed() -> None:
     async with staged() as stage:
         response_id, reader = await begun(stage)
         stage.segment(response_id, 1, "two", (4, 7))
         with pytest.raises(TransportError, match=r"delivery 0 .* is missing, number 1 came"):
+            await reader
+        response_id, reader = await begun(stage)
+        stage.fail(response_id)
+        with pytest.raises(TransportError, match="can't be read"):
             await reader
 
 
@@ -450,14 +361,6 @@ async def test_a_block_counts_whatever_its_number() -> None:
         stage.segment(response_id, 1, "two", (4, 7))
         stage.block(response_id, 0)
         with pytest.raises(AnswerBlocked):
-            await reader
-
-
-async def test_a_delivery_that_cannot_be_read_fails_closed() -> None:
-    async with staged() as stage:
-        response_id, reader = await begun(stage)
-        stage.fail(response_id)
-        with pytest.raises(TransportError, match="can't be read"):
             await reader
 
 
@@ -479,12 +382,6 @@ async def test_the_rest_that_is_not_verified_may_be_a_message() -> None:
         pieces = await reader
     assert [(piece.text, piece.verified) for piece in pieces] == [("one ", True), ("Sorry.", False)]
     assert pieces[-1].rule == "not verified: TransportError"
-
-
-async def test_a_guard_that_says_nothing_may_end_in_a_message() -> None:
-    async with staged(on_timeout="message", timeout_s=0.01, timeout_message="Sorry.") as stage:
-        [piece] = await collect(stage.client.guard("?", CONTEXTS, ["one ", "two"]))
-    assert (piece.text, piece.verified, piece.rule) == ("Sorry.", False, "not verified: GuardTimeout")
 
 
 async def test_text_that_waits_while_the_model_writes_on_has_a_time_of_its_own() -> None:
@@ -606,10 +503,7 @@ async def test_where_reading_fails_every_answer_is_told_and_it_may_come_back() -
         answer = client.guard("?", CONTEXTS, slowly("text"))
         reader = asyncio.ensure_future(shown(answer))
         await until(lambda: bool(broker.records(TOPICS.responses)))
-        final = DeliveryCompleted(
-            id="end", response_id=answer.response_id, seq=0, decision=Decision.RELEASE, rule="passed"
-        )
-        broker.append(TOPICS.deliveries, answer.response_id.encode(), final.to_json())
+        Stage(client, broker).complete(answer.response_id, 0)
         assert await reader == ""
 
 
@@ -682,17 +576,13 @@ async def test_all_answers_together_are_bounded_and_none_waits_for_ever() -> Non
         answers = [stage.client.guard("?", CONTEXTS, model) for model in models]
         readers = [asyncio.ensure_future(shown(answer)) for answer in answers]
 
-        def complete(answer: Any) -> bool:
-            sent = stage.sent(answer.response_id)
-            return bool(sent) and isinstance(sent[-1], ResponseCompleted)
-
         waiting = set(answers)
         while waiting:
-            await until(lambda: any(complete(answer) for answer in waiting))
+            await until(lambda: any(stage.completed(answer.response_id) for answer in waiting))
             await settled()
             # The bound, what the one of them has that went past it, and a token of each.
             assert sum(model.taken for model in models) * 5 - 150 * (5 - len(waiting)) <= 100 + 150 + 5 * 5
-            for answer in [answer for answer in waiting if complete(answer)]:
+            for answer in [answer for answer in waiting if stage.completed(answer.response_id)]:
                 stage.segment(answer.response_id, 0, "word " * 30, (0, 150))
                 stage.complete(answer.response_id, 1)
                 waiting.discard(answer)

@@ -13,10 +13,11 @@ from guardrail.client import AnswerBlocked, GuardClient, GuardTimeout
 from guardrail.client import client as client_module
 from guardrail.client.answers import TimeoutPolicy
 from guardrail.errors import ConfigError
-from guardrail.events import GROUP_HEADER, Decision, DeliverySegment
+from guardrail.events import GROUP_HEADER
 from guardrail.policy import Policy
 from guardrail.testing import MemoryClientTransport, ScriptedJudge
 from tests.support.guards import TOPICS, new_broker, running_guard, until
+from tests.support.stages import staged
 
 CONTEXTS = ["Refunds are paid within 14 days."]
 RIGHT = "Refunds are paid within 14 days."
@@ -31,7 +32,7 @@ async def guards(broker: MemoryBroker, **policies: Policy) -> AsyncIterator[None
     """One guard for each group, all on the same topics."""
     async with AsyncExitStack() as stack:
         for group, policy in policies.items():
-            transport = MemoryTransport(broker, group, [TOPICS.responses], sessions_topic=TOPICS.sessions)
+            transport = MemoryTransport(broker, group, TOPICS.responses, sessions_topic=TOPICS.sessions)
             judge = ScriptedJudge({"30 days": "CONTRADICTED"})
             await stack.enter_async_context(running_guard(transport, judge, policy))
         yield
@@ -120,21 +121,7 @@ async def test_a_second_group_in_the_middle_of_a_long_answer_ends_it(
     """However long ago the first one began, and however many answers of others came meanwhile."""
     monkeypatch.setattr(client_module, "_OVERLAP_S", -1.0)
     monkeypatch.setattr(client_module, "_ANSWERS_REMEMBERED", 0)
-    broker, seen, more = new_broker(), list[str](), asyncio.Event()
-
-    def deliver(group: str, seq: int) -> None:
-        event = DeliverySegment(
-            id=f"{seq}",
-            response_id="long",
-            seq=seq,
-            text=RIGHT,
-            span=(seq * len(RIGHT), (seq + 1) * len(RIGHT)),
-            segment=seq,
-            decision=Decision.RELEASE,
-            rule=None,
-            policy=SHADOW.ref,
-        )
-        broker.append(TOPICS.deliveries, b"long", event.to_json(), ((GROUP_HEADER, group.encode()),))
+    seen, more = list[str](), asyncio.Event()
 
     async def words() -> AsyncIterator[str]:
         yield RIGHT
@@ -144,12 +131,12 @@ async def test_a_second_group_in_the_middle_of_a_long_answer_ends_it(
         async for piece in client.guard("?", CONTEXTS, words(), response_id="long"):
             seen.append(piece.text)
 
-    async with GuardClient(transport=MemoryClientTransport(broker)) as client:
-        reading = asyncio.create_task(read(client))
-        await until(lambda: bool(broker.records(TOPICS.responses)))
-        deliver("guardrail", 0)
+    async with staged() as stage:
+        reading = asyncio.create_task(read(stage.client))
+        await until(lambda: bool(stage.sent("long")))
+        stage.segment("long", 0, RIGHT, (0, len(RIGHT)), "guardrail")
         await until(lambda: seen == [RIGHT])
-        deliver("shadow", 1)
+        stage.segment("long", 1, RIGHT, (len(RIGHT), 2 * len(RIGHT)), "shadow")
         with pytest.raises(ConfigError):
             await reading
         more.set()

@@ -22,23 +22,20 @@ from typing import Any, Final
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
-from typer.core import TyperGroup
-from typer.main import get_command
 
 from consumers.settings import GuardSettings
-from guardrail.cli import app
-from tests.support.code_blocks import ROOT, Block, code_blocks, shell_lines
+from tests.support.docs import ROOT, Block, code_blocks, parse, shell_lines
 
 ELSEWHERE: Final = {
     "docs/litellm.md:yaml:0": ("is LiteLLM's configuration", "tests/integration/in_litellm.py"),
     "docs/python.md:python:2": ("asks a model, whose place a server takes", "tests/unit/test_docs.py"),
     "docs/cascade.md:python:0": (
         "asks a model, whose place a server takes",
-        "tests/unit/judges/cascade/test_docs_cascade.py",
+        "tests/unit/judges/test_docs.py",
     ),
     "docs/other-judges.md:python:0": (
         "a program that a judge starts and asks",
-        "tests/unit/judges/test_docs_other_judges.py",
+        "tests/unit/judges/test_docs.py",
     ),
     **{
         f"docs/mastra.md:typescript:{number}": ("needs Node", "integrations/mastra/test/docs.test.ts")
@@ -47,7 +44,7 @@ ELSEWHERE: Final = {
     "docs/tutorial-kafka-chat.md:python:0": ("needs a Kafka", "tests/integration/test_tutorial.py"),
     "docs/tutorial-kafka-chat.md:python:1": (
         "a test of the file before, run by pytest",
-        "tests/unit/test_docs_tutorial.py",
+        "tests/unit/test_docs.py",
     ),
     "docs/tutorial-kafka-chat.md:python:2": ("needs a Kafka", "tests/integration/test_tutorial.py"),
     "docs/tutorial-review.md:yaml:0": ("goes into a whole file", "tests/integration/test_tutorial.py"),
@@ -63,7 +60,7 @@ ELSEWHERE: Final = {
     "docs/deploy.md:yaml:0": ("a policy of Kyverno, not ours", "tests/unit/helm/test_deploy_page.py"),
     "docs/llm-judge.md:yaml:6": (
         "examples for the prompt, not settings",
-        "tests/unit/judges/llm/test_docs_llm_judge.py",
+        "tests/unit/judges/test_docs.py",
     ),
 }
 """Blocks that are not run here: why, and which test runs them."""
@@ -202,7 +199,7 @@ def check(words: Sequence[str]) -> None:
     arguments = words[1:]
     match program:
         case "guardrail":
-            parse_guardrail(arguments)
+            parse(arguments)
         case "python" if arguments[0] == "-m":
             check_module(arguments[1], arguments[2:])
         case "python":
@@ -221,15 +218,6 @@ def check(words: Sequence[str]) -> None:
             assert program in OTHERS, f"{' '.join(words)}: neither checked nor in OTHERS"
             for file in re.findall(r"(?:docker|helm)/[\w./-]+", " ".join(arguments)):
                 assert (ROOT / file).exists(), file
-
-
-def parse_guardrail(arguments: Sequence[str]) -> None:
-    """Parse as the command line does, with types, choices and what is required; run nothing."""
-    command: Any = get_command(app)
-    context = command.make_context("guardrail", list(arguments))
-    while isinstance(command, TyperGroup):
-        name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
-        context = command.make_context(name, rest, parent=context)
 
 
 @cache
@@ -259,4 +247,4 @@ def check_module(module: str, arguments: Sequence[str]) -> None:
 )
 def test_a_wrong_command_is_noticed(line: str, told: str) -> None:
     with pytest.raises(Exception, match=told):
-        parse_guardrail(line.split())
+        parse(line.split())

@@ -59,28 +59,12 @@ async def test_what_is_left_at_the_end_of_the_text_does_not_wait_for_the_call_un
     assert len(b.claims()) == 3
 
 
-async def test_responses_are_judged_beside_each_other() -> None:
-    judge = GatedJudge()
-    async with bench(judge) as b:
-        for name in ("a", "b", "c"):
-            b.start(name)
-            b.delta(0, TEXT, name)
-            b.complete(1, name)
-        await judge.asked.wait()
-        await asyncio.sleep(0)
-        assert judge.at_once == 3
-        judge.gate.set()
-        await b.until(lambda: len(b.closed) == 3)
-
-
 async def test_calls_at_once_and_claims_in_a_call_are_bounded() -> None:
     judge = GatedJudge()
     limits = made(Limits, max_concurrent_judgements=2, max_claims_per_call=1)
     async with bench(judge, limits=limits) as b:
         for name in ("a", "b", "c", "d"):
-            b.start(name)
-            b.delta(0, TEXT, name)
-            b.complete(1, name)
+            b.whole(TEXT, name)
         for _ in range(5):  # every task gets its turn
             await asyncio.sleep(0)
         assert judge.at_once == 2
@@ -111,10 +95,7 @@ async def test_what_could_not_be_checked_is_never_clean(
     behave: Callable[[JudgeRequest], tuple[Judgement, ...]],
 ) -> None:
     async with bench(FaultyJudge(behave), Policy(on_unverified=FailPolicy.FLAG)) as b:
-        b.start()
-        b.delta(0, TEXT)
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
+        await b.judged(TEXT)
         verdict = b.verdict()
         assert {claim.verdict for claim in verdict.claims} == {Verdict.UNVERIFIED}
         assert verdict.score is None
@@ -125,10 +106,7 @@ async def test_what_could_not_be_checked_is_never_clean(
 async def test_a_judge_that_hangs_is_given_up() -> None:
     judge = GatedJudge()
     async with bench(judge, Policy(claim_timeout_ms=20)) as b:
-        b.start()
-        b.delta(0, TEXT)
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
+        await b.judged(TEXT)
         assert b.verdict().rule == "on_unverified: fail_closed"
         assert b.verdict().claims[0].verdict is Verdict.UNVERIFIED
     assert judge.cancelled == 1
@@ -141,8 +119,7 @@ async def test_the_judge_hears_whose_response_it_is_and_what_it_has_cost() -> No
         b.delta(0, "Paris is in France. Rome ")
         await b.until(lambda: len(b.claims()) == 1)
         b.delta(1, "is in Italy. ")
-        b.complete(2)
-        await b.until(lambda: "r1" in b.closed)
+        await b.ended(2)
     asked = [(request.tenant, request.spent.judge_calls) for request in judge.requests]
     assert asked == [("acme", 0), ("acme", 1)]
 
@@ -206,82 +183,6 @@ async def test_an_error_of_the_caller_is_not_hidden_by_the_engine() -> None:
 # ------------------------------------------------------------------------- irregular input
 
 
-async def test_an_identical_second_start_is_ignored() -> None:
-    async with bench(WordJudge()) as b:
-        b.start()
-        b.delta(0, TEXT)
-        b.start()
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
-        b.start()
-        assert b.engine.sessions == 0
-        assert len(b.finals()) == 1
-
-
-async def test_a_different_second_start_ends_the_response() -> None:
-    async with bench(WordJudge()) as b:
-        b.start()
-        with pytest.raises(ProtocolError) as caught:
-            b.start(question="Another?")
-        assert caught.value.reason == "duplicate_start"
-        assert b.verdict().rule == "duplicate_start"
-        assert isinstance(b.finals()[0], DeliveryBlocked)
-
-
-async def test_events_of_unknown_and_finished_responses_are_told_apart() -> None:
-    async with bench(WordJudge()) as b:
-        with pytest.raises(ProtocolError) as caught:
-            b.delta(0, "x", "never-started")
-        assert caught.value.reason == "unknown_response"
-        b.start()
-        b.delta(0, TEXT)
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
-        b.delta(0, TEXT)  # a repeat
-        b.complete(1)  # a repeat
-        with pytest.raises(ProtocolError) as caught:
-            b.delta(1, "more")
-        assert caught.value.reason == "response_finished"
-        with pytest.raises(ProtocolError) as caught:
-            b.start(question="Another?")
-        assert caught.value.reason == "response_finished"
-        assert len(b.finals()) == 1
-
-
-async def test_a_gap_ends_the_response_and_the_rest_is_ignored() -> None:
-    async with bench(WordJudge(), Policy(on_incomplete=OnIncomplete.FLAG)) as b:
-        b.start()
-        b.delta(0, TEXT)
-        with pytest.raises(ProtocolError) as caught:
-            b.delta(2, "Oslo is in Norway. ")
-        assert caught.value.reason == "sequence_gap"
-        b.delta(3, "Bern. ")
-        b.complete(4)
-        await b.until(lambda: bool(b.closed))
-        assert b.verdict().rule == "sequence_gap"
-        assert b.verdict().decision is Decision.FLAG
-        assert not b.verdict().complete
-
-
-async def test_an_unusable_event_ends_its_response() -> None:
-    async with bench(WordJudge()) as b:
-        b.start()
-        b.engine.reject("r1", "invalid_json")
-        assert b.verdict().rule == "invalid_json"
-        assert isinstance(b.finals()[0], DeliveryBlocked)
-
-
-async def test_nobody_waits_for_a_response_whose_start_was_unusable() -> None:
-    async with bench(WordJudge()) as b:
-        b.engine.reject("r1", "invalid_event")
-        assert isinstance(b.finals()[0], DeliveryBlocked)
-        b.delta(0, TEXT)
-        b.delta(1, TEXT)
-        b.complete(2)
-        assert b.closed == ["r1"]
-        assert len(b.finals()) == 1
-
-
 async def test_contexts_over_the_limit_are_refused_and_the_response_blocked() -> None:
     async with bench(
         WordJudge(), Policy(on_incomplete=OnIncomplete.RELEASE), Limits(max_context_chars=5)
@@ -307,9 +208,7 @@ async def test_bounds_saturate_the_engine_until_there_is_room() -> None:
     judge = GatedJudge()
     async with bench(judge, limits=made(Limits, max_sessions=2, resume_at=0.6)) as b:
         for name in ("a", "b"):
-            b.start(name)
-            b.delta(0, TEXT, name)
-            b.complete(1, name)
+            b.whole(TEXT, name)
         assert b.engine.saturated
         waiter = asyncio.create_task(b.engine.room())
         await asyncio.sleep(0)
@@ -335,10 +234,7 @@ async def test_while_shedding_new_responses_are_turned_away_under_the_fail_polic
     judge = WordJudge()
     async with bench(judge) as b:
         b.engine.shedding = True
-        b.start()
-        b.delta(0, TEXT)
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
+        await b.judged(TEXT)
         assert b.verdict().rule == OVERLOADED
         assert isinstance(b.finals()[0], DeliveryBlocked)
     assert not judge.requests
@@ -398,10 +294,7 @@ class HurriedJudge(FaultyJudge):
 async def test_what_was_judged_in_a_hurry_is_judged_again_while_there_is_time() -> None:
     judge = HurriedJudge()
     async with bench(judge) as b:
-        b.start()
-        b.delta(0, TEXT)
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
+        await b.judged(TEXT)
     assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED] * 2, "each is told once"
     first, again = judge.requests
     assert again.claims == first.claims
@@ -433,10 +326,7 @@ async def test_a_verdict_in_a_hurry_stands_where_no_better_one_comes(
 ) -> None:
     judge = HurriedJudge(behave)
     async with bench(judge) as b:
-        b.start()
-        b.delta(0, TEXT)
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
+        await b.judged(TEXT)
     assert [claim.verdict for claim in b.claims()] == [Verdict.PARTIALLY_SUPPORTED] * 2
     assert len(judge.requests) == 2
 
@@ -453,10 +343,7 @@ async def test_claims_that_say_the_same_share_the_second_judgement(
 ) -> None:
     judge = HurriedJudge(behave)
     async with bench(judge) as b:
-        b.start()
-        b.delta(0, "Paris is in France. Rome is in Italy. Paris is in France. ")
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
+        await b.judged("Paris is in France. Rome is in Italy. Paris is in France. ")
     assert [claim.verdict for claim in b.claims()] == [verdict] * 3
     assert [len(request.claims) for request in judge.requests] == asked
 
@@ -469,8 +356,7 @@ async def test_what_was_not_judged_wholly_is_asked_anew_when_it_is_said_again() 
         await b.until(lambda: len(b.claims()) == 1)
         judge.behave = judge.in_peace
         b.delta(1, " so on. Paris is in France. ")
-        b.complete(2)
-        await b.until(lambda: bool(b.closed))
+        await b.ended(2)
     assert [claim.verdict for claim in b.claims() if claim.text == "Paris is in France."] == [
         Verdict.PARTIALLY_SUPPORTED,
         Verdict.SUPPORTED,
@@ -489,10 +375,7 @@ async def test_a_verdict_in_a_hurry_is_told_when_no_time_is_left_for_another() -
 
     judge = Late()
     async with bench(judge, Policy(claim_timeout_ms=10_000), clock=lambda: now) as b:
-        b.start()
-        b.delta(0, "Paris is in France.")
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
+        await b.judged("Paris is in France.")
     assert [claim.verdict for claim in b.claims()] == [Verdict.PARTIALLY_SUPPORTED]
     assert len(judge.requests) == 1
 
@@ -506,8 +389,7 @@ async def test_judges_read_the_beginning_and_the_end_of_a_very_long_question(
         async with bench(judge) as b:
             b.start(question=f"What is wrong? {'x' * (length - 24)} Tell me.")
             b.delta(0, TEXT)
-            b.complete(1)
-            await b.until(lambda: bool(b.closed))
+            await b.ended(1)
     whole, cut = (request.question for request in judge.requests)
     assert len(whole) == MOST_QUESTION_CHARS
     assert MOST_QUESTION_CHARS - 2 < len(cut) <= MOST_QUESTION_CHARS

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from guardrail.events import Decision
 from guardrail.judges import CachedJudge, Judge, Judgement, JudgeRequest, Verdict
-from guardrail.judges.gathering import GatheringAround
+from guardrail.judges.streams import GatheringAround
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from tests.support.constants import made
@@ -115,8 +115,7 @@ async def test_claims_gather_until_the_end_of_the_text_and_are_then_judged_in_on
             await settled()
             assert b.engine.pending_claims == count - 1  # the last may go on
         assert judge.judged == []
-        b.complete(len(SENTENCES))
-        await b.until(lambda: bool(b.closed))
+        await b.ended(len(SENTENCES))
     assert judge.judged == [list(SENTENCES)]
     assert [claim.text for claim in b.claims()] == list(SENTENCES)
 
@@ -127,8 +126,7 @@ async def test_claims_wait_no_longer_than_the_judge_says() -> None:
         write(f"{SENTENCES[0]} {SENTENCES[1]} And")
         await b.until(lambda: len(b.claims()) == 2)  # nothing else comes, and the text goes on
         assert judge.judged == [list(SENTENCES[:2])]
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
+        await b.ended(1)
 
 
 async def test_in_a_busy_guard_they_wait_so_many_times_as_long() -> None:
@@ -148,8 +146,7 @@ async def test_in_a_busy_guard_they_wait_so_many_times_as_long() -> None:
         await asyncio.sleep(0.4)
         assert judge.judged == []
         busy = False
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
+        await b.ended(1)
     assert judge.judged == [[SENTENCES[0], "And"]]
 
 
@@ -160,8 +157,7 @@ async def test_nor_longer_than_leaves_the_judge_three_quarters_of_their_time() -
         b.delta(0, f"{SENTENCES[0]} And")
         await b.until(lambda: bool(b.claims()))
         assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED]
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
+        await b.ended(1)
 
 
 async def test_a_judge_that_ends_at_its_deadline_is_heard_on_the_claim_that_waited_longest() -> None:
@@ -180,8 +176,7 @@ async def test_a_judge_that_ends_at_its_deadline_is_heard_on_the_claim_that_wait
         b.delta(0, f"{SENTENCES[0]} And")
         await asyncio.sleep(0.15)
         b.delta(1, f" {SENTENCES[1]} And")
-        b.complete(2)
-        await b.until(lambda: bool(b.closed))
+        await b.ended(2)
         assert judge.judged[0][0] == SENTENCES[0]
         assert Verdict.UNVERIFIED not in {claim.verdict for claim in b.claims()}
 
@@ -193,8 +188,7 @@ async def test_what_is_urgent_goes_at_once_and_takes_along_what_has_gathered() -
             write(f"{sentence} ")
             await settled()
         assert judge.judged == [list(SENTENCES[:3])]
-        b.complete(len(SENTENCES))
-        await b.until(lambda: bool(b.closed))
+        await b.ended(len(SENTENCES))
     assert judge.judged == [list(SENTENCES[:3]), [SENTENCES[3]]]
 
 
@@ -208,8 +202,7 @@ async def test_urgent_claims_wait_for_those_that_wait_already() -> None:
         judge.sifting.gate.set()
         await b.until(lambda: len(b.claims()) == 3)
         assert judge.judged == [[SENTENCES[0], "Andorra is small.", SENTENCES[1]]]
-        b.complete(2)
-        await b.until(lambda: bool(b.closed))
+        await b.ended(2)
 
 
 async def test_at_the_end_nothing_is_asked_beside_a_call_that_may_still_be_joined() -> None:
@@ -264,8 +257,7 @@ async def test_a_full_call_puts_nothing_off() -> None:
         write(f"{' '.join(SENTENCES)} And")
         await b.until(lambda: len(b.claims()) == 4)
         assert judge.judged == [list(SENTENCES[:2]), list(SENTENCES[2:])]
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
+        await b.ended(1)
 
 
 async def test_what_is_put_off_though_it_may_not_be_could_not_be_checked() -> None:
@@ -281,8 +273,7 @@ async def test_what_is_put_off_though_it_may_not_be_could_not_be_checked() -> No
         write(f"{SENTENCES[0]} {SENTENCES[1]}")
         await settled()
         assert not b.claims()
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
+        await b.ended(1)
     assert [claim.verdict for claim in b.claims()] == [Verdict.UNVERIFIED] * 2
 
 
@@ -302,8 +293,7 @@ async def test_nothing_is_put_off_that_has_a_verdict_or_was_not_asked() -> None:
     async with begun(judge) as (b, write):
         write(f"{SENTENCES[0]} {SENTENCES[1]} ")
         await b.until(lambda: bool(b.claims()))
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
+        await b.ended(1)
     assert judge.judged == [[SENTENCES[1]]]
     assert [claim.verdict for claim in b.claims()] == [Verdict.CONTRADICTED, Verdict.SUPPORTED]
 
@@ -352,8 +342,7 @@ def test_however_the_text_comes_each_claim_gets_the_verdict_it_would_get_at_once
                 begin = end
                 for _ in range(pause):
                     await asyncio.sleep(0)
-            b.complete(len(ends))
-            await b.until(lambda: bool(b.closed))
+            await b.ended(len(ends))
         asked = [each for call in judge.judged for each in call]
         assert sorted(asked) == sorted(SENTENCES)  # which the text says twice
         assert sorted(claim.text for claim in b.claims()) == sorted(SENTENCES * 2)
@@ -393,8 +382,7 @@ async def test_claims_share_a_call_and_four_wait_for_no_more(
         write(f"{SENTENCES[3]} {SENTENCES[0][:-1]} again. And")
         await b.until(lambda: len(b.claims()) >= 4)
         assert judged(judge)[0][:4] == list(SENTENCES)
-        b.complete(4)
-        await b.until(lambda: bool(b.closed))
+        await b.ended(4)
     assert all(claim.verdict is Verdict.SUPPORTED for claim in b.claims())
     assert b.verdict().usage.judge_calls == len(judge.requests) == 2
 
@@ -405,8 +393,7 @@ async def test_a_lone_claim_is_asked_about_in_time(wrap: Callable[[WordJudge, fl
     async with begun(wrap(judge, 0.02)) as (b, write):
         write(f"{SENTENCES[0]} And")
         await b.until(lambda: bool(b.claims()))
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
+        await b.ended(1)
     assert judged(judge)[0] == [SENTENCES[0]]
 
 
@@ -415,21 +402,8 @@ async def test_a_cached_verdict_waits_for_nothing() -> None:
     known = cached(judge, LONG_S)
     async with begun(known) as (b, write):
         write(f"{SENTENCES[0]} ")
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
+        await b.ended(1)
         b.start("r2")
         b.delta(0, f"{SENTENCES[0]} {SENTENCES[0]} And", "r2")
         await b.until(lambda: len(b.claims()) == 3)
     assert len(judge.requests) == 1
-
-
-async def test_the_same_claim_twice_waits_as_one_and_is_answered_twice() -> None:
-    judge = WordJudge()
-    async with begun(cached(judge, LONG_S)) as (b, write):
-        write(f"{SENTENCES[0]} {SENTENCES[0]} ")
-        await settled()
-        assert judge.requests == []
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
-    assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED] * 2
-    assert judged(judge) == [[SENTENCES[0]]]

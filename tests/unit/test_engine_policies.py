@@ -136,10 +136,6 @@ class TestChallengers:
         assert verdict.challenger.decision is not Decision.BLOCK
         assert not verdict.challenger.complete
 
-    async def test_without_one_there_is_nothing_to_tell(self) -> None:
-        async with Guard(WordJudge()) as guard:
-            assert (await guard.check("?", CONTEXTS, WRONG)).challenger is None
-
     async def test_both_decisions_are_counted(self) -> None:
         labels = {
             "policy": "watched-1",

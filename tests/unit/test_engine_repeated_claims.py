@@ -64,8 +64,7 @@ async def test_an_equal_claim_that_comes_later_has_its_verdict_at_once() -> None
         b.delta(0, f"{text} And")
         await b.until(lambda: len(b.claims()) == 1)
         b.delta(1, f" so on. {text}")
-        b.complete(2)
-        await b.until(lambda: bool(b.closed))
+        await b.ended(2)
     assert asked_of(judge).count(text) == 1
     assert [claim.verdict for claim in b.claims() if claim.text == text] == [Verdict.CONTRADICTED] * 2
 
@@ -99,8 +98,7 @@ async def test_when_the_first_is_given_up_before_its_turn_the_next_is_asked_abou
         b.engine._carry_out(run, run.session.tick(now), now)
         assert [claim.verdict for claim in b.claims()] == [Verdict.UNVERIFIED]
         judge.gate.set()
-        b.complete(2)
-        await b.until(lambda: "r1" in b.closed)
+        await b.ended(2)
     assert asked_of(judge).count("Paris is in France.") == 1
     assert [c.verdict for c in b.claims() if c.text == "Paris is in France."] == [
         Verdict.UNVERIFIED,

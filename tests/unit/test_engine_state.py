@@ -11,8 +11,8 @@ from guardrail.errors import StateError, UnreadableSession
 from guardrail.events import DeliveryBlocked, DeliveryCompleted, DeliverySegment
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
+from tests.support.engine_bench import captured_halfway, process
 from tests.support.judges import WordJudge
-from tests.support.processes import captured_halfway, process
 
 WATCHING = Policy(mode="observe")
 DELIVERED = DeliverySegment | DeliveryBlocked | DeliveryCompleted
@@ -23,7 +23,7 @@ async def test_state_that_cannot_be_read_ends_its_response_blocked() -> None:
     progress[1]["claims"] = "none"
     async with process(WordJudge()) as p:
         p.restore(first.head, progress, first.policy)
-        [blocked] = [event for event in p.events if isinstance(event, DeliveryBlocked)]
+        [blocked] = p.of(DeliveryBlocked)
         assert blocked.rule == "session_state_unreadable"
         assert blocked.seq == 1
         assert blocked.released_chars == len("Paris is in France. ")
@@ -46,7 +46,7 @@ async def test_a_policy_that_cannot_be_read_ends_its_response_where_it_was() -> 
     router = PolicyRouter({"default": WATCHING, "strict": Policy(name="strict")})
     async with process(WordJudge(), router=router) as p:
         p.restore(first.head, progress, None)
-        [blocked] = [event for event in p.events if isinstance(event, DeliveryBlocked)]
+        [blocked] = p.of(DeliveryBlocked)
         assert blocked.rule == "session_state_unreadable"
         assert (blocked.seq, blocked.released_chars) == (1, len("Paris is in France. "))
         after = p.capture()
@@ -109,7 +109,7 @@ async def test_of_a_blocked_response_what_is_stored_is_small_from_then_on() -> N
         p.delta(0, "again")
         p.delta(1, " and more")
         p.complete(2)
-        assert [closed.next_seq for closed in p.closed] == [2]
+        assert [closed.next_seq for closed in p.closings] == [2]
         assert p.outputs == [], "its start is known, and nothing more is said"
 
 
@@ -125,19 +125,3 @@ async def test_a_blocked_response_stays_so_whatever_becomes_of_its_progress() ->
             p.complete(1)
             assert p.closed
             assert p.outputs == []
-
-
-async def test_one_that_an_older_version_stored_whole_is_stored_small_when_it_is_next_heard_of() -> None:
-    first, progress = await captured_halfway()
-    assert first.head is not None
-    del first.head["silent"]
-    async with process(WordJudge()) as p:
-        p.restore(first.head, [*progress, {"v": 1, "number": 2, "decided": True}], first.policy)
-        p.delta(2, " in Norway.")
-        after = p.capture()
-        assert after.head is not None
-        assert "A source" not in json.dumps(after.head)
-        assert after.progress is None
-        p.complete(3)
-        assert p.outputs == []
-        assert p.closed

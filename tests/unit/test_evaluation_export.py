@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.sdk.resources import Resource
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from guardrail import Guard, Response
 from guardrail.cli import app
@@ -29,7 +35,69 @@ from guardrail.evaluation_export import (
 )
 from guardrail.tracing import EVALUATION, openinference
 from tests.support.judges import WordJudge
-from tests.support.otlp_receiver import OtlpReceiver, attributes_of, otlp_receiver
+
+
+class OtlpReceiver:
+    """What came. ``status`` is what it answers."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.status = 200
+        self.requests: list[tuple[str, dict[str, str]]] = []
+        self.logs: list[Any] = []
+        self.spans: list[Any] = []
+
+    def take(self, path: str, headers: dict[str, str], body: bytes) -> None:
+        self.requests.append((path, headers))
+        if headers.get("content-encoding") == "gzip":
+            body = gzip.decompress(body)
+        if path == "/v1/logs":
+            for resource in ExportLogsServiceRequest.FromString(body).resource_logs:
+                for scope in resource.scope_logs:
+                    self.logs.extend(scope.log_records)
+        elif path == "/v1/traces":
+            for each in ExportTraceServiceRequest.FromString(body).resource_spans:
+                for spans in each.scope_spans:
+                    self.spans.extend(spans.spans)
+        else:
+            raise AssertionError(f"nothing is sent to {path}")
+
+
+def attributes_of(pairs: Any) -> dict[str, Any]:
+    """Attributes as plain values."""
+    return {pair.key: _plain(pair.value) for pair in pairs if isinstance(pair, KeyValue)}
+
+
+def _plain(value: AnyValue) -> Any:
+    return getattr(value, value.WhichOneof("value") or "string_value")
+
+
+@pytest.fixture
+def receiver() -> Iterator[OtlpReceiver]:
+    """Listens on 127.0.0.1 until the test ends."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            found.take(self.path, headers, body)
+            self.send_response(found.status)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        found = OtlpReceiver(f"http://127.0.0.1:{server.server_port}")
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield found
+        finally:
+            server.shutdown()
+            thread.join()
+
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 TRACED = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
@@ -56,12 +124,6 @@ async def result_of(answer: str, response_id: str = "r1", **changes: Any) -> Eva
 def failed() -> EvaluationResult:
     response = Response(response_id="r9", answer=RIGHT)
     return EvaluationResult(place="line 9", response=response, error="the judge can't be reached")
-
-
-@pytest.fixture
-def receiver() -> Iterator[OtlpReceiver]:
-    with otlp_receiver() as receiver:
-        yield receiver
 
 
 def logs_to(receiver: OtlpReceiver) -> OTLPLogExporter:
@@ -282,6 +344,10 @@ def test_the_names_are_those_of_openinferences_package() -> None:
 # ------------------------------------------------------------------------------------------- the command
 
 
+def report(file: str, kind: str, receiver: OtlpReceiver) -> Result:
+    return CliRunner().invoke(app, ["report", file, "--otlp", kind, "--endpoint", receiver.url])
+
+
 def written(path: Path, *results: EvaluationResult) -> str:
     path.write_bytes(b"\n".join(each.to_json() for each in results) + b"\n")
     return str(path)
@@ -292,7 +358,7 @@ async def test_the_command_sends_a_file_and_says_how_much(receiver: OtlpReceiver
     done = CliRunner().invoke(app, ["report", file, "--otlp", "events", "--endpoint", f"{receiver.url}/"])
     assert done.exit_code == 0, done.output
     assert len(receiver.logs) == 2
-    done = CliRunner().invoke(app, ["report", file, "--otlp", "openinference", "--endpoint", receiver.url])
+    done = report(file, "openinference", receiver)
     assert done.exit_code == 0, done.output
     assert len(receiver.spans) == 1
     assert "have no verdict: 1" in done.output
@@ -312,11 +378,11 @@ async def test_keys_and_endpoint_come_from_opentelemetrys_variables(
 async def test_the_command_fails_if_nothing_was_taken(receiver: OtlpReceiver, tmp_path: Path) -> None:
     receiver.status = 403
     file = written(tmp_path / "results.jsonl", await result_of(RIGHT))
-    done = CliRunner().invoke(app, ["report", file, "--otlp", "events", "--endpoint", receiver.url])
+    done = report(file, "events", receiver)
     assert done.exit_code == 1
     assert "did not take 1 of the results" in done.output
     lost = written(tmp_path / "lost.jsonl", await result_of(RIGHT, metadata={}))
-    done = CliRunner().invoke(app, ["report", lost, "--otlp", "openinference", "--endpoint", receiver.url])
+    done = report(lost, "openinference", receiver)
     assert done.exit_code == 1
     assert "name no span" in done.output
     assert "traceparent" in done.output
@@ -325,6 +391,6 @@ async def test_the_command_fails_if_nothing_was_taken(receiver: OtlpReceiver, tm
 async def test_a_line_that_is_no_result_is_named(receiver: OtlpReceiver, tmp_path: Path) -> None:
     (tmp_path / "wrong.jsonl").write_text('{"type": "evaluation.result", "schema": 2}\n')
     file = str(tmp_path / "wrong.jsonl")
-    done = CliRunner().invoke(app, ["report", file, "--otlp", "events", "--endpoint", receiver.url])
+    done = report(file, "events", receiver)
     assert done.exit_code == 1
     assert "line 1" in done.output

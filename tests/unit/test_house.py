@@ -92,7 +92,7 @@ MOST_COMMANDS = 21
 MOST_NAMES = 14
 MOST_OPTIONS = 12
 MOST_OPTIONS_OF = {"evaluate": 16, "tune": 14}
-ARROWS = 111
+ARROWS = 110
 """Pairs of rooms of which one imports the other, wherever in a file."""
 
 

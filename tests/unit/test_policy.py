@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from guardrail.events import CitationBacking, ClaimVerdict, Decision, Finding, PolicyRef, Severity
+from guardrail.events import CitationBacking, ClaimVerdict, Decision, Finding, Severity
 from guardrail.judges import Verdict
 from guardrail.policy import (
     CONFIDENT_CONTRADICTION,
@@ -18,6 +18,7 @@ from guardrail.policy import (
     Rule,
     parse_rule,
 )
+from tests.support.records import claim_verdict
 
 S, V, D, F = Severity, Verdict, Decision, Finding
 DOUBTED = NEARLY_SUPPORTED / 2
@@ -27,23 +28,7 @@ def claim(
     verdict: Verdict = V.SUPPORTED, severity: Severity = S.NORMAL, support: float | None = 0.5, **more: Any
 ) -> ClaimVerdict:
     """A verdict of a judge that is quite sure of it and gives no probability of a contradiction."""
-    facts = {"confidence": 0.9, **more}
-    return ClaimVerdict.model_construct(
-        id="v",
-        response_id="r",
-        claim_id="k",
-        index=0,
-        text="It is.",
-        span=(0, 6),
-        segment=0,
-        verdict=verdict,
-        severity=severity,
-        support=support,
-        judge="test",
-        latency_ms=0.0,
-        policy=PolicyRef(name="default", version="1"),
-        **facts,
-    )
+    return claim_verdict("r", 0, verdict=verdict, severity=severity, support=support, **more)
 
 
 def decide(policy: Policy, verdict: Verdict, severity: Severity, support: float | None = 0.5) -> Decision:
@@ -270,10 +255,6 @@ def test_without_a_probability_of_contradiction_the_confidence_in_one_counts(
 )
 def test_thresholds_on_the_score(score: float | None, expected: Decision) -> None:
     assert Policy(flag_below=0.8, block_below=0.4).decide_score(score)[0] is expected
-
-
-def test_nothing_to_check_is_its_own_reason() -> None:
-    assert Policy().decide_score(None) == (D.RELEASE, "nothing to check")
 
 
 def test_thresholds_in_the_wrong_order_are_refused_with_a_remedy() -> None:

@@ -27,7 +27,6 @@ def test_stream_mode_releases_each_segment_when_its_claims_pass() -> None:
     driver.answer_claims()
     assert driver.shown == "Paris is in France. Berlin is in Germany."
     driver.check_end()
-    assert driver.verdict is not None
     assert (driver.verdict.score, driver.verdict.decision) == (0.95, Decision.RELEASE)
 
 
@@ -36,18 +35,6 @@ def test_text_without_claims_is_not_held() -> None:
     driver.feed("Hello! How can I help you? ")
     assert driver.shown.startswith("Hello!")
     assert not driver.pending
-
-
-def test_a_later_segment_waits_for_an_earlier_one() -> None:
-    driver = Driver()
-    driver.feed(FAITHFUL)
-    driver.complete()
-    first, second, third = driver.pending
-    driver.answer_claims([third, second])
-    assert driver.shown == ""
-    driver.answer_claims([first])
-    assert driver.shown == FAITHFUL
-    driver.check_end()
 
 
 def test_nine_supported_claims_and_one_contradicted_price_are_not_released() -> None:
@@ -76,17 +63,6 @@ def test_blocking_stops_at_once_and_ignores_the_rest() -> None:
     driver.check_end()
 
 
-def test_hold_mode_is_all_or_nothing() -> None:
-    driver = Driver(Policy(mode="hold"))
-    driver.feed(FAITHFUL)
-    driver.answer_claims()
-    assert driver.shown == ""
-    driver.complete()
-    driver.answer_claims()
-    assert driver.shown == FAITHFUL
-    driver.check_end()
-
-
 def test_hold_mode_releases_nothing_of_an_answer_whose_score_is_too_low() -> None:
     driver = Driver(Policy(mode="hold", block_below=0.3))
     driver.whole("Paris is unbacked in France. Rome is unbacked in Italy.")
@@ -105,7 +81,6 @@ def test_observe_mode_lets_everything_through_at_once_and_says_what_it_would_hav
     assert isinstance(driver.final, DeliveryCompleted)
     driver.answer_claims()
     driver.check_end()
-    assert driver.verdict is not None
     assert driver.verdict.decision is Decision.BLOCK
 
 
@@ -114,7 +89,6 @@ def test_redaction_replaces_the_segment_and_keeps_its_white_space() -> None:
     driver.whole("Paris is in France. Rome is wrong in Italy. Berlin is in Germany.")
     assert driver.shown == "Paris is in France. [cut] Berlin is in Germany."
     driver.check_end()
-    assert driver.case is not None
     assert driver.case.decision is Decision.REDACT
 
 
@@ -129,7 +103,7 @@ def test_a_flagged_segment_is_released_with_its_mark() -> None:
     driver.whole("Paris is in France. Rome is unbacked in Italy. Oslo is in Norway. Bern is a city.")
     assert [event.decision for event in driver.delivered][:2] == [Decision.RELEASE, Decision.FLAG]
     driver.check_end()
-    assert driver.case is not None
+    assert driver.case.decision is Decision.FLAG
 
 
 def test_the_running_score_blocks_only_after_enough_claims() -> None:
@@ -149,7 +123,6 @@ def test_nothing_to_check_is_released_with_that_reason(text: str) -> None:
     driver.whole(text)
     driver.check_end()
     assert driver.shown == text
-    assert driver.verdict is not None
     assert driver.verdict.score is None
     assert driver.verdict.rule == "nothing to check"
 
@@ -172,20 +145,9 @@ def test_a_claim_without_a_verdict_in_time_follows_the_fail_policy(
     assert not driver.claims
     driver.pass_time(0.002)
     driver.check_end()
-    assert driver.verdict is not None
     assert driver.verdict.decision is decision
     assert driver.verdict.claims[0].verdict is Verdict.UNVERIFIED
     assert driver.verdict.score is None
-
-
-def test_a_verdict_that_comes_too_late_changes_nothing() -> None:
-    driver = Driver(Policy(claim_timeout_ms=1000, on_unverified=FailPolicy.FLAG))
-    driver.feed("It costs wrong $5. ")
-    driver.complete()
-    driver.pass_time(1.0)
-    before = driver.verdict
-    driver.answer_claims()
-    assert driver.verdict is before
 
 
 def test_the_response_deadline_bounds_every_claim() -> None:
@@ -211,20 +173,9 @@ def test_a_response_that_ends_early_follows_on_incomplete(end: str, on_incomplet
         driver.apply(driver.session.end_early("sequence_gap", driver.now))
     driver.answer_claims()
     driver.check_end()
-    assert driver.verdict is not None
     expected = {"block": Decision.BLOCK, "flag": Decision.FLAG, "release": Decision.RELEASE}[on_incomplete]
     assert driver.verdict.decision is expected
     assert not driver.verdict.complete
-
-
-def test_repeated_deltas_are_ignored() -> None:
-    driver = Driver()
-    driver.feed("Paris is ")
-    assert driver.session.delta(0, "Paris is ", 0.0) == []
-    driver.feed("in France.")
-    driver.complete()
-    driver.answer_claims()
-    assert driver.shown == "Paris is in France."
 
 
 def test_a_lost_last_delta_is_noticed() -> None:
@@ -258,7 +209,6 @@ def test_a_response_for_which_no_judge_is_to_be_asked_is_never_released_in_silen
     driver.whole("Paris is in France. ")
     driver.check_end()
     assert not driver.asked
-    assert driver.verdict is not None
     assert driver.verdict.decision is Decision.FLAG
     assert driver.verdict.claims[0].reasoning == "overloaded"
 
@@ -270,7 +220,6 @@ def test_ids_are_the_same_on_every_run() -> None:
             driver.feed(FAITHFUL[start : start + step])
         driver.complete()
         driver.answer_claims()
-        assert driver.verdict is not None
         assert driver.final is not None
         return [
             *(c.id for c in driver.claims),
@@ -287,8 +236,6 @@ def test_ids_change_with_the_policy_version() -> None:
     first, second = Driver(Policy(version="1")), Driver(Policy(version="2"))
     for driver in (first, second):
         driver.whole(FAITHFUL)
-    assert first.verdict is not None
-    assert second.verdict is not None
     assert first.verdict.id != second.verdict.id
 
 
@@ -311,7 +258,7 @@ def test_a_long_text_is_cut_piece_by_piece_and_ends_as_a_short_one(mode: str) ->
     assert 0 < first < text.count(".") / 2
     driver.answer_claims(list(driver.pending))
     driver.complete()
-    assert driver.verdict is None
+    assert not driver.session.decided
     driver.answer_claims()
     driver.check_end()
     assert len(driver.asked) == text.count(".")
@@ -379,21 +326,12 @@ def test_of_one_answer_so_many_claims_are_judged_and_the_rest_is_never_clean(mod
     driver.whole(text)
     driver.check_end()
     assert len(driver.asked) == MOST_CLAIMS
-    assert driver.verdict is not None
     rest = driver.verdict.claims[MOST_CLAIMS:]
     assert {(claim.verdict, claim.findings) for claim in rest} == {
         (Verdict.UNVERIFIED, (Finding.TOO_MANY_CLAIMS,))
     }
     assert (driver.verdict.decision, driver.verdict.rule) == (Decision.FLAG, "left open")
     assert driver.shown == text
-
-
-def test_a_rule_decides_about_what_stands_behind_the_claims_that_are_judged() -> None:
-    text = "".join(f"- Item {n} is right.\n" for n in range(MOST_CLAIMS + 300))
-    driver = Driver(Policy.model_validate({"rules": ["finding too_many_claims: block"]}))
-    driver.whole(text)
-    driver.check_end()
-    assert isinstance(driver.final, DeliveryBlocked)
 
 
 @pytest.mark.parametrize("streamed", [False, True])

@@ -101,8 +101,7 @@ async def test_claims_in_flight_get_the_time_again(caplog: pytest.LogCaptureFixt
         await asyncio.sleep(0.3)
         assert b.engine.oldest_held_s() >= STOOD_S, "the text goes on to age"
         judge.gate.set()
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
+        await b.ended(1)
     assert b.verdict().decision is Decision.RELEASE
     assert "guard.stood_still" in caplog.text
 
@@ -114,8 +113,7 @@ async def test_a_judge_that_gave_up_for_a_standstill_is_asked_again() -> None:
         b.delta(0, "Paris is in France. Rome")
         await judge.asked.wait()
         time.sleep(STOOD_S)  # noqa: ASYNC251
-        b.complete(1)
-        await b.until(lambda: bool(b.closed))
+        await b.ended(1)
     assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED, Verdict.SUPPORTED]
     again = judge.requests[1]
     assert (again.since or 0.0) > judge.requests[0].deadline

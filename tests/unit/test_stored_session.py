@@ -36,16 +36,18 @@ def captured(*steps: str, policy: Policy | None = None) -> list[dict[str, Any]]:
     return found.progress
 
 
-def restored(progress: list[Any], policy: Policy | None = None) -> StoredSession:
+def restored(
+    progress: list[Any], policy: Policy | None = None, head: ResponseStarted = HEAD, **fields: Any
+) -> StoredSession:
     return StoredSession.restored(
-        HEAD,
+        head,
         policy or Policy(),
         progress,
         new_cutter=lambda: ClaimCutter(PlainRater()),
         started_at=0.0,
-        now=0.0,
         reading=lambda unix_ms: unix_ms / 1000,
         max_answer_chars=1_000,
+        **{"now": 0.0, **fields},
     )
 
 
@@ -217,27 +219,6 @@ def test_unknown_fields_are_ignored_and_missing_ones_have_defaults() -> None:
     assert len(session.pending) == 1
 
 
-def test_words_without_support_are_stored_as_places_in_the_answer() -> None:
-    """The session of a release that did not know of them has none; one that does not know them reads on."""
-    steps = ("feed", "feed", "verdict", "feed", "verdict")
-    progress = captured(*steps, policy=Policy(mode="observe"))
-    stored = [verdict for record in progress for verdict in record.get("verdicts", ())]
-    at, price = "".join(SENTENCES).index("It costs"), len(SENTENCES[1].strip())
-    assert [verdict.get("unsupported") for verdict in stored] == [None, [[at, at + 1], [at + 2, at + price]]]
-
-    def told(progress: list[dict[str, Any]]) -> list[Any]:
-        session = restored(progress, Policy(mode="observe"))
-        effects = session.end_early("test", 0.0)
-        effects += session.stop_judging("test", 0.0)
-        [verdict] = [e.event for e in effects if isinstance(e, Emit) and isinstance(e.event, ResponseVerdict)]
-        return [claim.unsupported_spans for claim in verdict.claims][:2]
-
-    assert told(progress) == [(), ((at, at + 1), (at + 2, at + price))]
-    for verdict in stored:
-        verdict.pop("unsupported", None)
-    assert told(progress) == [(), ()]
-
-
 def test_the_deadline_counts_from_the_start_and_the_idle_time_from_the_restart() -> None:
     head = HEAD.model_copy(update={"deadline_ms": 5_000})
     policy = Policy(claim_timeout_ms=60_000, incomplete_timeout_ms=10_000)
@@ -258,16 +239,7 @@ def test_state_of_version_1_is_read() -> None:
     for case in stored["cases"]:
         head = ResponseStarted.model_validate(case["head"]["event"])
         policy = Policy.model_validate(case["policy"], extra="ignore")  # as of the sessions topic
-        session = StoredSession.restored(
-            head,
-            policy,
-            case["progress"],
-            new_cutter=lambda: ClaimCutter(PlainRater()),
-            started_at=0.0,
-            now=0.0,
-            reading=lambda _: 0.0,
-            max_answer_chars=1_000,
-        )
+        session = restored(case["progress"], policy, head)
         expected = case["expected"]
         asked = [claim.text for effect in session.resume(0.0) for _, claim in asked_by(effect)]
         assert asked == expected["asked"]
@@ -286,17 +258,8 @@ DEADLINE = HEAD.model_copy(update={"deadline_ms": 10_000})
 
 def taken_up(progress: list[Any], excused_s: float, now: float) -> StoredSession:
     """A session with a deadline, begun at 0 and taken up at ``now``."""
-    session = StoredSession.restored(
-        DEADLINE,
-        Policy(claim_timeout_ms=60_000),
-        progress,
-        new_cutter=lambda: ClaimCutter(PlainRater()),
-        started_at=0.0,
-        now=now,
-        reading=lambda unix_ms: unix_ms / 1000,
-        max_answer_chars=1_000,
-        excused_s=excused_s,
-    )
+    policy = Policy(claim_timeout_ms=60_000)
+    session = restored(progress, policy, DEADLINE, now=now, excused_s=excused_s)
     session.resume(now)
     return session
 

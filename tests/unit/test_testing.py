@@ -117,7 +117,7 @@ def test_a_verdict_that_is_none_is_refused_at_once() -> None:
         ScriptedJudge({"a": "WRONG"})
 
 
-async def test_the_guard_in_memory_takes_one_policy_or_a_router() -> None:
+async def test_a_guard_in_memory_that_is_not_open_says_so() -> None:
     with pytest.raises(RuntimeError, match="async with"):
         await MemoryGuard(ScriptedJudge()).restart()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from guardrail.events import ClaimVerdict, DeliverySegment, FlaggedCase, OutputEvent, ResponseVerdict
+from guardrail.events import ClaimVerdict, DeliverySegment, FlaggedCase, ResponseVerdict
 from guardrail.judges import Judgement, JudgeRequest
 from guardrail.policy import Policy
 from tests.support.engine_bench import Bench, bench
@@ -21,9 +21,9 @@ ANSWER = "\U0001f600 Hello. Paris is in France. It costs wrong **$79** in _Köln
 class Marking(WordJudge):
     """Marks ``words`` of each claim that it does not find supported, or ``spans``, whatever these are."""
 
-    def __init__(self, words: tuple[str, ...] = (), spans: Any = None, *, early: bool = False) -> None:
+    def __init__(self, words: tuple[str, ...] = (), spans: Any = None) -> None:
         super().__init__()
-        self._words, self._spans, self._early = words, spans, early
+        self._words, self._spans = words, spans
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         async for each in super().judge(request):
@@ -33,10 +33,6 @@ class Marking(WordJudge):
         text = request.claims[judgement.claim_id].prose.text
         spans = tuple((text.find(word), text.find(word) + len(word)) for word in self._words)
         return replace(judgement, unsupported_spans=spans if self._spans is None else self._spans)
-
-
-def of(found: Bench, kind: type[OutputEvent]) -> list[Any]:
-    return [output.event for output in found.outputs if isinstance(output.event, kind)]
 
 
 async def judged(judge: WordJudge, mode: str = "stream", rules: Any = ()) -> Bench:
@@ -55,14 +51,13 @@ def words(claim: ClaimVerdict) -> list[str]:
     return [ANSWER[start:end] for start, end in claim.unsupported_spans]
 
 
-@pytest.mark.parametrize("early", [False, True])
 @pytest.mark.parametrize("mode", ["hold", "stream", "observe"])
-async def test_they_are_places_in_the_answer_in_every_event(mode: str, early: bool) -> None:
-    found = await judged(Marking(("$79", "wrong"), early=early), mode)
-    told: list[ClaimVerdict] = of(found, ClaimVerdict)
+async def test_they_are_places_in_the_answer_in_every_event(mode: str) -> None:
+    found = await judged(Marking(("$79", "wrong")), mode)
+    told: list[ClaimVerdict] = found.of(ClaimVerdict)
     assert {claim.index: words(claim) for claim in told} == {0: [], 1: ["wrong", "$79"]}
-    [verdict] = of(found, ResponseVerdict)
-    [case] = of(found, FlaggedCase)
+    [verdict] = found.of(ResponseVerdict)
+    [case] = found.of(FlaggedCase)
     assert case.answer == ANSWER
     assert verdict.claims == case.claims == tuple(sorted(told, key=lambda claim: claim.index))
 
@@ -71,7 +66,7 @@ async def test_they_change_nothing_that_is_decided() -> None:
     """A redaction replaces the claim's segment, not the words in it."""
     rules = [{"verdict": ["CONTRADICTED"], "action": "redact"}]
     marked, plain = await judged(Marking(("$79",)), rules=rules), await judged(WordJudge(), rules=rules)
-    texts = [[event.text for event in of(found, DeliverySegment)] for found in (marked, plain)]
+    texts = [[event.text for event in found.of(DeliverySegment)] for found in (marked, plain)]
     assert texts[0] == texts[1]
     assert "$79" not in "".join(texts[0])
 
@@ -79,6 +74,6 @@ async def test_they_change_nothing_that_is_decided() -> None:
 @pytest.mark.parametrize("spans", [((5, 10_000),), ((7, 2),), "no spans", [None], 7])
 async def test_what_makes_no_sense_costs_no_verdict(spans: Any) -> None:
     found = await judged(Marking(spans=spans))
-    told: list[ClaimVerdict] = of(found, ClaimVerdict)
+    told: list[ClaimVerdict] = found.of(ClaimVerdict)
     assert [claim.verdict.value for claim in told] == ["SUPPORTED", "CONTRADICTED"]
     assert [claim.unsupported_spans for claim in told] == [(), ()]

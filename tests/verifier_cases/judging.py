@@ -1,18 +1,27 @@
-"""What a judge makes of the cases of this folder, claim by claim."""
+"""What a judge makes of the cases of this folder, claim by claim.
+
+``python -m tests.verifier_cases.judging`` prints the local judge's rates over all of them; with
+``--misjudged`` also the cases that it judges wrongly, with ``--verifier FOLDER`` those of another verifier.
+"""
 
 from __future__ import annotations
 
+import argparse
+import asyncio
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from guardrail.claims import Claim
 from guardrail.events import Context, Severity
 from guardrail.evidence import EvidenceIndex
 from guardrail.judges import Judge, Judgement, JudgeRequest, Verdict
+from guardrail.judges.local import LocalJudge, LocalJudgeSettings
 from tests.support.judges import reply_of
-from tests.verifier_cases.cases import SUPPORTED_KINDS, Located
+from tests.verifier_cases.cases import SUPPORTED_KINDS, Located, load
 
 _FIGURES: Final = frozenset({"number", "date", "unit", "other-value"})
 _TOGETHER: Final = ("supported", "not supported", "not called contradicted", "critical figures")
@@ -95,3 +104,22 @@ async def judged(judge: Judge, cases: Iterable[Located]) -> list[Judged]:
         (judgement,) = reply.judgements
         found.append(Judged(located, judgement))
     return found
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--verifier", type=Path, help="folder of another verifier")
+    parser.add_argument("--misjudged", action="store_true", help="list the cases that are judged wrongly too")
+    options = parser.parse_args()
+    settings = LocalJudgeSettings.model_validate({"verifier": {"path": options.verifier}})
+    found = asyncio.run(judged(LocalJudge(settings), load()))
+    for name, rate in rates(found).items():
+        sys.stdout.write(f"{name:24} {rate.right:4} of {rate.of:4} {rate.share:6.1%}\n")
+    for (_, _, case), judgement in (one for one in found if options.misjudged and not one.right):
+        told = f"{judgement.verdict.value} {judgement.confidence:.2f}"
+        sys.stdout.write(f"{case.kind:19} {case.label:20} {told}  {case.claim}\n")
+
+
+if __name__ == "__main__":
+    main()

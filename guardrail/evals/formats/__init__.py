@@ -13,9 +13,8 @@ from typing import BinaryIO, Final
 
 from guardrail.errors import ConfigError, DecodeError, InputError
 from guardrail.evals.formats.files import read_rows
-from guardrail.evals.formats.model import FORMATS, Fields, Format, Row, named
-from guardrail.evals.formats.ragtruth import ANSWERS_FILE, ragtruth_row, read_sources
 from guardrail.evals.formats.rows import (
+    ANSWERS_FILE,
     RowReader,
     deepeval_row,
     guardrail_row,
@@ -23,9 +22,11 @@ from guardrail.evals.formats.rows import (
     lettucedetect_row,
     promptfoo_row,
     ragas_row,
+    ragtruth_row,
+    read_sources,
 )
 from guardrail.evals.formats.traces import is_observation, langfuse_samples, openinference_samples
-from guardrail.evals.formats.values import unread_told
+from guardrail.evals.formats.values import FORMATS, Fields, Format, Row, named, unread_told
 from guardrail.evals.lines import BROKEN_GZIP, InputLine, lines_of, open_unpacked
 from guardrail.evals.records import is_end, parse_record
 from guardrail.evals.results import BadSample, EvaluationResult, Sample

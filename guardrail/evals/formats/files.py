@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Final
 from pydantic_core import from_json
 
 from guardrail.errors import ConfigError
-from guardrail.evals.formats.model import Row, kind_of
+from guardrail.evals.formats.values import Row, kind_of
 from guardrail.evals.lines import BOM, MAX_LINE_BYTES, InputLine, read_lines, unpacked
 
 MAX_DOCUMENT_BYTES: Final = 1024 * 1024 * 1024

@@ -11,15 +11,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from guardrail.errors import InputError
-from guardrail.evals.formats.model import Fields, Row, missing, named
 from guardrail.evals.formats.rows import built
 from guardrail.evals.formats.values import (
+    Fields,
+    Row,
     Unread,
     as_text,
     context_of,
     contexts_of,
     distinct,
     first_of,
+    missing,
+    named,
     unpacked,
 )
 from guardrail.evals.results import BadSample, Sample

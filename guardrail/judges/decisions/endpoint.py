@@ -26,7 +26,7 @@ from guardrail.judges.decisions.transports import (
     Wire,
 )
 from guardrail.judges.openai_client import OwnClients, describe, httpx
-from guardrail.judges.prices import PriceTable
+from guardrail.judges.spending import PriceTable
 
 _SECTION: Final = "judge.decisions"
 _MOST_BYTES: Final = 1_000_000

@@ -37,7 +37,7 @@ from guardrail.judges.local.verdict import (
     judgement_word_for_word,
     mentioned_only,
 )
-from guardrail.judges.prices import PriceTable
+from guardrail.judges.spending import PriceTable
 from guardrail.judges.streams import closing, told
 from guardrail.log_events import EventLog
 from guardrail.printable import shorten

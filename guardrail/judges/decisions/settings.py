@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from guardrail.frozen import Frozen
 from guardrail.judges.http import OPENAI_BASE_URL, BaseUrl, ModelHeaders, resolve_api_key
 from guardrail.secrets import Secret
 
@@ -13,10 +14,8 @@ Form = Literal["four", "three", "two"]
 """Of the options that a model chooses among."""
 
 
-class DecisionsSettings(BaseModel):
+class DecisionsSettings(Frozen):
     """A model that answers with probabilities."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_wait_ms: ClassVar[int] = 1_000
     """How long a claim waits for others where ``judge.max_wait_ms`` says nothing."""

@@ -7,8 +7,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
@@ -24,12 +23,10 @@ from guardrail.judges.llm.exchange import Exchange, NotAnApi, ReplyProgress, Sta
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.openai_client import OwnClients, describe
-from guardrail.judges.prices import PriceTable
 from guardrail.judges.recorder import recorder
-from guardrail.judges.spending import BudgetExhausted
+from guardrail.judges.spending import BudgetExhausted, PriceTable, reported_usage
 
 _SECTION: Final = "judge.llm"
-_MOST_TOKENS: Final = 1_000_000_000  # of one call
 
 Outcome: TypeAlias = list[Answer] | Failure
 """The result of a call: answers, even if the reply broke off, or the reason why there are none."""
@@ -75,24 +72,6 @@ class Question:
     """The models that failed, in order, each as "llm:MODEL: why"."""
     answered_by: str = ""
     """The model that answered, as "llm:MODEL"."""
-
-
-def _used(model: str, told: object, prices: PriceTable | None) -> Usage | None:
-    """The usage that a server reports. If it reports none, nothing is guessed."""
-    if not isinstance(told, Mapping):
-        return None
-    details = told.get("prompt_tokens_details")
-    read, written = _count(told.get("prompt_tokens")), _count(told.get("completion_tokens"))
-    cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else 0
-    cost = 0.0 if prices is None else prices.cost_usd(model, read, cached, written)
-    return Usage(input_tokens=read, cached_input_tokens=cached, output_tokens=written, cost_usd=cost)
-
-
-def _count(value: object) -> int:
-    """A number of tokens from a server's report, or 0 if it can't be one."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        return 0
-    return value if 0 < value <= _MOST_TOKENS else 0
 
 
 # -------------------------------------------------------------------------------------- what the server takes
@@ -241,100 +220,57 @@ def _names(name: str, words: str) -> bool:
 
 
 class ModelEndpoint:
-    """Calls to one model. Concurrent questions share all its state."""
+    """One model on one server, and what its calls teach. Concurrent questions share all of it."""
 
     def __init__(
-        self,
-        client: openai.AsyncOpenAI | OwnClients,
-        settings: LlmJudgeSettings,
-        prices: PriceTable | None,
-        clock: Callable[[], float],
+        self, settings: LlmJudgeSettings, place: str, prices: PriceTable | None, clock: Callable[[], float]
     ) -> None:
-        """``client`` must not retry by itself. ``clock`` gives seconds to the breaker and to recent times."""
+        """``place`` has the settings. Raises ConfigError if a key is missing. ``clock`` gives seconds to the
+        breaker and to recent times.
+        """
         self.name = f"llm:{settings.model}"
         self.settings = settings
         self.prices = prices
         self.caller = Caller(self.name, settings.model, settings.max_concurrency, clock)
         self.dialect = Dialect(settings)
-        self._client = client
-        self._headers = {name: value.get_secret_value() for name, value in settings.extra_headers.items()}
+        self.clients = OwnClients(settings.base_url, settings.resolve_api_key(place))
+        self.headers = {name: value.get_secret_value() for name, value in settings.extra_headers.items()}
 
     async def ask(self, question: Question, until: float) -> Outcome:
         """One call, and others if it fails. ``until`` is in the event loop's time."""
         call = _QuestionCall(self, question)
         return await self.caller.run(call, until, question.response_id, retries=self.settings.max_retries)
 
-    async def send(self, call: _QuestionCall, arguments: dict[str, Any]) -> Outcome | None:
-        """One HTTP call; None if the server refused an argument, which is omitted from now on, or the system
-        role, which ``call`` then does without.
-        """
-        messages = self.dialect.messages(call.question.messages, joined=call.joined)
-        given = self._client
-        with given.client() if isinstance(given, OwnClients) else nullcontext(given) as client:
-            silence = StallBounds(
-                max(self.settings.stall_s, call.left_s * self.settings.first_token_share),
-                self.settings.stall_s,
-            )
-            exchange = Exchange(client, call.progress, call.read, silence)
-            server = server_of(str(client.base_url))
-            try:
-                await exchange.run(
-                    {
-                        "model": self.settings.model,
-                        "messages": messages,
-                        "extra_headers": self._headers,
-                        "extra_body": self.settings.extra_body or None,
-                    }
-                    | arguments
-                )
-                answers = call.finish()
-            except openai.APIStatusError as error:
-                # What this call sent counts: by now another one may have found that there is no such role.
-                call.joined = len(messages) > 1 and refuses_system_role(error)
-                if call.joined or self.dialect.adapt(error, arguments):
-                    return None
-                return call.broke_off(describe(error, server, _SECTION))
-            except openai.APIError as error:
-                return call.broke_off(describe(error, server, _SECTION))
-            except NotAnApi as error:
-                return call.broke_off(Failure(error, retry=True, fault=True))
-            except JudgeReplyError as error:
-                return call.broke_off(Failure(error, retry=not isinstance(error, JudgeRefused)))
-            except JudgeUnavailable as error:
-                call.stalled = isinstance(error, Stalled)
-                return call.broke_off(Failure(error, retry=True, fault=True, overload=call.stalled))
-        if call.joined:
-            self.dialect.leave_system_role()
-        if arguments.get("stream") and not call.progress.streamed:
-            self.dialect.take_whole_replies()
-        return answers
+
+def _failure(error: openai.APIError | JudgeError, server: str) -> Failure:
+    if isinstance(error, openai.APIError):
+        return describe(error, server, _SECTION)
+    if isinstance(error, JudgeReplyError) and not isinstance(error, NotAnApi):
+        return Failure(error, retry=not isinstance(error, JudgeRefused))
+    return Failure(error, retry=True, fault=True, overload=isinstance(error, Stalled))
 
 
 class _QuestionCall(Call[list[Answer]]):
     """A question to one model, and the reply to the call under way as far as it has arrived."""
 
     def __init__(self, endpoint: ModelEndpoint, question: Question) -> None:
-        self.question = question
-        self.joined = False
-        """Whether to send one message, because the server has just refused the system role."""
+        self._question = question
         self._endpoint = endpoint
+        self._joined = False
+        """Whether to send one message, because the server has just refused the system role."""
         self._recorder = recorder()
         self._begin()
 
     def _begin(self) -> None:
-        self.progress = ReplyProgress()
-        self._reader = self.question.reader()
+        self._progress = ReplyProgress()
+        self._reader = self._question.reader()
         self._answers: list[Answer] = []
         self._raw: list[str] = []
         self._begun_at = time.monotonic()
 
-    @property
-    def left_s(self) -> float:
-        return self.until - asyncio.get_running_loop().time()
-
     def admit(self) -> None:
         try:
-            self.question.meter.admit()
+            self._question.meter.admit()
         except BudgetExhausted as error:
             if self.failure is None:
                 raise
@@ -343,11 +279,11 @@ class _QuestionCall(Call[list[Answer]]):
     async def run(self) -> Outcome:
         while True:
             self._begin()
-            self.question.meter.add(Usage(judge_calls=1), self._endpoint.settings.model)
-            outcome = await self._endpoint.send(self, self._endpoint.dialect.arguments(self.question.schema))
+            self._question.meter.add(Usage(judge_calls=1), self._endpoint.settings.model)
+            outcome = await self._send()
             if outcome is not None:
-                if self.progress.streamed:
-                    self.first_token_at = self.progress.first_token_at
+                if self._progress.streamed:
+                    self.first_token_at = self._progress.first_token_at
                 return outcome
             try:
                 self.admit()
@@ -355,49 +291,85 @@ class _QuestionCall(Call[list[Answer]]):
                 return self.broke_off(Failure(error, retry=False))
             self.ended()
 
-    def read(self, text: str) -> None:
+    async def _send(self) -> Outcome | None:
+        """One HTTP call; None if the server refused an argument, which is omitted from now on, or the system
+        role, which this call then does without.
+        """
+        settings, dialect = self._endpoint.settings, self._endpoint.dialect
+        messages = dialect.messages(self._question.messages, joined=self._joined)
+        options = dialect.arguments(self._question.schema)
+        left_s = self.until - asyncio.get_running_loop().time()
+        silence = StallBounds(max(settings.stall_s, left_s * settings.first_token_share), settings.stall_s)
+        with self._endpoint.clients.client() as client:
+            exchange = Exchange(client, self._progress, self._read, silence)
+            try:
+                await exchange.run(
+                    {
+                        "model": settings.model,
+                        "messages": messages,
+                        "extra_headers": self._endpoint.headers,
+                        "extra_body": settings.extra_body or None,
+                    }
+                    | options
+                )
+                answers = self._finish()
+            except (openai.APIError, JudgeError) as error:
+                if isinstance(error, openai.APIStatusError):
+                    # What this call sent counts: by now another may have found that there is no such role.
+                    self._joined = len(messages) > 1 and refuses_system_role(error)
+                    if self._joined or dialect.adapt(error, options):
+                        return None
+                self.stalled = isinstance(error, Stalled)
+                return self.broke_off(_failure(error, server_of(settings.base_url)))
+        if self._joined:
+            dialect.leave_system_role()
+        if options.get("stream") and not self._progress.streamed:
+            dialect.take_whole_replies()
+        return answers
+
+    def _read(self, text: str) -> None:
         if self._recorder is not None:
             self._raw.append(text)
         answers = self._reader.feed(text)
         if answers:
             self.first_answer_at = self.first_answer_at or asyncio.get_running_loop().time()
             self._answers += answers
-            if self.progress.streamed:  # else all of it is here, and what follows may say otherwise
-                self.question.heard(answers)
+            if self._progress.streamed:  # else all of it is here, and what follows may say otherwise
+                self._question.heard(answers)
 
-    def finish(self, *, cut: bool = False) -> list[Answer]:
-        return [*self._answers, *self._reader.finish(cut=cut or not self.progress.ended_by_itself)]
+    def _finish(self, *, cut: bool = False) -> list[Answer]:
+        return [*self._answers, *self._reader.finish(cut=cut or not self._progress.ended_by_itself)]
 
     def broke_off(self, failure: Failure) -> Outcome:
         """The answers that were complete when the call failed, or the failure if there are none."""
         self.failure = failure
-        if self.progress.empty:
+        if self._progress.empty:
             return failure
         try:
-            return self.finish(cut=True)
+            return self._finish(cut=True)
         except JudgeReplyError:
             return failure
 
     def ended(self) -> None:
         """Count what it took, and record the messages and the text that came if anybody wants to see them."""
         settings = self._endpoint.settings
-        used = _used(settings.model, self.progress.usage, self._endpoint.prices)
+        used = reported_usage(settings.model, self._progress.usage, self._endpoint.prices)
         if used is not None:
-            self.question.meter.add(used, settings.model)
+            self._question.meter.add(used, settings.model)
         if self._recorder is None:
             return
         self._recorder.add(
             "call",
-            self.question.claim_ids,
+            self._question.claim_ids,
             self._begun_at,
             judge=self._endpoint.name,
-            prompt="\n\n".join(f"{each['role']}:\n{each['content']}" for each in self.question.messages),
+            prompt="\n\n".join(f"{each['role']}:\n{each['content']}" for each in self._question.messages),
             reply="".join(self._raw),
             error=None if self.failure is None else str(self.failure.error),
         )
 
     def out_of_time(self) -> str:
-        made = self.question.meter.usage.judge_calls
+        made = self._question.meter.usage.judge_calls
         return f"no verdict within the deadline, {'1 call' if made == 1 else f'{made} calls'} made"
 
 
@@ -413,32 +385,20 @@ class Chat:
     def __init__(
         self,
         settings: LlmJudgeSettings,
-        client: openai.AsyncOpenAI | None = None,
         prices: PriceTable | None = None,
         clock: Callable[[], float] = awake,
     ) -> None:
-        """A given ``client`` is used for the first model, and the caller closes it.
-
-        Raises ConfigError if a key is missing. The clients' own retries are off, because they ignore
-        deadlines. ``clock`` gives seconds to breakers and recent times.
-        """
-        self._owned: list[OwnClients] = []
-        self.endpoints: list[ModelEndpoint] = []
-        for number, model in enumerate(settings.models()):
-            # Only the caller's client needs a copy, which reads the environment again.
-            theirs = client.with_options(max_retries=0) if number == 0 and client is not None else None
-            self.endpoints.append(ModelEndpoint(theirs or self._own(model, number), model, prices, clock))
-
-    def _own(self, settings: LlmJudgeSettings, number: int) -> OwnClients:
-        place = f"{_SECTION}.fallbacks[{number - 1}]" if number else _SECTION
-        clients = OwnClients(settings.base_url, settings.resolve_api_key(place))
-        self._owned.append(clients)
-        return clients
+        """Raises ConfigError if a key is missing. ``clock`` gives seconds to breakers and recent times."""
+        places = (_SECTION, *(f"{_SECTION}.fallbacks[{number}]" for number in range(len(settings.fallbacks))))
+        self.endpoints = [
+            ModelEndpoint(model, place, prices, clock)
+            for model, place in zip(settings.models(), places, strict=True)
+        ]
 
     async def aclose(self) -> None:
         """Close all connections. No question may follow."""
-        for clients in self._owned:
-            await clients.aclose()
+        for endpoint in self.endpoints:
+            await endpoint.clients.aclose()
 
     async def ask(self, question: Question, deadline: float) -> list[Answer]:
         """All answers of the call that was used; if its reply broke off, those that were complete.

@@ -6,22 +6,18 @@ It changes no verdict and no score: the model gets what the verdicts say, as dat
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from functools import cache
 from string import Template
 from typing import Any, Final
-
-import openai
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import ClaimVerdict, Usage
 from guardrail.judges.base import Meter
 from guardrail.judges.llm.chat import Chat, Question
 from guardrail.judges.llm.prompt import Fence, fences
-from guardrail.judges.llm.reply import MAX_REASONING_CHARS, Answer
+from guardrail.judges.llm.reply import MAX_REASONING_CHARS, Answer, values
 from guardrail.judges.llm.settings import LlmJudgeSettings
-from guardrail.judges.prices import PriceTable
 from guardrail.printable import shorten
 from guardrail.shipped import shipped_text
 
@@ -34,8 +30,6 @@ _SCHEMA: Final[dict[str, Any]] = {
 }
 _MOST_CHARS: Final = 2_000
 """Of any one text in the prompt."""
-_MOST_STARTS: Final = 50
-"""Braces of a reply that may begin the object: a hostile one has many, each of which takes long to read."""
 _MOST_REPLY_CHARS: Final = 100_000
 _TIMEOUT_S: Final = 60.0
 """Of one explanation with all its retries."""
@@ -44,17 +38,10 @@ _TIMEOUT_S: Final = 60.0
 class LlmExplainer:
     """Asks the model of ``judge.llm``, with its retries and fallbacks, for a few sentences."""
 
-    def __init__(
-        self,
-        settings: LlmJudgeSettings,
-        client: openai.AsyncOpenAI | None = None,
-        prices: PriceTable | None = None,
-    ) -> None:
-        """The caller closes a given ``client``. ``prices`` determine the usage's ``cost_usd``. Raises
-        ConfigError if there is no key.
-        """
+    def __init__(self, settings: LlmJudgeSettings) -> None:
+        """Raises ConfigError if there is no key."""
         self._settings = settings
-        self._chat = Chat(settings, client, prices)
+        self._chat = Chat(settings)
         self._fence = fences()
 
     @property
@@ -109,22 +96,11 @@ class _ReplyOnce:
 
 
 def _explanation(reply: str) -> str:
-    """The text of the first object that has one, whatever stands around it; empty if none has."""
-    decoder = json.JSONDecoder()
-    at = -1
-    for _ in range(_MOST_STARTS):
-        at = reply.find("{", at + 1)
-        if at < 0:
-            break
-        try:
-            found, end = decoder.raw_decode(reply, at)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(found.get(_MEMBER), str):
-            text = found[_MEMBER].encode("utf-8", "replace").decode()
-            return shorten(" ".join(text.split()), MAX_REASONING_CHARS)
-        at = end - 1
-    return ""
+    """The text of the first object that has one; empty if none has."""
+    objects = (value for value, _ in values(reply) if isinstance(value, dict))
+    found = next((each[_MEMBER] for each in objects if isinstance(each.get(_MEMBER), str)), "")
+    text = found.encode("utf-8", "replace").decode()
+    return shorten(" ".join(text.split()), MAX_REASONING_CHARS)
 
 
 @cache

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-import openai
-
 from guardrail import telemetry
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import ClaimPart, Usage, Verdict
@@ -22,8 +20,7 @@ from guardrail.judges.llm.chat import Chat, ModelEndpoint, Question
 from guardrail.judges.llm.prompt import Prompt, Prompts, fences
 from guardrail.judges.llm.reply import Answer, ReplyReader
 from guardrail.judges.llm.settings import LlmJudgeSettings
-from guardrail.judges.prices import PriceTable
-from guardrail.judges.spending import BudgetExhausted
+from guardrail.judges.spending import BudgetExhausted, PriceTable
 from guardrail.judges.streams import closing, told
 from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified
 
@@ -258,17 +255,14 @@ class LlmJudge:
     def __init__(
         self,
         settings: LlmJudgeSettings,
-        client: openai.AsyncOpenAI | None = None,
         prices: PriceTable | None = None,
     ) -> None:
-        """The caller closes a given ``client``. ``prices`` determine ``usage.cost_usd``.
-
-        Raises ConfigError if there is no key, or a custom prompt can't be read. The retries of either client
-        are off, because they ignore deadlines.
+        """``prices`` determine ``usage.cost_usd``. Raises ConfigError if there is no key, or a custom prompt
+        can't be read.
         """
         self._settings = settings
         self._prompts = Prompts(settings)
-        self._chat = Chat(settings, client, prices)
+        self._chat = Chat(settings, prices)
         self._fence = fences()
         self._schema = self._prompts.form.schema()
 

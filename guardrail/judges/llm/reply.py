@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import ClaimPart, Verdict
-from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning
+from guardrail.judges.llm.settings import LlmJudgeSettings, Reasoning, together
 from guardrail.printable import shorten
 
 MAX_REPLY_CHARS: Final = 1_000_000
@@ -78,15 +78,32 @@ _NUMBERS: Final = rf"( [0-9]{{1,6}}){{0,{MOST_NUMBERS}}}"
 _SURE: Final = "( [0-9]{1,2}%)?"
 _AGAINST: Final = f"( ![0-9]{{1,6}}){{0,{MOST_NUMBERS}}}"
 
-_EXAMPLES: Final = {
-    "id": '"c1"',
-    "evidence": "[12,13]",
-    "reasoning": '"…"',
-    "parts": '[{"text":"…","verdict":"…"}]',
-    "verdict": '"…"',
-    "confidence": "0.0",
-    "against": "[]",
+
+def _object(members: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": members,
+        "required": list(members),
+        "additionalProperties": False,
+    }
+
+
+_STRING: Final = {"type": "string"}
+_NUMBERED: Final = {"type": "array", "items": {"type": "integer"}}
+_VERDICT: Final = {"type": "string", "enum": list(VERDICTS)}
+_MEMBERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
+    "id": (_STRING, '"c1"'),
+    "evidence": (_NUMBERED, "[12,13]"),
+    "reasoning": (_STRING, '"…"'),
+    "parts": (
+        {"type": "array", "items": _object({"text": _STRING, "verdict": _VERDICT})},
+        '[{"text":"…","verdict":"…"}]',
+    ),
+    "verdict": (_VERDICT, '"…"'),
+    "confidence": ({"type": "number"}, "0.0"),
+    "against": (_NUMBERED, "[]"),
 }
+"""Of a verdict that is an object: the schema and an example of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,19 +156,7 @@ class ReplyForm:
         if self.compact:
             texts = {"type": "array", "items": {"type": "string", "pattern": self._pattern()}}
             return _object({"v": texts})
-        text = {"type": "string"}
-        numbers = {"type": "array", "items": {"type": "integer"}}
-        verdict = {"type": "string", "enum": list(VERDICTS)}
-        types: dict[str, Any] = {
-            "id": text,
-            "evidence": numbers,
-            "reasoning": text,
-            "parts": {"type": "array", "items": _object({"text": text, "verdict": verdict})},
-            "verdict": verdict,
-            "confidence": {"type": "number"},
-            "against": numbers,
-        }
-        item = _object({name: types[name] for name in self.members})
+        item = _object({name: _MEMBERS[name][0] for name in self.members})
         return _object({"verdicts": {"type": "array", "items": item}})
 
     def _pattern(self) -> str:
@@ -170,7 +175,7 @@ class ReplyForm:
             return '{"v":["ID NUMBERS VERDICT","ID NUMBERS VERDICT' + (
                 ': REASON"]}' if self.reasons else '"]}'
             )
-        return '{"verdicts":[{' + ",".join(f'"{name}":{_EXAMPLES[name]}' for name in self.members) + "}]}"
+        return '{"verdicts":[{' + ",".join(f'"{name}":{_MEMBERS[name][1]}' for name in self.members) + "}]}"
 
     def write(self, said: Sequence[Answer]) -> str:
         """The reply of a model that says ``said`` and keeps to the form."""
@@ -202,15 +207,6 @@ class ReplyForm:
             "reasoning": self._reason(said),
         }
         return {name: values[name] for name in self.members}
-
-
-def _object(members: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": members,
-        "required": list(members),
-        "additionalProperties": False,
-    }
 
 
 # ---------------------------------------------------------------------------- reading what is said of a claim
@@ -257,7 +253,7 @@ def _read_member(member: Any, form: ReplyForm) -> Answer | None:
     if parts is None:
         return Answer(label, problem="the judge's verdicts on the parts of the claim are unusable")
     said = verdict = _verdict(member.get("verdict"))
-    if parts and (reckoned := _together(parts)) is not Verdict.SUPPORTED:
+    if parts and (reckoned := Verdict(together(part.verdict for part in parts))) is not Verdict.SUPPORTED:
         # Models are poor at combining parts. But SUPPORTED parts never overrule the model's doubt.
         verdict = reckoned
     if verdict is None:
@@ -346,14 +342,6 @@ def _parts(value: Any) -> list[ClaimPart] | None:
     return parts
 
 
-def _together(parts: Sequence[ClaimPart]) -> Verdict:
-    """The verdict on a claim from those on its parts, of which there is at least one."""
-    given = {part.verdict for part in parts}
-    if Verdict.CONTRADICTED in given:
-        return Verdict.CONTRADICTED
-    return given.pop() if len(given) == 1 else Verdict.PARTIALLY_SUPPORTED
-
-
 def _decided_by_parts(answer: Answer, said: Verdict | None) -> Answer:
     """The answer if its parts led to another verdict than the model ``said`` for the whole claim.
 
@@ -415,7 +403,7 @@ def _read_parts(texts: Sequence[str], form: ReplyForm, *, lists_only: bool = Fal
     alone: list[Any] = []
     around: list[str] = []
     for text in texts:
-        for value, before in _values(text):
+        for value, before in values(text):
             around.append(before)
             if isinstance(value, list):
                 alone += value
@@ -472,7 +460,7 @@ def _without_thoughts(text: str) -> list[str]:
     return parts if depth else [*parts, text[at:]]
 
 
-def _values(text: str) -> Iterator[tuple[Any, str]]:
+def values(text: str) -> Iterator[tuple[Any, str]]:
     """The outermost JSON objects and arrays in ``text``, each with the text before it.
 
     If a list of verdicts breaks off, its complete members count. The last item is None with the remaining

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from string import Template
@@ -12,8 +11,6 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import yaml
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     PlainSerializer,
     TypeAdapter,
@@ -22,13 +19,10 @@ from pydantic import (
 )
 
 from guardrail.errors import said_wrong
+from guardrail.frozen import Frozen
 from guardrail.judges.http import OPENAI_BASE_URL, OPENAI_KEY_ENV, BaseUrl, ModelHeaders, resolve_api_key
+from guardrail.leaves import mapped
 from guardrail.secrets import MASK, Secret, wants_all
-
-
-class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
 
 # ------------------------------------------------------------------------------------- how a model is reached
 
@@ -52,19 +46,13 @@ def _checked_body(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-def shown_body(value: Any) -> Any:
-    """The members by name. Numbers, true and false are shown; texts are masked, since any of them may be a
-    key.
-    """
-    if isinstance(value, dict):
-        return {name: shown_body(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [shown_body(item) for item in value]
-    return value if value is None or isinstance(value, bool | int | float) else MASK
-
-
 def _serialized_body(value: dict[str, Any], info: Any) -> Any:
-    return value if wants_all(info) else shown_body(value)
+    """The members by name. Numbers, true and false are shown; texts are masked, since any may be a key."""
+    if wants_all(info):
+        return value
+    return mapped(
+        value, lambda leaf: leaf.value if isinstance(leaf.value, bool | int | float | None) else MASK
+    )
 
 
 ExtraBody = Annotated[
@@ -75,7 +63,7 @@ ExtraBody = Annotated[
 """Extra members of the body. As JSON their texts are masked."""
 
 
-class ChatModelSettings(_Settings):
+class ChatModelSettings(Frozen):
     """A model and how it is reached: the judge's own, and each that is asked when the ones before it fail.
 
     What a fallback leaves out is as for the first model, whose key and headers go to its own server only, and
@@ -108,20 +96,14 @@ class ChatModelSettings(_Settings):
 PromptName = Literal["system", "user"]
 
 
-@dataclass(frozen=True, slots=True)
-class Variables:
-    """The variables of a prompt. Without a required one the model lacks something it must know."""
-
-    required: frozenset[str]
-    optional: frozenset[str]
-
-
-VARIABLES: Final[Mapping[PromptName, Variables]] = {
-    "system": Variables(
-        frozenset({"reply_form", "member_rules", "marker"}), frozenset({"verdict_rules", "examples"})
+_VARIABLES: Final[Mapping[PromptName, tuple[frozenset[str], frozenset[str]]]] = {
+    "system": (
+        frozenset({"reply_form", "member_rules", "marker"}),
+        frozenset({"verdict_rules", "examples"}),
     ),
-    "user": Variables(frozenset({"documents", "claims", "asked", "notice"}), frozenset({"question"})),
+    "user": (frozenset({"documents", "claims", "asked", "notice"}), frozenset({"question"})),
 }
+"""The variables of a prompt: those without which the model lacks something it must know, and others."""
 
 
 def read_prompt(name: PromptName, path: Path) -> Template:
@@ -136,17 +118,17 @@ def read_prompt(name: PromptName, path: Path) -> Template:
     template = Template(text.strip())
     if not template.is_valid():
         raise ValueError("a $ is not followed by the name of a variable; write $$ for the character itself")
-    known = VARIABLES[name]
+    required, optional = _VARIABLES[name]
     used = set(template.get_identifiers())
-    unknown = sorted(used - known.required - known.optional)
-    missing = sorted(known.required - used)
+    unknown = sorted(used - required - optional)
+    missing = sorted(required - used)
     if unknown or missing:
         wrong = [
             f"{kind} variable{'s'[: len(names) > 1]} {', '.join(f'${n}' for n in names)}"
             for kind, names in (("unknown", unknown), ("missing", missing))
             if names
         ]
-        there_are = ", ".join(f"${n}" for n in sorted(known.required | known.optional))
+        there_are = ", ".join(f"${n}" for n in sorted(required | optional))
         raise ValueError(f"{' and '.join(wrong)} in the {name} prompt; there are {there_are}")
     return template
 
@@ -169,14 +151,14 @@ _Numbers = tuple[Annotated[int, Field(ge=1)], ...]
 _Verdict = Literal["SUPPORTED", "PARTIALLY_SUPPORTED", "UNSUPPORTED", "CONTRADICTED"]
 
 
-class ExamplePart(_Settings):
+class ExamplePart(Frozen):
     """One statement of a claim that contains several."""
 
     text: _Text
     verdict: _Verdict
 
 
-class ExampleClaim(_Settings):
+class ExampleClaim(Frozen):
     """A claim and the verdict on it. ``evidence`` and ``against`` number the example's sentences from 1."""
 
     text: _Text
@@ -199,14 +181,14 @@ class ExampleClaim(_Settings):
             )
         if self.against and self.verdict not in {"SUPPORTED", "PARTIALLY_SUPPORTED"}:
             raise ValueError(f"a claim that is {self.verdict} has against; leave it out")
-        if self.parts and self.verdict != _together([part.verdict for part in self.parts]):
+        if self.parts and self.verdict != together(part.verdict for part in self.parts):
             raise ValueError(
                 f"the parts of a claim don't add up to {self.verdict}; correct the parts or the verdict"
             )
         return self
 
 
-class Example(_Settings):
+class Example(Frozen):
     """Sentences of a document, claims about them, and their verdicts."""
 
     sentences: tuple[_Text, ...]
@@ -227,12 +209,12 @@ class Example(_Settings):
         return self
 
 
-def _together(verdicts: Sequence[str]) -> str:
-    if "CONTRADICTED" in verdicts:
+def together(verdicts: Iterable[str]) -> str:
+    """The verdict on a claim from those on its parts, of which there is at least one."""
+    given = set(verdicts)
+    if "CONTRADICTED" in given:
         return "CONTRADICTED"
-    if set(verdicts) in ({"SUPPORTED"}, {"UNSUPPORTED"}):
-        return verdicts[0]
-    return "PARTIALLY_SUPPORTED"
+    return given.pop() if len(given) == 1 else "PARTIALLY_SUPPORTED"
 
 
 def read_examples(path: Path) -> tuple[Example, ...]:
@@ -261,7 +243,7 @@ def _readable_examples(path: Path) -> Path:
     return path
 
 
-class PromptFiles(_Settings):
+class PromptFiles(Frozen):
     """Files that replace the package's prompts; read and checked when the settings load."""
 
     system: Annotated[Path, _readable("system")] | None = Field(

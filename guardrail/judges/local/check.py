@@ -39,6 +39,7 @@ from guardrail.errors import ConfigError
 from guardrail.events import Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.figures import FigureSource, State, check_figures
+from guardrail.judges.local import verdict
 from guardrail.judges.local.cells import check_cells, with_cells
 from guardrail.judges.local.combiner import (
     Parameters,
@@ -69,21 +70,8 @@ from guardrail.judges.local.search import (
     view_of,
     window_around,
     windows_of,
-    word_for_word,
 )
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.local.verdict import (
-    answered_no,
-    compared_exactly,
-    judgement_of,
-    judgement_of_silence,
-    judgement_word_for_word,
-    mentioned_only,
-    nothing_to_compare,
-    said_to_be_false,
-    unread,
-    with_silence,
-)
 from guardrail.judges.model import Verifier, load_verifier, read_folder, served_verifier
 from guardrail.verdicts import Judgement, checked_in_part
 
@@ -194,7 +182,7 @@ class ClaimChecker:
                     return
             if silence is not None and silence.rest is None:
                 left_out = (_NONE,) if pressure >= _READS_NOTHING else ()
-                judgement = judgement_of_silence(claim_id, spoken_of, evidence, left_out)
+                judgement = verdict.judgement_of_silence(claim_id, spoken_of, evidence, left_out)
                 yield _as_far_as_read(judgement, *left_out)
                 continue
             part = (0, len(_text(claim))) if silence is None or silence.rest is None else silence.rest
@@ -206,13 +194,13 @@ class ClaimChecker:
                 return
             judgement = self._judgement(claim_id, claim, examined, examined_of)
             if label is not None:
-                judgement = said_to_be_false(judgement)
+                judgement = verdict.said_to_be_false(judgement)
             if answer is False:
                 judgement = self._of_no(asked, judgement, about, pressed)
             if answer is not None:  # its words are the question's
                 judgement = replace(judgement, unsupported_spans=())
             if silence is not None:
-                judgement = with_silence(judgement, spoken_of, evidence)
+                judgement = verdict.with_silence(judgement, spoken_of, evidence)
             yield _as_far_as_read(judgement, examined.left_out if examined is not None else None)
 
     def _of_no(self, asked: Claim, judgement: Judgement, about: _Asked, pressed: Pressed) -> Judgement:
@@ -224,7 +212,7 @@ class ClaimChecker:
             denied = next(again, None)
             if denied is not None and (denied.support or 0.0) >= _DENIED:
                 return denied
-        return answered_no(judgement)
+        return verdict.answered_no(judgement)
 
     def _spoken_of(self, silence: Silence, about: _Asked) -> int | None:
         """A sentence that speaks of one of the topics in other words, as the verifier reads it."""
@@ -245,26 +233,26 @@ class ClaimChecker:
         examined_of: Callable[[str, Examination], None] | None,
     ) -> Judgement:
         if examined is None:
-            return nothing_to_compare(claim_id)
+            return verdict.nothing_to_compare(claim_id)
         if examined_of is not None:
             examined_of(claim_id, examined)
         fit = self._read if examined.read else self._words
         if examined.standing is not None:
             said = examined.evidence.quote(*examined.standing)
-            return judgement_word_for_word(claim_id, said, fit.lines.supported)
+            return verdict.judgement_word_for_word(claim_id, said, fit.lines.supported)
         told = fit.combiner.probabilities(examined.features)
         degraded = () if examined.left_out is None else (examined.left_out,)
-        judgement = judgement_of(claim_id, examined, told, fit.lines, degraded)
+        judgement = verdict.judgement_of(claim_id, examined, told, fit.lines, degraded)
         if claim.mentions:
-            judgement = mentioned_only(judgement, rightly=examined.has_right_figures)
-        if judgement.verdict is Verdict.UNVERIFIED or compared_exactly(judgement, examined):
+            judgement = verdict.mentioned_only(judgement, rightly=examined.has_right_figures)
+        if judgement.verdict is Verdict.UNVERIFIED or verdict.compared_exactly(judgement, examined):
             return judgement
         if self._languages.other(examined.view.text):
-            return unread(judgement, examined, claim=True)
+            return verdict.unread(judgement, examined, claim=True)
         other = self._languages.other(*examined.deciding_texts(judgement.verdict))
         if judgement.verdict in _NOT_SAID and not examined.found.shared:  # what isn't read may say it
             other = self._languages.other_contexts(examined.evidence)
-        return unread(judgement, examined, claim=False) if other else judgement
+        return verdict.unread(judgement, examined, claim=False) if other else judgement
 
     def examine(self, claim: Claim, question: str, evidence: EvidenceIndex) -> Examination | None:
         """What is found out about a claim; None if there is nothing to compare it with. All windows are read,
@@ -320,7 +308,7 @@ class ClaimChecker:
         if pressure >= 0 and not (
             doubted or claim.prose.deceptive or is_denied_elsewhere(view, found, source)
         ):
-            standing = word_for_word(view, claim.lead_in, found, figures, evidence, self._rarity)
+            standing = doubts.word_for_word(figures, claim.lead_in, self._rarity)
             if standing is not None and not any(doubts.rivals(figures)):
                 return replace(examined, standing=standing)
         if about.reader is None:

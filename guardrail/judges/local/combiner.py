@@ -11,11 +11,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from guardrail.errors import ConfigError, said_wrong
 from guardrail.evidence.tokens import words
 from guardrail.figures import FigureCheck, State
+from guardrail.frozen import Frozen
 from guardrail.judges.local.search import Candidates, ClaimView, WindowText
 from guardrail.judges.model import FittedVerifier, Reading
 from guardrail.judges.model.files import MANIFEST
@@ -94,10 +95,10 @@ class Probabilities(NamedTuple):
     contradicted: float
 
 
-class Combiner(BaseModel):
+class Combiner(Frozen):
     """A multinomial logistic: ``softmax(biases + weights @ features)``, in the order of ``Probabilities``."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(allow_inf_nan=False)
 
     biases: tuple[float, float, float, float]
     weights: dict[str, tuple[float, float, float, float]]
@@ -115,10 +116,10 @@ class Combiner(BaseModel):
         return Probabilities(*(each / whole for each in grown))
 
 
-class Lines(BaseModel):
+class Lines(Frozen):
     """Where verdicts begin."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(allow_inf_nan=False)
 
     supported: float = Field(ge=0.0, le=1.0, description="Least probability of support that is SUPPORTED.")
     partially: float = Field(
@@ -145,20 +146,16 @@ class Lines(BaseModel):
         return self
 
 
-class Fit(BaseModel):
+class Fit(Frozen):
     """A combiner and its lines."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     combiner: Combiner
     lines: Lines
 
 
-class Parameters(BaseModel):
+class Parameters(Frozen):
     """Everything fitted, and where from: what judges with the verifier, and what judges by words and figures
     alone, where there is no verifier, or none that could read the claim in time."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     version: Literal[2]
     provenance: dict[str, object]

@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from guardrail.frozen import Frozen
 from guardrail.judges.local.languages import ENGLISH, TOLD_APART
 from guardrail.judges.model import ServerSettings
 
 
-class VerifierSettings(BaseModel):
+class VerifierSettings(Frozen):
     """The embedded verifier, a small model that reads claims beside windows of the contexts."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     enabled: bool = Field(
         default=True,
@@ -39,11 +38,9 @@ class VerifierSettings(BaseModel):
         return server
 
 
-class LocalJudgeSettings(BaseModel):
+class LocalJudgeSettings(Frozen):
     """How the local judge works. Where its verdicts begin is fitted with the verifier; what they do is the
     policy's."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     workers: ClassVar[int | None] = None
     """Threads that judge; None: 2, or 1 where only one processor may be used, and 16 where a server runs the

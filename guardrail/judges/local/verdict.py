@@ -23,11 +23,10 @@ from guardrail.figures import Figure, FigureCheck, State
 from guardrail.figures.agreement import is_plain
 from guardrail.figures.equations import shown
 from guardrail.judges.local.combiner import Lines, Probabilities, best_of
-from guardrail.judges.local.doubts import Rival
+from guardrail.judges.local.doubts import DENIALS, Rival
 from guardrail.judges.local.examination import MARKED, Examination, quoted_sentence
 from guardrail.judges.local.reader import unsupported_spans
 from guardrail.judges.local.records import Cell, CellCheck
-from guardrail.judges.local.search import DENIALS
 from guardrail.verdicts import HALF_CHECKED, Judgement, spans_within
 
 NAME: Final = "local"

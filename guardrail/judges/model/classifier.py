@@ -147,14 +147,6 @@ class Classifier:
     max_tokens: int
     """Longest pair that the model reads."""
 
-    @property
-    def form(self) -> PairForm:
-        return self.reader.form
-
-    @property
-    def labels(self) -> LabelMap:
-        return self.reader.labels
-
     def score(self, pairs: Sequence[Pair]) -> list[Scores | JudgeError]:
         """Scores of pairs, in order; an error for a pair without any."""
         parts = self.reader.parts(pairs, self.max_tokens)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from guardrail.errors import ConfigError
+from guardrail.frozen import Frozen
 from guardrail.judges.model.settings import SECTION, ClassifierSettings
 
 TOKENIZER: Final = "tokenizer.json"
@@ -123,10 +124,8 @@ class Manifest(BaseModel):
         return hashlib.sha256(sums.encode()).hexdigest()
 
 
-class FittedVerifier(BaseModel):
+class FittedVerifier(Frozen):
     """The verifier that parameters were fitted with: another one's scores mean something else."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     sha256: Sha256 = Field(description="Of its model and tokenizer together (Manifest.checksum).")

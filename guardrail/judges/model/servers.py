@@ -18,7 +18,7 @@ import math
 import re
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import chain
@@ -79,6 +79,8 @@ class ServerCalls:
         self._server = HttpServer(
             settings.url, headers, settings.max_concurrency, server_of(settings.url), section, self._refused
         )
+        self._takes: ServerTakes | None = None
+        self._learning = asyncio.Lock()  # of this loop
         self._closed = False
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="model-server", daemon=True)
@@ -119,6 +121,15 @@ class ServerCalls:
         if isinstance(outcome, Failure):
             raise outcome.error
         return outcome[0]
+
+    async def learned(
+        self, learn: Callable[[ServerCalls, float], Awaitable[ServerTakes]], deadline: float
+    ) -> ServerTakes:
+        """What ``learn`` finds, which asks the server once. On that loop only. Raises JudgeError."""
+        async with self._learning:
+            if self._takes is None:
+                self._takes = await learn(self, deadline)
+            return self._takes
 
     async def aclose(self) -> None:
         """Cancel what runs, close the connections and end the thread."""
@@ -260,7 +271,7 @@ class OipModel:
     """Names of those that must be there; empty: any one will do."""
     inputs: dict[str, str] = field(default_factory=lambda: dict.fromkeys((IDS, MASK, TYPES), "INT64"))
 
-    async def learn(self, calls: ServerCalls, deadline: float) -> None:
+    async def learn(self, calls: ServerCalls, deadline: float) -> ServerTakes:
         """Ask whether it is ready, and what it takes and gives. Raises JudgeError."""
         path = f"/v2/models/{quote(self.name, safe='')}"
         not_ready = (
@@ -289,6 +300,7 @@ class OipModel:
                 f"the model {self.name} gives {_shown(given)}, not {', '.join(self.outputs)}: check "
                 f"{self.section}.model"
             )
+        return ServerTakes()
 
     def asked(self, batch: Sequence[Tokens], pad_id: int = 0) -> tuple[str, bytes]:
         """Path and body that ask about a batch; rows are padded with ``pad_id``."""
@@ -356,8 +368,7 @@ class OipClassifier:
         self._served = served
 
     async def learn(self, calls: ServerCalls, deadline: float) -> ServerTakes:
-        await self._model.learn(calls, deadline)
-        return ServerTakes()
+        return await self._model.learn(calls, deadline)
 
     def asked(self, parts: Sequence[Part]) -> tuple[str, bytes]:
         return self._model.asked([tokens for _, tokens in parts], self._served.pad_id)
@@ -504,13 +515,12 @@ class RemoteScores:
         self._calls = calls
         self._server = server
         self._served = served
-        self._bounds: ServerTakes | None = None
-        self._learning = asyncio.Lock()  # of the loop of the calls
 
     async def max_tokens(self, deadline: float) -> int:
         """The longest pair that the model reads; asks the server once. Raises JudgeError."""
-        bounds = await asyncio.wrap_future(self._calls.start(lambda: self._known(deadline), deadline))
-        return min(self._served.max_tokens, bounds.max_tokens or self._served.max_tokens)
+        return self._most(
+            await asyncio.wrap_future(self._calls.start(lambda: self._known(deadline), deadline))
+        )
 
     def submit(
         self, pairs: Sequence[Pair], deadline: float, response_id: str = ""
@@ -527,17 +537,16 @@ class RemoteScores:
         await self._calls.aclose()
 
     async def _known(self, deadline: float) -> ServerTakes:
-        async with self._learning:
-            if self._bounds is None:
-                self._bounds = await self._server.learn(self._calls, deadline)
-            return self._bounds
+        return await self._calls.learned(self._server.learn, deadline)
+
+    def _most(self, takes: ServerTakes) -> int:
+        return min(self._served.max_tokens, takes.max_tokens or self._served.max_tokens)
 
     async def _scored(self, pairs: Sequence[Pair], deadline: float, response_id: str) -> list[Scores]:
-        bounds = await self._known(deadline)
-        most = min(self._served.max_tokens, bounds.max_tokens or self._served.max_tokens)
-        read = await asyncio.to_thread(self._served.reader.parts, pairs, most)
+        takes = await self._known(deadline)
+        read = await asyncio.to_thread(self._served.reader.parts, pairs, self._most(takes))
         flat = [part for parts in read if not isinstance(parts, JudgeError) for part in parts]
-        batches = [flat[at : at + bounds.batch_size] for at in range(0, len(flat), bounds.batch_size)]
+        batches = [flat[at : at + takes.batch_size] for at in range(0, len(flat), takes.batch_size)]
         try:
             async with asyncio.TaskGroup() as group:
                 asked = [group.create_task(self._asked(batch, deadline, response_id)) for batch in batches]
@@ -568,8 +577,6 @@ class RemoteGraph:
         self._calls = ServerCalls(settings, VERIFIER_SECTION, "local:verifier")
         self._timeout_s = settings.timeout_ms / 1000
         self._model = OipModel(settings.model or "", VERIFIER_SECTION, self.outputs)
-        self._known = False
-        self._learning = asyncio.Lock()  # of the loop of the calls
 
     def run(self, outputs: Sequence[str], batch: Sequence[Tokens]) -> list[Any]:
         """These outputs for a batch, as arrays. Blocks. Raises JudgeError."""
@@ -586,10 +593,7 @@ class RemoteGraph:
         self._calls.close()
 
     async def _asked(self, batch: Sequence[Tokens], deadline: float) -> Any:
-        async with self._learning:
-            if not self._known:
-                await self._model.learn(self._calls, deadline)
-                self._known = True
+        await self._calls.learned(self._model.learn, deadline)
         path, body = self._model.asked(batch)
         reply = await self._calls.ask(path, body, deadline)
         if reply is None:

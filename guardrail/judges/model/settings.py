@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from guardrail.frozen import Frozen
 from guardrail.judges.http import HttpHeaders, HttpUrl
 
 SECTION: Final = "judge.classifier"
@@ -88,10 +89,8 @@ PRESETS: Final[dict[str, Preset]] = {
 }
 
 
-class ServerSettings(BaseModel):
+class ServerSettings(Frozen):
     """A model server that runs the model, and how to reach it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     timeout_ms: ClassVar[int] = 2_000
     """Longest wait for one reply; calls are repeated while the claim's deadline allows."""
@@ -126,10 +125,8 @@ class ServerSettings(BaseModel):
         return self
 
 
-class ClassifierSettings(BaseModel):
+class ClassifierSettings(Frozen):
     """Which model to use, how it takes pairs, and what its labels mean."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     contradicted_at: ClassVar[float] = 0.5
     """Lowest probability of contradiction for CONTRADICTED; it must also exceed that of support. What a

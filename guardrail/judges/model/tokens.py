@@ -178,13 +178,7 @@ class PairForm:
 
     def texts(self, pair: Pair) -> str | tuple[str, str]:
         """A pair as a tokenizer takes it: two texts, or the one that the template makes of them."""
-        return self._input(pair.premise, pair.hypothesis)
-
-    def overhead(self, hypothesis: str) -> int:
-        """Tokens of a pair besides those of its premise."""
-        return len(self._tokenizer.encode_batch([self._input("", hypothesis)])[0].ids)
-
-    def _input(self, premise: str, hypothesis: str) -> str | tuple[str, str]:
+        premise, hypothesis = pair.premise, pair.hypothesis
         if self._template is None:
             return premise, hypothesis
         # One pass over the template, so that the texts are never searched for placeholders.
@@ -194,6 +188,10 @@ class PairForm:
             return f"{first}{hypothesis}{second}{premise}{after}"
         first, _, second = after.partition("{hypothesis}")
         return f"{before}{premise}{first}{hypothesis}{second}"
+
+    def overhead(self, hypothesis: str) -> int:
+        """Tokens of a pair besides those of its premise."""
+        return len(self.encode([Pair("", 0, 0, hypothesis)])[0])
 
 
 class TokenisedText:

@@ -8,9 +8,113 @@ from __future__ import annotations
 
 import json
 import random
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from tests.support.fuzzing.texts import NASTY_BYTES, NASTY_TEXTS, NASTY_VALUES, SENTENCES
+SENTENCES: Final = (
+    "Paris is in France. ",
+    "It costs $50. ",
+    "It costs wrong $79. ",
+    "Take 400 mg every 8 hours. ",
+    "Oslo is unbacked in Norway. ",
+    "Hello! ",
+    "Is that so? ",
+    "I don't know. ",
+    "- Take 5 mg.\n",
+    "1. The term is 30 days.\n",
+    "| a | b |\n",
+    "|---|---|\n",
+    "# Heading\n",
+    "```\ncode = 1\n",
+    "```\n",
+    "\n\n",
+    "它在北京。",
+    "Call +1 555 0100, or see https://example.org/a?b=c. ",
+)
+
+NASTY_TEXTS: Final = (
+    "",
+    " ",
+    "\x00",
+    "\ufeff",
+    "\u2028\u2029\x85",
+    "\r\n\r",
+    "\u202eelbmarcs\u202c",
+    "e\u0301\u0300" * 9,
+    "👩‍👩‍👧‍👦🏳️‍🌈",
+    "\U0010ffff\ufffe",
+    "İıſß",
+    "٣٫٥ ٪ ｆｕｌｌ",
+    "1" * 400,
+    "1e400 costs $NaN. ",
+    "." * 120,
+    "a." * 60,
+    "*" * 90 + "_" * 90,
+    "`" * 99,
+    "|" * 99,
+    "(" * 99 + ")" * 9,
+    "\t- " * 30,
+    '"}]}\\',
+    "<script>{{7*7}}${7*7}%s%n",
+    "x" * 700,
+    "no end at all " * 12,
+    "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"),
+)
+
+NASTY_VALUES: Final[tuple[Any, ...]] = (
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    2,
+    0.5,
+    1.0,
+    -0.0,
+    2**31 - 1,
+    2**31,
+    2**63,
+    -(2**63) - 1,
+    10**80,
+    1e308,
+    float("nan"),
+    float("inf"),
+    "",
+    "1",
+    "nope",
+    [],
+    [[]],
+    [None],
+    {},
+    {"": ""},
+    {"id": "c1", "text": "A source."},
+    [{"id": "c1", "text": "A source."}] * 2,
+    "\x00",
+    "x" * 300,
+)
+
+NASTY_BYTES: Final = (
+    b"",
+    b"null",
+    b"{}",
+    b"[]",
+    b'""',
+    b"\x00",
+    b"\xff\xfe{\x00}\x00",
+    b"\xef\xbb\xbf{}",
+    b"\xc3\x28",
+    b'"\\ud800"',
+    b'{"type":',
+    b"[" * 3_000,
+    b'{"a":' * 1_000,
+    b"9" * 5_000,
+    b"-",
+    b"1e99999",
+    b"/*",
+    b" " * 200,
+)
+"""Whole values, or pieces to put into one."""
+
 
 Body = dict[str, Any]
 FIELDS = (

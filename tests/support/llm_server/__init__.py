@@ -1,7 +1,6 @@
 """A stand-in LLM server: the chat-completions wire format over a real socket, misbehaving on demand.
 
-``server`` listens and records, ``behaviours`` are what it can do, ``content`` is what a model writes,
-``wire`` makes bytes of both, and ``calls`` is what is recorded.
+``behaviours`` are what it can do with a call, ``server`` listens, makes bytes of them, and records.
 """
 
 from __future__ import annotations
@@ -12,25 +11,20 @@ from tests.support.llm_server.behaviours import (
     Cut,
     Drip,
     Hang,
+    Outcome,
+    Recorded,
     Reply,
     Status,
     StreamError,
     Wire,
     busy,
     event,
-    refusing,
-    refusing_field,
-)
-from tests.support.llm_server.calls import Outcome, Recorded
-from tests.support.llm_server.content import (
-    extra,
-    fenced,
     member,
     missing,
     obliging,
-    swapped,
+    refusing,
+    refusing_field,
     verdicts,
-    wrong_enum,
 )
 from tests.support.llm_server.server import LlmServer
 
@@ -49,14 +43,10 @@ __all__ = [
     "Wire",
     "busy",
     "event",
-    "extra",
-    "fenced",
     "member",
     "missing",
     "obliging",
     "refusing",
     "refusing_field",
-    "swapped",
     "verdicts",
-    "wrong_enum",
 ]

@@ -1,4 +1,5 @@
-"""What the stand-in LLM server can do with a call.
+"""What the stand-in LLM server can do with a call: what it records of one, what a model writes when it is
+asked for verdicts, with the ways in which models get it wrong, and how a server answers or fails to.
 
 Where a chunk is counted it is, in a stream, one event: 0 has the role, then come the deltas, the one with the
 finish reason, the usage where it was asked for, and ``[DONE]``. In a reply that isn't streamed it is
@@ -9,14 +10,98 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from typing import Any, Literal, TypeAlias
+from enum import StrEnum
+from typing import Any, Final, Literal, TypeAlias
 
-from tests.support.llm_server.calls import Recorded
-from tests.support.llm_server.content import obliging
+_ASKED: Final = re.compile(r"Give the verdicts on (.+?), as one JSON object")
+
+
+class Outcome(StrEnum):
+    """How a call ended."""
+
+    ANSWERED = "answered"  # everything was sent
+    CUT = "cut"  # the server ended the connection in the middle
+    LEFT = "left"  # the caller closed the connection first: cancelled, or out of patience
+    STOPPED = "stopped"  # the test ended before the call
+
+
+@dataclass(slots=True, eq=False)
+class Recorded:
+    """One call as it arrived, and what became of it. Times are the event loop's, in seconds."""
+
+    headers: dict[str, str]
+    body: dict[str, Any]
+    query: str = ""  # of its URL
+    number: int = 0  # in the order of arrival, over all connections
+    in_flight: int = 1  # calls under way when this one arrived, itself included
+    arrived_at: float = 0.0
+    ended_at: float | None = None
+    outcome: Outcome | None = None  # None: still under way
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def left(self) -> bool:
+        return self.outcome is Outcome.LEFT
+
+    @property
+    def streamed(self) -> bool:
+        """Was a stream asked for?"""
+        return self.body.get("stream") is True
+
+    @property
+    def wants_usage(self) -> bool:
+        """Of a stream: was the chunk with the usage asked for?"""
+        return (self.body.get("stream_options") or {}).get("include_usage") is True
+
+    @property
+    def response_format(self) -> str | None:
+        kind = (self.body.get("response_format") or {}).get("type")
+        return None if kind is None else str(kind)
+
+    @property
+    def system(self) -> str:
+        return str(self.body["messages"][0]["content"])
+
+    @property
+    def user(self) -> str:
+        return str(self.body["messages"][-1]["content"])
+
+    @property
+    def asked(self) -> list[str]:
+        """The short ids of the claims asked for."""
+        found = _ASKED.findall(self.user)
+        return str(found[-1]).split(", ") if found else []
+
+
+def member(label: str, verdict: str = "SUPPORTED", **changes: Any) -> dict[str, Any]:
+    """One verdict of a reply, as a model that keeps to the schema would write it."""
+    return {
+        "id": label,
+        "evidence": [],
+        "verdict": verdict,
+        "confidence": 0.9,
+        "against": [],
+        "reasoning": "",
+    } | changes
+
+
+def verdicts(*members: dict[str, Any]) -> str:
+    return json.dumps({"verdicts": list(members)})
+
+
+def obliging(call: Recorded) -> str:
+    """SUPPORTED for every claim asked for."""
+    return verdicts(*(member(label) for label in call.asked))
+
+
+def missing(call: Recorded) -> str:
+    """All but the last."""
+    return verdicts(*(member(label) for label in call.asked[:-1]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,15 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from guardrail.claims import CitationReader
 from guardrail.claims.model import claim_prose
 from guardrail.events import Context
+from tests.support.tables import table
 
-TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("citation_cases.yaml").read_text("utf-8"))
+TABLE: dict[str, Any] = table(__file__, "citation_cases.yaml")
 CONTEXTS = [Context(id=name, text="", source=source) for name, source in TABLE["contexts"]]
 CASES = [(text, marks) for kind in TABLE["citations"].values() for text, marks in kind.items()]
 

@@ -8,6 +8,9 @@ from guardrail.claims import MAX_LEAD_IN_CHARS, Claim, ClaimCutter
 from guardrail.claims.assent import answers, stated_by
 from guardrail.claims.cutter import MOST_CLAIMS
 from guardrail.events import SegmentKind, Severity
+from tests.support.tables import table
+
+ASSENT = table(__file__, "assent.yaml")
 
 
 class LengthRater:
@@ -168,16 +171,7 @@ def test_a_bare_answer_to_a_question_of_the_text_states_what_was_asked() -> None
 
 @pytest.mark.parametrize(
     ("question", "answer", "asked"),
-    [
-        ("Is the lift open?", "Yes, it is.", ""),
-        ("I have a knee brace. May I swim with it?", "Go ahead!", "May I swim with it?"),
-        ("The lift is open on Mondays, isn't it?", "Hello! You're right.", ""),
-        ("So parking is free?", "👍", ""),
-        ("Is the lift open? I have a pram.", "Yes, exactly.", "Is the lift open?"),
-        ("Is smoking allowed on the deck?", "Don't worry, no problem at all.", ""),
-        ("Can't I bring my dog?", "Sure, you can.", "can I bring my dog?"),
-        ("Can dogs come in?", "No way!", ""),
-    ],
+    ASSENT["states"],
 )
 def test_an_answer_of_no_more_than_yes_or_no_states_what_the_user_asks(
     question: str, answer: str, asked: str
@@ -187,12 +181,7 @@ def test_an_answer_of_no_more_than_yes_or_no_states_what_the_user_asks(
 
 @pytest.mark.parametrize(
     ("question", "said", "denied"),
-    [
-        ("May I swim with it?", "I may swim with it.", "I may not swim with it."),
-        ("Isn't it closed?", "it is closed.", "it is not closed."),
-        ("Does the lift run at night?", "the lift run at night.", ""),
-        ("The lift is open on Mondays, isn't it?", "The lift is open on Mondays.", ""),
-    ],
+    ASSENT["said and denied"],
 )
 def test_yes_and_no_say_what_a_question_asks_and_its_denial(question: str, said: str, denied: str) -> None:
     assert (stated_by(question), stated_by(question, denied=True)) == (said, denied)
@@ -200,15 +189,7 @@ def test_yes_and_no_say_what_a_question_asks_and_its_denial(question: str, said:
 
 @pytest.mark.parametrize(
     ("answer", "yes"),
-    [
-        ("Not a problem.", True),
-        ("Never a problem!", True),
-        ("Sure, no worries.", True),
-        ("Don't worry about it.", True),
-        ("No, not at all.", False),
-        ("Right, not allowed.", None),
-        ("Yes, but only with a permit from the office.", None),
-    ],
+    ASSENT["reassuring"],
 )
 def test_a_reassurance_is_no_denial(answer: str, yes: bool | None) -> None:
     assert answers("Are drones allowed?", answer) is yes
@@ -216,17 +197,7 @@ def test_a_reassurance_is_no_denial(answer: str, yes: bool | None) -> None:
 
 @pytest.mark.parametrize(
     ("question", "answer", "yes"),
-    [
-        ("The pass costs 8 euros, right?", "You're right.", True),
-        ("The pass costs 8 euros, correct?", "That is correct.", True),
-        ("The pass costs 8 euros, right?", "You're wrong.", False),
-        ("The pass costs 8 euros, right?", "That isn't right.", False),
-        ("Is the pool heated?", "Regrettably, no.", False),
-        ("Is the pool heated?", "I'm so sorry, but no.", False),
-        ("Wird das Becken geheizt?", "Ja, natürlich.", True),
-        ("Het zwembad verwarmd?", "Nee.", False),
-        ("プールは温かいですか？", "はい。", True),
-    ],
+    ASSENT["yes or no"],
 )
 def test_yes_and_no_are_told_apart_in_other_words_too(question: str, answer: str, yes: bool) -> None:
     assert answers(question, answer) is yes
@@ -235,12 +206,7 @@ def test_yes_and_no_are_told_apart_in_other_words_too(question: str, answer: str
 
 @pytest.mark.parametrize(
     ("answer", "said"),
-    [
-        ("Not at all, enjoy your swim!", ["Not at all"]),
-        ("Of course. Have a lovely day!", ["Of course."]),
-        ("Have a lovely day!", []),
-        ("No, the lake is too cold.", ["No, the lake is too cold."]),
-    ],
+    ASSENT["with a wish"],
 )
 def test_a_wish_behind_a_yes_or_no_hides_neither(answer: str, said: list[str]) -> None:
     assert [claim.text for claim in claims(answer, question="Is the lake too cold to swim?")] == said
@@ -248,15 +214,7 @@ def test_a_wish_behind_a_yes_or_no_hides_neither(answer: str, said: list[str]) -
 
 @pytest.mark.parametrize(
     ("question", "answer"),
-    [
-        ("Can you tell me when it opens?", "Sure!"),
-        ("What does it cost?", "Certainly."),
-        ("Do you have any information on trams?", "Yes."),
-        ("Is it open?", "Good morning!"),
-        ("Prices please?", "Sure!"),
-        ("It isn't free, right?", "Yes."),
-        ("Is it free or do I pay?", "Yes."),
-    ],
+    ASSENT["to a request"],
 )
 def test_an_answer_to_a_request_or_another_question_states_nothing(question: str, answer: str) -> None:
     assert claims(answer, question=question) == []

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from guardrail.claims import BuiltinSeverityRater, ClaimCutter
 from guardrail.claims.detector import Statement, classify
 from guardrail.claims.model import read_prose
 from guardrail.events import SegmentKind
+from tests.support.tables import table
 
-CORPUS: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("statements.yaml").read_text("utf-8"))
+CORPUS: dict[str, Any] = table(__file__, "statements.yaml")
 FRAMED = [*CORPUS["framed"], *([text, text] for text in CORPUS["whole"])]
 SILENT = [(text, kind) for kind, texts in CORPUS["silent"].items() for text in texts]
 
@@ -53,14 +52,6 @@ def test_what_states_is_a_claim_wherever_it_stands(text: str) -> None:
 @pytest.mark.parametrize("text", CORPUS["unstated"])
 def test_what_states_nothing_is_let_off(text: str) -> None:
     assert found(text, len(text)) == []
-
-
-def test_structure_and_code_hold_no_claims_and_rows_and_items_do() -> None:
-    assert classify("Dosage: 500 mg", SegmentKind.HEADING).statement is Statement.STRUCTURE
-    assert classify("Plan, Price", SegmentKind.TABLE_ROW, header=True).statement is Statement.STRUCTURE
-    assert classify("price = 50", SegmentKind.CODE).statement is Statement.CODE
-    assert classify("Basic, $10", SegmentKind.TABLE_ROW).statement is Statement.CLAIM
-    assert classify("free delivery", SegmentKind.LIST_ITEM).statement is Statement.CLAIM
 
 
 def test_prose_in_a_fence_is_a_claim_without_the_fence() -> None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from guardrail.engine.judging import claims_with_absent_links
 from guardrail.engine.runs import Cutters
 from guardrail.events import Context
 from guardrail.evidence import EvidenceIndex
 from guardrail.policy import Policy
+from tests.support.tables import table
 
-TABLE: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("links.yaml").read_text("utf-8"))
+TABLE: dict[str, Any] = table(__file__, "links.yaml")
 CONTEXTS = [
     *(Context(id=f"s{n}", text="", source=source) for n, source in enumerate(TABLE["sources"])),
     *(Context(id=f"t{n}", text=text) for n, text in enumerate(TABLE["texts"])),

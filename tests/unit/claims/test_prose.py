@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail.claims import markup
 from guardrail.claims.model import read_prose
+from tests.support.tables import table
 
-ROWS: list[dict[str, Any]] = yaml.safe_load(
-    Path(__file__).with_name("prose.yaml").read_text(encoding="utf-8")
-)
+ROWS: list[dict[str, Any]] = table(__file__, "prose.yaml")
 
 _PIECES = r"""
 * ** _ __ ~~ ` \ \* [ ] ( ) ]( [a](b) ![ https://x.yz <b> </b> <br> <sup>2</sup> < > <!-- --> & &amp; &lt; ;

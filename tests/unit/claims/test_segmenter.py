@@ -6,6 +6,7 @@ import pytest
 
 from guardrail.claims import Segment, Segmenter
 from guardrail.events import SegmentKind
+from tests.support.tables import table
 
 
 def segments(text: str, *, bound: int = 600, size: int = 1) -> list[Segment]:
@@ -14,57 +15,15 @@ def segments(text: str, *, bound: int = 600, size: int = 1) -> list[Segment]:
     return cut + segmenter.finish()
 
 
-def bodies(text: str) -> list[tuple[str, str]]:
-    return [(s.kind.value, s.body_text) for s in segments(text)]
+def bodies(text: str) -> list[list[str]]:
+    return [[s.kind.value, s.body_text] for s in segments(text)]
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("- one\n* two\n+ three\n• four\n", [("list_item", w) for w in ("one", "two", "three", "four")]),
-        (
-            "1. one\n2) two\n10. ten\na) b\n(c) d\n(ii) e\n",
-            [("list_item", w) for w in ("one", "two", "ten", "b", "d", "e")],
-        ),
-        ("- [ ] open\n- [x] done\n", [("list_item", "open"), ("list_item", "done")]),
-        (
-            "Intro:\n- one\n  - two\n    deeper",
-            [("sentence", "Intro:"), ("list_item", "one"), ("list_item", "two"), ("sentence", "deeper")],
-        ),
-        ("- One. Two.\n- Three", [("list_item", "One."), ("list_item", "Two."), ("list_item", "Three")]),
-        ("[1] Smith, 2020\n[2]: https://a.b\n", [("list_item", "Smith, 2020"), ("list_item", "https://a.b")]),
-        (
-            "✅ free\n❌ no returns\n1️⃣ first\n",
-            [("list_item", w) for w in ("✅ free", "❌ no returns", "1️⃣ first")],
-        ),
-        ("-5 degrees is cold\n", [("sentence", "-5 degrees is cold")]),
-        ("**bold** start\n", [("sentence", "**bold** start")]),
-        ("A. Smith came\n", [("sentence", "A. Smith came")]),
-        ("It rose to\n50. Then it fell.", [("sentence", "It rose to\n50."), ("sentence", "Then it fell.")]),
-        ("# One\n## Two ##\nText", [("heading", "One"), ("heading", "Two"), ("sentence", "Text")]),
-        ("#5 is alive\n", [("sentence", "#5 is alive")]),
-        ("**Dosage**\nTake one.", [("heading", "**Dosage**"), ("sentence", "Take one.")]),
-        ("**Dosage:**\nTake one.", [("heading", "**Dosage:**"), ("sentence", "Take one.")]),
-        ("**Take 5 mg**\nNot more.", [("sentence", "**Take 5 mg**"), ("sentence", "Not more.")]),
-        ("One\n\n---\n\nTwo", [("sentence", "One"), ("blank", "---"), ("sentence", "Two")]),
-        (
-            "> Quoted text. More\n> of it\n\nPlain",
-            [("sentence", "Quoted text."), ("sentence", "More\n> of it"), ("sentence", "Plain")],
-        ),
-        ("Plain\n> quoted", [("sentence", "Plain"), ("sentence", "quoted")]),
-        (
-            "```py\nx = 1.  # Not. A. Sentence\n```\nText.",
-            [("code", "```py\nx = 1.  # Not. A. Sentence\n```"), ("sentence", "Text.")],
-        ),
-        ("~~~\n```\n~~~\nText", [("code", "~~~\n```\n~~~"), ("sentence", "Text")]),
-        ("````\n```\n````\nText", [("code", "````\n```\n````"), ("sentence", "Text")]),
-        ("```inline``` \nText", [("code", "```inline```"), ("sentence", "Text")]),
-        ("Text\n```\nnever closed. Really.", [("sentence", "Text"), ("code", "```\nnever closed. Really.")]),
-        ("`code` in text. More", [("sentence", "`code` in text."), ("sentence", "More")]),
-        ("\n \n", [("blank", "")]),
-    ],
+    table(__file__, "segmenter.yaml")["markdown"],
 )
-def test_lines_are_read_as_markdown(text: str, expected: list[tuple[str, str]]) -> None:
+def test_lines_are_read_as_markdown(text: str, expected: list[list[str]]) -> None:
     assert bodies(text) == expected
 
 

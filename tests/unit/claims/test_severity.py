@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -17,6 +16,7 @@ from guardrail.claims.severity import SEVERITY_REASONS, figure_reasons, lexicon
 from guardrail.events import SegmentKind, Severity
 from guardrail.figures import Kind, find_figures
 from guardrail.figures.tables import CENTS, CURRENCY_WORDS, UNITS
+from tests.support.tables import table
 from tests.verifier_cases.cases import load
 
 SENTENCE = SegmentKind.SENTENCE
@@ -24,9 +24,7 @@ C, M, N, L = Severity.CRITICAL, Severity.MAJOR, Severity.NORMAL, Severity.MINOR
 
 CASES: Final = [
     (Severity(severity), reason, text)
-    for severity, by_reason in yaml.safe_load(
-        Path(__file__).with_name("severity_cases.yaml").read_text(encoding="utf-8")
-    ).items()
+    for severity, by_reason in table(__file__, "severity_cases.yaml").items()
     for reason, texts in by_reason.items()
     for text in texts
 ]

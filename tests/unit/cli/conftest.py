@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,11 +10,12 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from typer.testing import CliRunner
 
-from guardrail.cli import main
+from guardrail.cli import app, main
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -32,6 +34,32 @@ def runner(monkeypatch: pytest.MonkeyPatch) -> CliRunner:
         monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "80")
     return CliRunner()
+
+
+class Checked(NamedTuple):
+    """What ``guardrail config check`` says: its status, its notes, and its errors on one line."""
+
+    status: int
+    notes: list[str]
+    errors: str
+
+
+Check = Callable[..., Checked]
+
+
+@pytest.fixture
+def checked(runner: CliRunner, tmp_path: Path) -> Check:
+    """Checks sections of settings, which stand on the one line of ``guardrail.yaml`` then."""
+
+    def check(**sections: Any) -> Checked:
+        file = tmp_path / "guardrail.yaml"
+        file.write_text(json.dumps(sections), encoding="utf-8")
+        result = runner.invoke(app, ["config", "check", str(file)])
+        notes = [line for line in result.stdout.splitlines() if line.split()[0] == "note"]
+        told = [line.split(maxsplit=1)[1] for line in notes]
+        return Checked(result.exit_code, told, " ".join(result.stderr.split()))
+
+    return check
 
 
 @pytest.fixture

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from guardrail.cli import app
 from guardrail.errors import ConfigError
 from guardrail.judges.factory import build_judge
 from guardrail.judges.settings import JudgeSettings
+from tests.unit.cli.conftest import Check
 from tests.unit.judges.model.tiny_verifier import parameters_for, write_parameters, write_verifier
 
 
@@ -27,21 +26,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def checked(runner: CliRunner, folder: Path, judge: dict[str, Any]) -> tuple[int, str, str]:
-    """``(status, notes, errors)``, each on one line."""
-    file = folder / "guardrail.yaml"
-    file.write_text(json.dumps({"judge": judge}), encoding="utf-8")
-    result = runner.invoke(app, ["config", "check", str(file)])
-    notes = [line.split(maxsplit=1)[1] for line in result.stdout.splitlines() if line.split()[0] == "note"]
-    return result.exit_code, " ".join(notes), " ".join(result.stderr.split())
-
-
 def local(folder: Path, **verifier: Any) -> dict[str, Any]:
     return {"kind": "local", "local": {"verifier": {"path": str(folder / "verifier"), **verifier}}}
 
 
-def test_what_goes_together_is_right(runner: CliRunner, folder: Path) -> None:
-    assert checked(runner, folder, local(folder)) == (0, "", "")
+def test_what_goes_together_is_right(checked: Check, folder: Path) -> None:
+    assert checked(judge=local(folder)) == (0, [], "")
 
 
 def _unknown_features(verifier: Path) -> None:
@@ -77,11 +67,11 @@ def _without_its_manifest(verifier: Path) -> None:
     ],
 )
 def test_what_a_start_would_refuse_is_refused_in_its_words(
-    runner: CliRunner, folder: Path, spoil: Callable[[Path], None], told: str
+    checked: Check, folder: Path, spoil: Callable[[Path], None], told: str
 ) -> None:
     spoil(folder / "verifier")
     judge = local(folder)
-    status, _, errors = checked(runner, folder, judge)
+    status, _, errors = checked(judge=judge)
     assert status == 2
     assert f"{folder / 'guardrail.yaml'}:1: " in errors
     assert told.format(folder=folder) in errors
@@ -90,32 +80,34 @@ def test_what_a_start_would_refuse_is_refused_in_its_words(
     assert " ".join(str(refused.value).split()) in errors
 
 
-def test_the_local_judge_that_answers_past_a_budget_is_checked_too(runner: CliRunner, folder: Path) -> None:
+def test_the_local_judge_that_answers_past_a_budget_is_checked_too(checked: Check, folder: Path) -> None:
     _foreign(folder / "verifier")
     judge = local(folder) | {
         "kind": "llm",
         "llm": {"base_url": "http://near/v1"},
         "budgets": {"per_minute": {"tokens": 1000}, "on_budget": "local"},
     }
-    status, _, errors = checked(runner, folder, judge)
+    status, _, errors = checked(judge=judge)
     assert status == 2
     assert "judge.local.verifier: the parameters were fitted with tiny (sha256 000" in errors
 
 
-def test_a_folder_that_is_not_here_is_noted_only(runner: CliRunner, folder: Path) -> None:
+def test_a_folder_that_is_not_here_is_noted_only(checked: Check, folder: Path) -> None:
     """It may be where the guard runs."""
     (folder / "verifier").rename(folder / "elsewhere")
-    status, notes, _ = checked(runner, folder, local(folder))
+    status, notes, _ = checked(judge=local(folder))
     assert status == 0
-    assert f"{folder / 'verifier'} can't be read here" in notes
+    assert f"{folder / 'verifier'} can't be read here" in " ".join(notes)
 
 
 @pytest.mark.parametrize("path", [None, "verifier"])
-def test_a_judge_without_its_verifier_is_noted(runner: CliRunner, folder: Path, path: str | None) -> None:
+def test_a_judge_without_its_verifier_is_noted(checked: Check, folder: Path, path: str | None) -> None:
     given = path and str(folder / path)
-    status, notes, _ = checked(runner, folder, local(folder, path=given, enabled=False))
+    status, notes, _ = checked(judge=local(folder, path=given, enabled=False))
     assert status == 0
-    assert "judge.local.verifier.enabled is false: claims are judged by words and figures alone" in notes
+    assert "judge.local.verifier.enabled is false: claims are judged by words and figures alone" in " ".join(
+        notes
+    )
 
 
 def test_the_check_loads_no_model() -> None:

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from consumers.settings import GuardSettings, load_settings
 from guardrail.cli import app
+from tests.unit.cli.conftest import Check
 
 EXAMPLE = Path(__file__).parents[3] / "guardrail.example.yaml"
 
@@ -41,33 +42,22 @@ def test_check_names_path_value_and_remedy_of_a_wrong_setting(runner: CliRunner,
     assert "remedy: give 1.0 or less" in result.stderr
 
 
-def test_check_reads_the_environment_too(runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GUARDRAIL_JUDGE__KIND", "oracle")
-    result = runner.invoke(app, ["config", "check", str(EXAMPLE)])
-    assert result.exit_code == 2
-    assert "GUARDRAIL_JUDGE__KIND" in result.stderr
-
-
-def test_check_notes_secret_files_that_can_not_be_read_here(runner: CliRunner, tmp_path: Path) -> None:
+def test_check_notes_secret_files_that_can_not_be_read_here(checked: Check, tmp_path: Path) -> None:
     """They may be mounted elsewhere only: no error."""
     (tmp_path / "password").write_text("hidden-one")
-    file = tmp_path / "guardrail.yaml"
-    login: dict[str, Any] = {
+    kafka = {
         "security_protocol": "SASL_SSL",
         "sasl_username": "me",
         "ssl_cafile": f"{tmp_path}/gone.pem",
+        "sasl_password": {"file": f"{tmp_path}/password"},
     }
-    login |= {"sasl_password": {"file": f"{tmp_path}/password"}}
     judge = {"kind": "llm", "llm": {"api_key": {"file": f"{tmp_path}/no-key"}}}
-    file.write_text(json.dumps({"kafka": login, "judge": judge}), encoding="utf-8")
-    result = runner.invoke(app, ["config", "check", str(file)])
-    assert result.exit_code == 0
-    notes = [line for line in result.stdout.splitlines() if "can't be read here" in line]
-    assert [note.split()[1:3] for note in notes] == [
-        ["kafka.ssl_cafile", f"{tmp_path}/gone.pem"],
-        ["judge.llm.api_key.file", f"{tmp_path}/no-key"],
+    status, notes, _ = checked(kafka=kafka, judge=judge)
+    assert status == 0
+    assert [note.split(" can't be read here")[0] for note in notes] == [
+        f"kafka.ssl_cafile {tmp_path}/gone.pem",
+        f"judge.llm.api_key.file {tmp_path}/no-key",
     ]
-    assert "hidden-one" not in result.stdout
 
 
 SECRET = "whsec_" + "QUJD" * 8
@@ -76,10 +66,7 @@ SECRET = "whsec_" + "QUJD" * 8
 @pytest.mark.parametrize(
     ("flagged", "says"),
     [
-        (
-            {"store": "sqlite:////no/such/dir/z.db"},
-            "flagged.store: /no/such/dir/z.db can't be written",
-        ),
+        ({"store": "sqlite:////no/such/dir/z.db"}, "flagged.store: /no/such/dir/z.db can't be written"),
         ({"store": "mysql://me:hidden-one@host/db"}, "flagged.store: 'mysql' is no store"),
         ({"store": {"env": "NO_STORE"}}, "flagged.store: the environment variable NO_STORE is not set"),
         (
@@ -95,16 +82,12 @@ SECRET = "whsec_" + "QUJD" * 8
     ],
 )
 def test_check_notes_what_flagged_would_refuse_or_warn_of(
-    runner: CliRunner, tmp_path: Path, flagged: dict[str, Any], says: str
+    checked: Check, flagged: dict[str, Any], says: str
 ) -> None:
-    file = tmp_path / "guardrail.yaml"
-    file.write_text(json.dumps({"flagged": flagged}), encoding="utf-8")
-    result = runner.invoke(app, ["config", "check", str(file)])
-    assert result.exit_code == 0
-    notes = [line for line in result.stdout.splitlines() if line.startswith("   note")]
-    assert len(notes) == bool(says)
+    status, notes, _ = checked(flagged=flagged)
+    assert (status, len(notes)) == (0, bool(says))
     assert says in "".join(notes)
-    assert "hidden-one" not in result.stdout
+    assert "hidden-one" not in "".join(notes)
 
 
 NOT_SET = "the environment variable {} is not set"
@@ -141,10 +124,7 @@ NEAR = {"base_url": "http://near/v1"}
             {"kind": "classifier", "classifier": {"model": "a/b", "revision": "main"}},
             ["judge.classifier.revision: a/b comes from the hub without a pinned commit"],
         ),
-        (
-            {"kind": "classifier", "classifier": {"model": "a/b", "revision": "0" * 40}},
-            [],
-        ),
+        ({"kind": "classifier", "classifier": {"model": "a/b", "revision": "0" * 40}}, []),
         (
             {"kind": "llm", "llm": NEAR, "cache": {"redis_url": "redis://c", "signing_key": "short"}},
             ["judge.cache.signing_key: 5 characters are too few"],
@@ -153,18 +133,17 @@ NEAR = {"base_url": "http://near/v1"}
     ],
 )
 def test_check_notes_what_a_start_here_would_miss(
-    runner: CliRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judge: object, notes: list[str]
+    checked: Check, monkeypatch: pytest.MonkeyPatch, judge: object, notes: list[str]
 ) -> None:
     """It may be there where the guard runs: no error."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    file = tmp_path / "guardrail.yaml"
-    file.write_text(json.dumps({"judge": judge}), encoding="utf-8")
-    result = runner.invoke(app, ["config", "check", str(file)])
-    assert result.exit_code == 0, result.stderr
-    found = [line.split(maxsplit=1)[1] for line in result.stdout.splitlines() if line.split()[0] == "note"]
+    status, found, errors = checked(judge=judge)
+    assert status == 0, errors
     assert len(found) == len(notes)
-    for said, expected in zip(found, notes, strict=True):
-        assert said.startswith(expected)
+    assert all(said.startswith(expected) for said, expected in zip(found, notes, strict=True))
+
+
+PACKAGES = "torch transformers numpy onnxruntime tokenizers huggingface_hub redis"
 
 
 @pytest.mark.parametrize(
@@ -187,40 +166,24 @@ def test_check_notes_what_a_start_here_would_miss(
     ],
 )
 def test_check_notes_packages_that_are_missing_here(
-    runner: CliRunner,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    judge: object,
-    module: str,
-    remedy: str,
+    checked: Check, monkeypatch: pytest.MonkeyPatch, judge: object, module: str, remedy: str
 ) -> None:
     found = importlib.util.find_spec
     there = importlib.machinery.ModuleSpec("there", None)
 
     def find(name: str, package: str | None = None) -> importlib.machinery.ModuleSpec | None:
-        if name in {
-            "torch",
-            "transformers",
-            "numpy",
-            "onnxruntime",
-            "tokenizers",
-            "huggingface_hub",
-            "redis",
-        }:
+        if name in PACKAGES.split():
             return None if name == module else there
         return found(name, package)
 
     monkeypatch.setattr(importlib.util, "find_spec", find)
-    file = tmp_path / "guardrail.yaml"
-    file.write_text(json.dumps({"judge": judge}), encoding="utf-8")
-    result = runner.invoke(app, ["config", "check", str(file)])
-    assert result.exit_code == 0, result.stderr
-    [note] = [line for line in result.stdout.splitlines() if "note" in line.split()]
+    status, [note], _ = checked(judge=judge)
+    assert status == 0
     assert "not installed" in note
     assert remedy in note
 
 
-def test_check_notes_the_files_of_all_parts_in_use(runner: CliRunner, tmp_path: Path) -> None:
+def test_check_notes_the_files_of_all_parts_in_use(checked: Check) -> None:
     """A cascade's tiers, fallbacks and the cache's server; and of no other part."""
     llm = {"api_key": {"file": "/no/a"}, "fallbacks": [{"model": "b", "api_key": {"file": "/no/b"}}]}
     judge = {
@@ -229,23 +192,17 @@ def test_check_notes_the_files_of_all_parts_in_use(runner: CliRunner, tmp_path: 
         "http": {"url": "http://own/judge", "headers": {"Authorization": {"file": "/no/x"}}},
         "cache": {"redis_url": {"file": "/no/c"}, "signing_key": {"file": "/no/d"}},
     }
-    file = tmp_path / "guardrail.yaml"
 
-    def noted() -> set[str]:
-        file.write_text(json.dumps({"judge": judge}), encoding="utf-8")
-        result = runner.invoke(app, ["config", "check", str(file)])
-        assert result.exit_code == 0, result.stderr
-        return {line.split()[1] for line in result.stdout.splitlines() if "can't be read here" in line}
+    def noted(**changes: object) -> set[str]:
+        status, notes, _ = checked(judge=judge | changes)
+        assert status == 0
+        return {note.split()[0] for note in notes if "can't be read here" in note}
 
     cache = {"judge.cache.redis_url.file", "judge.cache.signing_key.file"}
-    assert noted() == cache | {
-        "judge.llm.api_key.file",
-        "judge.llm.fallbacks.0.api_key.file",
-    }
-    judge["cascade"] = {"second": "http"}
-    assert noted() == cache | {"judge.http.headers.Authorization.file"}
-    judge["kind"] = "local"
-    assert noted() == set()
+    assert noted() == cache | {"judge.llm.api_key.file", "judge.llm.fallbacks.0.api_key.file"}
+    second = {"second": "http"}
+    assert noted(cascade=second) == cache | {"judge.http.headers.Authorization.file"}
+    assert noted(kind="local") == set()
 
 
 @pytest.mark.parametrize(
@@ -254,6 +211,7 @@ def test_check_notes_the_files_of_all_parts_in_use(runner: CliRunner, tmp_path: 
         ("{kind: custom}", "{file}:2", "judge.factory is not set"),
         ("{kind: http,\n  http: {headers: {}}}", "{file}:3", "judge.http.url is not set"),
         ("{kind: classifier}", "{file}:2", "judge.classifier.model is not set"),
+        ("{kind: cascade, cascade: {second: http}}", "{file}:2", "judge.http.url is not set"),
         (
             "\n  kind: llm\n  budgets:\n    per_minute: {usd: 1}",
             "{file}:4",
@@ -289,48 +247,19 @@ def test_what_a_variable_gave_is_placed_there(runner: CliRunner, monkeypatch: py
 
 
 def test_check_tells_of_policies_that_leave_the_second_judge_no_time(
-    runner: CliRunner, tmp_path: Path
+    checked: Check, runner: CliRunner, tmp_path: Path
 ) -> None:
-    file = tmp_path / "guardrail.yaml"
-    policies = {"default": {"claim_timeout_ms": 5_000}, "quick": {"claim_timeout_ms": 400}}
-    values: dict[str, Any] = {"judge": {"kind": "cascade"}, "policies": policies}
-    file.write_text(json.dumps(values), encoding="utf-8")
-    result = runner.invoke(app, ["config", "check", str(file)])
-    assert result.exit_code == 0
-    notes = [line for line in result.stdout.splitlines() if "never asked" in line]
-    assert [note.split()[1] for note in notes] == ["policies.quick:"]
-    policies["default"]["claim_timeout_ms"] = 300
-    file.write_text(json.dumps(values), encoding="utf-8")
-    for command in (["config", "check", str(file)], ["run", "-c", str(file)]):
-        result = runner.invoke(app, command)
-        assert result.exit_code == 2
-        told = " ".join(result.stderr.split())
+    judge, quick = {"kind": "cascade"}, {"claim_timeout_ms": 400}
+    status, notes, _ = checked(judge=judge, policies={"default": {"claim_timeout_ms": 5_000}, "quick": quick})
+    assert status == 0
+    assert [note.split()[0] for note in notes if "never asked" in note] == ["policies.quick:"]
+    policies = {"default": {"claim_timeout_ms": 300}, "quick": quick}
+    assert checked(judge={"kind": "local"}, policies=policies).status == 0
+    status, _, errors = checked(judge=judge, policies=policies)
+    result = runner.invoke(app, ["run", "-c", str(tmp_path / "guardrail.yaml")])
+    assert (status, result.exit_code) == (2, 2)
+    for told in (errors, " ".join(result.stderr.split())):
         assert "policies.default: the second judge of the cascade is never asked, which needs more" in told
-    values["judge"] = {"kind": "local"}
-    file.write_text(json.dumps(values), encoding="utf-8")
-    assert runner.invoke(app, ["config", "check", str(file)]).exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("judge", "told"),
-    [
-        ({"kind": "custom"}, "judge.factory is not set"),
-        ({"kind": "cascade", "cascade": {"second": "http"}}, "judge.http.url is not set"),
-        ({"kind": "classifier"}, "judge.classifier.model is not set"),
-        (
-            {"kind": "llm", "llm": {"model": "own-1b"}, "budgets": {"per_minute": {"usd": 1}}},
-            "a budget in usd needs the price of 'own-1b'",
-        ),
-    ],
-)
-def test_check_refuses_what_run_would(
-    runner: CliRunner, tmp_path: Path, judge: dict[str, object], told: str
-) -> None:
-    file = tmp_path / "guardrail.yaml"
-    file.write_text(json.dumps({"judge": judge}), encoding="utf-8")
-    result = runner.invoke(app, ["config", "check", str(file)])
-    assert result.exit_code == 2
-    assert told in " ".join(result.stderr.split())
 
 
 def test_check_takes_the_environment_alone(runner: CliRunner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -375,7 +304,7 @@ def test_show_masks_secrets_and_escapes(runner: CliRunner, monkeypatch: pytest.M
         assert "\x1b" not in result.stdout
 
 
-def test_bodies_are_shown_by_name_only(runner: CliRunner, tmp_path: Path) -> None:
+def test_bodies_are_shown_by_name_only(runner: CliRunner, checked: Check, tmp_path: Path) -> None:
     """Any text in them may be a key."""
     body = {"top_k": 4, "logprobs": False, "route": "hidden-one", "keys": ["hidden-two", {"own": "hidden-3"}]}
     llm = {"extra_body": body, "fallbacks": [{"model": "b", "extra_body": body}]}
@@ -396,11 +325,10 @@ def test_bodies_are_shown_by_name_only(runner: CliRunner, tmp_path: Path) -> Non
         "keys": [mask, {"own": mask}],
     }
     assert "hidden-" not in repr(load_settings(file))
-    file.write_text(json.dumps({"judge": {"http": {"headers": {"a b": "hidden-8"}}}}), encoding="utf-8")
-    result = runner.invoke(app, ["config", "check", str(file)])
-    assert result.exit_code == 2
-    assert "judge.http.headers: 'a b' is no name of a header" in result.stderr
-    assert "hidden-8" not in result.stderr
+    refused = checked(judge={"http": {"headers": {"a b": "hidden-8"}}})
+    assert refused.status == 2
+    assert "judge.http.headers: 'a b' is no name of a header" in refused.errors
+    assert "hidden-8" not in refused.errors
 
 
 def test_show_as_json_is_the_settings(runner: CliRunner) -> None:
@@ -408,17 +336,20 @@ def test_show_as_json_is_the_settings(runner: CliRunner) -> None:
     assert json.loads(result.stdout) == GuardSettings().masked()
 
 
-def test_check_notes_what_is_allowed_and_hardly_meant(runner: CliRunner, tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(
-        "policies:\n  a: {flag_below: true, claim_timeout_ms: 999999999999}\n"
-        "  b: {rules: ['support < 0: block']}\n"
-        "routes: [{route: ' leaflet ', policy: a}, {tenant: 'a.*[', policy: b}, {route: 'a-*', policy: b}]\n",
-        encoding="utf-8",
+def test_check_notes_what_is_allowed_and_hardly_meant(checked: Check) -> None:
+    status, notes, errors = checked(
+        policies={
+            "a": {"flag_below": True, "claim_timeout_ms": 999_999_999_999},
+            "b": {"rules": ["support < 0: block"]},
+        },
+        routes=[
+            {"route": " leaflet ", "policy": "a"},
+            {"tenant": "a.*[", "policy": "b"},
+            {"route": "a-*", "policy": "b"},
+        ],
     )
-    done = runner.invoke(app, ["config", "check", str(tmp_path / "c.yaml")])
-    assert done.exit_code == 0, done.stderr
-    notes = [line.split(maxsplit=2)[1] for line in done.stdout.splitlines() if line.split()[0] == "note"]
-    assert notes == [
+    assert status == 0, errors
+    assert [note.split(maxsplit=1)[0] for note in notes] == [
         "policies.a.flag_below:",
         "policies.a.claim_timeout_ms:",
         "policies.b.rules.0:",

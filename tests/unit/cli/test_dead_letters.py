@@ -283,21 +283,8 @@ def replays(monkeypatch: pytest.MonkeyPatch) -> Replays:
 
 
 def test_a_replay_tells_its_plan_and_what_it_did(runner: CliRunner, replays: Replays) -> None:
-    options = [
-        "--yes",
-        "--reason",
-        "sequence_gap",
-        "--key",
-        "k",
-        "-n",
-        "4",
-        "--to",
-        "copy",
-        "--all",
-        "--group-id",
-        "mine",
-    ]
-    result = runner.invoke(app, ["dead-letters", "replay", *options])
+    options = "--yes --reason sequence_gap --key k -n 4 --to copy --all --group-id mine"
+    result = runner.invoke(app, ["dead-letters", "replay", *options.split()])
     assert result.exit_code == 0
     assert replays.requests == [
         ReplayRequest(DeadLetterFilter("sequence_gap", b"k"), "copy", from_beginning=True, limit=4)

@@ -31,14 +31,6 @@ def test_a_simple_terminal_gets_plain_lines(tmp_path: Path) -> None:
     assert "started  date-changed" in text
 
 
-def test_no_color_on_a_terminal_leaves_words_and_symbols(tmp_path: Path) -> None:
-    status, text = OnTerminal(tmp_path, "demo", "--speed", "20", "--only", "date", NO_COLOR="1").ended()
-    assert status == 0
-    assert not any(f"\x1b[{code}m" in text for code in (*range(30, 38), *range(90, 98)))
-    assert "⚑ FLAGGED" in text
-    assert "✘ CONTRADICTED" in text
-
-
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_it_with_the_terminal_in_order(
     tmp_path: Path, number: signal.Signals, status: int

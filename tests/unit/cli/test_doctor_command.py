@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from guardrail.cli import app, doctor
+from guardrail.cli import app
 from guardrail.doctor import Check
 from tests.support.kafka_broker import free_ports
 from tests.unit.cli.conftest import Program
@@ -27,7 +27,7 @@ def telling(monkeypatch: pytest.MonkeyPatch, *checks: Check) -> list[float | Non
         for check in checks:
             yield check
 
-    monkeypatch.setattr(doctor, "examine", examine)
+    monkeypatch.setattr("consumers.doctor.examine", examine)
     return waits
 
 

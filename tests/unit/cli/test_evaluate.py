@@ -207,11 +207,7 @@ def test_a_policy_can_be_named_for_all_lines(called: Program, tmp_path: Path) ->
     ],
 )
 def test_wrong_usage_is_status_2_with_the_remedy(
-    runner: CliRunner,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: tuple[str, ...],
-    words: str,
+    runner: CliRunner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], words: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("in.jsonl").write_text(answer())
@@ -372,11 +368,7 @@ def test_a_run_killed_at_any_moment_goes_on_where_it_stopped(called: Program, tm
     """SIGKILL while it writes, then a line cut off in its middle: what is there stays, the rest follows."""
     out = tmp_path / "out.jsonl"
     (tmp_path / "in.jsonl").write_text("\n".join(answer(f"r{number}") for number in range(60)))
-    with started("in.jsonl", "--verdicts", "-", "--out", "out.jsonl", cwd=tmp_path) as (
-        _,
-        stdout,
-        process,
-    ):
+    with started("in.jsonl", "--verdicts", "-", "--out", "out.jsonl", cwd=tmp_path) as (_, stdout, process):
         for _ in range(5):
             stdout.readline()
         process.send_signal(signal.SIGKILL)

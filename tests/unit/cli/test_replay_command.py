@@ -88,19 +88,8 @@ def test_policies_apply_by_route_or_alone_against_a_name_or_a_file(program: Prog
     assert moves(by_route) == {("release", "release", 1), ("release", "block", 1)}
     alone = told(program("replay", "records.jsonl", "-c", "new.yaml", "--policy", "default", "--json"))
     assert moves(alone) == {("release", "release", 1), ("release", "flag", 1)}
-    named = told(
-        program(
-            "replay",
-            "records.jsonl",
-            "-c",
-            "new.yaml",
-            "--policy",
-            "strict",
-            "--against",
-            "default",
-            "--json",
-        )
-    )
+    arguments = "replay records.jsonl -c new.yaml --policy strict --against default --json"
+    named = told(program(*arguments.split()))
     assert moves(named) == {("release", "release", 1), ("flag", "block", 1)}
     (folder / "old.yaml").write_text("policies:\n  default: {rules: [], flag_below: 0}\n")
     by_file = told(program("replay", "records.jsonl", "-c", "new.yaml", "--against", "old.yaml", "--json"))

@@ -10,21 +10,16 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrail.cli import app
-from guardrail.evals.results import EvaluationResult
 from guardrail.events import Decision, Label, Verdict
+from tests.support.records import written
 from tests.unit.cli.conftest import Program
 from tests.unit.evals.results import failed, result
 
 
-def results_file(path: Path, *results: EvaluationResult) -> str:
-    path.write_bytes(b"".join(each.to_json() + b"\n" for each in results))
-    return str(path)
-
-
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str, str]:
-    now = results_file(tmp_path / "now.jsonl", result("a", Decision.BLOCK), result("b"), failed("no JSON"))
-    return now, results_file(tmp_path / "before.jsonl", result("a"), result("b"))
+    now = written(tmp_path / "now.jsonl", [result("a", Decision.BLOCK), result("b"), failed("no JSON")])
+    return str(now), str(written(tmp_path / "before.jsonl", [result("a"), result("b")]))
 
 
 def test_it_writes_a_page_and_says_what_is_in_it(
@@ -124,7 +119,7 @@ def test_an_option_that_would_say_nothing_is_refused(
 
 @pytest.mark.parametrize("missing", ["results", "folder"])
 def test_a_file_that_is_not_there_is_named(program: Program, tmp_path: Path, missing: str) -> None:
-    results_file(tmp_path / "now.jsonl", result("a"))
+    written(tmp_path / "now.jsonl", [result("a")])
     done = (
         program("report", "nowhere.jsonl")
         if missing == "results"
@@ -145,7 +140,7 @@ def test_another_kind_of_file_is_refused_with_the_line(program: Program, tmp_pat
 
 
 def test_without_jinja2_the_remedy_is_told(program: Program, tmp_path: Path) -> None:
-    results_file(tmp_path / "now.jsonl", result("a"))
+    written(tmp_path / "now.jsonl", [result("a")])
     done = program("report", "now.jsonl", before="import sys; sys.modules['jinja2'] = None")
     assert done.returncode == 2
     assert "pip install 'streaming-guardrail[report]'" in done.stderr

@@ -44,8 +44,8 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> MemoryBroker:
     """Stands in for Kafka, with all topics."""
     broker = MemoryBroker(dict.fromkeys(TOPICS.names(), 2), compacted=[TOPICS.sessions])
 
-    def transport(settings: KafkaSettings, topics: list[str]) -> MemoryTransport:
-        return MemoryTransport(broker, settings.group_id, topics, sessions_topic=TOPICS.sessions)
+    def transport(settings: KafkaSettings) -> MemoryTransport:
+        return MemoryTransport(broker, settings.group_id, TOPICS.responses, sessions_topic=TOPICS.sessions)
 
     monkeypatch.setattr("consumers.kafka.transport.KafkaTransport", transport)
     return broker
@@ -157,22 +157,6 @@ def test_settings_from_a_pipe_are_in_force(
     assert settings.policies["default"].mode == "hold"
     assert source is None
     assert [entry["event"] for entry in logs] == ["config.not_followed"]
-
-
-@pytest.mark.parametrize(("text", "code"), [("", 2), ("{}", 0)])
-def test_an_empty_file_is_no_start(
-    runner: CliRunner,
-    served: list[tuple[GuardSettings, run.Source | None]],
-    tmp_path: Path,
-    text: str,
-    code: int,
-) -> None:
-    path = tmp_path / "guardrail.yaml"
-    path.write_text(text, encoding="utf-8")
-    result = runner.invoke(app, ["run", "--config", str(path)])
-    assert result.exit_code == code
-    assert len(served) == (code == 0)
-    assert ("the file holds no settings" in result.stderr) == (code == 2)
 
 
 async def test_sighup_without_a_file_ends_nothing(broker: MemoryBroker) -> None:
@@ -299,7 +283,7 @@ async def test_a_missing_topic_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = MemoryBroker()
     monkeypatch.setattr(
         "consumers.kafka.transport.KafkaTransport",
-        lambda settings, topics: MemoryTransport(empty, settings.group_id, topics),
+        lambda settings: MemoryTransport(empty, settings.group_id, settings.topics.responses),
     )
     with pytest.raises(TransportUnavailable, match=r"rag\.responses does not exist"):
         await run.serve(on_any_port())
@@ -322,16 +306,11 @@ def test_the_log_tells_what_differs_from_the_defaults_and_no_secret() -> None:
 
 
 @pytest.mark.parametrize("kind", get_args(JudgeSettings.model_fields["kind"].annotation))
-def test_every_kind_of_judge_can_be_chosen(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = []
-
-    async def serve(settings: GuardSettings, on_stop: Any, source: Any) -> None:
-        chosen.append(settings.judge.kind)
-
-    monkeypatch.setattr(run, "serve", serve)
-    monkeypatch.setattr("guardrail.logs.configure_logging", lambda settings: None)
-    result = CliRunner().invoke(app, ["run", "--judge", kind])
-    assert (result.exit_code, chosen) == (0, [kind])
+def test_every_kind_of_judge_can_be_chosen(
+    runner: CliRunner, served: list[tuple[GuardSettings, run.Source | None]], kind: str
+) -> None:
+    result = runner.invoke(app, ["run", "--judge", kind])
+    assert (result.exit_code, [settings.judge.kind for settings, _ in served]) == (0, [kind])
 
 
 def test_it_ends_in_time_even_when_a_thread_never_does() -> None:

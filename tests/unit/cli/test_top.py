@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from guardrail.cli import app
 from guardrail.cli.top import Scrape, quantile, table
@@ -113,6 +113,24 @@ class _Endless(BaseHTTPRequestHandler):
         return
 
 
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler], **given: object) -> Iterator[str]:
+    """The address of a server that has what is given."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        vars(server).update(given)
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def once(url: str) -> Result:
+    return CliRunner().invoke(app, ["top", "--once", "--interval", "0.2", url])
+
+
 @pytest.mark.parametrize(
     ("part", "pause_s", "told"), [(65_536, 0.0, "longer than 4 MiB"), (1, 0.01, "did not end within 0.3 s")]
 )
@@ -120,57 +138,33 @@ def test_an_answer_without_end_is_given_up(
     monkeypatch: pytest.MonkeyPatch, part: int, pause_s: float, told: str
 ) -> None:
     monkeypatch.setattr("guardrail.cli.top._WHOLE_S", 60.0 if part > 1 else 0.3)
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Endless) as server:
-        server.part, server.pause_s, server.over = part, pause_s, threading.Event()  # type: ignore[attr-defined]
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
+    over = threading.Event()
+    with serving(_Endless, part=part, pause_s=pause_s, over=over) as url:
         try:
-            url = f"http://127.0.0.1:{server.server_port}"
-            result = CliRunner().invoke(app, ["top", "--once", "--interval", "0.2", url])
+            result = once(url)
         finally:
-            server.over.set()  # type: ignore[attr-defined]
-            server.shutdown()
-            thread.join()
+            over.set()
     assert result.exit_code == 1
     assert told in " ".join(result.stdout.split())
 
 
-@pytest.fixture
-def server() -> Iterator[ThreadingHTTPServer]:
-    found = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    thread = threading.Thread(target=found.serve_forever, daemon=True)
-    thread.start()
-    yield found
-    found.shutdown()
-    thread.join()
-    found.server_close()
+INFO = b'# TYPE guardrail_build_info gauge\nguardrail_build_info{version="1",judge="local"} 1\n'
 
 
 @pytest.mark.parametrize(
-    ("reply", "status", "told"),
+    ("reply", "path", "status", "told"),
     [
-        (
-            b'# TYPE guardrail_build_info gauge\nguardrail_build_info{version="1",judge="local"} 1\n',
-            0,
-            "ready",
-        ),
-        (b"# TYPE go_info gauge\ngo_info 1\n", 1, "no guardrail_build_info"),
-        (b"\x1b[2J<html>", 1, "away"),
+        (INFO, "", 0, "ready"),
+        (INFO, "/metrics", 0, "ready"),  # the address of the metrics will do
+        (b"# TYPE go_info gauge\ngo_info 1\n", "", 1, "no guardrail_build_info"),
+        (b"\x1b[2J<html>", "", 1, "away"),
     ],
 )
 def test_once_prints_a_table_and_says_by_its_status_if_a_guard_answered(
-    server: ThreadingHTTPServer, reply: bytes, status: int, told: str
+    reply: bytes, path: str, status: int, told: str
 ) -> None:
-    server.reply = reply  # type: ignore[attr-defined]
-    url = f"http://127.0.0.1:{server.server_port}"
-    result = CliRunner().invoke(app, ["top", "--once", "--interval", "0.2", url])
+    with serving(_Handler, reply=reply) as url:
+        result = once(url + path)
     assert result.exit_code == status
     assert told in result.stdout
     assert "\x1b[2J" not in result.stdout
-
-
-def test_the_address_of_the_metrics_will_do(server: ThreadingHTTPServer) -> None:
-    server.reply = b'# TYPE guardrail_build_info gauge\nguardrail_build_info{version="1",judge="local"} 1\n'  # type: ignore[attr-defined]
-    url = f"http://127.0.0.1:{server.server_port}/metrics"
-    result = CliRunner().invoke(app, ["top", "--once", "--interval", "0.2", url])
-    assert result.exit_code == 0, result.stdout

@@ -14,10 +14,11 @@ from typer.testing import CliRunner, Result
 from consumers.settings import load_settings
 from guardrail.cli import app
 from guardrail.decisions import by_segment, redecide
-from guardrail.evals.labelled import Judged
+from guardrail.evals.records import Judged
 from guardrail.evals.results import EvaluationResult
-from guardrail.events import Decision, Event, Severity, Verdict
+from guardrail.events import Decision, Severity, Verdict
 from guardrail.judges.calibrated import Isotonic, read_calibrations
+from tests.support.records import written
 from tests.unit.evals.test_report import opened
 from tests.unit.evals.tuning_cases import claim, judged, label
 
@@ -34,15 +35,10 @@ def answers(count: int = 160, cut: float = 0.7) -> list[Judged]:
     return found
 
 
-def lines(path: Path, events: Sequence[Event]) -> Path:
-    path.write_bytes(b"".join(event.to_json() + b"\n" for event in events))
-    return path
-
-
 def records(folder: Path, responses: Sequence[Judged]) -> tuple[Path, Path]:
     """Verdicts, and labels beside them."""
-    verdicts = lines(folder / "verdicts.jsonl", [each.verdict for each in responses])
-    return verdicts, lines(folder / "labels.jsonl", [one for each in responses for one in each.labels])
+    verdicts = written(folder / "verdicts.jsonl", [each.verdict for each in responses])
+    return verdicts, written(folder / "labels.jsonl", [one for each in responses for one in each.labels])
 
 
 @pytest.fixture
@@ -289,7 +285,7 @@ def test_records_without_labels_or_without_answers_are_told(tune: Tune, tmp_path
     verdicts, _ = records(tmp_path, answers())
     result = tune(verdicts, "--catch", "0.9")
     assert (result.exit_code, "none of the 160 answers has a label" in result.stderr) == (1, True)
-    failed = lines(tmp_path / "failed.jsonl", [EvaluationResult(error="x")] * 3)
+    failed = written(tmp_path / "failed.jsonl", [EvaluationResult(error="x")] * 3)
     result = tune(failed, "--catch", "0.9")
     assert result.exit_code == 1
     assert "3 results have an error" in result.stderr

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from consumers.settings import GuardSettings
 from guardrail.cli import app
-from guardrail.config.reference import Entry, describe, entries, markdown
+from guardrail.config.reference import describe, entries, markdown
 from guardrail.errors import ConfigError
 
 PAGE = Path(__file__).parents[3] / "docs" / "settings.md"
@@ -48,32 +48,6 @@ def test_every_setting_has_a_meaning_a_type_and_a_default() -> None:
         "policies.NAME.severity.patterns.N.severity",
         "routes.N.policy",
     }
-
-
-@pytest.mark.parametrize(
-    ("path", "kind", "default", "unit"),
-    [
-        ("kafka.security_protocol", "`PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`", "PLAINTEXT", None),
-        ("kafka.sasl_password", "secret or null", "null", None),
-        ("limits.max_bytes", "whole number (more than 0)", "268435456", "characters"),
-        ("policies.NAME.flag_below", "number (0 to 1)", "0.55", None),
-        ("policies.NAME.claim_timeout_ms", "whole number (more than 0)", "10000", "milliseconds"),
-        ("policies.NAME.rules_before", "a list of text", "[]", None),
-        ("judge.max_wait_ms", "whole number (0 to 600000) or null", "null", "milliseconds"),
-        ("judge.llm.fallbacks", "a list", "[]", None),
-        ("judge.cascade.bands.NAME.accept_support", "number (0 to 1)", None, None),
-        ("judge.budgets.per_minute.usd", None, "null", "US dollars"),
-        ("judge.local.languages", "a list of text or null", "[en]", None),
-        ("logging.log_texts", "`true` or `false`", "false", None),
-    ],
-)
-def test_what_is_read_from_the_models(
-    path: str, kind: str | None, default: str | None, unit: str | None
-) -> None:
-    found: Entry = ALL[path]
-    assert kind in {None, found.kind}
-    assert default in {None, found.default}
-    assert found.unit == unit
 
 
 def told_of(path: str) -> str:

@@ -185,22 +185,8 @@ class TestPolicies:
             "plain": "plain",
         }
 
-    def test_routes_choose(self, tmp_path: Path) -> None:
-        path = write(tmp_path, "policies: {strict: {}}\nroutes: [{tenant: acme, policy: strict}]")
-        router = load_settings(path).router()
-        assert router.choose(None, "acme").name == "strict"
-        assert router.choose("any", None).name == "default"
-
     def test_a_policy_object_gets_the_name_of_its_key(self) -> None:
         assert GuardSettings(policies={"a": Policy(mode="hold")}).policies["a"].name == "a"
-
-    def test_unknown_policies_are_named_with_their_place(self, tmp_path: Path) -> None:
-        path = write(tmp_path, "policies: {strict: {}}\nroutes:\n  - {tenant: a, policy: strikt}\n")
-        message = problems_of(path)["routes.0.policy"]
-        assert f"{path}:3" in message
-        assert "'strikt'" in message
-        assert "did you mean strict?" in message
-        assert "default_policy" in problems_of(None, {"default_policy": "nowhere"})
 
     def test_unknown_policies_are_told_with_all_other_problems(self, tmp_path: Path) -> None:
         """Also while settings elsewhere, and the policy of the right name itself, are wrong."""

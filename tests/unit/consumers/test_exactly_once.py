@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, StateRecord
-from guardrail.errors import StateError, TransportUnavailable
+from guardrail.errors import TransportUnavailable
 from guardrail.events import DeliveryBlocked, DeliverySegment, Event, ResponseCompleted, ResponseStarted
 from guardrail.judges import Judge
 from guardrail.limits import Limits
@@ -335,34 +335,6 @@ async def test_progress_that_cannot_be_read_ends_the_responses_it_may_be_of() ->
         await until(lambda: len(read.verdicts()) == 2)
     assert read.verdicts()["hit"].rule == "session_state_unreadable"
     assert read.shown("later") == FAITHFUL
-    assert kinds(broker) <= ALONE
-
-
-async def test_state_of_a_newer_version_stops_the_guard_and_says_why() -> None:
-    broker = new_broker(1)
-    async with faulty_guard(broker):
-        send(broker, events_of("r", FAITHFUL)[:5])
-        await until(lambda: "head" in kinds(broker))
-    broker.append(TOPICS.sessions, b"guard/progress/7", b'{"v":2}')
-    with pytest.raises(StateError, match="version 2"):
-        await make_guard(member_of(FaultyTransport, broker)).run(asyncio.Event())
-
-
-async def test_a_head_too_large_for_a_record_is_stored_in_parts() -> None:
-    broker = new_broker(1)
-    read = Reader(broker)
-    head = ResponseStarted(response_id="r", question="Ä?" * 20_000)
-    events = [head, *events_of("r", FAITHFUL)[1:]]
-    async with faulty_guard(broker, max_record_bytes=14_096):
-        send(broker, events[:5])
-        await until(lambda: b"guard/head/0/r" in {record.key for record in broker.records(TOPICS.sessions)})
-    records = broker.records(TOPICS.sessions)
-    assert max(len(record.value or b"") for record in records) <= 10_000
-    assert sum((record.key or b"").startswith(b"guard/part/") for record in records) >= 6
-    async with faulty_guard(broker, max_record_bytes=14_096):
-        send(broker, events[5:])
-        await until(lambda: bool(read.verdicts()))
-    assert read.shown("r") == FAITHFUL
     assert kinds(broker) <= ALONE
 
 

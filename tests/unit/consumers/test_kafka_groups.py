@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
-from consumers.kafka import groups
-from consumers.kafka.asking import Subscription
-from consumers.kafka.groups import GroupWatch, OtherGroup, announcing
+from consumers.kafka import watch as module
+from consumers.kafka.watch import GroupWatch, OtherGroup, announcing
+from consumers.kafka.workarounds import Subscription
 from tests.support.kafka_settings import kafka_settings
 
 SETTINGS = kafka_settings(bootstrap_servers="127.0.0.1:1", group_id="ours")
@@ -40,7 +40,7 @@ def watch(monkeypatch: pytest.MonkeyPatch, **members: list[Subscription]) -> tup
         admin.asked.append(names)
         return {name: members[name] for name in names}
 
-    monkeypatch.setattr(groups, "subscriptions", subscriptions)
+    monkeypatch.setattr(module, "subscriptions", subscriptions)
     return GroupWatch(SETTINGS, cast("AIOKafkaAdminClient", admin)), admin
 
 
@@ -81,7 +81,7 @@ async def test_looking_goes_on_whatever_happens(monkeypatch: pytest.MonkeyPatch)
             third.set()
         raise RuntimeError("odd")
 
-    monkeypatch.setattr(groups, "_EVERY_S", 0.0)
+    monkeypatch.setattr(module, "_GROUPS_EVERY_S", 0.0)
     monkeypatch.setattr(looking, "look", fails)
     running = asyncio.create_task(looking.run())
     await third.wait()

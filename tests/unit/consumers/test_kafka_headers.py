@@ -114,20 +114,11 @@ def test_a_batch_that_is_damaged_is_refused_as_before() -> None:
         list(tolerant(bytes(data)))
 
 
-@pytest.mark.parametrize("end", range(62, len(raw_batch([ODD]))))
-def test_a_record_that_ends_early_is_refused(end: int) -> None:
-    batch = _DefaultRecordBatchPy(raw_batch([ODD])[:end])
-    with pytest.raises(CorruptRecordException):
-        list(decoded(batch))
-
-
-@pytest.mark.parametrize("count", [b"\x01", b"\x03", b"\x06"])
-def test_a_wrong_number_of_headers_is_refused(count: bytes) -> None:
-    data = raw_batch([(None, None, [(b"\xff", b"x")])])
-    before, after = data.rsplit(b"\x02\x02\xff", 1)
-    batch = _DefaultRecordBatchPy(before + count + b"\x02\xff" + after)
-    with pytest.raises(CorruptRecordException):
-        list(decoded(batch))
+def test_a_record_that_ends_early_is_refused() -> None:
+    whole = raw_batch([ODD])
+    for end in range(62, len(whole)):
+        with pytest.raises(CorruptRecordException):
+            list(decoded(_DefaultRecordBatchPy(whole[:end])))
 
 
 def test_an_error_that_is_no_names_is_raised_and_not_met_again_for_ever() -> None:
@@ -147,15 +138,6 @@ def test_what_the_library_can_read_is_read_alike(batches: list[list[Content]], c
     data = b"".join(parts)
     strict = PartitionRecords(TP, MemoryRecords(data), None, 0, None, None, True, READ_COMMITTED)
     assert list(tolerant(data)) == list(strict)
-    for part in parts:
-        again = [
-            (one.offset, one.timestamp, one.timestamp_type, one.key, one.value, one.headers)
-            for one in decoded(_DefaultRecordBatchPy(part))
-        ]
-        assert again == [
-            (one.offset, one.timestamp, one.timestamp_type, one.key, one.value, one.headers)
-            for one in DefaultRecordBatch(part)
-        ]
 
 
 def test_the_library_reads_with_it_from_the_first_client_on() -> None:

@@ -1,4 +1,4 @@
-"""The order of a transaction's requests, and what a transaction's errors are, without a broker."""
+"""A transaction as far as it goes without a broker: the order of its requests, its errors, its end."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from consumers.kafka import TransactionalProducer
 from consumers.kafka.workarounds import expect_fatal_errors, fatal_error, in_transaction
 from consumers.settings import KafkaSettings
 from consumers.transport import Commit, Partition
+from guardrail.errors import StepFailed
 
 
 class Noting(TransactionalProducer):
@@ -72,3 +73,30 @@ async def test_a_fatal_error_before_the_first_transaction_is_told() -> None:
     manager.wait_for_transaction_end().exception()
     assert isinstance(fatal_error(producer), ProducerFenced)
     assert not in_transaction(producer)
+
+
+class Stuck(TransactionalProducer):
+    """Its step waits for ever, until the deadline fires."""
+
+    async def begin(self) -> None:
+        await asyncio.Event().wait()
+
+    @property
+    def deadline(self) -> asyncio.Timeout:
+        assert self._deadline is not None
+        return self._deadline
+
+
+@pytest.mark.parametrize("fires", [False, True])
+async def test_stop_closes_also_when_the_deadline_of_its_step_has_just_fired(fires: bool) -> None:
+    producer = Stuck(KafkaSettings(bootstrap_servers="127.0.0.1:1"), Partition("in", 0))
+    step = asyncio.ensure_future(producer.transact([], [], Commit(1)))
+    await asyncio.sleep(0)
+    if fires:
+        # In the turn in which stop begins: the step is cancelled by then, and has not heard of it yet.
+        producer.deadline.reschedule(0.0)
+    stopping = asyncio.ensure_future(producer.stop())
+    with pytest.raises(StepFailed, match="was stopped"):
+        await step
+    await stopping
+    assert producer._producer._closed

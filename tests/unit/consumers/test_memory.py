@@ -56,7 +56,7 @@ async def test_lag_and_committed() -> None:
     broker = MemoryBroker({"t": 1})
     for _ in range(10):
         broker.append("t", b"k", b"v")
-    transport = MemoryTransport(broker, "g", ["t"])
+    transport = MemoryTransport(broker, "g", "t")
     await joined(transport)
     assert broker.lag("g", "t") == 10
     await transport.publish([], {Partition("t", 0): Commit(4, "note")})
@@ -69,7 +69,7 @@ async def test_lag_and_committed() -> None:
 async def test_a_backlog_does_not_starve_other_tasks() -> None:
     """poll gives the loop a turn even when records are there."""
     broker = MemoryBroker({"t": 1})
-    transport = MemoryTransport(broker, "g", ["t"])
+    transport = MemoryTransport(broker, "g", "t")
     await joined(transport)
     for _ in range(100):
         broker.append("t", b"k", b"v")
@@ -96,7 +96,7 @@ def test_topics_are_named_when_one_is_missing() -> None:
 
 
 async def test_start_twice_is_an_error() -> None:
-    transport = MemoryTransport(MemoryBroker({"a": 1}), "g", ["a"])
+    transport = MemoryTransport(MemoryBroker({"a": 1}), "g", "a")
     await transport.start(RecordingListener())
     with pytest.raises(TransportError, match="twice"):
         await transport.start(RecordingListener())
@@ -170,7 +170,7 @@ def broker() -> MemoryBroker:
 
 @pytest.fixture
 async def member(broker: MemoryBroker) -> AsyncIterator[MemoryTransport]:
-    transport = MemoryTransport(broker, "g", ["in"], sessions_topic="state")
+    transport = MemoryTransport(broker, "g", "in", sessions_topic="state")
     await joined(transport)
     yield transport
     await transport.stop()
@@ -247,7 +247,7 @@ async def test_a_poll_under_way_returns_nothing_from_before_the_recovery(
 
 
 async def test_without_a_sessions_topic_steps_are_refused(broker: MemoryBroker) -> None:
-    member = MemoryTransport(broker, "g", ["in"])
+    member = MemoryTransport(broker, "g", "in")
     listener = await joined(member)
     assert listener.held == {ONE: None, TWO: None}
     with pytest.raises(TransportError, match="sessions topic"):
@@ -269,12 +269,7 @@ async def test_without_a_sessions_topic_steps_are_refused(broker: MemoryBroker) 
 async def test_a_sessions_topic_that_does_not_fit_is_refused_at_start(
     topics: dict[str, int], compacted: list[str], match: str
 ) -> None:
-    member = MemoryTransport(MemoryBroker(topics, compacted=compacted), "g", ["in"], sessions_topic="state")
+    member = MemoryTransport(MemoryBroker(topics, compacted=compacted), "g", "in", sessions_topic="state")
     with pytest.raises(TransportUnavailable, match=match):
         await member.start(RecordingListener())
     await member.stop()
-
-
-def test_two_inputs_can_not_share_a_sessions_topic(broker: MemoryBroker) -> None:
-    with pytest.raises(ValueError, match="one input topic"):
-        MemoryTransport(broker, "g", ["in", "out"], sessions_topic="state")

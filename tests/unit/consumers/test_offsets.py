@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumers.offsets import Progress, StartStatus, read_note, write_note
+from consumers.guarantee import Progress, StartStatus, read_note, write_note
 from consumers.transport import Commit
 
 

@@ -115,17 +115,15 @@ def failed() -> float | None:
 
 
 class TestWatching:
-    async def test_a_file_that_is_written_anew_is_followed(self, path: Path) -> None:
+    @pytest.mark.parametrize("change", [write, put_in_place])
+    async def test_a_file_that_changes_is_followed(
+        self, path: Path, change: Callable[[Path, str], None]
+    ) -> None:
         async with guarded(path) as guard, guard.reloader.watching(0.01):
-            write(path, SECOND)
+            change(path, SECOND)
             await until(guard.is_at("second"))
-            write(path, FIRST)
+            change(path, FIRST)
             await until(guard.is_at("first"))
-
-    async def test_a_file_that_another_takes_the_place_of_is_followed(self, path: Path) -> None:
-        async with guarded(path) as guard, guard.reloader.watching(0.01):
-            put_in_place(path, SECOND)
-            await until(guard.is_at("second"))
 
     async def test_a_config_map_is_followed(self, tmp_path: Path) -> None:
         mounted = ConfigMap(tmp_path, FIRST, SECOND)

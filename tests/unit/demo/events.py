@@ -15,11 +15,10 @@ from guardrail.events import (
     ResponseStarted,
     ResponseVerdict,
     Severity,
-    Timings,
 )
 from guardrail.judges import Evidence, Verdict
 from guardrail.render import Card
-from guardrail.scoring import count_verdicts
+from tests.support.records import claim_verdict, response_verdict
 
 POLICY = PolicyRef(name="careful", version="1")
 
@@ -34,27 +33,23 @@ def claim(
     quote: str | None = "the source says so",
     reasoning: str = "",
 ) -> ClaimVerdict:
-    return ClaimVerdict(
-        id=f"v{index}",
-        response_id=response_id,
+    made = claim_verdict(
+        response_id,
+        index,
         claim_id=f"c{index}",
-        index=index,
         text=text,
         span=span,
-        segment=index,
         severity=Severity.CRITICAL,
         severity_reasons=("dosage",),
         verdict=verdict,
-        confidence=0.9,
         support=0.5,
-        evidence=()
-        if quote is None
-        else (Evidence(context_id="leaflet", quote=quote, span=(0, len(quote))),),
         reasoning=reasoning,
-        judge="local",
-        latency_ms=1.0,
         policy=POLICY,
     )
+    if quote is None:
+        return made
+    evidence = Evidence(context_id="leaflet", quote=quote, span=(0, len(quote)))
+    return made.model_copy(update={"evidence": (evidence,)})
 
 
 def segment(
@@ -94,21 +89,14 @@ def verdict(
     response_id: str = "r",
     score: float | None = 1.0,
 ) -> ResponseVerdict:
-    return ResponseVerdict(
-        id="rv",
-        response_id=response_id,
+    wrong = {Verdict.UNSUPPORTED, Verdict.CONTRADICTED}
+    return response_verdict(
+        response_id,
+        claims,
         score=score,
-        counts=count_verdicts(each.verdict for each in claims),
         decision=decision,
         rule="contradicted fact" if decision is not Decision.RELEASE else "score and rules passed",
-        mode="stream",
-        complete=True,
-        claims=claims,
-        hallucinated_claims=tuple(
-            each.text for each in claims if each.verdict in {Verdict.UNSUPPORTED, Verdict.CONTRADICTED}
-        ),
-        summary="",
-        timings=Timings(total_ms=1.0),
+        hallucinated_claims=tuple(each.text for each in claims if each.verdict in wrong),
         policy=POLICY,
     )
 

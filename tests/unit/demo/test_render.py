@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from rich.console import Console, RenderableType
+from rich.console import Console
 
 from guardrail.demo import Board
 from guardrail.demo.board import BoardEvent
@@ -14,24 +14,12 @@ from guardrail.events import Context, Decision, ResponseDelta, ResponseStarted
 from guardrail.judges import Verdict
 from guardrail.render import answer_text, finished_card, symbols_for
 from tests.unit.demo.events import blocked, card_of, claim, completed, segment, verdict
+from tests.unit.render.shown import shown
 
 UNICODE = symbols_for("utf-8")
 ASCII = symbols_for("ascii")
 TEXT = "Take one. Take nine. Rest."
 HOSTILE = "[red]x[/red] \x1b[2J\x1b]0;t\x07 [/] \u202e[link=a]"
-
-
-def shown(renderable: RenderableType, width: int = 80, *, colour: bool = False) -> str:
-    out = io.StringIO()
-    console = Console(
-        file=out,
-        width=width,
-        force_terminal=colour,
-        color_system="truecolor" if colour else None,
-        highlight=False,
-    )
-    console.print(renderable)
-    return out.getvalue()
 
 
 def test_judged_claims_are_followed_by_their_symbol() -> None:

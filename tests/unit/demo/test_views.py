@@ -62,22 +62,9 @@ def test_the_plain_view_writes_one_line_an_event_with_a_stable_first_word() -> N
     out = io.StringIO()
     played(PlainView(out, symbols_for("utf-8")))
     lines = out.getvalue().splitlines()
-    assert [line.split()[0] for line in lines] == [
-        "started",
-        "started",
-        "claim",
-        "evidence",
-        "released",
-        "decided",
-        "claim",
-        "evidence",
-        "released",
-        "claim",
-        "evidence",
-        "reason",
-        "blocked",
-        "decided",
-    ]
+    words = "started started claim evidence released decided"
+    words += " claim evidence released claim evidence reason blocked decided"
+    assert [line.split()[0] for line in lines] == words.split()
     assert all(line.split()[1] in {"good", "bad"} for line in lines)
     assert "✘ CONTRADICTED critical (dosage) “Take nine.”" in lines[9]
     assert "10 characters were shown before, now replaced by “Ask a doctor.”" in lines[12]
@@ -177,10 +164,3 @@ def test_the_summary_does_not_count_as_caught_what_was_blocked_for_another_claim
     assert as_expected(EXAMPLES[1], board.cards["bad"])
     other = DemoAnswer(BAD, "medication", Decision.BLOCK, "Take one.")
     assert not as_expected(other, board.cards["bad"])
-
-
-def test_a_summary_in_ascii_has_nothing_else() -> None:
-    board = played(PlainView(io.StringIO(), symbols_for("ascii")))
-    out = io.StringIO()
-    Console(file=out, width=80).print(summary(board, EXAMPLES, symbols_for("ascii"), 80, ascii_only=True))
-    assert out.getvalue().isascii()

@@ -46,46 +46,45 @@ async def test_a_guard_that_blocks_is_proven_to(mode: str) -> None:
     assert checks[STREAMED].detail.endswith("what is wrong was never shown")
 
 
-async def test_a_redacted_answer_is_told_as_such() -> None:
-    checks = await proven(Policy(rules=["verdict CONTRADICTED: redact"]))
-    assert (checks[WHOLE].state, checks[WHOLE].detail[:8]) == ("ok", "redacted")
-
-
-async def test_a_guard_that_observes_is_found() -> None:
-    checks = await proven(BLOCKING.model_copy(update={"mode": "observe"}))
-    assert (checks[RIGHT].state, checks[STREAMED].state, checks[WHOLE].state) == ("ok", "fail", "fail")
-    assert "policy 'default' only observes: set mode hold or stream" in checks[WHOLE].remedy
-    assert f"or route '{PROOF_ROUTE}'" in checks[WHOLE].remedy
-
-
-async def test_a_guard_that_only_flags_is_found() -> None:
-    checks = await proven(Policy(rules=["verdict CONTRADICTED: flag"]))
-    assert checks[STREAMED].state == "fail"
-    assert "flagged by 'verdict CONTRADICTED: flag' but not withheld" in checks[STREAMED].detail
-    assert "withholds nothing: give it a rule that blocks" in checks[STREAMED].remedy
-
-
-async def test_a_judge_that_sees_nothing_is_found() -> None:
-    checks = await proven(BLOCKING, {})
-    assert "the guard released it" in checks[WHOLE].detail
-    assert f"policy.digest {BLOCKING.ref.digest}" in checks[WHOLE].remedy
-
-
-async def test_a_block_for_want_of_a_verdict_proves_nothing() -> None:
-    checks = await proven(BLOCKING, {"plan": "UNVERIFIED"})
-    assert (checks[RIGHT].state, checks[STREAMED].state, checks[WHOLE].state) == ("fail", "warn", "warn")
-    assert "only because the judge gave no verdict" in checks[WHOLE].detail
-
-
-async def test_a_right_answer_that_is_withheld_is_a_failure() -> None:
-    checks = await proven(BLOCKING, {"plan": "CONTRADICTED"})
-    assert checks[RIGHT].state == "fail"
-    assert "withheld or changed by 'verdict CONTRADICTED: block'" in checks[RIGHT].detail
-
-
-async def test_a_right_answer_that_is_flagged_is_a_warning() -> None:
-    checks = await proven(Policy(rules=["verdict CONTRADICTED: block", "always: flag"]))
-    assert checks[RIGHT].state == "warn"
+@pytest.mark.parametrize(
+    ("policy", "script", "states", "about", "said"),
+    [
+        (["redact"], JUDGE, "ok ok ok", WHOLE, "redacted"),
+        ({"mode": "observe"}, JUDGE, "ok fail fail", WHOLE, "only observes: set mode hold or stream"),
+        ({"mode": "observe"}, JUDGE, "ok fail fail", WHOLE, f"or route '{PROOF_ROUTE}'"),
+        (
+            ["flag"],
+            JUDGE,
+            "ok fail fail",
+            STREAMED,
+            "flagged by 'verdict CONTRADICTED: flag' but not withheld",
+        ),
+        (["flag"], JUDGE, "ok fail fail", STREAMED, "withholds nothing: give it a rule that blocks"),
+        ({}, {}, "ok fail fail", WHOLE, "the guard released it"),
+        ({}, {}, "ok fail fail", WHOLE, f"policy.digest {BLOCKING.ref.digest}"),
+        # A block for want of a verdict proves nothing.
+        ({}, {"plan": "UNVERIFIED"}, "fail warn warn", WHOLE, "only because the judge gave no verdict"),
+        (
+            {},
+            {"plan": "CONTRADICTED"},
+            "fail ok ok",
+            RIGHT,
+            "withheld or changed by 'verdict CONTRADICTED: b",
+        ),
+        (["block", "always: flag"], JUDGE, "warn ok ok", RIGHT, "but flagged by 'always: flag'"),
+    ],
+)
+async def test_what_a_guard_does_with_the_answers_is_told(
+    policy: dict[str, Any] | list[str], script: dict[str, str], states: str, about: str, said: str
+) -> None:
+    """With a policy of these rules on what is contradicted, or with these changes of one that blocks."""
+    if isinstance(policy, list):
+        given = Policy(rules=[f"verdict CONTRADICTED: {policy[0]}", *policy[1:]])
+    else:
+        given = BLOCKING.model_copy(update=policy)
+    checks = await proven(given, script)
+    assert " ".join(checks[each].state for each in (RIGHT, STREAMED, WHOLE)) == states
+    assert said in f"{checks[about].detail}; {checks[about].remedy}"
 
 
 async def test_the_route_can_have_a_policy_of_its_own() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
-from guardrail.evals.results import EvaluationResult, ScoreValue
+from guardrail.evals.results import EvaluationResult
 from guardrail.events import (
     ClaimVerdict,
     Context,
@@ -13,13 +14,12 @@ from guardrail.events import (
     Label,
     PolicyRef,
     Response,
-    ResponseVerdict,
     Severity,
     Timings,
     Usage,
     Verdict,
 )
-from guardrail.scoring import count_verdicts
+from tests.support.records import claim_verdict, response_verdict
 
 POLICY = PolicyRef(name="careful", version="1")
 CONTEXT = Context(
@@ -32,38 +32,30 @@ def claim(
     text: str,
     verdict: Verdict = Verdict.SUPPORTED,
     *,
-    severity: Severity = Severity.CRITICAL,
     quote: str | None = None,
     index: int = 0,
-    reasoning: str = "",
-    support: float | None = 0.9,
     named: str | None = None,
+    **fields: Any,
 ) -> ClaimVerdict:
     """A claim on the words ``text`` of ``answer``; ``quote`` is from ``CONTEXT``."""
-    start = answer.index(text)
-    at = CONTEXT.text.find(quote) if quote else 0
-    words = () if named is None else ((answer.index(named), answer.index(named) + len(named)),)
-    return ClaimVerdict(
-        id=f"v{index}",
-        response_id="r",
-        claim_id=f"c{index}",
-        index=index,
-        text=text,
-        span=(start, start + len(text)),
-        segment=index,
-        severity=severity,
-        verdict=verdict,
-        confidence=0.9,
-        support=support,
-        evidence=()
+
+    def span(source: str, part: str) -> tuple[int, int]:
+        return source.index(part), source.index(part) + len(part)
+
+    made = {
+        "id": f"v{index}",
+        "claim_id": f"c{index}",
+        "text": text,
+        "span": span(answer, text),
+        "severity": Severity.CRITICAL,
+        "evidence": ()
         if quote is None
-        else (Evidence(context_id=CONTEXT.id, quote=quote, span=(at, at + len(quote))),),
-        reasoning=reasoning,
-        unsupported_spans=words,
-        judge="local",
-        latency_ms=1.0,
-        policy=POLICY,
-    )
+        else (Evidence(context_id=CONTEXT.id, quote=quote, span=span(CONTEXT.text, quote)),),
+        "unsupported_spans": () if named is None else (span(answer, named),),
+        "judge": "local",
+        "policy": POLICY,
+    }
+    return claim_verdict("r", index, verdict=verdict, **made | fields)
 
 
 def result(
@@ -77,40 +69,31 @@ def result(
     route: str | None = None,
     model: str | None = None,
     truth: Verdict | None = None,
-    total_ms: float = 10.0,
     cost_usd: float = 0.0,
-    scores: Mapping[str, ScoreValue] | None = None,
+    **fields: Any,
 ) -> EvaluationResult:
     """One answer that was judged; ``truth`` is a label of all of it."""
-    verdict = ResponseVerdict(
-        id="rv",
-        response_id=response_id,
+    verdict = response_verdict(
+        response_id,
+        claims,
         score=score,
-        counts=count_verdicts(each.verdict for each in claims),
         decision=decision,
         rule=rule,
-        mode="stream",
-        complete=True,
-        claims=tuple(claims),
-        summary="",
         usage=Usage(cost_usd=cost_usd),
-        timings=Timings(total_ms=total_ms),
+        timings=Timings(total_ms=10.0),
         policy=POLICY,
     )
-    return EvaluationResult(
-        place=f"line of {response_id}",
-        response=Response(
-            response_id=response_id,
-            question="How many?",
-            contexts=(CONTEXT,),
-            answer=answer,
-            route=route,
-            generator_model=model,
-        ),
-        verdict=verdict,
-        scores=scores or {},
-        labels=() if truth is None else (Label(response_id=response_id, verdict=truth),),
+    response = Response(
+        response_id=response_id,
+        question="How many?",
+        contexts=(CONTEXT,),
+        answer=answer,
+        route=route,
+        generator_model=model,
     )
+    labels = () if truth is None else (Label(response_id=response_id, verdict=truth),)
+    place = f"line of {response_id}"
+    return EvaluationResult(place=place, response=response, verdict=verdict, labels=labels, **fields)
 
 
 def failed(error: str, place: str = "line 1") -> EvaluationResult:

@@ -42,10 +42,7 @@ def quick(*results: EvaluationResult, **options: Any) -> Agreement:
 
 
 def test_figures_of_claims_by_hand() -> None:
-    found = quick(
-        result(1, (S, S, U), (S, S, U)),
-        result(2, (S, P, C, X), (U, S, C, S)),
-    )
+    found = quick(result(1, (S, S, U), (S, S, U)), result(2, (S, P, C, X), (U, S, C, S)))
     claims = found.claims
     # Right: S, S, P; wrong: U, S, C. The claim that is UNVERIFIED is left out.
     assert (claims.right, claims.wrong, found.coverage.unverified) == (3, 3, 1)
@@ -191,12 +188,7 @@ def test_data_is_json_without_nan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"mildest": S}, "mildest: SUPPORTED"),
-        ({"slices": ("colour",)}, "'colour' is unknown"),
-        ({"score": "bleu"}, "'bleu' is unknown"),
-    ],
+    ("options", "named"), [({"mildest": S}, "mildest: SUPPORTED"), ({"score": "bleu"}, "'bleu' is unknown")]
 )
 def test_what_cannot_be_is_refused(options: dict[str, Any], named: str) -> None:
     with pytest.raises(ValueError, match=named):

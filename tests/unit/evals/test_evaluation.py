@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import math
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -250,11 +249,6 @@ async def test_the_same_answers_give_the_same_results_whatever_the_concurrency()
     assert await found(7) == one_by_one
 
 
-def test_both_ways_to_evaluate_take_the_same() -> None:
-    """The parameters are written out twice, for the reference and for editors."""
-    assert inspect.signature(evaluate) == inspect.signature(aevaluate)
-
-
 def test_it_works_without_an_event_loop() -> None:
     assert len(evaluate([GOOD], judge=WordJudge()).results) == 1
 
@@ -320,18 +314,6 @@ async def test_a_results_file_gives_the_same_back(tmp_path: Path, name: str) -> 
     run.write(tmp_path / name)
     read = read_results(tmp_path / name)
     assert (read.results, read.name, dict(read.settings)) == (run.results, "tuesday", dict(run.settings))
-
-
-async def test_an_interrupted_file_gives_what_was_done_and_a_foreign_one_an_error(tmp_path: Path) -> None:
-    run = await aevaluate([GOOD, WRONG], judge=WordJudge())
-    path = tmp_path / "results.jsonl"
-    run.write(path)
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:2]) + lines[2][:40])
-    assert read_results(path).results == run.results[:1]
-    path.write_bytes(b"".join(lines[:2]) + lines[2][:40] + b"\n")
-    with pytest.raises(InputError, match=r"results\.jsonl line 3: "):
-        read_results(path)
 
 
 class Speaker:

@@ -6,7 +6,6 @@ import gzip
 import io
 import json
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +16,13 @@ from hypothesis import strategies as st
 
 from guardrail.errors import ConfigError
 from guardrail.evals import BadSample, Sample, read_samples
-from guardrail.evals.formats import FORMATS, labelled, read_labels, samples_in, unread_told
+from guardrail.evals.formats import FORMATS, labelled, read_labels, unread_told
 from guardrail.evals.formats.values import labels_of
 from guardrail.events import Context, Decision, Label, LabelSource, Response, Verdict
 from tests.unit.demo.events import case
+from tests.unit.evals.samples import lines, only, samples
 
 TEXTS = ["It costs 49 euros.", 'It\'s paid "monthly".']
-
-
-def samples(data: bytes | str, name: str = "", source_format: Any = "auto") -> list[Sample | BadSample]:
-    raw = data.encode() if isinstance(data, str) else data
-    return list(samples_in(io.BytesIO(raw), name, source_format))
-
-
-def only(data: bytes | str, name: str = "", source_format: Any = "auto") -> Sample:
-    (found,) = samples(data, name, source_format)
-    assert isinstance(found, Sample), found.error
-    return found
 
 
 def problem(data: bytes | str, name: str = "", source_format: Any = "auto") -> str:
@@ -50,10 +39,6 @@ def parts(response: Response) -> tuple[str, list[str], list[str], str]:
         [each.text for each in contexts],
         response.answer,
     )
-
-
-def lines(*rows: Mapping[str, object]) -> str:
-    return "\n".join(json.dumps(row) for row in rows)
 
 
 # ----------------------------------------------------------------------------------------------- ours
@@ -232,10 +217,7 @@ def test_ragas_of_several_turns_is_refused() -> None:
         ({"user_input": "q", "response": "a", "retrieved_contexts": [["x"]]}, "retrieved_contexts.0: a list"),
         ({"user_input": "q", "response": "a", "retrieved_contexts": [{"id": 1}]}, "contexts.0.text: missing"),
         ({"answer": 12, "contexts": ["a"]}, "answer: a number; give a text"),
-        (
-            {"answer": "a", "contexts": {"id": "c"}, "route": 7},
-            "an object; give a list; route: a number",
-        ),
+        ({"answer": "a", "contexts": {"id": "c"}, "route": 7}, "an object; give a list; route: a number"),
         ({"answer": "a", "contexts": [3]}, "contexts.0: a number; give an object, or in a line without"),
         ({"answer": "a", "contexts": [], "metadata": True}, "metadata: true or false; give an object"),
         ({"answer": "a", "contexts": [], "deadline_ms": 0}, "deadline_ms: Input should be greater than 0"),

@@ -12,7 +12,6 @@ from typing import Any
 
 from guardrail.evals.labels import TraceOf, to_langfuse, to_openinference, to_ragas
 from guardrail.evals.results import EvaluationResult
-from guardrail.evals.truths import latest
 from guardrail.events import Context, Label, LabelSource, Response, Verdict
 from tests.support.records import claim, recorded
 
@@ -91,12 +90,6 @@ def test_a_label_without_an_id_gets_the_same_one_each_time_and_another_than_its_
     assert ids == [
         score["id"] for score in to_langfuse([label(), label(claim_id="r1-0"), label(reviewer="bob")])
     ]
-
-
-def test_a_later_label_with_the_same_id_replaces_the_earlier_one() -> None:
-    first, second = label(id="1"), label(id="1", verdict=Verdict.SUPPORTED)
-    assert latest([first, label(id="2"), second]) == [second, label(id="2")]
-    assert latest([label(), label()]) == [label(), label()], "without ids, both count"
 
 
 def test_ragas_gets_the_statements_as_judged_and_as_people_correct_them() -> None:

@@ -52,10 +52,7 @@ def test_a_policy_is_set_against_what_was_decided() -> None:
     assert change.before.rule == "verdict UNSUPPORTED: flag"
     assert change.after.rule == "verdict CONTRADICTED|UNSUPPORTED: block"
     assert change.place == "f line 2"
-    assert dict(replay.moves) == {
-        (Decision.RELEASE, Decision.RELEASE): 1,
-        (Decision.FLAG, Decision.BLOCK): 2,
-    }
+    assert dict(replay.moves) == {(Decision.RELEASE, Decision.RELEASE): 1, (Decision.FLAG, Decision.BLOCK): 2}
     assert (replay.compared, replay.stricter, replay.milder) == (3, 2, 0)
     assert replay.routes["sales"].changed == 2
     assert replay.routes[None].changed == 0

@@ -486,12 +486,7 @@ def test_a_huge_answer_is_cut_and_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "results",
-    [
-        [],
-        [failed("no JSON")],
-        [result("r", score=None)],
-        [result("r").model_copy(update={"response": None})],
-    ],
+    [[], [failed("no JSON")], [result("r", score=None)], [result("r").model_copy(update={"response": None})]],
     ids=["no results", "only errors", "nothing to check", "verdicts alone"],
 )
 def test_runs_with_little_in_them_have_a_report_too(

@@ -73,22 +73,6 @@ def test_the_record_covers_every_score_that_has_an_original() -> None:
 # ----------------------------------------------------------------------------- scores of our verdicts
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        # (1 * 0.9 + 1 * 0.9 + 1 * 0.5 + 1 * 0.05) / 4
-        ("severity_weighted", 0.5875),
-        ("strict", 0.5),
-        ("haystack", 0.5),
-        ("ragas", 0.5),
-        ("mastra", 0.5),
-        ("llama_index", 0.0),
-    ],
-)
-def test_what_each_says_of_one_answer(name: str, value: float) -> None:
-    assert score_value(name, of(S, S, P, C)).value == value
-
-
 def test_all_claims_supported_is_the_best_of_each() -> None:
     scores = all_scores(of(S, S, S))
     assert {name: score.value for name, score in scores.items()} == {

@@ -18,9 +18,9 @@ from guardrail.judges.local import LocalJudge
 from guardrail.judges.recorder import recorder, recording
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
+from tests.support.constants import make_retries_quick
 from tests.support.judges import WordJudge
 from tests.support.llm_server import LlmServer, Reply, Status, Wire, member, obliging, verdicts
-from tests.support.quick_retries import make_retries_quick
 from tests.unit.judges.llm.asking import settings
 
 CONTEXT = Context(id="plans", text="The basic plan costs $49 a month. Support answers within a day.")

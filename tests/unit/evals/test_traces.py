@@ -15,20 +15,7 @@ import pytest
 from guardrail.evals import BadSample, Sample, read_samples
 from guardrail.evals.formats import samples_in
 from guardrail.events import Verdict
-
-
-def samples(text: str) -> list[Sample | BadSample]:
-    return list(samples_in(io.BytesIO(text.encode()), ""))
-
-
-def only(text: str) -> Sample:
-    (found,) = samples(text)
-    assert isinstance(found, Sample), found.error
-    return found
-
-
-def lines(*rows: Mapping[str, Any]) -> str:
-    return "\n".join(json.dumps(row) for row in rows)
+from tests.unit.evals.samples import lines, only, samples
 
 
 def told(sample: Sample) -> tuple[str, list[tuple[str, str]], str]:

@@ -10,7 +10,7 @@ import pytest
 from guardrail.decisions import by_segment, redecide
 from guardrail.errors import InputError
 from guardrail.evals.aims import Aim, labels_needed
-from guardrail.evals.labelled import Judged
+from guardrail.evals.records import Judged
 from guardrail.evals.search import Vary
 from guardrail.evals.statistics import wilson
 from guardrail.evals.tuning import for_share, tune

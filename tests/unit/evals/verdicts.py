@@ -5,25 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from guardrail.events import (
-    ClaimVerdict,
-    Decision,
-    PolicyRef,
-    ResponseVerdict,
-    Severity,
-    Timings,
-    Verdict,
-)
-from guardrail.scoring import ScoreKeeper, count_verdicts
+from guardrail.events import ClaimVerdict, ResponseVerdict, Severity, Verdict
+from guardrail.scoring import ScoreKeeper
+from tests.support import records
 
-POLICY = PolicyRef(name="default", version="1")
-SUPPORT = {
-    Verdict.SUPPORTED: 0.9,
-    Verdict.PARTIALLY_SUPPORTED: 0.5,
-    Verdict.UNSUPPORTED: 0.2,
-    Verdict.CONTRADICTED: 0.05,
-    Verdict.UNVERIFIED: None,
-}
+SUPPORT = dict(zip(Verdict, (0.9, 0.5, 0.2, 0.05, None), strict=True))
 WIDTH = 20
 """Of a claim and the blank behind it."""
 
@@ -32,23 +18,15 @@ def claim_verdict(
     index: int, verdict: Verdict, severity: Severity = Severity.NORMAL, **changes: Any
 ) -> ClaimVerdict:
     """Claim ``index`` of an answer, on its code points ``[20 * index, 20 * index + 19)``."""
-    values: dict[str, Any] = {
-        "id": f"v{index}",
-        "response_id": "r1",
+    made = {
         "claim_id": f"c{index}",
-        "index": index,
         "text": f"Claim {index} says it all."[: WIDTH - 1],
         "span": (WIDTH * index, WIDTH * index + WIDTH - 1),
-        "segment": index,
         "severity": severity,
         "verdict": verdict,
-        "confidence": 0.9,
         "support": SUPPORT[verdict],
-        "judge": "scripted",
-        "latency_ms": 1.0,
-        "policy": POLICY,
     }
-    return ClaimVerdict(**{**values, **changes})
+    return records.claim_verdict("r1", index, **made | changes)
 
 
 def response_verdict(claims: Sequence[ClaimVerdict], **changes: Any) -> ResponseVerdict:
@@ -56,21 +34,8 @@ def response_verdict(claims: Sequence[ClaimVerdict], **changes: Any) -> Response
     keeper = ScoreKeeper()
     for claim in claims:
         keeper.add(claim.severity, claim.verdict, claim.support)
-    values: dict[str, Any] = {
-        "id": "v",
-        "response_id": "r1",
-        "score": keeper.score,
-        "counts": count_verdicts(claim.verdict for claim in claims),
-        "decision": Decision.RELEASE,
-        "rule": "",
-        "mode": "observe",
-        "complete": True,
-        "claims": tuple(claims),
-        "summary": "",
-        "timings": Timings(total_ms=1.0),
-        "policy": POLICY,
-    }
-    return ResponseVerdict(**{**values, **changes})
+    made = {"response_id": "r1", "score": keeper.score, "rule": "", "mode": "observe"} | changes
+    return records.response_verdict(made.pop("response_id"), claims, **made)
 
 
 def of(*verdicts: Verdict, **changes: Any) -> ResponseVerdict:

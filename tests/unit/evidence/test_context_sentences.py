@@ -6,6 +6,7 @@ import pytest
 
 from guardrail.evidence import sentence_spans
 from guardrail.evidence.tokens import stem, tokenize, words
+from tests.support.tables import table
 
 
 def sentences(text: str) -> list[str]:
@@ -14,25 +15,7 @@ def sentences(text: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
-        ("Dr. Lee pays $3.50 in the U.S. today. Next.", ["Dr. Lee pays $3.50 in the U.S. today.", "Next."]),
-        ("J. R. Smith signed. Done.", ["J. R. Smith signed.", "Done."]),
-        ("価格は500円です。税込みです。", ["価格は500円です。", "税込みです。"]),
-        ("दवा लें। बस।", ["दवा लें।", "बस।"]),
-        ("Basic: $29\nPro: $49", ["Basic: $29", "Pro: $49"]),
-        ("- one\n- two", ["- one", "- two"]),
-        (
-            "A line that was wrapped by an editor at some column\nand goes on.",
-            ["A line that was wrapped by an editor at some column\nand goes on."],
-        ),
-        (
-            "Heading of the page that is rather long and stands alone\n\nbody",
-            ["Heading of the page that is rather long and stands alone", "body"],
-        ),
-        ("", []),
-        (" \n ", []),
-    ],
+    table(__file__, "context_sentences.yaml")["cut"],
 )
 def test_cuts(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected

@@ -12,57 +12,12 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.shown import ShownText
 from guardrail.judges.local.check import build_checker
 from guardrail.judges.local.settings import LocalJudgeSettings
+from tests.support.tables import table
 
 
 @pytest.mark.parametrize(
     ("raw", "shown"),
-    [
-        ("Lockers are ~~free~~ **2 euros**.", "Lockers are  2 euros."),
-        ("A <del>red</del> <s class='x'>blue</s> green door", "A   green door"),
-        ("Open<!-- not on Sundays --> daily", "Open daily"),
-        ("x <script>if (a < 9) { b() }</script>y", "x y"),
-        ("<p>Seats: <span style='display: none'>90</span>70</p>", " Seats: 70 "),
-        ("<ul hidden><ul><li>90</ul></ul>70", "70"),
-        ("1<i>2</i> rooms, 3<wbr>0 beds", "12 rooms, 30 beds"),
-        ("5\u200b6 kg of sug\u00adar", "56 kg of sugar"),
-        ("7\u00a0000&nbsp;km &amp; &#51;&#x35; bends", "7 000 km & 35 bends"),
-        ("＃７５ costs ￥９０", "#75 costs ¥90"),
-        (r"\$15 for 2 \* 3", "$15 for 2 * 3"),
-        ("an __old__ `lamp`, _lit_", "an old `lamp`, lit"),
-        ("8[2] hours, 9[3, 4] days", "8 hours, 9 days"),
-        ("12 m<sup>2</sup>, built in<sup>[4]</sup> 1910", "12 m², built in 1910"),
-        ("a <!-- b\nc", "a "),
-        ("an <s>endless line\nand more", "an "),
-        ("70<section style='OPACITY: 0'>90</section>", "70"),
-        ("70 <p class='note visually-hidden'>90</p>", "70 "),
-        ("70 <b style='font-size:0px'>90</b>", "70 "),
-        ("70 <i style='color:#FFF'>90</i>", "70 "),
-        ("70 <i style='position:absolute; left:-5000px'>90</i>", "70 "),
-        ("<title>90</title>70<noscript>80</noscript>", "70"),
-        ("70<?note 90 ?>", "70"),
-        ("<div hidden>90 <!-- </div> --> 80</div>70", "70"),
-        ("<note-box hidden>90</note-box>70", "70"),
-        ("<i title='a>b' hidden>90</i>70", "70"),
-        ("<p hidden>90<p>70", " 70"),
-        ("<ul><li hidden>90<ul><li>80</li></ul></li><li>70</li></ul>", "  70  "),
-        ("80 <!-- 90 --!>70", "80 70"),
-        ('70\n[x]: # (90)\n[//]: <> "80"', "70\n\n"),
-        # what isn't hidden, and the form of a text
-        ("snake_case 2*3*4 ~5 and a[3] [7] x", "snake_case 2*3*4 ~5 and a[3] [7] x"),
-        ("* one\n* two\n\n| a | b |\n|---|---|\n", "* one\n* two\n\n| a | b |\n|---|---|\n"),
-        ("`<div hidden>` and `<!--` hide", "` ` and `<!--` hide"),
-        ("a\n```\n<template>\n```\nb", "a\n```\n \n```\nb"),
-        ("~~ no line ~~ x<y, y>z and List<Item>", "~~ no line ~~ x<y, y>z and List<Item>"),
-        ("<p style='overflow:hidden;min-width:0'>70</p>", " 70 "),
-        ("<b style='background:navy;color:white'>70</b>", "70"),
-        ("<b style='color:#fff;padding:2px;background-color:#fff'>70</b>", ""),
-        ("<b style='background: navy; color: navy'>70</b>", ""),
-        ("<b style='color:#ff0;background-color:#ff0f'>70</b>", "70"),
-        ("<a title='the hidden bay'>70</a> <p class='md:hidden'>80", "70  80"),
-        ("<p><br hidden>70 <?php f() ?>", "  70 <?php f() ?>"),
-        ("[1]: http://a.example/b 70", "[1]: http://a.example/b 70"),
-        ("می\u200cخواهم", "می\u200cخواهم"),
-    ],
+    table(__file__, "shown.yaml")["shown"],
 )
 def test_only_what_a_reader_is_shown_counts(raw: str, shown: str) -> None:
     assert ShownText(raw).text == shown

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from guardrail.figures import FigureSource, SourceText, State, check_figures
 from guardrail.figures.equations import shown
 from guardrail.figures.source import Sentence
+from tests.support.tables import table
 
-CASES: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "equations.yaml").read_text("utf-8"))
+CASES: dict[str, Any] = table(__file__, "equations.yaml")
 
 
 @pytest.mark.parametrize("text", CASES["right"])

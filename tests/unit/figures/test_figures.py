@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from guardrail.figures import Day, FigureSource, SourceText, State, check_figures, find_figures
+from tests.support.tables import table
 
-CASES: dict[str, list[Any]] = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text("utf-8"))
+CASES: dict[str, list[Any]] = table(__file__, "cases.yaml")
 
 
 def source_of(*sentences: str) -> FigureSource:
@@ -91,7 +90,7 @@ def test_nothing_is_read_once_stopped() -> None:
 
 
 def test_figures_that_stand_at_each_other_s_things_are_in_conflict() -> None:
-    cases = yaml.safe_load(Path(__file__).with_name("exchanged.yaml").read_text(encoding="utf-8"))
+    cases = table(__file__, "exchanged.yaml")
 
     def in_conflict(case: dict[str, str], which: str) -> bool:
         checks = check_figures(case[which], source_of(case["source"]), [0])

@@ -4,67 +4,26 @@ import pytest
 
 from guardrail.figures import FigureSource, SourceText, State, check_figures
 from guardrail.figures.formulas import compared, formulas
+from tests.support.tables import table
 
-SAME = [
-    ("v = s/t", "s = v·t"),
-    ("v = s/t", "t = s / v"),
-    ("b² − 4ac", "b² - 4ac"),
-    ("A = π r²", "A = π·r²"),
-    ("a(b + c) = d", "d = ab + ac"),
-    ("PV = nRT", "P = nRT/V"),
-    ("a² + b² = c²", "a² = c² − b²"),
-    ("x ≤ y + 1", "y + 1 ≥ x"),
-    ("n = (a+b)/2", "n = (b + a)/2"),
-    ("y = mx + b", "y = b + mx"),
-    ("V = 1/3πr²h", "h = 3V/(πr²)"),
-]
-TURNED = [
-    ("v = s/t", "v = t/s"),
-    ("b² − 4ac", "b² + 4ac"),
-    ("E = mc²", "E = mc³"),
-    ("PV = nRT", "P = nRV/T"),
-    ("x_1 + x_2 = 7", "x_1 - x_2 = 7"),
-    ("x ≤ y + 1", "x ≥ y + 1"),
-    ("n = (a+b)/2", "n = (a-b)/2"),
-    ("c = √(a² + b²)", "c = √(a² − b²)"),
-    ("3/4", "4/3"),
-    ("E = −∇V", "E = ∇V"),
-    ("∫ u dv = uv − ∫ v du", "∫u dv = uv + ∫v du"),
-    ("(u/v)' = (u'v − uv')/v²", "(u/v)' = (uv' − u'v)/v²"),
-    ("S = (R_p − R_f)/σ_p", "S = σ_p/(R_p − R_f)"),
-]
-NEITHER = [
-    ("C = 6.283r", "C = 6.28r"),
-    ("E = mv²/2", "E = mv2/2"),
-    ("F = ma", "F = mh"),
-]
-NONE = [
-    "1 USD = 0.92 EUR",
-    "1oz = 28.35g",
-    "and/or, 24/7/365",
-    "mg/kg at 10-20 km/h",
-    "an e-mail - a short one",
-    "on 3/4/2024",
-    "p < 0.05",
-    "n = 30",
-]
+CASES = table(__file__, "formulas.yaml")
 
 
-@pytest.mark.parametrize(("given", "claimed"), SAME)
+@pytest.mark.parametrize(("given", "claimed"), CASES["same"])
 def test_the_same_formula_may_be_written_otherwise(given: str, claimed: str) -> None:
     [one], [other] = formulas(given), formulas(claimed)
     assert one.value == other.value
     assert [mine.value == theirs.value for mine, _, theirs in compared(claimed, [(0, given)], list)] == [True]
 
 
-@pytest.mark.parametrize(("given", "claimed"), TURNED)
+@pytest.mark.parametrize(("given", "claimed"), CASES["turned"])
 def test_a_turned_formula_is_at_odds(given: str, claimed: str) -> None:
     [(mine, number, theirs)] = compared(claimed, [(3, given)], lambda: [given])
     assert (number, mine.is_at_odds_with(theirs)) == (3, True)
     assert not list(compared(claimed, [(3, given)], lambda: [given, claimed])), "stands elsewhere"
 
 
-@pytest.mark.parametrize(("given", "claimed"), NEITHER)
+@pytest.mark.parametrize(("given", "claimed"), CASES["neither"])
 def test_what_is_rounded_or_has_other_letters_is_not_at_odds(given: str, claimed: str) -> None:
     [one], [other] = formulas(given), formulas(claimed)
     assert not one.is_at_odds_with(other)
@@ -75,7 +34,7 @@ def test_each_of_several_formulas_is_looked_up_everywhere() -> None:
     assert not list(compared(claim, [(0, near)], lambda: iter([near, claim])))
 
 
-@pytest.mark.parametrize("text", NONE)
+@pytest.mark.parametrize("text", CASES["none"])
 def test_words_units_and_limits_are_no_formulas(text: str) -> None:
     assert not list(formulas(text))
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from guardrail.evidence.sentences import sentence_spans
 from guardrail.figures import FigureCheck, FigureSource, SourceText, State, check_figures
+from tests.support.tables import table
 
-CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("owners.yaml").read_text("utf-8"))
+CASES: list[dict[str, Any]] = table(__file__, "owners.yaml")
 
 
 def checked(text: str, claim: str, question: str = "") -> list[FigureCheck]:

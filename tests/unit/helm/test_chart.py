@@ -15,8 +15,8 @@ from consumers.settings import GuardSettings, load_settings
 from guardrail import __version__, telemetry
 from guardrail.config import ShutdownSettings
 from scripts.chart_schema import SCHEMA, written
-from tests.support.command_lines import parse
 from tests.support.deploy_tools import require_tools, run_tool
+from tests.support.docs import parse
 from tests.support.helm_chart import (
     CASES,
     CHART,
@@ -85,35 +85,12 @@ def test_it_renders_as_recorded(rendered: dict[str, str], case: str) -> None:
     assert rendered[case] == (EXPECTED / f"{case}.yaml").read_text(encoding="utf-8")
 
 
-def test_every_recording_has_its_values() -> None:
-    assert {path.stem for path in EXPECTED.glob("*.yaml")} == set(CASES)
-
-
 @CASE
 def test_kubernetes_and_the_operators_know_every_field(
     tools: Path, tmp_path: Path, rendered: dict[str, str], case: str
 ) -> None:
     status, said = validate(tools, tmp_path, rendered[case])
     assert status == 0, said
-
-
-@pytest.mark.parametrize(
-    ("case", "kind", "field"),
-    [
-        ("default", "StatefulSet", "podManagement"),
-        ("keda-kafka", "ScaledObject", "minReplicas"),
-        ("keda-prometheus", "ServiceMonitor", "targets"),
-        ("keda-prometheus", "PrometheusRule", "rules"),
-    ],
-)
-def test_a_field_that_does_not_exist_would_be_noticed(
-    tools: Path, tmp_path: Path, rendered: dict[str, str], case: str, kind: str, field: str
-) -> None:
-    wrong = objects_of(rendered[case])
-    of_kind(wrong, kind)["spec"][field] = "x"
-    status, said = validate(tools, tmp_path, yaml.safe_dump_all(wrong))
-    assert status != 0
-    assert field in said
 
 
 @CASE
@@ -123,21 +100,6 @@ def test_a_namespace_that_enforces_restricted_admits_every_pod(
     answer = run_tool(tools, "pod-security", given=rendered[case])
     assert answer.returncode == 0, answer.stdout
     assert len(answer.stdout.splitlines()) == len(list(pod_specs(objects_of(rendered[case]))))
-
-
-@pytest.mark.parametrize(
-    "loosened",
-    [
-        {"securityContext": {"allowPrivilegeEscalation": True}},
-        {"podSecurityContext": {"runAsNonRoot": False}},
-        {"podSecurityContext": {"seccompProfile": {"type": "Unconfined"}}},
-        {"extraVolumes": [{"name": "host", "hostPath": {"path": "/"}}]},
-    ],
-)
-def test_a_pod_that_restricted_refuses_would_be_noticed(tools: Path, loosened: dict[str, Any]) -> None:
-    answer = run_tool(tools, "pod-security", given=render(tools, changes=loosened))
-    assert answer.returncode == 1
-    assert "refused" in answer.stdout
 
 
 # ---------------------------------------------------------------------------------- what every pod has
@@ -219,6 +181,9 @@ def test_the_settings_are_ones_that_the_guard_takes(
 
 
 def test_a_pod_of_a_stateful_set_may_keep_its_membership_under_its_name(rendered: dict[str, str]) -> None:
+    """Of other pods the names never come back, or seldom within the session time-out."""
+    static = [case for case in CASES if "GUARDRAIL_KAFKA__GROUP_INSTANCE_ID" in rendered[case]]
+    assert static == ["everything"]
     objects = objects_of(rendered["everything"])
     workload = workload_of(objects)
     assert workload["kind"] == "StatefulSet"
@@ -229,12 +194,6 @@ def test_a_pod_of_a_stateful_set_may_keep_its_membership_under_its_name(rendered
     assert workload["spec"]["serviceName"] == service["metadata"]["name"]
     assert service["spec"]["clusterIP"] == "None"
     assert service["spec"]["selector"] == workload["spec"]["selector"]["matchLabels"]
-
-
-@pytest.mark.parametrize("case", ["deployment-hpa", "default"])
-def test_other_pods_have_no_membership_that_outlives_them(rendered: dict[str, str], case: str) -> None:
-    """The names of a Deployment's pods never come back, a StatefulSet's seldom in the session time-out."""
-    assert "GUARDRAIL_KAFKA__GROUP_INSTANCE_ID" not in environment(guard_of(objects_of(rendered[case])))
 
 
 def test_the_settings_are_asked_at_the_port_that_is_served(rendered: dict[str, str]) -> None:
@@ -349,23 +308,6 @@ def test_the_test_runs_doctor_as_the_guard_sees_the_world(rendered: dict[str, st
 # --------------------------------------------------------------------------------------------- scaling
 
 
-def test_keda_looks_at_one_topic_with_a_threshold_above_the_markers(rendered: dict[str, str]) -> None:
-    """Without a topic KEDA adds up the group's topics; with transactions each partition keeps a lag of 1."""
-    [trigger] = of_kind(objects_of(rendered["keda-kafka"]), "ScaledObject")["spec"]["triggers"]
-    assert trigger["metadata"]["topic"] == "chat.answers"
-    assert trigger["metadata"]["consumerGroup"] == "guards"
-    assert int(trigger["metadata"]["lagThreshold"]) > 24
-    assert all(isinstance(value, str) for value in trigger["metadata"].values())
-
-
-def test_keda_does_not_take_an_age_that_is_not_known_for_none(rendered: dict[str, str]) -> None:
-    [trigger] = of_kind(objects_of(rendered["keda-prometheus"]), "ScaledObject")["spec"]["triggers"]
-    assert trigger["metadata"]["ignoreNullValues"] == "false"
-    assert trigger["metadata"]["query"] == (
-        'max(guardrail_oldest_unreleased_seconds{namespace="chat", pod=~"guard-guardrail-.*"})'
-    )
-
-
 def test_the_age_that_keda_asks_for_is_one_that_guards_tell(rendered: dict[str, str]) -> None:
     [trigger] = of_kind(objects_of(rendered["keda-prometheus"]), "ScaledObject")["spec"]["triggers"]
     [name] = re.findall(r"guardrail_\w+", trigger["metadata"]["query"])
@@ -378,11 +320,6 @@ def test_the_age_that_keda_asks_for_is_one_that_guards_tell(rendered: dict[str, 
 
 
 # ------------------------------------------------------------------------------------------ network
-
-
-def test_the_network_policy_lets_out_to_the_ports_of_the_brokers(rendered: dict[str, str]) -> None:
-    egress = of_kind(objects_of(rendered["deployment-hpa"]), "NetworkPolicy")["spec"]["egress"]
-    assert [port["port"] for port in egress[1]["ports"]] == [9093]
 
 
 def test_nobody_but_prometheus_is_let_in(tools: Path, rendered: dict[str, str]) -> None:
@@ -604,26 +541,6 @@ def test_alerts_are_those_of_the_file_for_this_release_alone(rendered: dict[str,
     assert alerts_of(objects) == wanted
 
 
-def test_every_alert_can_be_changed_by_values(rendered: dict[str, str]) -> None:
-    objects = objects_of(rendered["everything"])
-    alerts = alerts_of(objects)
-    assert set(alerts) == {rule["alert"] for rule in RULES} - {"GuardrailNotEnforced"}
-    waits = alerts["GuardrailTextWaits"]
-    assert waits["expr"].endswith(" > 12.5")
-    assert waits["for"] == "30s"
-    assert waits["labels"] == {"severity": "page", "team": "rag", "tier": "one"}
-    assert waits["annotations"] == {
-        "summary": "Text has waited for its release for {{ $value | humanizeDuration }}.",
-        "runbook_url": "https://wiki.example.com/guardrail/runbook#guardrailtextwaits",
-        "dashboard": "https://grafana.example.com/d/streaming-guardrail",
-    }
-    assert alerts["GuardrailFallsBehind"]["expr"].endswith(" > 20000")
-    assert alerts["GuardrailTooFew"]["expr"].endswith(" < 3")
-    # As the Prometheus operator labels what a PodMonitor finds: by its namespace and name.
-    monitor = of_kind(objects, "PodMonitor")["metadata"]
-    assert f'job="{monitor["namespace"]}/{monitor["name"]}"' in alerts["GuardrailAbsent"]["expr"]
-
-
 def test_the_schema_knows_the_alerts() -> None:
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     known = schema["properties"]["prometheusRule"]["properties"]["alerts"]["propertyNames"]["enum"]
@@ -673,14 +590,6 @@ def test_the_dashboard_goes_in_as_it_is(rendered: dict[str, str]) -> None:
         one["data"] for one in objects if one["kind"] == "ConfigMap" and "guardrail.json" in one["data"]
     ]
     assert json.loads(data["guardrail.json"]) == dashboard
-
-
-@pytest.mark.parametrize("name", ["alerts.yaml", "dashboard.json"])
-def test_there_is_one_copy_of_alerts_and_dashboard(name: str) -> None:
-    """Other places may have links to it. helm refuses to pack files from without, so it lies in the chart."""
-    copies = [one for one in (ROOT / "ops" / name, ROOT / "docker" / name) if one.exists()]
-    assert all(one.resolve() == (CHART / "files" / name).resolve() for one in copies), copies
-    assert not (CHART / "files" / name).is_symlink()
 
 
 def test_the_readme_is_what_the_comments_say(tools: Path) -> None:

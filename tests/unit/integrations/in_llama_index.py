@@ -1,8 +1,7 @@
-"""The guard in LlamaIndex itself and in docs/frameworks.md (run by tests/integration/test_frameworks.py)."""
+"""The guard in LlamaIndex itself and in docs/frameworks.md (run by scripts/extras.py)."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -80,10 +79,6 @@ async def test_the_asynchronous_calls_say_the_same(evaluator: LlamaIndexFaithful
     plain = evaluator.evaluate_response("?", response)  # though a loop runs here
     assert found.passing is again.passing is plain.passing is False
     assert found.feedback == plain.feedback
-
-
-def test_a_node_that_is_there_twice_is_no_error(evaluator: LlamaIndexFaithfulnessEvaluator) -> None:
-    assert evaluator.evaluate_response("?", answered(RIGHT, ("terms", PRICES), ("terms", PRICES))).passing
 
 
 def test_an_answer_that_states_nothing_neither_passes_nor_fails(
@@ -185,11 +180,6 @@ def test_a_prompt_that_lacks_a_variable_is_refused_and_changes_nothing() -> None
     with pytest.raises(ConfigError, match="'eval_template' is unknown: there are system and user"):
         made.update_prompts({"eval_template": PromptTemplate("x")})
     assert made.get_prompts() == before
-
-
-def test_one_evaluator_serves_one_loop_after_another(evaluator: LlamaIndexFaithfulnessEvaluator) -> None:
-    for _ in range(2):
-        assert asyncio.run(evaluator.aevaluate("?", RIGHT, [PRICES])).passing
 
 
 @pytest.mark.parametrize(("code", "said"), examples("LlamaIndex"))

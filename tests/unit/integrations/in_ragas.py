@@ -1,4 +1,4 @@
-"""The guard in Ragas itself and in docs/frameworks.md (run by tests/integration/test_frameworks.py)."""
+"""The guard in Ragas itself and in docs/frameworks.md (run by scripts/extras.py)."""
 
 from __future__ import annotations
 

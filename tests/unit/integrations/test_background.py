@@ -13,8 +13,7 @@ import pytest
 
 from guardrail import ConfigError, DeliverySegment, Guard, InputError
 from guardrail.integrations import background
-from guardrail.integrations.background import BackgroundGuard
-from guardrail.integrations.loop_thread import GuardClosed
+from guardrail.integrations.background import BackgroundGuard, GuardClosed
 from tests.support.judges import WordJudge
 
 RIGHT = "Paris is in France."

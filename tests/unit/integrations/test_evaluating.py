@@ -15,7 +15,7 @@ import pytest
 
 from guardrail import JudgeRequest, Verdict
 from guardrail.errors import ConfigError, GuardrailError, InputError, JudgeUnavailable
-from guardrail.integrations.evaluating import AnswerToCheck, EvaluatingGuard, with_own_ids
+from guardrail.integrations.evaluating import AnswerToCheck, EvaluatingGuard, check_score, with_own_ids
 from tests.support.judges import FaultyJudge, WordJudge
 from tests.unit.integrations.judges import MeetingJudge
 
@@ -194,6 +194,8 @@ def test_wrong_settings_are_told_where_they_are_written() -> None:
         EvaluatingGuard({"kind": "lokal"})
     with pytest.raises(ConfigError, match="concurrency"):
         EvaluatingGuard(concurrency=0)
+    with pytest.raises(ConfigError, match="score: 'mean' is unknown; write one of severity_weighted"):
+        check_score("mean")
     with pytest.raises(TypeError, match=r"judge: give a guardrail\.Judge"):
         EvaluatingGuard("local")  # type: ignore[arg-type]
 

@@ -163,14 +163,6 @@ def test_a_batch_without_a_loop_is_judged_too(guard: BackgroundGuard) -> None:
     assert [each.decision for each in GuardCheck(guard).batch(answers)] == ["release", "block"]
 
 
-def test_one_guard_serves_loops_that_live_for_one_call(guard: BackgroundGuard) -> None:
-    check = GuardCheck(guard)
-    given = {"question": "?", "contexts": DOCUMENTS, "answer": RIGHT}
-    for _ in range(3):
-        assert asyncio.run(check.ainvoke(given)).decision == "release"
-    assert check.invoke(given).decision == "release"
-
-
 @pytest.mark.parametrize("missing", ["question", "contexts", "answer"])
 def test_a_field_that_is_missing_is_named_with_its_remedy(guard: BackgroundGuard, missing: str) -> None:
     given = {"question": "?", "contexts": DOCUMENTS, "answer": RIGHT}

@@ -15,6 +15,16 @@ CALL = Usage(judge_calls=1, input_tokens=100, output_tokens=10)
 CONTEXTS = ("The basic plan costs $50 a month.", "Support is open from 9 to 17 on weekdays.")
 
 
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self, now: float = 1_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def judgement(
     claim_id: str = "k0",
     verdict: Verdict = Verdict.SUPPORTED,
@@ -26,8 +36,12 @@ def judgement(
     return Judgement(claim_id, verdict, confidence, support, judge, usage=None)
 
 
+def claim(text: str, index: int = 0, lead_in: str = "", severity: Severity = Severity.NORMAL) -> Claim:
+    return Claim(index, index, text, 0, len(text), severity, lead_in=lead_in)
+
+
 def request(
-    *texts: str,
+    *claims: str | Claim,
     severities: Sequence[Severity] = (),
     contexts: Sequence[str | Context] = CONTEXTS,
     seconds: float = 60.0,
@@ -37,11 +51,14 @@ def request(
     spent: Usage | None = None,
 ) -> JudgeRequest:
     """Claims get the ids k0, k1, …; contexts the ids doc-0, doc-1, …; severity is NORMAL unless given."""
-    given = [*severities, *[Severity.NORMAL] * len(texts)]
+    given = [*severities, *[Severity.NORMAL] * len(claims)]
     return JudgeRequest(
         response_id,
         question,
-        {f"k{n}": Claim(n, n, text, 0, len(text), given[n]) for n, text in enumerate(texts)},
+        {
+            f"k{n}": item if isinstance(item, Claim) else claim(item, n, severity=given[n])
+            for n, item in enumerate(claims)
+        },
         EvidenceIndex(
             [
                 item if isinstance(item, Context) else Context(id=f"doc-{number}", text=item)

@@ -13,28 +13,21 @@ import pytest
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges import Judgement, JudgeRequest, Usage, Verdict
-from guardrail.judges.prices import ModelPrice, PriceTable
 from guardrail.judges.spending import (
     Budget,
     BudgetExhausted,
     BudgetSettings,
     MeteredJudge,
+    ModelPrice,
+    PriceTable,
     UsageLedger,
 )
 from guardrail.limits import ResponseBudget
 from tests.support.judges import reply_of
-from tests.unit.judges.doubles import ScriptedJudge, request
+from tests.unit.judges.doubles import Clock, ScriptedJudge, request
 
 CALL = Usage(judge_calls=1, input_tokens=80, output_tokens=20, cost_usd=0.01)
 S = Verdict.SUPPORTED
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def budget(clock: Clock | None = None, **settings: Any) -> Budget:
@@ -183,20 +176,17 @@ def test_without_bounds_nothing_is_refused() -> None:
     assert BudgetSettings.model_validate({"per_tenant_minute": {"usd": 1}}).needs_prices
 
 
-def metered(judge: ScriptedJudge, **settings: Any) -> MeteredJudge:
+def metered(judge: ScriptedJudge, **settings: Any) -> tuple[MeteredJudge, UsageLedger]:
+    prices = PriceTable({"m": ModelPrice(input=1.0, cached_input=0.1, output=10.0)})
+    kept, ledger = budget(**settings), UsageLedger()
     return MeteredJudge(
-        judge,
-        "m",
-        budget=budget(**settings),
-        ledger=UsageLedger(),
-        prices=PriceTable({"m": ModelPrice(input=1.0, cached_input=0.1, output=10.0)}),
-        max_context_chars=100_000,
-    )
+        judge, "m", budget=kept, ledger=ledger, prices=prices, max_context_chars=100_000
+    ), ledger
 
 
 async def test_a_refused_call_is_never_made() -> None:
     inner = ScriptedJudge({"a": S})
-    judge = metered(inner, per_minute={"calls": 1})
+    judge, _ = metered(inner, per_minute={"calls": 1})
     await reply_of(judge, request("a"))
     with pytest.raises(BudgetExhausted):
         await reply_of(judge, request("a"))
@@ -204,62 +194,62 @@ async def test_a_refused_call_is_never_made() -> None:
 
 
 async def test_usage_is_booked_with_tenant_and_model() -> None:
-    judge = metered(ScriptedJudge({"a": S}, usage=CALL))
+    judge, ledger = metered(ScriptedJudge({"a": S}, usage=CALL))
     reply = await reply_of(judge, request("a", tenant="acme"))
     assert reply.usage == CALL
-    assert judge.ledger.total(tenant="acme", model="m") == CALL
+    assert ledger.total(tenant="acme", model="m") == CALL
 
 
 async def test_an_answer_of_a_fallback_that_costs_nothing_costs_nothing() -> None:
     free = Usage(judge_calls=1, input_tokens=100_000, output_tokens=10_000)
     line = Judgement("", S, 0.9, 0.9, "llm:own")
-    judge = metered(ScriptedJudge({"a": line}, usage=free, model="own"), per_minute={"usd": 0.01})
+    judge, ledger = metered(ScriptedJudge({"a": line}, usage=free, model="own"), per_minute={"usd": 0.01})
     for _ in range(3):
         assert (await reply_of(judge, request("a"))).usage == free
-    assert judge.ledger.total(model="own") == free.model_copy(
+    assert ledger.total(model="own") == free.model_copy(
         update={"judge_calls": 3, "input_tokens": 300_000, "output_tokens": 30_000}
     )
-    assert judge.ledger.total().cost_usd == 0
+    assert ledger.total().cost_usd == 0
 
 
 async def test_a_failure_that_cost_nothing_costs_nothing() -> None:
     free = Usage(judge_calls=1, input_tokens=100_000)
-    judge = metered(ScriptedJudge(error=JudgeUnavailable("no"), usage=free), per_minute={"usd": 0.01})
+    judge, ledger = metered(ScriptedJudge(error=JudgeUnavailable("no"), usage=free), per_minute={"usd": 0.01})
     for _ in range(3):
         with pytest.raises(JudgeUnavailable, match="no"):
             await reply_of(judge, request("a"))
-    assert judge.ledger.total().cost_usd == 0
+    assert ledger.total().cost_usd == 0
 
 
 async def test_what_a_failed_call_took_is_booked() -> None:
     taken = Usage(judge_calls=3, input_tokens=300)
-    judge = metered(ScriptedJudge(error=JudgeUnavailable("no"), usage=taken))
+    judge, ledger = metered(ScriptedJudge(error=JudgeUnavailable("no"), usage=taken))
     with pytest.raises(JudgeUnavailable):
         await reply_of(judge, request("a"))
-    assert judge.ledger.total().judge_calls == 3
+    assert ledger.total().judge_calls == 3
 
 
 async def test_a_request_that_was_never_sent_takes_no_room() -> None:
     inner = ScriptedJudge(error=JudgeUnavailable("left alone"), usage=Usage())
-    judge = metered(inner, per_minute={"calls": 1, "tokens": 1_000})
+    judge, ledger = metered(inner, per_minute={"calls": 1, "tokens": 1_000})
     for _ in range(5):
         with pytest.raises(JudgeUnavailable, match="left alone"):
             await reply_of(judge, request("a"))
-    assert judge.ledger.rows() == {}
+    assert ledger.rows() == {}
 
 
 @pytest.mark.parametrize("bound", [{"tokens": 1_000}, {"usd": 0.0015}])
 async def test_a_server_that_tells_no_tokens_uses_up_the_budget_as_expected(bound: dict[str, float]) -> None:
-    judge = metered(ScriptedJudge({"a": S}, usage=Usage(judge_calls=1)), per_minute=bound)
+    judge, ledger = metered(ScriptedJudge({"a": S}, usage=Usage(judge_calls=1)), per_minute=bound)
     await reply_of(judge, request("a"))
     with pytest.raises(BudgetExhausted, match="per minute"):
         await reply_of(judge, request("a", response_id="r2"))
-    assert judge.ledger.total() == Usage(judge_calls=1)  # the ledger has what was told
+    assert ledger.total() == Usage(judge_calls=1)  # the ledger has what was told
 
 
 async def test_failed_calls_that_were_sent_use_up_the_budget_as_expected() -> None:
     taken = Usage(judge_calls=2)
-    judge = metered(ScriptedJudge(error=JudgeUnavailable("cut"), usage=taken))
+    judge, _ = metered(ScriptedJudge(error=JudgeUnavailable("cut"), usage=taken))
     with pytest.raises(JudgeUnavailable, match="cut"):
         await reply_of(judge, asked(1_000))
     with pytest.raises(BudgetExhausted, match="per response"):
@@ -268,13 +258,13 @@ async def test_failed_calls_that_were_sent_use_up_the_budget_as_expected() -> No
 
 async def test_a_reply_for_which_nobody_was_asked_takes_no_room() -> None:
     inner = ScriptedJudge({"a": S}, usage=Usage())
-    judge = metered(inner, per_minute={"calls": 1, "tokens": 1_000})
+    judge, _ = metered(inner, per_minute={"calls": 1, "tokens": 1_000})
     for _ in range(3):
         await reply_of(judge, request("a"))
 
 
 async def test_a_failure_that_tells_no_usage_stays_booked_as_expected() -> None:
-    judge = metered(ScriptedJudge(error=JudgeUnavailable("no"), usage=None), per_minute={"calls": 1})
+    judge, _ = metered(ScriptedJudge(error=JudgeUnavailable("no"), usage=None), per_minute={"calls": 1})
     with pytest.raises(JudgeUnavailable, match="no"):
         await reply_of(judge, request("a"))
     with pytest.raises(BudgetExhausted):
@@ -283,7 +273,7 @@ async def test_a_failure_that_tells_no_usage_stays_booked_as_expected() -> None:
 
 async def test_a_cancelled_call_stays_booked_as_expected() -> None:
     inner = ScriptedJudge({"a": S}, gate=asyncio.Event())
-    judge = metered(inner, per_minute={"tokens": 1_000})
+    judge, ledger = metered(inner, per_minute={"tokens": 1_000})
     task = asyncio.create_task(reply_of(judge, request("a", tenant="acme")))
     await inner.started.wait()
     task.cancel()
@@ -291,11 +281,11 @@ async def test_a_cancelled_call_stays_booked_as_expected() -> None:
         await task
     with pytest.raises(BudgetExhausted):
         await reply_of(judge, request("a"))
-    assert judge.ledger.total() == judge.ledger.total(tenant="acme", model="m") == Usage(judge_calls=1)
+    assert ledger.total() == ledger.total(tenant="acme", model="m") == Usage(judge_calls=1)
 
 
 async def test_long_contexts_need_more_of_the_budget_than_short_ones() -> None:
-    judge = metered(ScriptedJudge({"a": S}))
+    judge, _ = metered(ScriptedJudge({"a": S}))
     await reply_of(judge, asked(3_000))
     with pytest.raises(BudgetExhausted, match="per response"):
         await reply_of(judge, asked(3_000, contexts=("word " * 4_000,), response_id="r2"))
@@ -309,17 +299,17 @@ async def test_every_model_that_was_called_has_its_own_rows() -> None:
                 yield each
 
     inner = Failing({"a": S}, usage=Usage(judge_calls=1, input_tokens=40), model="fallback")
-    judge = metered(inner)
+    judge, ledger = metered(inner)
     await reply_of(judge, request("a"))
-    assert judge.ledger.total(model="fallback") == Usage(judge_calls=1, input_tokens=40)
-    assert judge.ledger.total(model="m") == Usage(judge_calls=1, input_tokens=60)
+    assert ledger.total(model="fallback") == Usage(judge_calls=1, input_tokens=40)
+    assert ledger.total(model="m") == Usage(judge_calls=1, input_tokens=60)
 
 
 async def test_closing_logs_what_is_not_logged_yet_and_closes_the_judge(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     inner = ScriptedJudge({"a": S}, usage=CALL)
-    judge = metered(inner)
+    judge, _ = metered(inner)
     await reply_of(judge, request("a", tenant="acme"))
     with caplog.at_level(logging.INFO):
         await judge.aclose()

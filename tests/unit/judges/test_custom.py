@@ -10,8 +10,8 @@ import pytest
 
 from guardrail.errors import ConfigError
 from guardrail.judges import Verdict
+from guardrail.judges.cache import fingerprint
 from guardrail.judges.factory import build_judge
-from guardrail.judges.fingerprint import fingerprint
 from guardrail.judges.settings import JudgeSettings
 from tests.support.judges import WordJudge, reply_of
 from tests.unit.judges.doubles import request
@@ -89,7 +89,7 @@ async def test_the_judge_that_a_function_or_class_makes_is_asked(factory: str) -
         ),
         ("own_judges.words:breaks", "own_judges.words:breaks failed (OSError in words.py, line 16)"),
         ("own_judges.words:leaves", "own_judges.words:leaves failed (SystemExit in words.py, line 19)"),
-        ("own_judges.words:made", "own_judges.words:made failed (TypeError in custom.py"),
+        ("own_judges.words:made", "own_judges.words:made failed (TypeError in own.py"),
         ("own_judges.words:nothing", "made a NoneType, which lacks a name, judge or aclose; return a"),
         ("own_judges.words:coroutine", "made a function, which lacks a name"),
         ("own_judges.words:a_class", "made the class WordJudge; return an instance"),

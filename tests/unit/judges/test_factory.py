@@ -14,11 +14,10 @@ import pytest
 
 import guardrail
 from guardrail.errors import ConfigError, JudgeUnavailable
-from guardrail.events import Severity
 from guardrail.judges import Judge, JudgeRequest, Verdict
+from guardrail.judges.cache import fingerprint
 from guardrail.judges.cascade import Band
 from guardrail.judges.factory import build_judge
-from guardrail.judges.fingerprint import fingerprint
 from guardrail.judges.llm import LlmJudgeSettings
 from guardrail.judges.local.combiner import Combiner, load_parameters
 from guardrail.judges.local.judge import LocalJudge
@@ -27,7 +26,7 @@ from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import UsageLedger
 from tests.support.constants import made
 from tests.support.judges import reply_of
-from tests.support.llm_server import Hang, LlmServer, Recorded, Reply, Status, member, obliging, verdicts
+from tests.support.llm_server import LlmServer, Recorded, Reply, member, obliging, verdicts
 from tests.unit.judges.doubles import request
 
 TRUE, FALSE, OPEN = (
@@ -95,19 +94,6 @@ async def test_a_cascade_asks_the_model_for_the_open_claim_only_and_never_twice(
     assert booked == first.usage
     assert booked.cost_usd == pytest.approx((booked.input_tokens + 2 * booked.output_tokens) / 1e6)
     assert booked.cost_usd > 0
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "seconds", "why"),
-    [(Status(503), 60.0, "llm:judge-1b: "), (Hang(), 1.0, "llm:judge-1b: ")],
-)
-async def test_a_cascade_goes_on_without_its_model(behaviour: Any, seconds: float, why: str) -> None:
-    async with LlmServer(behaviour) as server:
-        judge = build_judge(settings(server, "cascade"))
-        ((_, name, degraded),) = await once(judge, request(OPEN, seconds=seconds))
-        await judge.aclose()
-    assert name == "local"
-    assert [line.startswith(why) for line in degraded] == [True]
 
 
 async def test_a_used_up_budget_leaves_the_local_verdict_in_a_cascade_and_says_so() -> None:
@@ -198,17 +184,6 @@ async def test_redis_without_its_client_is_told_with_what_to_install(monkeypatch
     async with LlmServer() as server:
         with pytest.raises(ConfigError, match=r"streaming-guardrail\[redis\]"):
             build_judge(settings(server, "llm", cache={"redis_url": "redis://localhost"}))
-
-
-async def test_severity_decides_who_judges() -> None:
-    """The same open claim: chatter stays on this machine."""
-    quoting = Reply(lambda call: verdicts(*(member(label, evidence=[1]) for label in call.asked)))
-    async with LlmServer(quoting) as server:
-        judge = build_judge(settings(server, "cascade"))
-        sent = request(OPEN, OPEN + " ", severities=[Severity.MINOR, Severity.CRITICAL])
-        names = [name for _, name, _ in await once(judge, sent)]
-        await judge.aclose()
-    assert names == ["local", "llm:judge-1b"]
 
 
 class TestFingerprint:

@@ -9,16 +9,13 @@ import pytest
 
 from guardrail.judges import Usage
 from guardrail.judges.spending import OTHERS, UsageLedger
+from tests.unit.judges.doubles import Clock
 
 CALL = Usage(judge_calls=1, input_tokens=80, cached_input_tokens=60, output_tokens=20, cost_usd=0.25)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = datetime(2026, 3, 1, 23, 59, 0, tzinfo=UTC).timestamp()
-
-    def __call__(self) -> float:
-        return self.now
+def before_midnight() -> Clock:
+    return Clock(datetime(2026, 3, 1, 23, 59, 0, tzinfo=UTC).timestamp())
 
 
 def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -26,7 +23,7 @@ def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_usage_is_added_up_by_day_tenant_and_model() -> None:
-    clock = Clock()
+    clock = before_midnight()
     ledger = UsageLedger(clock=clock)
     ledger.add("acme", "m", CALL)
     ledger.add("acme", "m", CALL)
@@ -47,7 +44,7 @@ def test_usage_is_added_up_by_day_tenant_and_model() -> None:
 
 
 def test_the_log_has_each_interval_once_and_its_lines_add_up(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
+    clock = before_midnight()
     with caplog.at_level(logging.INFO):
         ledger = UsageLedger(log_interval_s=60, clock=clock)
         ledger.add("acme", "m", CALL)
@@ -86,7 +83,7 @@ def test_rows_are_bounded_and_nothing_is_lost_of_the_sums() -> None:
 
 
 def test_days_older_than_a_month_are_forgotten() -> None:
-    clock = Clock()
+    clock = before_midnight()
     ledger = UsageLedger(clock=clock)
     ledger.add("acme", "m", CALL)
     clock.now += 40 * 86_400

@@ -8,7 +8,7 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from guardrail.judges.prices import ModelPrice, PriceTable
+from guardrail.judges.spending import ModelPrice, PriceTable
 
 OLD = ModelPrice(input=5.0, output=15.0)
 NEW = ModelPrice(input=2.5, cached_input=1.25, output=10.0)

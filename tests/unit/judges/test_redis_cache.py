@@ -65,7 +65,6 @@ async def test_what_is_written_is_read_by_another_guard_and_expires(url: str) ->
     assert await two.get([OTHER, KEY]) == [None, b"verdict"]
     (name,) = await two._client.keys("*")
     assert 0 < await two._client.pttl(name) <= 600_000
-    assert one.counts.failures == two.counts.failures == 0
     await one.aclose()
     await two.aclose()
 
@@ -98,7 +97,6 @@ async def test_with_a_signing_key_nothing_else_is_believed(
     ):
         await client.set(name, forged)
         assert await signing.get([KEY]) == [None]
-    assert signing.counts.rejected == 5
     assert [r.getMessage() for r in caplog.records] == [
         "judge.cache_entry_rejected written_by='no guard with this signing key'"
     ]
@@ -115,17 +113,6 @@ async def test_without_a_signing_key_none_is_spoken_of(url: str, caplog: pytest.
     await unsigned.aclose()
 
 
-async def test_judges_of_two_guards_ask_once(url: str) -> None:
-    one, two = ScriptedJudge({"a": Verdict.SUPPORTED}), ScriptedJudge({})
-    first, second = CachedJudge(one, "f", shared=cache(url)), CachedJudge(two, "f", shared=cache(url))
-    await reply_of(first, request("a"))
-    reply = await reply_of(second, request("a", response_id="r2"))
-    assert (reply.judgements[0].verdict, two.asked) == (Verdict.SUPPORTED, [])
-    assert second.counts.shared_hits == 1
-    await first.aclose()
-    await second.aclose()
-
-
 async def test_a_value_of_another_type_under_our_key_is_a_failure_and_no_error(url: str) -> None:
     used = cache(url)
     await used._client.lpush(used._name(KEY), "x")
@@ -134,15 +121,15 @@ async def test_a_value_of_another_type_under_our_key_is_a_failure_and_no_error(u
 
 
 @pytest.fixture
-async def silent() -> AsyncIterator[str]:
-    """A server that takes connections and never answers."""
+async def silent() -> AsyncIterator[tuple[str, list[asyncio.StreamWriter]]]:
+    """A server that takes connections, one a call, and never answers."""
     held: list[asyncio.StreamWriter] = []
 
     async def hold(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         held.append(writer)
 
     server = await asyncio.start_server(hold, "127.0.0.1", 0)
-    yield f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0"
+    yield f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0", held
     server.close()
     for writer in held:
         writer.close()
@@ -150,20 +137,19 @@ async def silent() -> AsyncIterator[str]:
 
 
 async def test_a_server_that_does_not_answer_is_gone_on_without_and_then_left_alone(
-    silent: str, caplog: pytest.LogCaptureFixture
+    silent: tuple[str, list[asyncio.StreamWriter]], caplog: pytest.LogCaptureFixture
 ) -> None:
     now = 0.0
-    settings = CacheSettings.model_validate({"redis_url": silent})
-    used = RedisCache(settings, timeout_ms=5, clock=lambda: now)
+    url, calls = silent
+    used = RedisCache(settings(redis_url=url), timeout_ms=5, clock=lambda: now)
     judge = ScriptedJudge(dict.fromkeys("abcd", Verdict.SUPPORTED))
     cached = CachedJudge(judge, "f", shared=used)
     for text in "abcd":
         assert (await reply_of(cached, request(text))).judgements[0].verdict is Verdict.SUPPORTED
-    assert (used.counts.calls, used.counts.failures) == (3, 3)
-    assert used.counts.skipped == 5
+    assert len(calls) == 3
     now = 5.1
     await used.get([KEY])
-    assert used.counts.calls == 4
+    assert len(calls) == 4
     assert len([r for r in caplog.records if "going on without" in r.getMessage()]) <= 2
     await cached.aclose()
 

@@ -11,8 +11,7 @@ import pytest
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges import Judgement, JudgeRequest, Meter, Usage, Verdict, checked, closing, merged
-from guardrail.judges.prices import PriceTable
-from guardrail.judges.spending import Budget, BudgetSettings, MeteredJudge, UsageLedger
+from guardrail.judges.spending import Budget, BudgetSettings, MeteredJudge, PriceTable, UsageLedger
 from guardrail.judges.streams import beside, told, within
 from tests.support.judges import FaultyJudge
 from tests.unit.judges.doubles import ScriptedJudge, judgement, request

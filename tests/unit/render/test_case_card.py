@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from guardrail.events import Context, Decision, Verdict
 from guardrail.render import case_card, symbols_for
 from tests.support.cases import ANSWER, flagged_case
+from tests.unit.render.shown import shown
 
 UNICODE = symbols_for("utf-8")
-
-
-def shown(card: object, *, colour: bool = False, width: int = 100) -> str:
-    stream = io.StringIO()
-    Console(
-        file=stream,
-        width=width,
-        force_terminal=colour,
-        color_system="truecolor" if colour else None,
-        no_color=not colour,
-    ).print(card)
-    return stream.getvalue()
 
 
 def test_a_card_has_the_answer_with_its_claims_marked_and_what_was_wrong() -> None:

@@ -2,50 +2,25 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from guardrail.claims import Claim
-from guardrail.events import Context, Severity
-from guardrail.evidence import EvidenceIndex
 from guardrail.judges import Judgement, JudgeRequest
 from guardrail.judges.llm import LlmJudge, LlmJudgeSettings
 from tests.support.constants import made
 from tests.support.judges import Reply as Judged
 from tests.support.judges import reply_of
-from tests.support.llm_server import LlmServer
-
-CONTEXTS = ("The basic plan costs $50 a month.", "Support is open from 9 to 17 on weekdays.")
-
-
-def claim(text: str, index: int = 0, lead_in: str = "") -> Claim:
-    return Claim(index, index, text, 0, len(text), Severity.NORMAL, lead_in=lead_in)
+from tests.support.llm_server import Behaviour, LlmServer
+from tests.unit.judges import doubles
+from tests.unit.judges.doubles import CONTEXTS as CONTEXTS
+from tests.unit.judges.doubles import claim as claim
 
 
-def request(
-    *claims: str | Claim,
-    contexts: Sequence[str | Context] = CONTEXTS,
-    question: str = "What does it cost?",
-    response_id: str = "r1",
-    seconds: float = 60.0,
-) -> JudgeRequest:
+def request(*claims: str | Claim, **changes: Any) -> JudgeRequest:
     """Claims get the ids k0, k1, …; contexts the ids doc-0, doc-1, …"""
-    return JudgeRequest(
-        response_id,
-        question,
-        {
-            f"k{number}": item if isinstance(item, Claim) else claim(item, number)
-            for number, item in enumerate(claims or ("The basic plan costs $50.",))
-        },
-        EvidenceIndex(
-            [
-                item if isinstance(item, Context) else Context(id=f"doc-{number}", text=item)
-                for number, item in enumerate(contexts)
-            ]
-        ),
-        time.monotonic() + seconds,
-    )
+    return doubles.request(*claims or ("The basic plan costs $50.",), **changes)
 
 
 def settings(server: LlmServer | None = None, **changes: Any) -> LlmJudgeSettings:
@@ -57,14 +32,25 @@ def settings(server: LlmServer | None = None, **changes: Any) -> LlmJudgeSetting
     return made(LlmJudgeSettings, **values | changes)
 
 
+@asynccontextmanager
+async def judging(*server: Behaviour, **changes: Any) -> AsyncIterator[tuple[LlmJudge, LlmServer]]:
+    """A judge that asks a server with these behaviours."""
+    async with LlmServer(*server) as listening:
+        made = LlmJudge(settings(listening, **changes))
+        try:
+            yield made, listening
+        finally:
+            await made.aclose()
+
+
 async def judge(
     server: LlmServer | None,
     asked: JudgeRequest | None = None,
     announce: Callable[[Judgement], object] | None = None,
     **changes: Any,
 ) -> Judged:
-    judging = LlmJudge(settings(server, **changes))
+    made = LlmJudge(settings(server, **changes))
     try:
-        return await reply_of(judging, asked or request(), announce)
+        return await reply_of(made, asked or request(), announce)
     finally:
-        await judging.aclose()
+        await made.aclose()

@@ -16,19 +16,10 @@ from guardrail.judges import Meter
 from guardrail.judges.llm.chat import Chat, Question
 from guardrail.judges.llm.reply import Answer
 from tests.support.llm_server import LlmServer, Reply, Wire
+from tests.unit.judges.doubles import Clock as Clock
 from tests.unit.judges.llm.asking import settings
 
 MINUTE = 60.0
-
-
-class Clock:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Lines:
@@ -98,11 +89,11 @@ async def chatting(
         [{"model": f"fallback-{n}", "base_url": other.url} for n, other in enumerate(fallbacks, 1)],
     )
     chat = Chat(settings(server, **changes), clock=clock or awake)
-    chat.reserve = reserve
+    numbers = {"reserve": reserve, "latency_tolerance": latency_tolerance, **breaker}
     for each in chat.endpoints:
-        for name, value in breaker.items():
-            setattr(each.caller.breaker, name, value)
-        each.caller.limit.latency_tolerance = latency_tolerance
+        for part in (chat, each.caller.breaker, each.caller.limit):
+            for name in numbers.keys() & vars(type(part)).keys():
+                setattr(part, name, numbers[name])
         if max_queue is not None:
             each.caller.slots = FairSlots(lambda found=each: found.caller.limit.limit, max_queue)  # type: ignore[misc]
     try:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.quick_retries import make_retries_quick
+from tests.support.constants import make_retries_quick
 
 
 @pytest.fixture(autouse=True)

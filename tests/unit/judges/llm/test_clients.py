@@ -21,7 +21,7 @@ from guardrail.judges.openai_client import OwnClients
 from tests.support.judges import reply_of
 from tests.support.llm_server import Hang, LlmServer, Status
 from tests.support.tcp_server import TcpServer
-from tests.unit.judges.llm.asking import judge, request, settings
+from tests.unit.judges.llm.asking import judge, judging, request, settings
 
 ENVIRONMENT = {
     "OPENAI_API_KEY": "sk-environment",
@@ -139,15 +139,13 @@ async def test_a_query_in_the_base_url_stands_behind_the_path(query: str, sent: 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_a_judge_may_be_asked_from_one_event_loop_after_another() -> None:
     """As by code without a loop of its own, which calls ``asyncio.run`` again and again."""
-    async with LlmServer() as server:
-        judging = LlmJudge(settings(server, max_retries=0))
+    async with judging(max_retries=0) as (made, server):
         for number in range(3):
-            asked = reply_of(judging, request(f"The plan has {number} seats."))
+            asked = reply_of(made, request(f"The plan has {number} seats."))
             judged = await asyncio.to_thread(asyncio.run, asked)
             assert judged.judgements[0].verdict is not Verdict.UNVERIFIED
-        await judging.aclose()
         assert server.connections == 3
-    del judging
+    del made
     gc.collect()  # the connections of the loops that ended, which warn where these warnings are expected
 
 
@@ -163,23 +161,19 @@ async def test_calls_at_once_are_spread_over_clients_and_idle_connections_used_a
 
 
 async def test_a_connection_is_used_again() -> None:
-    async with LlmServer() as server:
-        judging = LlmJudge(settings(server, max_retries=0))
+    async with judging(max_retries=0) as (made, server):
         for number in range(5):
-            await reply_of(judging, request(f"The plan has {number} seats."))
-        await judging.aclose()
+            await reply_of(made, request(f"The plan has {number} seats."))
     assert server.connections == 1
 
 
 async def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
-    async with LlmServer() as server:
-        judging = LlmJudge(settings(server, max_retries=0))
+    async with judging(max_retries=0) as (made, server):
         for number in range(3):
-            judged = await reply_of(judging, request(f"The plan has {number} seats."))
+            judged = await reply_of(made, request(f"The plan has {number} seats."))
             assert judged.judgements[0].verdict is not Verdict.UNVERIFIED
             server.hang_up()
             await asyncio.sleep(0.05)
-        await judging.aclose()
 
 
 @pytest.mark.usefixtures("_environment")

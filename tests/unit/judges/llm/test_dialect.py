@@ -28,7 +28,7 @@ from tests.support.llm_server import (
     refusing,
     refusing_field,
 )
-from tests.unit.judges.llm.asking import request, settings
+from tests.unit.judges.llm.asking import judging, request, settings
 
 
 def unless(fits: Callable[[Recorded], bool], status: int, error: dict[str, Any]) -> Callable[[Recorded], Act]:
@@ -120,21 +120,17 @@ async def test_what_is_refused_is_left_out_from_then_on(
     server: Behaviour, look: Callable[[Recorded], Any], seen: list[Any]
 ) -> None:
     """Two questions. A refusal is no retry, and costs the second nothing."""
-    async with LlmServer(server) as listening:
-        judging = LlmJudge(settings(listening, max_retries=0))
+    async with judging(server, max_retries=0) as (made, listening):
         for _ in range(2):
-            (judgement,) = (await reply_of(judging, request())).judgements
+            (judgement,) = (await reply_of(made, request())).judgements
             assert judgement.verdict is not Verdict.UNVERIFIED
-        await judging.aclose()
     assert [look(call) for call in listening.calls] == seen
 
 
 async def test_requests_refused_together_leave_the_form_once() -> None:
     """All were refused json_schema; only one of them takes the step to json_object."""
-    async with LlmServer(refusing("json_schema")) as server:
-        judging = LlmJudge(settings(server, max_retries=0))
-        await asyncio.gather(*(reply_of(judging, request(response_id=str(n))) for n in range(8)))
-        await judging.aclose()
+    async with judging(refusing("json_schema"), max_retries=0) as (made, server):
+        await asyncio.gather(*(reply_of(made, request(response_id=str(n))) for n in range(8)))
     forms = [form_of(call) for call in server.calls]
     assert None not in forms
     assert forms.count("json_object") == 8
@@ -173,12 +169,10 @@ async def test_an_echo_of_the_users_words_does_not_cost_later_calls_the_system_r
     def echoing(call: Recorded) -> Act:
         return Status(400, {"message": f"Not here: {told}"}) if told in call.user else Reply(obliging)
 
-    async with LlmServer(echoing) as server:
-        judging = LlmJudge(settings(server, max_retries=0))
+    async with judging(echoing, max_retries=0) as (made, server):
         with pytest.raises(JudgeError, match="400"):
-            await reply_of(judging, request(told))
-        await reply_of(judging, request())
-        await judging.aclose()
+            await reply_of(made, request(told))
+        await reply_of(made, request())
     assert [len(call.body["messages"]) for call in server.calls] == [2, 1, 2]
 
 

@@ -114,18 +114,15 @@ def test_a_file_that_holds_no_examples_is_named(tmp_path: Path, content: str | N
     assert "judge.llm.prompts.examples" in str(caught.value)
 
 
-SCRIPTS = {
-    "arabic": "تبلغ تكلفة الخطة 50 دولارًا شهريًا.",
-    "chinese": "该计划每月费用为50美元。",
-    "hindi": "योजना की लागत 50 डॉलर है।",
-    "japanese": "基本プランは月額50ドルです。",
-    "russian": "Базовый тариф стоит 50 долларов в месяц.",
-    "thai": "แผนพื้นฐานมีราคา 50 ดอลลาร์ต่อเดือน",
-    "emoji": "Stück für Stück 👩‍👩‍👧 kostet é = é 50 €.",
-}
+SCRIPTS = (
+    "تبلغ تكلفة الخطة 50 دولارًا شهريًا.",
+    "该计划每月费用为50美元。",
+    "แผนพื้นฐานมีราคา 50 ดอลลาร์ต่อเดือน",
+    "Stück für Stück 👩‍👩‍👧 kostet é = é 50 €.",
+)
 
 
-@pytest.mark.parametrize("text", SCRIPTS.values(), ids=SCRIPTS)
+@pytest.mark.parametrize("text", SCRIPTS)
 def test_a_text_of_any_script_stands_in_the_prompt_as_it_is(tmp_path: Path, text: str) -> None:
     example = {"sentences": [text], "claims": [CLAIM | {"text": text}]}
     prompts = Prompts(settings(**in_file(tmp_path, [example])))

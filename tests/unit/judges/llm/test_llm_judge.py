@@ -1,20 +1,21 @@
-"""The LLM judge against a server on a real socket: what it makes of good replies and bad ones."""
+"""The LLM judge against a server on a real socket: good replies and bad ones, and a server in trouble."""
 
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import tracemalloc
+from contextlib import suppress
 
-import openai
 import pytest
 
 from guardrail import Guard
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, JudgeError, JudgeUnavailable
 from guardrail.events import Context, Decision
 from guardrail.judges import Judge, Usage, Verdict
-from guardrail.judges.base import support_of
 from guardrail.judges.llm import LlmJudge
-from guardrail.judges.prices import ModelPrice, PriceTable
+from guardrail.judges.spending import ModelPrice, PriceTable
 from guardrail.policy import Policy
 from tests.support.judges import reply_of
 from tests.support.llm_server import (
@@ -24,16 +25,19 @@ from tests.support.llm_server import (
     Recorded,
     Reply,
     Status,
-    Wire,
     member,
     missing,
     obliging,
     refusing,
     verdicts,
 )
-from tests.unit.judges.llm.asking import CONTEXTS, claim, judge, request, settings
+from tests.unit.judges.llm.asking import CONTEXTS, claim, judge, judging, request, settings
 
 PRICE = 1  # the number of the sentence that has it
+
+
+def test_it_is_a_judge() -> None:
+    assert isinstance(LlmJudge(settings(base_url="http://localhost/v1")), Judge)
 
 
 async def test_a_verdict_with_its_evidence() -> None:
@@ -47,18 +51,6 @@ async def test_a_verdict_with_its_evidence() -> None:
         "The basic plan costs $50 a month.",
         (0, 33),
     )
-
-
-async def test_it_is_a_judge_and_keeps_a_client_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with LlmServer() as server:
-        client = openai.AsyncOpenAI(base_url=server.url, api_key="theirs")
-        judging = LlmJudge(settings(), client)
-        assert isinstance(judging, Judge)
-        assert len((await reply_of(judging, request())).judgements) == 1
-        await judging.aclose()
-        assert not client.is_closed()
-        await client.close()
-    assert server.calls[0].headers["authorization"] == "Bearer theirs"
 
 
 async def test_without_a_key_for_openai_the_judge_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,22 +76,6 @@ async def test_neighbouring_sentences_make_one_quote_that_is_verbatim() -> None:
     assert (first.quote, first.span) == (text, (0, len(text)))
     assert (second.context_id, second.quote) == ("doc-1", "Beta.")
     assert reply.usage.dropped_quotes == 0
-
-
-@pytest.mark.parametrize(
-    ("verdict", "confidence", "support"),
-    [
-        ("SUPPORTED", 1.0, 1.0),
-        ("SUPPORTED", 0.0, 0.5),
-        ("PARTIALLY_SUPPORTED", 1.0, 0.4),
-        ("UNSUPPORTED", 1.0, 0.1),
-        ("UNSUPPORTED", 0.5, 0.3),
-        ("CONTRADICTED", 1.0, 0.0),
-        ("CONTRADICTED", 0.0, 0.5),
-    ],
-)
-def test_support_comes_from_verdict_and_confidence(verdict: str, confidence: float, support: float) -> None:
-    assert support_of(Verdict(verdict), confidence) == support
 
 
 async def test_contexts_that_contradict_a_supported_claim_are_named() -> None:
@@ -195,27 +171,71 @@ async def test_what_a_stream_used_is_counted_and_priced() -> None:
 )
 async def test_neither_an_error_nor_a_missing_verdict_opens_the_gate(trouble: Behaviour) -> None:
     """Elsewhere it is a skipped row, a NaN that the mean leaves out, or a pass."""
-    async with LlmServer(trouble) as server:
-        judging = LlmJudge(settings(server, max_retries=0))
-        async with Guard(judging, Policy(claim_timeout_ms=500)) as guard:
-            verdict = await guard.check("What does it cost?", list(CONTEXTS), "It costs $50. It opens at 9.")
-        await judging.aclose()
+    async with (
+        judging(trouble, max_retries=0) as (made, _),
+        Guard(made, Policy(claim_timeout_ms=500)) as guard,
+    ):
+        verdict = await guard.check("What does it cost?", list(CONTEXTS), "It costs $50. It opens at 9.")
     assert verdict.counts.unverified > 0
     assert verdict.decision is not Decision.RELEASE
 
 
-async def test_answers_are_not_judged_one_after_the_other() -> None:
-    arrived = asyncio.Event()
+@pytest.mark.parametrize("packed", [False, True])
+async def test_of_an_error_without_end_only_the_beginning_is_read(packed: bool) -> None:
+    sent = gzip.compress(b"x" * 60_000_000, 9) if packed else b"x" * 60_000_000
+    head = f"HTTP/1.1 400 Bad\r\nContent-Type: text/plain\r\nContent-Length: {len(sent)}\r\n"
+    encoding = "Content-Encoding: gzip\r\n" if packed else ""
 
-    def fourth_opens(call: Recorded) -> Reply:
-        if call.number == 3:
-            arrived.set()
-        return Reply(obliging, wire=Wire(hold_after=1, until=arrived))
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"{head}{encoding}\r\n".encode())
+        with suppress(ConnectionError):
+            for at in range(0, len(sent), 4_096):
+                writer.write(sent[at : at + 4_096])
+                await writer.drain()
+        writer.close()
 
-    async with LlmServer(fourth_opens) as server:
-        judging = LlmJudge(settings(server))
-        replies = await asyncio.gather(
-            *(reply_of(judging, request(response_id=f"r{number}")) for number in range(4))
-        )
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        judging = LlmJudge(settings(base_url=f"http://127.0.0.1:{port}/v1"))
+        tracemalloc.start()
+        try:
+            with pytest.raises(JudgeError, match="400"):
+                await reply_of(judging, request())
+            assert tracemalloc.get_traced_memory()[1] < 40_000_000
+        finally:
+            tracemalloc.stop()
         await judging.aclose()
-    assert [len(reply.judgements) for reply in replies] == [1] * 4
+
+
+async def test_a_verdict_says_whose_it_is_and_whom_it_stands_in_for() -> None:
+    async with LlmServer(Status(503)) as first, LlmServer(Reply(obliging)) as second:
+        spare = [{"model": "spare", "base_url": second.url}]
+        reply = await judge(first, max_retries=1, fallbacks=spare)
+    (judgement,) = reply.judgements
+    assert judgement.judge == "llm:spare"
+    assert judgement.degraded_from == ("llm:test: the server answered 503",)
+    assert judgement.attempts == reply.usage.judge_calls == 3
+
+
+async def test_cancelling_ends_the_call_and_leaves_the_judge_usable() -> None:
+    async with judging(Hang(), Reply(obliging), max_concurrency=1) as (made, server):
+        task = asyncio.create_task(reply_of(made, request()))
+        await server.arrived.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await server.given_up.wait()
+        assert len((await reply_of(made, request())).judgements) == 1
+
+
+async def test_no_more_calls_are_in_flight_than_allowed() -> None:
+    """The one call in flight hangs, so the other requests reach their deadline without having been sent."""
+    async with judging(Hang(), max_concurrency=1) as (made, server):
+        first = asyncio.create_task(reply_of(made, request()))
+        await server.arrived.wait()
+        with pytest.raises(JudgeUnavailable, match="0 calls made"):
+            await reply_of(made, request(seconds=1.0))
+        assert len(server.calls) == 1
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)

@@ -8,7 +8,6 @@ import json
 import pytest
 
 from guardrail.judges import Judgement, Usage, Verdict
-from guardrail.judges.llm import LlmJudge
 from guardrail.judges.llm.judge import split
 from tests.support.judges import reply_of
 from tests.support.llm_server import (
@@ -22,7 +21,7 @@ from tests.support.llm_server import (
     obliging,
     verdicts,
 )
-from tests.unit.judges.llm.asking import judge, request, settings
+from tests.unit.judges.llm.asking import judge, judging, request
 
 THREE = verdicts(member("c1", evidence=[1]), member("c2", "CONTRADICTED", evidence=[2]), member("c3"))
 
@@ -32,10 +31,9 @@ async def test_a_verdict_is_announced_when_its_object_closes_though_the_reply_go
     go_on = asyncio.Event()
     after_two = 2 + THREE.index('"c3"') // 16
     wire = Wire(chunk_chars=16, hold_after=after_two, until=go_on)
-    async with LlmServer(Reply(THREE, wire=wire)) as server:
-        judging = LlmJudge(settings(server))
+    async with judging(Reply(THREE, wire=wire)) as (made, server):
         asked = request("One.", "Two.", "Three.")
-        task = asyncio.create_task(reply_of(judging, asked, announced.put_nowait))
+        task = asyncio.create_task(reply_of(made, asked, announced.put_nowait))
         first, second = await announced.get(), await announced.get()
         assert not task.done()
         assert server.calls[0].outcome is None
@@ -47,7 +45,6 @@ async def test_a_verdict_is_announced_when_its_object_closes_though_the_reply_go
         assert second.evidence[0].quote == "Support is open from 9 to 17 on weekdays."
         go_on.set()
         reply = await task
-        await judging.aclose()
     assert announced.get_nowait().claim_id == "k2"
     assert announced.empty()
     assert [j.claim_id for j in reply.judgements] == ["k0", "k1", "k2"]
@@ -70,24 +67,20 @@ async def test_of_a_reply_that_breaks_off_the_complete_verdicts_stand_and_the_ot
 
 async def test_what_is_known_is_announced_before_the_rest_is_asked_for_again() -> None:
     announced: asyncio.Queue[Judgement] = asyncio.Queue()
-    async with LlmServer(Reply(f"So: {verdicts(member('c2'))}"), Hang()) as server:
-        judging = LlmJudge(settings(server))
-        task = asyncio.create_task(reply_of(judging, request("One.", "Two."), announced.put_nowait))
+    async with judging(Reply(f"So: {verdicts(member('c2'))}"), Hang()) as (made, server):
+        task = asyncio.create_task(reply_of(made, request("One.", "Two."), announced.put_nowait))
         assert (await announced.get()).claim_id == "k1"
         assert not server.given_up.is_set()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await judging.aclose()
 
 
 async def test_all_calls_of_a_response_are_alike_up_to_the_claims() -> None:
     """That is what a provider's prefix cache serves: instructions, examples, documents and question."""
-    async with LlmServer(Reply(obliging), Reply(verdicts(member("c1"))), Reply(obliging)) as server:
-        judging = LlmJudge(settings(server))
-        await reply_of(judging, request("It costs $50."))
-        await reply_of(judging, request("Support opens at 9.", "It closes at 17."))
-        await judging.aclose()
+    async with judging(Reply(obliging), Reply(verdicts(member("c1"))), Reply(obliging)) as (made, server):
+        await reply_of(made, request("It costs $50."))
+        await reply_of(made, request("Support opens at 9.", "It closes at 17."))
     assert [call.asked for call in server.calls] == [["c1"], ["c1", "c2"], ["c2"]]
     prompts = [json.dumps(call.body["messages"], ensure_ascii=False) for call in server.calls]
     shared = _common(prompts)

@@ -35,7 +35,6 @@ LETTERS: Final = dict(zip("SPUC?", Verdict, strict=True))
 SECRET: Final = "hunter2"
 """Servers repeat what they were sent; what we raise ends up in logs and verdicts."""
 ONCE = {"max_retries": 0}
-EXHAUSTED = Status(429, {"code": "insufficient_quota"})
 IN_AN_HOUR = Status(429, headers={"retry-after": "3600"})
 LATE = "no verdict within the deadline, 1 call made"
 GOOD = Reply(obliging)

@@ -8,6 +8,9 @@ from guardrail.events import Context
 from guardrail.evidence import EvidenceIndex
 from guardrail.judges.local.cells import CellFindings, check_cells
 from guardrail.judges.local.records import Tables
+from tests.support.tables import table
+
+CASES = table(__file__, "cells.yaml")
 
 BOATS = """Our boats for hire:
 
@@ -36,23 +39,7 @@ def odd(
 
 @pytest.mark.parametrize(
     "claim",
-    [
-        "The Kingfisher costs €120 for half a day.",
-        "You pay €110 for a whole day with the Little Auk.",
-        "The Little Auk II has 5 seats and lies in the Mill Pond.",
-        "A skipper is needed for the Kingfisher.",
-        "No, the Sea Otter needs no skipper.",
-        "The Little Auk is the cheapest boat for a whole day.",
-        "Two boats are moored in the Old Harbour.",
-        "The Kingfisher is the only boat that needs a skipper.",
-        "The Sea Otter seats four, the Kingfisher six.",
-        "Life jackets for the Kingfisher are in the shed.",
-        "It rained on Tuesday.",
-        "No boat costs more than €120 for half a day.",
-        "Every boat has at least three seats.",
-        "None of the boats costs less than €100 for a whole day.",
-        "Three of the four boats need no skipper.",
-    ],
+    CASES["as the cells say"],
 )
 def test_what_the_cells_say_is_not_at_odds_with_them(claim: str) -> None:
     assert odd(claim) == []
@@ -60,21 +47,7 @@ def test_what_the_cells_say_is_not_at_odds_with_them(claim: str) -> None:
 
 @pytest.mark.parametrize(
     ("claim", "record", "value", "owner"),
-    [
-        ("The Kingfisher costs €95 for half a day.", "Kingfisher", "€120", "Sea Otter"),
-        ("You pay €130 for a whole day with the Little Auk.", "Little Auk", "€110", "Little Auk II"),
-        ("The Little Auk II lies in the Old Harbour.", "Little Auk II", "Mill Pond", "Kingfisher"),
-        ("A whole day with the Sea Otter costs €95.", "Sea Otter", "€160", "Half day"),
-        ("The Sea Otter has 7 seats.", "Sea Otter", "4", ""),
-        ("No skipper is needed for the Kingfisher.", "Kingfisher", "yes", ""),
-        ("The Sea Otter is the cheapest boat for a whole day.", "Little Auk", "€110", "Little Auk"),
-        ("The Kingfisher is the only boat in the Old Harbour.", "Little Auk", "Old Harbour", "Little Auk"),
-        ("Three of the four boats are moored in the Old Harbour.", "2 of 4", "Old Harbour", ""),
-        ("No boat costs more than €100 for half a day.", "Kingfisher", "€120", "Kingfisher"),
-        ("Every boat has at least four seats.", "Little Auk", "3", ""),
-        ("All boats need a skipper.", "Sea Otter", "no", ""),
-        ("None of the boats needs a skipper.", "Kingfisher", "yes", "Kingfisher"),
-    ],
+    CASES["otherwise"],
 )
 def test_a_value_of_another_cell_is_at_odds_with_the_one_named(
     claim: str, record: str, value: str, owner: str
@@ -152,15 +125,7 @@ def test_words_of_another_column_are_at_odds_with_the_one_named() -> None:
 
 @pytest.mark.parametrize(
     ("claim", "cells"),
-    [
-        ("Dr Lund is there on Tuesdays.", []),
-        ("Dr Lund isn't there on Thursdays.", []),
-        ("Dr Lund sees children on Thursdays.", []),
-        ("In the house of Dr Lund Thursday is the day off.", []),
-        ("Dr Lund is away on Thursdays.", []),
-        ("Dr Lund is there on Thursdays.", ["closed"]),
-        ("Dr Maro isn't there on Thursdays.", ["2-6 p.m."]),
-    ],
+    CASES["hours"],
 )
 def test_hours_and_closed_say_who_is_there(claim: str, cells: list[str]) -> None:
     assert [value for _, value, _, _ in odd(claim, DESK)] == cells

@@ -100,16 +100,6 @@ def test_the_same_text_is_encoded_once(verifier: Noting) -> None:
     assert sorted(verifier.encoded) == ["Sky is blue.", "Sky is red."]
 
 
-def test_nothing_is_read_once_stopped(verifier: Noting) -> None:
-    windows = iter([WindowText("Sky is red.", (0,), 0), WindowText("Sky is blue.", (1,), 1)])
-    found = list(
-        WindowReader(verifier).reads(
-            Reworded("Sky is blue.", ()), windows, lambda: len(verifier.lengths) == 1
-        )
-    )
-    assert [each.window.best for each in found] == [0]
-
-
 TEXT = "Meals are reimbursed daily."
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 import pytest
-import yaml
 
 from guardrail.events import Verdict
 from guardrail.judges.local.check import build_checker
 from guardrail.judges.local.reader import reworded
 from guardrail.judges.local.settings import LocalJudgeSettings
+from tests.support.tables import table
 from tests.unit.judges.local.contexts import claim_of, index_of
 
-CORPUS: Final = yaml.safe_load(Path(__file__).with_name("short_answers.yaml").read_text(encoding="utf-8"))
+CORPUS: Final = table(__file__, "short_answers.yaml")
 RIGHT_AT_LEAST: Final = 0.9
 WRONG_AT_MOST: Final = 0.85
 

@@ -10,31 +10,17 @@ from guardrail.judges.local.check import ClaimChecker, build_checker
 from guardrail.judges.local.combiner import load_parameters
 from guardrail.judges.local.search import Rarity, mentioned
 from guardrail.judges.local.settings import LocalJudgeSettings
+from tests.support.tables import table
 from tests.unit.judges.local.contexts import claim_of, index_of
 
+CASES = table(__file__, "silence.yaml")
 SOURCE = "The Basic plan costs $29 per month. A refund is paid within 14 days."
 BY_WORDS = ClaimChecker(LocalJudgeSettings(), load_parameters())
 
 
 @pytest.mark.parametrize(
     ("claim", "rest"),
-    [
-        ("The documents don't mention a trial.", None),
-        ("The provided context does not specify the warranty period.", None),
-        ("A trial isn't mentioned in the documents.", None),
-        ("There is no information about parking.", None),
-        ("The rate card doesn't list a courier.", None),
-        ("It does not say anything about dogs or cats.", None),
-        ("I'm sorry, but I couldn't find any details on the warranty in the texts you provided.", None),
-        ("Sadly, the handbook is silent on overtime.", None),
-        ("For parking, there is no information about fees.", None),
-        ("No information is available on spare parts.", None),
-        ("The documents don't mention a trial, but the Basic plan costs $29.", "the Basic plan costs $29."),
-        (
-            "The plan costs $29 per month; a trial is not mentioned in the text.",
-            "The plan costs $29 per month; ",
-        ),
-    ],
+    CASES["silent, and the rest"],
 )
 def test_silence_is_told_from_what_else_is_said(claim: str, rest: str | None) -> None:
     silence = silence_of(claim.lower())
@@ -44,28 +30,7 @@ def test_silence_is_told_from_what_else_is_said(claim: str, rest: str | None) ->
 
 @pytest.mark.parametrize(
     "claim",
-    [
-        "The Basic plan does not include phone support.",
-        "The policy covers fire.",
-        "Refunds are not available.",
-        "The policy does not cover floods.",
-        "Parking is not provided.",
-        "The plan doesn't come with a manual.",
-        "It does not contain nuts.",
-        "There is no information about that in the documents.",
-        "It is not specified in the documents.",
-        "I couldn't find the answer to your question in the sources.",
-        "The documents mention a trial.",
-        "The documents don't mention any fee other than the $29 per month.",
-        "Visitors without a ticket are not admitted.",
-        "Dogs are not allowed in the garden.",
-        "No towels are provided.",
-        "The sauna is missing a door.",
-        "Members who fail to pay lose their locker.",
-        "The two accounts are not the same, and neither is complete.",
-        "Sources of heat are not allowed, and nothing may cover the stove.",
-        "",
-    ],
+    CASES["no silence"],
 )
 def test_what_says_nothing_of_the_documents_or_denies_another_thing_is_no_silence(claim: str) -> None:
     assert silence_of(claim.lower()) is None
@@ -73,19 +38,7 @@ def test_what_says_nothing_of_the_documents_or_denies_another_thing_is_no_silenc
 
 @pytest.mark.parametrize(
     ("claim", "topics"),
-    [
-        ("No source says anything about the sauna.", ["sauna"]),
-        ("Neither a sauna nor lockers are mentioned.", ["sauna", "lockers"]),
-        ("The excerpts fail to mention a sauna.", ["sauna"]),
-        ("The context lacks details about lockers.", ["lockers"]),
-        ("Lockers are missing from the documents.", ["lockers"]),
-        ("It's unclear from the sources if lockers exist.", ["lockers exist"]),
-        ("We found no word on the sauna.", ["sauna"]),
-        ("Sauna: not stated.", ["sauna"]),
-        ("You asked about the sauna, but that isn't included.", ["sauna"]),
-        ("The passages list no sauna, no lockers and no towels.", ["sauna", "lockers", "towels"]),
-        ("The documents don't state that a towel costs 3 euros.", ["that a towel costs 3 euros"]),
-    ],
+    CASES["by words, with the topics"],
 )
 def test_silence_is_told_by_its_words_where_no_pattern_is(claim: str, topics: list[str]) -> None:
     silence = silence_of(claim.lower())
@@ -184,13 +137,7 @@ def test_a_false_silence_is_mostly_found_in_other_words_and_a_true_one_let_pass(
 
 @pytest.mark.parametrize(
     ("source", "claim", "otherwise"),
-    [
-        ("Der Park ist abends geöffnet.", "Der Park ist abends nicht geöffnet.", True),
-        ("Gäste dürfen hier nicht rauchen.", "Gäste dürfen hier rauchen.", True),
-        ("Gäste dürfen hier nicht rauchen.", "Gäste dürfen hier nicht rauchen.", False),
-        ("La piscine n'est pas chauffée.", "La piscine est chauffée.", True),
-        ("店内不可以吸烟。", "店内可以吸烟。", True),
-    ],
+    CASES["denials in other languages"],
 )
 def test_a_denial_that_the_verifier_can_not_read_keeps_a_claim_from_being_supported(
     source: str, claim: str, otherwise: bool

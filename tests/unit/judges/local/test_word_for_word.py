@@ -10,8 +10,10 @@ from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import load_parameters
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.verdicts import Judgement
+from tests.support.tables import table
 from tests.unit.judges.local.contexts import claim_of, index_of
 
+CASES = table(__file__, "word_for_word.yaml")
 SAID = "A document says so word for word."
 CHECKER = ClaimChecker(LocalJudgeSettings(), load_parameters())
 """Without the verifier: what stands word for word needs none."""
@@ -29,24 +31,7 @@ RAFT = "The raft holds 14 people and costs $14 an hour."
 
 @pytest.mark.parametrize(
     ("answer", "context"),
-    [
-        ("Locker 8 costs $8.", "Locker 7 costs $7. Locker 8 costs $8. Locker 9 costs $8."),
-        (RAFT, f"# Boats\n\n{RAFT} Life vests are free."),
-        ("The boathouse is open from 9 to 5.", "The boathouse\nis open from 9 to 5.\nFerries run."),
-        ("Yes, the raft holds 14 people and costs $14 an hour", f"Boats.\n{RAFT}"),
-        (RAFT, f"## What does the raft cost?\n\n{RAFT}\n\n## And the canoe?\n\nNothing."),
-        (f"**{RAFT}** [1]", f"Boats for hire\n\n1. {RAFT}[2]\n2. Canoes are cheaper."),
-        (f"Here are the details:\n- {RAFT}", f"For hire:\n- Oars.\n\n{RAFT}"),
-        ("The captain said “no night trips”.", 'The captain said "no night trips".'),
-        ("Kinder zahlen 3–4 Euro.", "Erwachsene zahlen 8 Euro. Kinder zahlen 3-4\u00a0Euro."),
-        ("乗船料は大人1,200円です。", "営業は9時からです。乗船料は大人1,200円です。駐車場は無料です。"),
-        ("नाव का किराया ₹150 प्रति घंटा है।", "नाव का किराया ₹150 प्रति घंटा है।दुकान बंद है।"),
-        ("ค่าเช่าเรือชั่วโมงละ 200 บาท", "ร้านเปิดทุกวัน\nค่าเช่าเรือชั่วโมงละ 200 บาท\nที่จอดรถฟรี"),
-        (
-            "The pier (see Map D. It was drawn in 2021.) is open.",
-            "The pier (see Map D. It was drawn in 2021.) is open.",
-        ),
-    ],
+    CASES["supported"],
 )
 def test_a_sentence_of_a_context_is_supported(answer: str, context: str) -> None:
     found = last_of(answer, "Nothing of it.", context)
@@ -61,35 +46,7 @@ def test_a_sentence_of_a_context_is_supported(answer: str, context: str) -> None
 
 @pytest.mark.parametrize(
     ("answer", "context"),
-    [
-        # only a part of a sentence
-        ("The raft costs $4.", "The raft costs $49."),
-        ("The raft costs $4.", "The raft costs $4 after six."),
-        ("The raft costs $4.", "We doubt that the raft costs $4."),
-        ("the raft costs $4.", "We doubt that\nthe raft costs $4."),
-        ("The raft costs $4.", "Raft prices\nThe raft costs $4\nif it is booked early."),
-        # taken back, dated, labelled, asked or reported
-        (RAFT, f"{RAFT} That is a myth."),
-        (RAFT, f"A common misconception follows. {RAFT}"),
-        (RAFT, f"## What is not true\n\n{RAFT}"),
-        (RAFT, f"## Prices until 2022\n\n{RAFT}\n\n## Prices now\n\nAll boats are free."),
-        (RAFT, f"Guest: Good morning. {RAFT}\nClerk: No."),
-        (RAFT, f"A leaflet said: “Boats are cheap. {RAFT}” The owner denies it."),
-        (RAFT, f"| Leaflet | True? |\n|---|---|\n| So it says. {RAFT} | no |"),
-        ("Le bateau coûte 12 € par heure.", "Le bateau coûte 12 € par heure. C'est faux."),
-        ("游船每小时收费30元。", "有人说“游船每小时收费30元。”这是错误的。"),
-        # under a condition, or a denial
-        (RAFT, f"For members of the club:\n- {RAFT}\n- Canoes are free."),
-        (f"None of this is right:\n- {RAFT}", RAFT),
-        # of another thing, or of one that it doesn't name
-        ("It holds 14 people and costs $14 an hour.", "It holds 14 people and costs $14 an hour."),
-        ("Cuesta 14 euros por hora.", "Cuesta 14 euros por hora."),
-        ("月額1,200円です。", "月額1,200円です。"),
-        ("Canoe:\n- Adults pay $14 an hour.", "## Raft\n- Adults pay $14 an hour.\n## Canoe\n- Free."),
-        ("Every hour costs $14.", "Raft. Every hour costs $14. Canoe. Every hour costs $9."),
-        # case that matters
-        ("The lamp of the pier draws 40 mW.", "The lamp of the pier draws 40 MW."),
-    ],
+    CASES["as any claim"],
 )  # fmt: skip
 def test_what_need_not_say_the_same_there_is_judged_as_any_claim(answer: str, context: str) -> None:
     assert last_of(answer, context).reasoning != SAID
@@ -115,12 +72,7 @@ def test_a_long_sentence_counts_whole_and_not_by_its_pieces() -> None:
 
 @pytest.mark.parametrize(
     "contexts",
-    [
-        ("Dogs may ride on the raft.", "Dogs may not ride on the raft."),
-        ("None of this is so.\n- Oars are free.\n- Dogs may ride on the raft.",),
-        ("Which of these is right?\nA) Oars are free.\nB) Dogs may ride on the raft.",),
-        ("Oars are free. ✅\nDogs may ride on the raft. ❌",),
-    ],
+    CASES["taken back"],
 )
 def test_what_other_words_take_back_does_not_stand(contexts: tuple[str, ...]) -> None:
     assert last_of("Dogs may ride on the raft.", *contexts).reasoning != SAID

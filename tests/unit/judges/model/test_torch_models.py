@@ -128,7 +128,7 @@ def test_a_sequence_classifier_with_its_own_pair_form(tmp_path: Path) -> None:
     model.save_pretrained(str(tmp_path))
     write_tokenizer(tmp_path)
     classifier = load_classifier(ClassifierSettings(model=str(tmp_path)))
-    (tokens,) = classifier.form.encode([Pair("sky is", 0, 6, "blue")])
+    (tokens,) = classifier.reader.form.encode([Pair("sky is", 0, 6, "blue")])
     with torch.no_grad():
         logits = model(
             input_ids=torch.tensor([tokens.ids.tolist()]),
