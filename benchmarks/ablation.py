@@ -26,14 +26,7 @@ from benchmarks import answer_figures, chat_answers, offline_sets, real_answers
 from benchmarks.chat_answers import Outcome
 from benchmarks.frame import command_line, markdown
 from benchmarks.labelled_answers import LabelledAnswer, read_answers
-from benchmarks.labelled_sets import (
-    EXPERTQA,
-    POOL,
-    changed_sentences,
-    labelled_sets,
-    require_files,
-    written_claims,
-)
+from benchmarks.labelled_sets import EXPERTQA, POOL, labelled_sets, made_claims, require_files
 from guardrail.claims import cutter, detector, severity
 from guardrail.claims.detector import Assertion
 from guardrail.config import LoggingSettings, Settings, load_settings
@@ -221,7 +214,7 @@ def main() -> None:
     seed = offline_sets.SEED
     material = Material(
         labelled_sets(options.data, options.rows, seed),
-        changed_sentences(options.data, options.pairs, seed) | written_claims(4 * options.pairs, seed),
+        made_claims(options.data, options.pairs, seed),
         read_answers(options.data / LFQA, options.answers),
         {
             "chat": chat_answers.load("chat", "development"),

@@ -10,15 +10,15 @@ whose being called SUPPORTED or not agrees with people's labels (wholly supporte
 the other verdicts are right among the settled ones, and how often a CONTRADICTED is wrong because the claim
 is supported after all.
 
-``--fit`` chooses the bands in place of the default ones: by severity the lowest ``accept_support`` and the
-highest ``reject_support`` with which what either settles is right in at least 99 % of the claims. A side that
-can't be so sure on at least thirty claims settles nothing. It prints them with the lower bound of Wilson's
-interval of that share, and then the tables for them, on the claims they were chosen on.
+``--fit`` chooses the bands in place of the default ones: by severity the lowest ``accept_support`` with which
+what is settled is right in at least 99 % of the claims. A band that can't be so sure on at least thirty
+claims settles nothing. It prints them with Wilson's interval of that share, and then the tables for them, on
+the claims they were chosen on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -41,7 +41,6 @@ LEAST: Final = 0.99
 """Share of what a fitted band settles that is right."""
 _LEAST_CLAIMS: Final = 30  # fewer say nothing of 99 %
 _STEPS: Final = 100  # of a probability
-_MIDDLE: Final = _STEPS // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,45 +83,28 @@ def rated_sentences(path: Path) -> list[Row]:
 
 
 def fitted(rows: Sequence[Judged], least: float = LEAST) -> Band:
-    """The band of claims of one severity: each side settles as many as it can and is right in ``least``."""
-    accept, reject = (
-        next((line for line, right in _lines(rows, accepted=accepted) if right >= least), nothing)
-        for accepted, nothing in ((True, 1.0), (False, 0.0))
-    )
-    return _band(accept, reject)
+    """The band of claims of one severity that settles as many as it can and is right in ``least`` of them."""
+    for step in range(_STEPS // 2, _STEPS + 1):
+        band = Band(accept_support=step / _STEPS)
+        inside = _accepted(rows, band)
+        if len(inside) >= _LEAST_CLAIMS and sum(row.right for row in inside) >= least * len(inside):
+            return band
+    return Band(accept_support=1.0)
 
 
-def _band(accept: float, reject: float) -> Band:
-    """A band with another lower line than the constant."""
-    band: Band = type("Band", (Band,), {"__module__": __name__, "reject_support": reject})(
-        accept_support=accept
-    )
-    return band
-
-
-def _lines(rows: Sequence[Judged], *, accepted: bool) -> Iterator[tuple[float, float]]:
-    """Each ``accept_support`` or ``reject_support`` that settles claims enough to tell, those that settle the
-    most first, and which share of them is right."""
-    for step in range(_MIDDLE + 1):
-        line = (_MIDDLE + step if accepted else _MIDDLE - step) / _STEPS
-        band = _band(line, 0.0) if accepted else _band(1.0, line)
-        inside = _settled(rows, band, accepted=accepted)
-        if len(inside) >= _LEAST_CLAIMS:
-            yield line, sum(row.right for row in inside) / len(inside)
-
-
-def _settled(rows: Sequence[Judged], band: Band, *, accepted: bool) -> list[Judged]:
+def _accepted(rows: Sequence[Judged], band: Band) -> list[Judged]:
     settings = CascadeSettings(bands=dict.fromkeys(Severity, band))
-    return [row for row in rows if row.accepted == accepted and row.stays(settings)]
+    return [row for row in rows if row.accepted and row.stays(settings)]
 
 
 def show_bands(by_severity: Mapping[Severity, Sequence[Judged]], bands: Mapping[Severity, Band]) -> None:
-    """Print the bands, and how right each side is."""
+    """Print the bands, and how right they are."""
     for severity, band in bands.items():
-        for name, accepted in (("accept_support", True), ("reject_support", False)):
-            inside = _settled(by_severity[severity], band, accepted=accepted)
-            right = counted(Rate(sum(row.right for row in inside), len(inside)))
-            print(f"{severity.value}: {name}={getattr(band, name):.2f}, right of what it settles: {right} %")
+        inside = _accepted(by_severity[severity], band)
+        right = counted(Rate(sum(row.right for row in inside), len(inside)))
+        print(
+            f"{severity.value}: accept_support={band.accept_support:.2f}, right of what it settles: {right} %"
+        )
 
 
 def table(title: str, sets: Mapping[str, Sequence[Judged]], settings: CascadeSettings) -> str:

@@ -24,7 +24,6 @@ import asyncio
 import json
 import multiprocessing
 import random
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -32,7 +31,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import merge
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import uvloop
@@ -40,6 +38,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from benchmarks.bare_loops import bare_transactional_loop
 from benchmarks.frame import command_line, cpu_seconds, p50_p99, ratio
+from benchmarks.instant_judge import INSTANT, times_of
 from benchmarks.kafka import PARTITIONS, GuardProcess, create_topic, kafka_for_benchmark, new_topics, write
 from benchmarks.pipeline import guarded, input_records
 from benchmarks.workload import events_of, made_up
@@ -196,13 +195,12 @@ async def latency(bootstrap: str, args: argparse.Namespace) -> None:
         return Phase(f"{mode}-{number}", topic, args.responses, args.tokens_per_second, seconds, number)
 
     rounds = [phase(mode, number, args.seconds) for number in range(1, args.rounds + 1) for mode in MODES]
-    with tempfile.TemporaryDirectory() as name, _processes() as pool:
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         async with AsyncExitStack() as stack:
             guards = {}
             for mode, own in topics.items():
-                program = ("-m", "benchmarks.instant_judge", f"{name}/{mode}")
-                settings = {"kafka.delivery_guarantee": mode}
-                guard = GuardProcess(bootstrap, own, own.responses, settings, program)
+                settings = {"kafka.delivery_guarantee": mode, **INSTANT}
+                guard = GuardProcess(bootstrap, own, own.responses, settings)
                 guards[mode] = await stack.enter_async_context(guard)
             deliveries = [own.deliveries for own in topics.values()]
             # Nothing is counted before both guards have answered a whole phase.
@@ -210,7 +208,7 @@ async def latency(bootstrap: str, args: argparse.Namespace) -> None:
             before = {mode: cpu_seconds(guard.pid) for mode, guard in guards.items()}
             written, seen = await _through(pool, bootstrap, deliveries, rounds)
             used = {mode: cpu_seconds(guard.pid) - before[mode] for mode, guard in guards.items()}
-        verdicts = {mode: json.loads(Path(name, mode).read_text()) for mode in MODES}  # noqa: ASYNC240 - over
+        verdicts = {mode: json.loads(times_of(own.responses).read_text()) for mode, own in topics.items()}
     found = {mode: delays(mode, written, seen, verdicts[mode]) for mode in MODES}
     at_least, exactly = (found[mode] for mode in MODES)
     found["added"] = {
@@ -229,10 +227,6 @@ async def latency(bootstrap: str, args: argparse.Namespace) -> None:
         busy = f"   guard {used[name] / args.seconds / args.rounds:.2f} CPU" if name in used else ""
         print(f"{name:<14} {cells}{busy}")
     print(f"the writer was at worst {written.worst_lag_s * 1000:.0f} ms behind its schedule", flush=True)
-
-
-def _processes() -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
 
 
 async def _through(

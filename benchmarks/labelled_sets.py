@@ -56,6 +56,11 @@ def changed_sentences(folder: Path, limit: int, seed: int) -> dict[str, list[Row
     return dict(sorted(found.items()))
 
 
+def made_claims(folder: Path, pairs: int, seed: int) -> dict[str, list[Row]]:
+    """``changed_sentences`` and four times as many ``written_claims``."""
+    return changed_sentences(folder, pairs, seed) | written_claims(4 * pairs, seed)
+
+
 def written_claims(limit: int, seed: int) -> dict[str, list[Row]]:
     """At most ``limit`` claims of the facts written for training that nothing was fitted on, faithful ones
     and others apart."""

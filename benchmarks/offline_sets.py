@@ -39,10 +39,9 @@ from benchmarks.labelled_sets import (
     EXPERTQA,
     FAITHFUL,
     POOL,
-    changed_sentences,
     labelled_sets,
+    made_claims,
     require_files,
-    written_claims,
 )
 from benchmarks.offline_report import report
 from guardrail.claims import BuiltinSeverityRater
@@ -323,10 +322,7 @@ def main() -> None:
         options.before = known(options.against) if options.against else None
         sets = labelled_sets(options.data, options.rows, SEED)
         sets = {name: rows for name, rows in sets.items() if len({row.supported for row in rows}) == 2}
-        pairs: dict[str, list[Row]] = {}
-        if options.pairs:
-            pairs = changed_sentences(options.data, options.pairs, SEED)
-            pairs |= written_claims(4 * options.pairs, SEED)
+        pairs = made_claims(options.data, options.pairs, SEED) if options.pairs else {}
         uvloop.run(_run(options, sets, pairs))
     except (OSError, ValueError, GuardrailError) as error:
         parser.error(f"{type(error).__name__}: {error}")

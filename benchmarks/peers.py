@@ -168,7 +168,7 @@ async def run(args: argparse.Namespace) -> None:
     """Measure and report."""
     # For ours alone the peers' environment is not made, but used if it is there: its tokenizer is better.
     ours = OURS.keys() >= set(args.systems)
-    python = args.peers_python or (installed() if ours else peers_python())
+    python = installed() if ours else peers_python()
     first = True
     async with simulated_model(args, python or Path(sys.executable)) as model:
         for at_once, name in itertools.product(args.concurrency, args.systems):
@@ -193,7 +193,6 @@ def main() -> None:
     parser.add_argument(
         "--judge", type=json.loads, help='settings of ours: \'{"llm": {"reasoning": "none"}}\''
     )
-    parser.add_argument("--peers-python", type=Path, help="Python of an environment that has the peers")
     parser.add_argument("--ttft-ms", type=float, default=350.0, help="model's time to first token")
     parser.add_argument("--token-ms", type=float, default=8.0, help="model's time per output token")
     parser.add_argument("--cache-minimum", type=int, default=CACHE_MINIMUM, help="shortest cached prefix")

@@ -4,7 +4,6 @@
         [--save RESULTS.jsonl] [--json OUT.json] [--limit N]
     python -m benchmarks.real_answers FILE... --decide-only RESULTS.jsonl --config OTHER.yaml
     python -m benchmarks.real_answers FILE... --streamed [--at-once 20] [--tokens-per-second 100]
-    python -m benchmarks.real_answers FILE... --find-most SECONDS [--tokens-per-second 100]
 
 Each file has one ``response`` event a line, with labels in ``metadata.labels``
 (``benchmarks.labelled_answers``). Answers are judged whole, one after the other, without limits of time, and
@@ -15,16 +14,14 @@ costs. ``--save`` keeps results with labels, as ``guardrail tune`` reads them; `
 another policy what it has kept, in seconds.
 
 ``--streamed`` streams the answers through the whole guard instead, in process, each at the pace of a
-generator. ``--find-most`` looks for how many may stream at once before the judge reads less than it would
-have (``degraded_from``), or has no verdict in time.
+generator. It tells how many claims the judge read less for than it would have (``degraded_from``), or had no
+verdict on in time: more than one in a hundred are too many answers at once.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -33,9 +30,9 @@ from typing import Final
 import uvloop
 
 from benchmarks.answer_figures import Case, figures, printed
-from benchmarks.frame import command_line, p50_p99
+from benchmarks.frame import command_line, p50_p99, took
 from benchmarks.labelled_answers import LabelledAnswer, read_answers
-from benchmarks.streams import Seen, streamed, tokens_of
+from benchmarks.streams import Seen, streamed
 from guardrail.config import LoggingSettings, Settings, load_settings
 from guardrail.errors import GuardrailError
 from guardrail.evals import statistics
@@ -57,9 +54,6 @@ VERDICTS: Final[Mapping[str, Verdict]] = {
     "Missing": Verdict.UNSUPPORTED,
 }
 """What both sets say of a sentence, in our words."""
-FEWEST: Final = 4
-HURRIED: Final = 0.01
-"""Share of the claims that may be judged by less before there are too many streams."""
 Verdicts = Mapping[str, ResponseVerdict]
 """On all claims of each answer, by response id."""
 
@@ -89,17 +83,19 @@ def decided(answers: Iterable[LabelledAnswer], known: Verdicts, settings: Settin
 
 
 async def _judged_now(name: str, answers: Sequence[LabelledAnswer], settings: Settings) -> Verdicts:
-    judge = build_judge(settings.judge)
+    judge, found = build_judge(settings.judge), dict[str, ResponseVerdict]()
+
+    async def run() -> None:
+        found.update(await judged(answers, judge, settings))
+
     try:
         await judged(answers[:2], judge, settings)  # what is loaded lazily
-        begun, busy = time.perf_counter(), time.process_time()
-        found = await judged(answers, judge, settings)
-        begun, busy = time.perf_counter() - begun, time.process_time() - busy
+        seconds, busy = await took(run())
     finally:
         await judge.aclose()
     claims = [claim for verdict in found.values() for claim in verdict.claims]
     print(
-        f"{name}: {len(claims)} claims, {1000 * begun / len(claims):.1f} ms a claim, "
+        f"{name}: {len(claims)} claims, {1000 * seconds / len(claims):.1f} ms a claim, "
         f"{1000 * busy / len(claims):.1f} ms of processor time; "
         f"{sum(claim.verdict is Verdict.UNVERIFIED for claim in claims)} UNVERIFIED, "
         f"{sum(bool(claim.degraded_from) for claim in claims)} degraded",
@@ -134,70 +130,31 @@ def _saved(path: Path) -> Verdicts:
 # ------------------------------------------------------------------------------------------------ streaming
 
 
-def stream(responses: Sequence[Response], settings: Settings, at_once: int, rate: float) -> dict[str, Seen]:
-    """Through a guard in process."""
+async def stream(responses: Sequence[Response], settings: Settings, at_once: int, rate: float) -> None:
+    """Through a guard in process; decisions, verdicts and latencies are printed."""
+    judge, seen = build_judge(settings.judge), dict[str, Seen]()
 
-    async def run() -> dict[str, Seen]:
-        judge = build_judge(settings.judge)
-        try:
-            return await streamed(
-                responses, judge, settings.router(), at_once=at_once, tokens_per_second=rate
-            )
-        finally:
-            await judge.aclose()
+    async def run() -> None:
+        seen.update(
+            await streamed(responses, judge, settings.router(), at_once=at_once, tokens_per_second=rate)
+        )
 
-    return uvloop.run(run())
-
-
-def report(seen: Mapping[str, Seen]) -> None:
-    """Decisions, verdicts and latencies of one run."""
+    try:
+        seconds, busy = await took(run())
+    finally:
+        await judge.aclose()
     verdicts = [each.verdict for each in seen.values() if each.verdict is not None]
     claims = [claim for verdict in verdicts for claim in verdict.claims]
-    print(f"{len(verdicts)} answers, {len(claims)} claims judged")
+    less = sum(bool(claim.degraded_from) or claim.verdict is Verdict.UNVERIFIED for claim in claims)
+    print(f"{len(verdicts)} answers, {len(claims)} claims judged, {len(claims) / seconds:.1f} a second")
+    print(
+        f"  judged by less than the full judge, or not: {less}; {100 * busy / seconds:.0f} % of a processor"
+    )
     print("  decisions", dict(Counter(verdict.decision.value for verdict in verdicts).most_common()))
     print("  verdicts ", dict(Counter(claim.verdict.value for claim in claims).most_common()))
     print("  claim to verdict, ms", p50_p99([claim.latency_ms / 1000 for claim in claims]))
     delays = [delay for each in seen.values() for delay in each.delays_s]
     print("  last token of a segment sent to its delivery read, ms", p50_p99(delays))
-
-
-def hurried(
-    responses: Sequence[Response], settings: Settings, at_once: int, rate: float, seconds: float
-) -> bool:
-    """Whether too many claims are judged by less where so many answers stream at once; printed."""
-    left, long = at_once * rate * seconds, list[Response]()
-    for number, response in enumerate(itertools.cycle(responses)):
-        if left <= 0:
-            break
-        long.append(response.model_copy(update={"response_id": f"{response.response_id}-{number}"}))
-        left -= len(tokens_of(response.answer))
-    begun, worked = time.perf_counter(), time.process_time()
-    seen = stream(long, settings, at_once, rate)
-    took, worked = time.perf_counter() - begun, time.process_time() - worked
-    claims = [claim for each in seen.values() if each.verdict is not None for claim in each.verdict.claims]
-    less = sum(bool(claim.degraded_from) or claim.verdict is Verdict.UNVERIFIED for claim in claims)
-    waits = [claim.latency_ms / 1000 for claim in claims]
-    print(
-        f"  {at_once} at once: {len(claims) / took:.1f} claims a second, {less} of {len(claims)} judged by "
-        f"less or not; claim to verdict, ms {p50_p99(waits)}; {100 * worked / took:.0f} % of a processor",
-        flush=True,
-    )
-    return less > HURRIED * len(claims)
-
-
-def find_most(responses: Sequence[Response], settings: Settings, rate: float, seconds: float) -> None:
-    """The most answers that may stream at once, within an eighth."""
-    print(f"answers that stream at once, at {rate:g} tokens a second each:")
-    low, high = 0, FEWEST
-    while not hurried(responses, settings, high, rate, seconds):
-        low, high = high, 2 * high
-    while high - low > max(1, low // 8):
-        middle = (low + high) // 2
-        if hurried(responses, settings, middle, rate, seconds):
-            high = middle
-        else:
-            low = middle
-    print(f"at {low} the judge reads all that it would; at {high} more than {HURRIED:.0%} are judged by less")
 
 
 def _options() -> argparse.Namespace:
@@ -213,7 +170,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--streamed", action="store_true", help="stream at a generator's pace instead")
     parser.add_argument("--at-once", type=int, default=20, help="responses streaming at a time")
     parser.add_argument("--tokens-per-second", type=float, default=100.0, help="of each response")
-    parser.add_argument("--find-most", type=float, metavar="SECONDS", help="each try lasts so long")
     options = parser.parse_args()
     try:
         options.sets = {path.name: read_answers(path, options.limit) for path in options.files}
@@ -230,11 +186,8 @@ def main() -> None:
     configure_logging(LoggingSettings(level="warning"))
     everything = [answer for answers in options.sets.values() for answer in answers]
     responses, settings = [answer.response for answer in everything], options.settings
-    if options.find_most:
-        find_most(responses, settings, options.tokens_per_second, options.find_most)
-        return
     if options.streamed:
-        report(stream(responses, settings, options.at_once, options.tokens_per_second))
+        uvloop.run(stream(responses, settings, options.at_once, options.tokens_per_second))
         return
     known = options.known
     if known is None:

@@ -6,8 +6,8 @@ A guard on the memory transport, exactly once, with a judge that answers at once
 response. Then comes one delta, which makes a sentence whole. Every function of the product that is entered is
 noted in order, in whatever task, from ``Intake.take`` until the step with the delivery of that sentence is
 handed to the transport. What claims/, figures/, evidence/ and scoring compute is counted where they are
-entered and not below: that is work on the text and no way. The reading loop, which goes on meanwhile, is left
-out. A coroutine counts when it begins, a comprehension with its function.
+entered and not below: that is work on the text and no way. The reading loop and the engine's beat, which go
+on meanwhile, are left out. A coroutine counts when it begins, a comprehension with its function.
 
 Printed are the functions entered; the returns, which are entries into a module that had been left before;
 and the entries into guardrail/engine/engine.py from another module. ``--calls`` prints the way itself.
@@ -40,7 +40,7 @@ ENGINE = "guardrail/engine/engine.py"
 COMPUTING = ("guardrail/claims/", "guardrail/figures/", "guardrail/evidence/", "guardrail/scoring.py")
 """Counted where they are entered."""
 FIRST, LAST = "Intake.take", "MemoryTransport.transact"
-LOOPS = ("GuardConsumer._read", "_delivered")
+LOOPS = ("GuardConsumer._read", "Engine._beat", "Engine._turned", "_delivered")
 PIECES = ("The tower was ", "built in 1889. It", " has three ", "levels", ". They")
 """The last piece shows that the second sentence is whole."""
 
@@ -84,9 +84,9 @@ def _module(frame: FrameType) -> str | None:
 
 def _left_out(name: str, caller: FrameType | None) -> bool:
     """Whether this is part of a computing room's work, of the reading loop, or of this script's waiting."""
-    while caller is not None and name != FIRST:
+    while name not in LOOPS and caller is not None and name != FIRST:
         name = caller.f_code.co_qualname
-        if name in LOOPS or (_module(caller) or "").startswith(COMPUTING):
+        if (_module(caller) or "").startswith(COMPUTING):
             return True
         caller = caller.f_back
     return name in LOOPS

@@ -1,13 +1,13 @@
 """Time and memory of cutting and of sessions, without transport and judge.
 
-    python -m benchmarks.session [--hostile]
+    python -m benchmarks.session
 
 Time: a text is fed in deltas to the segmenter alone, to what cuts segments into claims and rates their
 severity, and to a whole session, in which every claim is answered at once as supported. It must not grow with
-the text, whatever the size of the deltas, and no hostile text (``--hostile``) may break that. Times are CPU
-time of this process, the best of ``--repeat`` runs. Then comes for how long a whole answer holds the event
-loop at a time, so that others wait: the longest stretch of CPU time of its thread between two turns of
-another task, with a judge that answers at once.
+the text, whatever the size of the deltas (benchmarks.overload has hostile texts). Times are CPU time of this
+process, the best of ``--repeat`` runs. Then comes for how long a whole answer holds the event loop at a time,
+so that others wait: the longest stretch of CPU time of its thread between two turns of another task, with a
+judge that answers at once.
 
 Memory: sessions that are open at once, each with contexts of 8 KB and half an answer, after the judge has
 been given their claims; what they cost beyond the text itself, index included.
@@ -69,31 +69,6 @@ days, the customer may withdraw from the order without giving a reason. I could 
 penalties in the documents. Let me know if you would like me to look into the appendix as well!
 
 """
-
-HOSTILE: Final[dict[str, str]] = {
-    "full stops": ".",
-    "full stops and spaces": ". ",
-    "'[[['": "[",
-    "'((('": "(",
-    "quotes": '"',
-    "brackets closing": ".)]",
-    "unclosed fence": "```\ncode. (more) [text]\n",
-    "fence, one line": "```code. (more) ",
-    "no spaces": "abcdefghij",
-    "digits": "0123456789",
-    "spaces": " ",
-    "line ends": "\n",
-    "list markers": "- \n",
-    "pipes": "|",
-    "citations begun": "a. [1, 2, 3, 4, 5, 6",
-    "abbreviations": "e.g. U.S. Dr. No. 5 ",
-    "capital initials": "A. B. C. ",
-    "lower-case sentences": "so it is. and then some. ",
-    "abstentions": "I don't know, and but so, the documents do not say, ",
-    "CJK": "これは文です。次の文です！",
-    "combining marks": "e\u0301\u0300\u0302",
-    "zero width joiners": "👩\u200d",
-}
 
 
 def repeated(unit: str, chars: int) -> str:
@@ -219,21 +194,17 @@ def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--sessions", type=int, default=1_000)
     parser.add_argument("--repeat", type=int, default=3, help="runs of each, of which the best counts")
-    parser.add_argument("--hostile", action="store_true", help="texts that are made to take long, too")
     options = parser.parse_args()
 
-    def row(name: str, text: str, delta: int, run: Callable[[list[str]], None], repeat: int) -> None:
-        print(speed(name, text, delta, seconds(text, delta, run, repeat)), flush=True)
+    def row(name: str, text: str, delta: int, run: Callable[[list[str]], None]) -> None:
+        print(speed(name, text, delta, seconds(text, delta, run, options.repeat)), flush=True)
 
     for size in SIZES:
         text = repeated(ANSWER, size)
-        row("segments alone", text, 4, segment, options.repeat)
+        row("segments alone", text, 4, segment)
         for delta in DELTAS:
-            row("segments, claims and severities", text, delta, cut, options.repeat)
-            row("a whole session", text, delta, run_session, options.repeat)
-    for name, unit in HOSTILE.items() if options.hostile else ():
-        for size in SIZES[1:]:
-            row(f"hostile: {name}", repeated(unit, size), 4, cut, 1)
+            row("segments, claims and severities", text, delta, cut)
+            row("a whole session", text, delta, run_session)
     for chars in HELD_CHARS:
         held = min(asyncio.run(longest_hold(chars)) for _ in range(options.repeat))
         print(f"an answer of {chars:,} characters holds the loop for {1000 * held:.1f} ms at a time")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, Self
 
 import structlog
@@ -146,11 +147,9 @@ class AtLeastOnce(Guarantee):
         last_commit = time.monotonic()
         while not self._closing:
             due = max(0.0, last_commit + self._commit_interval_s - time.monotonic())
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(due):
                     await self._has_output.wait()
-            except TimeoutError:
-                pass
             commit = time.monotonic() - last_commit >= self._commit_interval_s
             await self._flush(self._held.values() if commit else ())
             if commit:

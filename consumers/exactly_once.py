@@ -28,6 +28,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 import structlog
@@ -184,11 +185,9 @@ class Lane:
             if delay is not None and delay <= 0:
                 return
             self._wake.clear()
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(delay):
                     await self._wake.wait()
-            except TimeoutError:
-                pass
 
     def _delay(self) -> float | None:
         now = time.monotonic()

@@ -14,6 +14,7 @@ import hmac
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import httpx2
@@ -128,11 +129,9 @@ class Webhook:
                 _log.warning("webhook.store_away", error=str(error))
                 posted = 0
             if posted < _AT_ONCE and not stop.is_set():
-                try:
+                with suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK_S):
                         await self._news.wait()
-                except TimeoutError:
-                    pass
 
     async def post_due(self) -> int:
         """Post some of what is due now, side by side; how many were tried. Raises CaseStoreError."""

@@ -436,24 +436,19 @@ class KafkaTransport:
         consumer = self._consumer
         for tp in batches:
             if consumer is not None and tp in self._next:
-                try:
+                # Revoked at this very moment? The next owner begins at the committed offset.
+                with suppress(IllegalStateError):
                     consumer.seek(tp, self._next[tp])
-                except IllegalStateError:
-                    continue  # revoked at this very moment: the next owner begins at the committed offset
 
     async def _until_ready(self, timeout_s: float) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._ready.wait()
-        except TimeoutError:
-            return
 
     def _pause_reading(self, tps: Sequence[TopicPartition]) -> None:
         if self._consumer is not None:
-            try:
+            with suppress(IllegalStateError):  # revoked at this very moment
                 self._consumer.pause(*tps)
-            except IllegalStateError:
-                return  # revoked at this very moment
 
     async def _assigned(self, partitions: Collection[TopicPartition]) -> None:
         """Runs in the library's background task, after the group has agreed on the assignment."""

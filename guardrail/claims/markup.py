@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from guardrail.events import Span
 from guardrail.shipped import shipped_text, shipped_yaml
-from guardrail.structure.tex import formula_changes
+from guardrail.structure.tex import RAISED, formula_changes
 
 INVISIBLE: Final = (
     "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
@@ -266,7 +266,6 @@ _SPELT_WITH_JOINERS: Final = re.compile("[\u0600-\u08ff\u0900-\u0dff\u1780-\u18a
 _ENDS: Final = " \t\n.,;:!?)…。，！？"
 _UNIT_LETTERS: Final = 3
 _BESIDE: Final = 64
-_RAISED: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class ReadCharacters:
@@ -464,7 +463,7 @@ def _raised(reading: ReadCharacters, match: re.Match[str]) -> int:
         before[-1:].isalpha() and not (len(before) > _UNIT_LETTERS and before.isalpha())
     )
     if power and match["raised"].isdigit():
-        reading.put(match["raised"].translate(_RAISED), *match.span())
+        reading.put(match["raised"].translate(RAISED), *match.span())
         return match.end()
     return reading.omit(match.end())
 

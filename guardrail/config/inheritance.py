@@ -7,7 +7,6 @@ defaults. It checks only names; values of the wrong form stay, for the validatio
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic_core import PydanticCustomError
@@ -20,40 +19,20 @@ _BEFORE, _RULES, _AFTER = RULE_LISTS
 _NOT_INHERITED: Final = frozenset({"name", _EXTENDS, *RULE_LISTS})
 
 
-@dataclass(frozen=True, slots=True)
-class WrongExtends:
-    """An ``extends`` that leads nowhere, or back to itself. ``known``: the existing names."""
-
-    path: tuple[str, ...]
-    value: str
-    wrong: str
-    remedy: str
-    known: tuple[str, ...] = ()
-
-    def error(self) -> PydanticCustomError:
-        """The same as an error for a validator to raise."""
-        if self.known:
-            return unknown_policy(self.path, self.value, self.known)
-        context = {"path": self.path, "value": self.value, "said": f"{self.wrong}; {self.remedy}"}
-        return PydanticCustomError("extends_cycle", "{said}", context)
-
-
 def unknown_policy(path: Loc, name: str, known: Iterable[str]) -> PydanticCustomError:
     """The error for a validator to raise where no policy has the name at ``path``."""
-    return PydanticCustomError(
-        "unknown_policy",
-        "{where}: no policy has the name {name}; there are: {known}",
-        {
-            "where": ".".join(map(str, path)),
-            "name": repr(name),
-            "known": ", ".join(sorted(known)),
-            "path": path,
-            "value": name,
-        },
-    )
+    names = sorted(known)
+    context: dict[str, Any] = {
+        "where": ".".join(map(str, path)),
+        "name": repr(name),
+        "known": ", ".join(names),
+    }
+    context |= {"path": path, "value": name, "names": names}
+    template = "{where}: no policy has the name {name}; there are: {known}"
+    return PydanticCustomError("unknown_policy", template, context)
 
 
-def inherit(policies: Mapping[str, Any]) -> tuple[dict[str, Any], list[WrongExtends]]:
+def inherit(policies: Mapping[str, Any]) -> tuple[dict[str, Any], list[PydanticCustomError]]:
     """The policies with inherited values written out, and what is wrong with their ``extends``."""
     problems = [*_unknown(policies), *cycles(policies)]
     if problems:
@@ -64,7 +43,7 @@ def inherit(policies: Mapping[str, Any]) -> tuple[dict[str, Any], list[WrongExte
     return resolved, []
 
 
-def cycles(policies: Any) -> list[WrongExtends]:
+def cycles(policies: Any) -> list[PydanticCustomError]:
     """Every policy that extends itself, directly or indirectly; each is reported at its own place."""
     found = []
     for name in policies if isinstance(policies, Mapping) else ():
@@ -72,16 +51,10 @@ def cycles(policies: Any) -> list[WrongExtends]:
         while (base := _base(policies, chain[-1])) is not None and base not in chain:
             chain.append(base)
         if base == name:
-            way = " -> ".join(map(str, (*chain, name)))
-            wrong = "it extends itself" if len(chain) == 1 else f"it extends itself: {way}"
-            found.append(
-                WrongExtends(
-                    ("policies", name, _EXTENDS),
-                    chain[1] if len(chain) > 1 else name,
-                    wrong,
-                    "name another policy, or leave it out",
-                )
-            )
+            way = f": {' -> '.join(map(str, (*chain, name)))}" if len(chain) > 1 else ""
+            context = {"path": ("policies", name, _EXTENDS), "value": policies[name][_EXTENDS], "way": way}
+            template = "it extends itself{way}; name another policy, or leave it out"
+            found.append(PydanticCustomError("extends_cycle", template, context))
     return found
 
 
@@ -107,13 +80,11 @@ def _base(policies: Mapping[Any, Any], name: Any) -> str | None:
     return base if isinstance(base, str) else None
 
 
-def _unknown(policies: Mapping[str, Any]) -> Iterator[WrongExtends]:
+def _unknown(policies: Mapping[str, Any]) -> Iterator[PydanticCustomError]:
     for name in policies:
         base = _base(policies, name)
         if base is not None and base not in policies:
-            yield WrongExtends(
-                ("policies", name, _EXTENDS), base, "no policy has this name", "", tuple(map(str, policies))
-            )
+            yield unknown_policy(("policies", name, _EXTENDS), base, map(str, policies))
 
 
 def _resolve(name: str, policies: Mapping[str, Any], resolved: dict[str, Any]) -> Any:

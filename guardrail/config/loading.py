@@ -22,16 +22,16 @@ from typing import Any, Final, Self, TypeVar, overload
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticCustomError
 from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as EnvDecodeError
 
-from guardrail.config.inheritance import cycles, is_inherited, merged
+from guardrail.config.inheritance import cycles, is_inherited, merged, unknown_policy
 from guardrail.config.problems import (
     Problem,
     SettingsError,
     dotted,
     explain,
-    explain_unknown_policy,
 )
 from guardrail.config.settings import BUILT_IN_POLICY, ENV_DELIMITER, ENV_PREFIX, SECTIONS_OF_OTHERS, Settings
 from guardrail.errors import ConfigError
@@ -415,23 +415,10 @@ def load_settings(
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        problems = explain(kind, error, sources.where, partial(is_inherited, values.get("policies")))
-        told = {problem.path for problem in problems}
-        more = [
-            explain_unknown_policy(loc, name, known, sources.where)
-            for loc, name, known in _unknown_policies(kind, values)
-        ]
-        more += [
-            Problem(
-                dotted(cycle.path),
-                cycle.wrong,
-                cycle.remedy,
-                value=repr(cycle.value),
-                where=sources.where(cycle.path),
-            )
-            for cycle in cycles(values.get("policies"))
-        ]
-        raise SettingsError(problems + [problem for problem in more if problem.path not in told]) from None
+        policies = values.get("policies")
+        more = (*_unknown_policies(kind, values), *cycles(policies))
+        where, is_repeated = sources.where, partial(is_inherited, policies)
+        raise SettingsError(explain(kind, error, where, is_repeated, more)) from None
 
 
 def with_places(
@@ -494,10 +481,8 @@ def _read(
     return _Sources(kind, file, read_environment(kind, file.values), overrides or {})
 
 
-def _unknown_policies(
-    kind: type[Settings], values: Mapping[str, Any]
-) -> Iterator[tuple[Loc, str, list[str]]]:
-    """Every policy that is named and doesn't exist, with its place and the existing names.
+def _unknown_policies(kind: type[Settings], values: Mapping[str, Any]) -> Iterator[PydanticCustomError]:
+    """An error for every policy that is named and doesn't exist.
 
     Settings can report only the first one, and only if everything else is valid; here nothing else needs to
     be.
@@ -505,10 +490,10 @@ def _unknown_policies(
     policies = values.get("policies") or {}
     if not isinstance(policies, Mapping):
         return
-    known = sorted({BUILT_IN_POLICY, *map(str, policies)})
+    known = {BUILT_IN_POLICY, *map(str, policies)}
     for place in policy_names(dict(values), kind):
         if isinstance(place.value, str) and place.value and place.value not in known:
-            yield place.path, place.value, known
+            yield unknown_policy(place.path, place.value, known)
 
 
 def _contains(values: Any, loc: Loc) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import EnumType
 from typing import Any, Final
 
 from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from guardrail.errors import ConfigError, said_wrong
 from guardrail.leaves import ITEM, NAME, Loc, Place, kinds, places
@@ -88,31 +88,30 @@ def explain(
     error: ValidationError,
     where: Callable[[Loc], str | None],
     is_repeated: Callable[[Loc], bool] = lambda _: False,
+    more: Iterable[PydanticCustomError] = (),
 ) -> list[Problem]:
     """The problems in a failed validation of ``root``; ``where`` returns the source of a path. Leaves out
-    paths that repeat another's value, because the problem is reported there.
+    paths that repeat another's value, because the problem is reported there. ``more`` are errors that the
+    validation may not have come to; each has its path.
     """
     errors = [details for details in error.errors(include_url=False) if not is_repeated(details["loc"])]
     misnamed = {details["loc"][:-1] for details in errors if details["loc"][-1:] == ("[key]",)}
-    return [
+    found = [
         _explain_one(root, details, where)
         for details in errors
         # If a section has a wrong name, missing settings in it follow from that.
         if details["loc"][-1:] == ("[key]",) or not _stands_in(details["loc"], misnamed)
     ]
+    told = {problem.path for problem in found}
+    for each in more:
+        details = ErrorDetails(type=each.type, loc=(), msg=each.message(), input=None, ctx=each.context or {})
+        problem = _explain_one(root, details, where)
+        found += [] if problem.path in told else [problem]
+    return found
 
 
 def _stands_in(loc: Loc, sections: Collection[Loc]) -> bool:
     return any(loc[:end] in sections for end in range(1, len(loc) + 1))
-
-
-def explain_unknown_policy(
-    loc: Loc, name: str, known: Sequence[str], where: Callable[[Loc], str | None]
-) -> Problem:
-    """The problem that nothing in ``known`` has the name at ``loc``."""
-    wrong = f"no policy has this name; there are: {escape_controls(', '.join(known))}"
-    remedy = _close(name, known) or "correct it, or add the policy to policies"
-    return Problem(dotted(loc), wrong, remedy, value=_show(name, loc, None), where=where(loc))
 
 
 def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[Loc], str | None]) -> Problem:
@@ -120,7 +119,9 @@ def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[
     loc: Loc = context.get("path", details["loc"])
     value = context.get("value", details["input"])
     if details["type"] == "unknown_policy":
-        return explain_unknown_policy(loc, value, context["known"].split(", "), where)
+        wrong = f"no policy has this name; there are: {escape_controls(', '.join(context['names']))}"
+        remedy = _close(value, context["names"]) or "correct it, or add the policy to policies"
+        return Problem(dotted(loc), wrong, remedy, value=_show(value, loc, None), where=where(loc))
     if details["type"] == "extra_forbidden":
         return Problem(dotted(loc), "no such setting", _suggest(root, loc), where=where(loc))
     name_is_wrong = loc[-1:] == ("[key]",)

@@ -206,8 +206,8 @@ says what one of them is.
 - An environment variable wins over the file: `GUARDRAIL_` and the path in capitals, two underscores between
   the levels, as in `GUARDRAIL_KAFKA__GROUP_ID=a`. Lists and mappings are JSON.
 - Relative paths in the file are relative to its folder, those in environment variables to the current one.
-  What may be something else as well (a classifier's model and tokenizer) is a
-  relative path only where it begins with `./` or `../`.
+  What may be something else as well (a classifier's model) is a relative path only where it begins with
+  `./` or `../`.
 - A secret is the text itself, `{file: PATH}` (a mounted secret) or `{env: VARIABLE}`. Nothing shows its text.
   As environment variables: `GUARDRAIL_KAFKA__SASL_PASSWORD` has the text, and
   `GUARDRAIL_KAFKA__SASL_PASSWORD__FILE` a path.
@@ -289,13 +289,10 @@ def describe(kind: type[Settings], path: str) -> str:
 
 def in_effect(settings: Settings, path: str) -> Any:
     """What the settings hold at ``path``, secrets masked. Raises LookupError where they hold nothing."""
-    found: Any = settings.masked()
+    place = Place((), None, None, settings.masked())
     for part in _parts(path):
-        below = {str(number): each for number, each in enumerate(found)} if isinstance(found, list) else found
-        if not isinstance(below, Mapping):
-            raise KeyError(part)
-        found = below[part]
-    return found
+        place = {str(each.path[-1]): each for each in place.below()}[part]
+    return place.value
 
 
 def _parts(path: str) -> tuple[str, ...]:

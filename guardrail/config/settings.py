@@ -142,7 +142,7 @@ class Settings(BaseSettings):
         named = {BUILT_IN_POLICY: {}} | {key: _named(key, policy) for key, policy in value.items()}
         resolved, problems = inherit(named)
         if problems:
-            raise problems[0].error()
+            raise problems[0]
         return resolved
 
     @field_validator("policies", mode="after")

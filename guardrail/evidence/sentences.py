@@ -112,7 +112,7 @@ _ANY_LABEL: Final = re.compile(
     r"(\*{0,3}+[^\s\d*•·–—|#>+:：-][^:：\n]{0,59}+(?::(?=[\s*])|：)))",
     re.MULTILINE,
 )
-_LINE: Final = re.compile(r"\S[^\n]*+")
+_LINE: Final = re.compile(r"\S[^\n]*+")  # with anything but white space
 _LEAST_TURNS: Final = 4
 
 
@@ -143,7 +143,7 @@ def find_turns(text: str) -> SpeakerTurns:
         speakers[match[2].strip("* :")] += 1
     found = len(turns.starts)
     again = sum(count for count in speakers.values() if count > 1)
-    if found < _LEAST_TURNS or 2 * again < found or 2 * found < _lines(text):
+    if found < _LEAST_TURNS or 2 * again < found or 2 * found < sum(1 for _ in _LINE.finditer(text)):
         return SpeakerTurns(array("I"), array("I"))
     return _with_other_speakers(text, turns)
 
@@ -174,22 +174,12 @@ def _other_labels(text: str, turns: SpeakerTurns) -> Iterator[tuple[str, int, in
             yield match[2], start, end
 
 
-def _lines(text: str) -> int:
-    """The number of lines with anything but white space."""
-    return sum(1 for _ in _LINE.finditer(text))
-
-
 def speaker_of(sentences: Windows, turns_of: TurnsOf, number: int) -> tuple[int, int] | None:
     """The place of the name of a sentence's speaker, if it isn't in the sentence; None also if nobody
     speaks.
     """
     turns = turns_of(sentences.context[number])
-    turn = _turn(turns, sentences.start[number])
+    turn = bisect_right(turns.starts, sentences.start[number]) - 1
     if turn < 0 or turns.name_ends[turn] > sentences.start[number]:
         return None
     return turns.starts[turn], turns.name_ends[turn]
-
-
-def _turn(turns: SpeakerTurns, at: int) -> int:
-    """The number of the turn that contains a code point; -1 before the first one."""
-    return bisect_right(turns.starts, at) - 1

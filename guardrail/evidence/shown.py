@@ -25,7 +25,7 @@ from guardrail.claims import markup
 from guardrail.events import Span
 from guardrail.structure import Field, Table, TableRecord, read_tables
 from guardrail.structure.tables import yes_or_no
-from guardrail.structure.tex import Change, formula_changes
+from guardrail.structure.tex import RAISED, Change, formula_changes
 
 _WIDE: Final = "\uff03-\uff19\uff21-\uff3a\uff41-\uff5a\uffe0-\uffe5\U0001d400-\U0001d7ff"
 # Searching for one set of characters is much faster than searching for alternatives.
@@ -62,7 +62,6 @@ _VOID: Final = frozenset(markup.HTML["void"].split())
 _RAISED: Final = re.compile(
     r"<sup[^<>]{0,100}>\s{0,4}(\[?\d{1,2}(?:[,;] ?\d{1,2}){0,8}\]?)\s{0,4}</sup\s{0,4}>", re.IGNORECASE
 )
-_POWERS: Final = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _UNIT: Final = re.compile(r"(?:\d|(?<![^\W\d_])[^\W\d_]{1,3})\Z")
 _EMPHASIS: Final = "*_"
 _FENCE: Final = re.compile("```")
@@ -439,7 +438,7 @@ def _tag(raw: str, match: re.Match[str], marks: _Marks) -> tuple[str | None, int
     raised = _RAISED.match(raw, match.start()) if name == "sup" else None
     if raised:
         power = _UNIT.search(raw, max(0, match.start() - 4), match.start()) and raised[1].isdigit()
-        return raised[1].translate(_POWERS) if power else "", raised.end()
+        return raised[1].translate(RAISED) if power else "", raised.end()
     return "" if name in markup.INLINE_TAGS else " ", end
 
 

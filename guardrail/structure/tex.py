@@ -51,7 +51,7 @@ _FACTOR: Final = re.compile(r" [A-Za-z](?![A-Za-z])")
 _BRACE: Final = re.compile(r"(?<!\\)[{}]")
 _COMMAND: Final = re.compile(r"\\[A-Za-z]{1,20}(?P<takes>\s?[{\[])?")
 _SINGLE: Final = re.compile(r"\s*(?:[-+−]?\d+(?:[.,]\d+)?|(?:[^\W\d_]|\\[A-Za-z]+)(?:_\w|_\{\w{1,8}\})?)\s*")
-_RAISED: Final = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
+RAISED: Final = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
 
 Change = tuple[int, int, str]
 """Where something starts and ends, and what is shown instead."""
@@ -107,7 +107,7 @@ def _commands(text: str, at: int, stop: int) -> Iterator[Change]:
             yield start, match.start("words"), ""
             yield match.end("words"), end, ""
         elif raised := match["braced"] or match["power"]:
-            yield start, end, raised.translate(_RAISED)
+            yield start, end, raised.translate(RAISED)
         elif match["degree"]:
             yield start, end, _signs()[match["degree"]]
         elif match["comma"]:

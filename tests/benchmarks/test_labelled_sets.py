@@ -75,12 +75,10 @@ def test_bands_settle_as_much_as_is_right() -> None:
         *judged(YES, 0.97, 150, 1),
         *judged(YES, 0.83, 60, 1),  # 210 of 212 together
         *judged(YES, 0.62, 60, 20),
-        *judged(AGAINST, 0.04, 99, 1),
         *judged(NO, 0.22, 40, 10),
     ]
     band = fitted(claims, 0.99)
     assert 0.62 < band.accept_support <= 0.83
-    assert 0.04 <= band.reject_support < 0.22
     # Fewer than thirty claims settle nothing, however right they are.
     assert fitted(judged(YES, 0.97, 29, 0), 0.99).accept_support == 1.0
 

@@ -8,7 +8,7 @@ import pytest
 
 from guardrail import Context, Decision, Guard, Policy
 from guardrail.claims import Citation
-from guardrail.events import CitationBacking, ClaimVerdict, Finding, FlaggedCase
+from guardrail.events import CitationBacking, ClaimVerdict, Finding
 from guardrail.judges import Evidence, Judgement, JudgeRequest, Verdict
 from guardrail.session.outputs import backing
 
@@ -96,18 +96,6 @@ async def test_citations_are_placed_in_the_whole_answer() -> None:
     told = [[(answer[slice(*c.span)], c.contexts) for c in claim.citations] for claim in claims]
     assert told == [[("[2]", ("kb-2214",))], [("[kb-2213]", ("kb-2213",))], []]
     assert [claim.citation_backing for claim in claims] == [B.CITED, B.OTHER, None]
-
-
-async def test_a_policy_can_act_on_citations_and_the_case_has_them() -> None:
-    policy = Policy.model_validate({"rules": ["citation other|none: flag"]})
-    async with Guard(judge=QuotingJudge(), policy=policy) as guard:
-        good = await guard.check("How long?", CONTEXTS, "Guided tours last 60 minutes [2].")
-        events = [event async for event in guard.stream("?", CONTEXTS, ["Guided tours last an hour [1]."])]
-    (case,) = (event for event in events if isinstance(event, FlaggedCase))
-    assert good.decision is Decision.RELEASE
-    assert case.rule == "citation other|none: flag"
-    assert [claim.citation_backing for claim in case.claims] == [B.OTHER]
-    assert [citation.text for claim in case.claims for citation in claim.citations] == ["[1]"]
 
 
 def test_what_citations_are_worth_by_the_judgement() -> None:

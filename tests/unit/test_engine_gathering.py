@@ -407,14 +407,3 @@ async def test_a_cached_verdict_waits_for_nothing() -> None:
         b.delta(0, f"{SENTENCES[0]} {SENTENCES[0]} And", "r2")
         await b.until(lambda: len(b.claims()) == 3)
     assert len(judge.requests) == 1
-
-
-async def test_the_same_claim_twice_waits_as_one_and_is_answered_twice() -> None:
-    judge = WordJudge()
-    async with begun(cached(judge, LONG_S)) as (b, write):
-        write(f"{SENTENCES[0]} {SENTENCES[0]} ")
-        await settled()
-        assert judge.requests == []
-        await b.ended(1)
-    assert [claim.verdict for claim in b.claims()] == [Verdict.SUPPORTED] * 2
-    assert judged(judge) == [[SENTENCES[0]]]

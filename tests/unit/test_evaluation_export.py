@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.sdk.resources import Resource
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from guardrail import Guard, Response
 from guardrail.cli import app
@@ -344,6 +344,10 @@ def test_the_names_are_those_of_openinferences_package() -> None:
 # ------------------------------------------------------------------------------------------- the command
 
 
+def report(file: str, kind: str, receiver: OtlpReceiver) -> Result:
+    return CliRunner().invoke(app, ["report", file, "--otlp", kind, "--endpoint", receiver.url])
+
+
 def written(path: Path, *results: EvaluationResult) -> str:
     path.write_bytes(b"\n".join(each.to_json() for each in results) + b"\n")
     return str(path)
@@ -354,7 +358,7 @@ async def test_the_command_sends_a_file_and_says_how_much(receiver: OtlpReceiver
     done = CliRunner().invoke(app, ["report", file, "--otlp", "events", "--endpoint", f"{receiver.url}/"])
     assert done.exit_code == 0, done.output
     assert len(receiver.logs) == 2
-    done = CliRunner().invoke(app, ["report", file, "--otlp", "openinference", "--endpoint", receiver.url])
+    done = report(file, "openinference", receiver)
     assert done.exit_code == 0, done.output
     assert len(receiver.spans) == 1
     assert "have no verdict: 1" in done.output
@@ -374,11 +378,11 @@ async def test_keys_and_endpoint_come_from_opentelemetrys_variables(
 async def test_the_command_fails_if_nothing_was_taken(receiver: OtlpReceiver, tmp_path: Path) -> None:
     receiver.status = 403
     file = written(tmp_path / "results.jsonl", await result_of(RIGHT))
-    done = CliRunner().invoke(app, ["report", file, "--otlp", "events", "--endpoint", receiver.url])
+    done = report(file, "events", receiver)
     assert done.exit_code == 1
     assert "did not take 1 of the results" in done.output
     lost = written(tmp_path / "lost.jsonl", await result_of(RIGHT, metadata={}))
-    done = CliRunner().invoke(app, ["report", lost, "--otlp", "openinference", "--endpoint", receiver.url])
+    done = report(lost, "openinference", receiver)
     assert done.exit_code == 1
     assert "name no span" in done.output
     assert "traceparent" in done.output
@@ -387,6 +391,6 @@ async def test_the_command_fails_if_nothing_was_taken(receiver: OtlpReceiver, tm
 async def test_a_line_that_is_no_result_is_named(receiver: OtlpReceiver, tmp_path: Path) -> None:
     (tmp_path / "wrong.jsonl").write_text('{"type": "evaluation.result", "schema": 2}\n')
     file = str(tmp_path / "wrong.jsonl")
-    done = CliRunner().invoke(app, ["report", file, "--otlp", "events", "--endpoint", receiver.url])
+    done = report(file, "events", receiver)
     assert done.exit_code == 1
     assert "line 1" in done.output

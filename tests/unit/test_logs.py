@@ -25,13 +25,17 @@ class _Terminal(io.StringIO):
         return True
 
 
+def logging_to(stream: io.StringIO, **settings: Any) -> io.StringIO:
+    configure_logging(LoggingSettings(**settings), stream)
+    return stream
+
+
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
 def test_structlog_and_the_standard_library_write_the_same_json() -> None:
-    stream = io.StringIO()
-    configure_logging(LoggingSettings(), stream)
+    stream = logging_to(io.StringIO())
     OURS.info("ready", partitions=3)
     logging.getLogger("theirs").warning("slow: %s ms", 12)
     first, second = lines(stream)
@@ -47,8 +51,7 @@ def test_structlog_and_the_standard_library_write_the_same_json() -> None:
 
 def test_auto_is_console_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
-    stream = _Terminal()
-    configure_logging(LoggingSettings(), stream)
+    stream = logging_to(_Terminal())
     OURS.info("ready", partitions=3)
     assert "ready" in stream.getvalue()
     assert "\x1b[" in stream.getvalue()
@@ -58,16 +61,14 @@ def test_auto_is_console_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_color_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    stream = _Terminal()
-    configure_logging(LoggingSettings(), stream)
+    stream = logging_to(_Terminal())
     OURS.info("ready")
     assert "\x1b" not in stream.getvalue()
 
 
 @pytest.mark.parametrize(("level", "ours"), [("debug", ["step", "done"]), ("info", ["done"]), ("error", [])])
 def test_level_holds_for_us_and_libraries_tell_of_trouble_only(level: Any, ours: list[str]) -> None:
-    stream = io.StringIO()
-    configure_logging(LoggingSettings(level=level), stream)
+    stream = logging_to(io.StringIO(), level=level)
     for name in ("guardrail.session", "consumers.guard"):
         structlog.stdlib.get_logger(name).debug("step")
         structlog.stdlib.get_logger(name).info("done")
@@ -85,8 +86,7 @@ def test_level_holds_for_us_and_libraries_tell_of_trouble_only(level: Any, ours:
 
 @pytest.mark.parametrize("level", get_args(LogLevel))
 async def test_neither_password_nor_record_of_kafka_is_in_the_log_at_any_level(level: LogLevel) -> None:
-    stream = io.StringIO()
-    configure_logging(LoggingSettings(level=level, format="json"), stream)
+    stream = logging_to(io.StringIO(), level=level, format="json")
     await send_secrets()
     assert "SECRET" not in stream.getvalue()
 
@@ -94,8 +94,7 @@ async def test_neither_password_nor_record_of_kafka_is_in_the_log_at_any_level(l
 @pytest.mark.parametrize("log_format", ["json", "console"])
 def test_texts_of_responses_are_withheld_unless_asked(log_format: Any) -> None:
     for wanted in (False, True):
-        stream = io.StringIO()
-        configure_logging(LoggingSettings(format=log_format, log_texts=wanted), stream)
+        stream = logging_to(io.StringIO(), format=log_format, log_texts=wanted)
         for key in TEXT_KEYS:
             OURS.info("judged", response_id="r1", **{key: "Mrs Smith takes 5 mg"})
             OURS.info("judged", **{key: ["Mrs Smith", "takes"]})
@@ -104,8 +103,7 @@ def test_texts_of_responses_are_withheld_unless_asked(log_format: Any) -> None:
 
 
 def test_what_validation_errors_quote_is_withheld() -> None:
-    stream = io.StringIO()
-    configure_logging(LoggingSettings(), stream)
+    stream = logging_to(io.StringIO())
     log = OURS
     answer = " ".join(["Mrs", "Smith", "takes", "5 mg"])  # not as a literal: tracebacks show lines of source
     try:
@@ -124,8 +122,7 @@ def test_what_validation_errors_quote_is_withheld() -> None:
 
 
 def test_groups_of_exceptions_are_told_member_by_member() -> None:
-    stream = io.StringIO()
-    configure_logging(LoggingSettings(), stream)
+    stream = logging_to(io.StringIO())
     group = ExceptionGroup("two", [ValueError("first"), KeyError("second")])
     OURS.error("failed", exc_info=group)
     told = lines(stream)[0]["exception"]
@@ -135,8 +132,7 @@ def test_groups_of_exceptions_are_told_member_by_member() -> None:
 
 @pytest.mark.parametrize("log_format", ["json", "console"])
 def test_control_characters_never_reach_the_stream(log_format: Any) -> None:
-    stream = io.StringIO()
-    configure_logging(LoggingSettings(format=log_format), stream)
+    stream = logging_to(io.StringIO(), format=log_format)
     hostile = "r1\x1b[2J\r\nlevel=error forged\u202e\ud800"
     OURS.info("read", response_id=hostile, more=[hostile], **{"key\x1b": 1})
     logging.getLogger("theirs").warning("odd id %s", hostile)
@@ -149,17 +145,14 @@ def test_control_characters_never_reach_the_stream(log_format: Any) -> None:
 
 
 def test_the_last_configuration_holds() -> None:
-    first, second = io.StringIO(), io.StringIO()
-    configure_logging(LoggingSettings(), first)
-    configure_logging(LoggingSettings(), second)
+    first, second = logging_to(io.StringIO()), logging_to(io.StringIO())
     logging.getLogger("theirs").warning("once")
     assert first.getvalue() == ""
     assert len(lines(second)) == 1
 
 
 def test_warnings_are_logged() -> None:
-    stream = io.StringIO()
-    configure_logging(LoggingSettings(), stream)
+    stream = logging_to(io.StringIO())
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         logging.captureWarnings(True)
