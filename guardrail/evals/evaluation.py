@@ -16,7 +16,6 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Coroutine,
     Iterable,
     Iterator,
     Mapping,
@@ -27,10 +26,9 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import wraps
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from guardrail.errors import ConfigError, GuardrailError, InputError, JudgeUnavailable, only_cause
 from guardrail.evals.explanation import Explainer, explained
@@ -189,35 +187,40 @@ async def aevaluate(
     return Evaluation(tuple(results), name, settings)
 
 
-P = ParamSpec("P")
+def evaluate(
+    samples: Samples,
+    *,
+    judge: Judge | None = None,
+    policy: Policy | None = None,
+    scores: Sequence[str] = (OWN_SCORE,),
+    concurrency: int | None = None,
+    progress: bool = False,
+    raise_on_failure: bool = False,
+    explain: bool = False,
+    explainer: Explainer | None = None,
+    trace: bool = False,
+    source_format: Format = "auto",
+    name: str = "",
+) -> Evaluation:
+    """As ``aevaluate``, for code without an event loop. In a notebook, whose loop runs, it uses a thread; a
+    judge that was used on that loop can't be given then.
+    """
+    given = dict(locals())  # its parameters, those of aevaluate: nothing else is local yet
+    done = Future[Evaluation]()
 
-
-def _without_a_loop(run: Callable[P, Coroutine[Any, Any, Evaluation]]) -> Callable[P, Evaluation]:
-    @wraps(run)
-    def call(*args: P.args, **kwargs: P.kwargs) -> Evaluation:
-        done = Future[Evaluation]()
-
-        def work() -> None:
-            try:
-                done.set_result(asyncio.run(run(*args, **kwargs)))
-            except BaseException as error:  # noqa: BLE001 - raised again by the caller
-                done.set_exception(error)
-
+    def work() -> None:
         try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            work()
-        else:
-            threading.Thread(target=work, name="evaluate", daemon=True).start()
-        return done.result()
+            done.set_result(asyncio.run(aevaluate(**given)))
+        except BaseException as error:  # noqa: BLE001 - raised again by the caller
+            done.set_exception(error)
 
-    return call
-
-
-evaluate: Final = _without_a_loop(aevaluate)
-evaluate.__doc__ = """As ``aevaluate``, for code without an event loop. In a notebook, whose loop runs, it
-uses a thread; a judge that was used on that loop can't be given then.
-"""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        work()
+    else:
+        threading.Thread(target=work, name="evaluate", daemon=True).start()
+    return done.result()
 
 
 def raise_failure(result: EvaluationResult) -> None:

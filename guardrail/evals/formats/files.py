@@ -32,7 +32,6 @@ _ROWS_UNDER: Final = (
     "goldens",
     "examples",
 )
-_TEST_CASES: Final = ("test_cases", "testCases")
 
 
 def read_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
