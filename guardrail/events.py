@@ -159,7 +159,7 @@ class Finding(StrEnum):
     """The claim, or what would decide it, is in a language that the judge does not read."""
     JUDGE_REFUSED = "judge_refused"
     """The model refused to judge, or its provider's filter withheld the reply."""
-    JUDGE_UNDECIDED = "judge_undecided"
+    JUDGE_UNCLEAR = "judge_unclear"
     """A decision model's answer can't be used: it is missing or doubled, its probabilities are none, or most
     of the model's probability lies outside the options."""
     TOO_MANY_CLAIMS = "too_many_claims"
@@ -171,7 +171,7 @@ LEFT_OPEN: Final = frozenset(
         Finding.CALCULATION_UNCHECKED,
         Finding.LANGUAGE_UNCOVERED,
         Finding.JUDGE_REFUSED,
-        Finding.JUDGE_UNDECIDED,
+        Finding.JUDGE_UNCLEAR,
         Finding.TOO_MANY_CLAIMS,
     }
 )

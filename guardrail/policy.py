@@ -319,7 +319,7 @@ DEFAULT_RULES: Final = (
     "partly supported: "
     f"verdict PARTIALLY_SUPPORTED and severity >= critical and support < {NEARLY_SUPPORTED}: flag",
     "ambiguous: finding figure_ambiguous|other_thing|contexts_disagree: flag",
-    "left open: finding calculation_unchecked|language_uncovered|judge_refused|judge_undecided"
+    "left open: finding calculation_unchecked|language_uncovered|judge_refused|judge_unclear"
     "|too_many_claims: flag",
     "link or look-alike: finding link_absent|display_mismatch: flag",
     "checked in part: finding checked_in_part and severity >= normal: flag",

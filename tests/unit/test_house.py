@@ -87,12 +87,12 @@ def test_a_class_name_means_one_thing() -> None:
 # What users have to know of. The numbers fall with what goes, and rise only in the change that adds a feature
 # that an issue asks for, with the reason beside the number.
 LOWER = "lower the number to what there is, or give the reason for the rise beside it"
-SETTINGS = 120
+SETTINGS = 128  # eight of judge.decisions
 MOST_COMMANDS = 21
 MOST_NAMES = 14
 MOST_OPTIONS = 12
 MOST_OPTIONS_OF = {"evaluate": 16, "tune": 14}
-ARROWS = 110
+ARROWS = 118  # judges.decisions imports rooms that the LLM judge and the local one import
 """Pairs of rooms of which one imports the other, wherever in a file."""
 
 

@@ -219,7 +219,7 @@ class DecisionsJudge:
     def _settle(self, case: _Asking, claim_id: str, answer: Answer, judge: str) -> Judgement:
         """The judgement from the model's answer and what code found out."""
         if isinstance(answer, Unanswered):
-            finding = Finding.JUDGE_REFUSED if answer.refused else Finding.JUDGE_UNDECIDED
+            finding = Finding.JUDGE_REFUSED if answer.refused else Finding.JUDGE_UNCLEAR
             return replace(unverified(claim_id, judge, answer.why), findings=(finding,))
         answer = self._bias.fair(answer)
         weighed = dict.fromkeys(_SUPPORT, 0.0)

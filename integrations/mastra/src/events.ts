@@ -24,6 +24,7 @@ export type Finding =
   | 'calculation_unchecked'
   | 'language_uncovered'
   | 'judge_refused'
+  | 'judge_unclear'
   | 'too_many_claims'
   | 'figure_ambiguous'
   | 'other_thing'

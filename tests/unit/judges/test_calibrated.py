@@ -220,7 +220,7 @@ def test_a_missing_file_and_one_that_is_no_yaml_are_told(tmp_path: Path) -> None
         ("UNSUPPORTED", (0.1, 0.3), (), "UNSUPPORTED"),
         ("CONTRADICTED", (0.9, 0.1), (Finding.FIGURE_CONFLICT,), "CONTRADICTED"),
         ("UNSUPPORTED", (0.9, 0.1), (Finding.FIGURE_ABSENT,), "UNSUPPORTED"),
-        ("UNVERIFIED", (None, None), (Finding.JUDGE_UNDECIDED,), "UNVERIFIED"),
+        ("UNVERIFIED", (None, None), (Finding.JUDGE_UNCLEAR,), "UNVERIFIED"),
     ],
 )
 def test_lines_move_verdicts_but_none_over_what_figures_say(

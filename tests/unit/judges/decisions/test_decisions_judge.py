@@ -151,10 +151,10 @@ async def test_a_question_without_a_usable_answer_is_open_and_says_why(transport
     async with DecisionsServer(mind) as server, asking(server, transport=transport) as judge:
         found = await judged(judge, request(f"{WORDS} declines.", f"{WORDS} sum.", f"{WORDS}."))
     assert found["k0"].verdict is Verdict.UNVERIFIED
-    refused = Finding.JUDGE_UNDECIDED if transport == "systemone" else Finding.JUDGE_REFUSED
+    refused = Finding.JUDGE_UNCLEAR if transport == "systemone" else Finding.JUDGE_REFUSED
     assert found["k0"].findings == (refused,)
     if transport != "logprobs":  # whose probabilities are made to sum to 1
-        assert (found["k1"].verdict, found["k1"].findings) == (Verdict.UNVERIFIED, (Finding.JUDGE_UNDECIDED,))
+        assert (found["k1"].verdict, found["k1"].findings) == (Verdict.UNVERIFIED, (Finding.JUDGE_UNCLEAR,))
         assert "sum to 1.60" in found["k1"].reasoning
     assert found["k2"].verdict is Verdict.PARTIALLY_SUPPORTED
 
@@ -163,7 +163,7 @@ async def test_a_chat_model_that_was_about_to_say_something_else_is_undecided() 
     async with DecisionsServer() as server, asking(server, transport="logprobs") as judge:
         server.mass = 0.3
         found = await judged(judge, request(f"{WORDS}."))
-    assert (found["k0"].verdict, found["k0"].findings) == (Verdict.UNVERIFIED, (Finding.JUDGE_UNDECIDED,))
+    assert (found["k0"].verdict, found["k0"].findings) == (Verdict.UNVERIFIED, (Finding.JUDGE_UNCLEAR,))
     assert "lies elsewhere" in found["k0"].reasoning
 
 
