@@ -29,8 +29,9 @@ from guardrail.judges.model import (
 )
 from guardrail.verdicts import Judgement
 from tests.support.constants import made, make_retries_quick
+from tests.support.json_server import Answer
 from tests.support.judges import reply_of
-from tests.support.model_servers import Answer, ModelServer, OipServer, TeiServer, VllmServer
+from tests.support.model_servers import ModelServer, OipServer, TeiServer, VllmServer
 from tests.unit.judges.model.asking import request
 from tests.unit.judges.model.tiny import write_model
 from tests.unit.judges.model.tiny_verifier import parameters_for, write_parameters, write_verifier
