@@ -1,4 +1,4 @@
-"""Records what Haystack, Ragas, LlamaIndex and Mastra reckon, for the test that our scores are theirs.
+"""Records what Haystack, Ragas, LlamaIndex and Mastra calculate, for the test that our scores are theirs.
 
     python -m benchmarks.published_scores
 

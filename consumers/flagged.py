@@ -174,7 +174,7 @@ async def _close_admin(admin: AIOKafkaAdminClient) -> None:
 
 
 def _case_of(value: bytes | None, at_ms: int, partition: int, offset: int) -> NewCase | None:
-    """The case that a record holds. What is none stays in the topic, and the log says where."""
+    """The case that a record holds. Anything else is left in the topic, and its position is logged."""
     body = value or b""
     try:
         event = parse_output(body)

@@ -212,7 +212,7 @@ class Intake:
         """A response begins, now or before a restart."""
         headers, lane, born = _trace(record.headers), record.partition, record.offset
         if reading is StartStatus.DECIDED:
-            self._engine.pass_over(event, headers, lane=lane, born=born)
+            self._engine.skip(event, headers, lane=lane, born=born)
         elif reading is not StartStatus.OVER or self._engine.knows(event.response_id):
             # If it was over while its id is in flight again, this is a second start, which has the same
             # effect as the first time.

@@ -46,7 +46,7 @@ _T = TypeVar("_T")
 
 
 def fingerprint(path: Path) -> str:
-    """Identifies a file's content; what can't be read, or is no regular file, has that as its content."""
+    """Identifies a file's content; what can't be read, or is not a regular file, has that as its content."""
     try:
         return _digest(_read(path))
     except SettingsError as error:

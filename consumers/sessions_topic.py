@@ -95,7 +95,7 @@ def _parsed(data: bytes, key: str) -> dict[str, Any]:
         value = json.loads(data)
         version = value["v"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UnreadableState(f"{key} is no value with a version") from error
+        raise UnreadableState(f"{key} is not a value with a version") from error
     if not isinstance(version, int):
         raise UnreadableState(f"{key} has the version {type(version).__name__}")
     if version > VERSION:
@@ -107,7 +107,7 @@ def _parsed(data: bytes, key: str) -> dict[str, Any]:
 
 
 _NUMBER: Final = re.compile("[0-9]{1,19}")
-_NONSENSE: Final = (
+_DECODE_ERRORS: Final = (
     UnreadableState,
     ArithmeticError,
     AttributeError,
@@ -339,7 +339,7 @@ class SessionStore:
         try:
             # Fields that a newer version has added are ignored, rather than the responses it stored.
             policies[digest] = Policy.model_validate(self._value(state, key)["policy"], extra="ignore")
-        except _NONSENSE:
+        except _DECODE_ERRORS:
             self._delete(self._left_over, key)
         else:
             self._stored_policies.add(digest)
@@ -353,7 +353,7 @@ class SessionStore:
             value = self._value(state, key)
             session.head, session.policy = dict(value["head"]), policies.get(value["policy"])
             self._written(value.get("at_ms"))
-        except _NONSENSE:
+        except _DECODE_ERRORS:
             session.head = None
         return session
 
@@ -370,7 +370,7 @@ class SessionStore:
                 value = self._value(state, key)
                 entries = value["sessions"]
                 found = {int(born): dict(increment) for born, increment in entries.items()}
-            except _NONSENSE:
+            except _DECODE_ERRORS:
                 unreadable.append(number)
                 self._delete(self._left_over, key)
                 continue
@@ -400,7 +400,7 @@ class SessionStore:
             self._next_finished = number + 1
             try:
                 entries = [_finished(entry) for entry in self._value(state, key)["responses"]]
-            except _NONSENSE:
+            except _DECODE_ERRORS:
                 entries = []
             if not entries:
                 self._delete(self._left_over, key)
@@ -421,7 +421,7 @@ def _finished(stored: Iterable[Any]) -> ClosedEarlier:
     response_id, digest, next_seq, at_ms = stored
     at_s = at_ms / 1000
     if not isfinite(at_s):
-        raise UnreadableState("a time is none")
+        raise UnreadableState("a timestamp is missing")
     return ClosedEarlier(str(response_id), bytes.fromhex(digest).hex(), int(next_seq), at_s)
 
 

@@ -122,7 +122,7 @@ def _check_url(url: str) -> None:
         host = None
     form = "write https://HOST[:PORT]/PATH"
     if not host or parts.scheme not in {"http", "https"}:
-        raise ValueError(f"sasl_oauth_token_url {without_query(url)!r} is no https URL; {form}")
+        raise ValueError(f"sasl_oauth_token_url {without_query(url)!r} is not an https URL; {form}")
     if parts.username or parts.password:
         raise ValueError(
             "sasl_oauth_token_url holds a user name or password; give them as sasl_oauth_client_id and "
@@ -463,7 +463,9 @@ class KafkaSettings(Frozen):
             if bare or not port:
                 raise ValueError(f"{server!r} has no port; write {_SERVERS}")
             if not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < _PORTS):
-                raise ValueError(f"{server!r} has a port that is no number from 1 to 65535; write {_SERVERS}")
+                raise ValueError(
+                    f"{server!r} has a port that is not a number from 1 to 65535; write {_SERVERS}"
+                )
         return value
 
     @field_validator("client")

@@ -58,14 +58,14 @@ def signing_key(secret: str, setting: str) -> bytes:
 
 
 def receiver(url: str) -> httpx2.URL:
-    """Where to post. Raises ConfigError for what is no URL of HTTP."""
+    """Where to post. Raises ConfigError for what is not a URL of HTTP."""
     try:
         parsed = httpx2.URL(url)
     except httpx2.InvalidURL:
         parsed = httpx2.URL("")
     if parsed.scheme not in {"http", "https"} or not parsed.host:
         # The URL itself may be the secret of the receiver.
-        raise ConfigError("flagged.webhook_url: this is no http:// or https:// URL; correct it")
+        raise ConfigError("flagged.webhook_url: this is not an http:// or https:// URL; correct it")
     return parsed
 
 
@@ -98,7 +98,7 @@ class Webhook:
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Raises ConfigError for what is no URL of HTTP."""
+        """Raises ConfigError for what is not a URL of HTTP."""
         self._store = store
         self._url = receiver(url)
         self._key = key

@@ -134,10 +134,10 @@ class Finding(StrEnum):
     FIGURE_CONFLICT = "figure_conflict"
     """A source gives another figure for the same thing."""
     FIGURE_ABSENT = "figure_absent"
-    """A figure in the claim is in no source, and nothing suggests that it is reckoned from their figures."""
+    """A figure in the claim is in no source, and nothing suggests that it is calculated from theirs."""
     CALCULATION_UNCHECKED = "calculation_unchecked"
-    """A figure in the claim may be reckoned from the sources' figures, and the claim does not spell out how;
-    or it is the opposite limit, or compared, and it is not sure that the sources speak of the same.
+    """A figure in the claim may be calculated from the sources' figures, and the claim does not spell out
+    how; or it is the opposite limit, or compared, and it is not sure that the sources speak of the same.
     """
     FIGURE_AMBIGUOUS = "figure_ambiguous"
     """A figure in the claim is a source's only if a comma or point before three digits groups them, or only
@@ -424,8 +424,8 @@ class ClaimVerdict(OutputEvent):
         default=(),
         description="Exact findings, each at most once. figure_conflict: a source gives another "
         "figure for the same thing. figure_absent: a figure in the claim is in no source, and "
-        "nothing suggests that it is reckoned. figure_ambiguous: whether a figure is a source's "
-        "depends on what a comma or point does. calculation_unchecked: a figure may be reckoned "
+        "nothing suggests that it is calculated. figure_ambiguous: whether a figure is a source's "
+        "depends on what a comma or point does. calculation_unchecked: a figure may be calculated "
         "from the sources' figures, but the claim does not spell out how. other_thing: the "
         "sources have the claim's figure or name, but beside another thing. link_absent: a "
         "link or an address is in no source. citation_absent: a citation names none of "

@@ -47,7 +47,7 @@ def _unknown(kind: type[Event], fields: Mapping[str, Any]) -> str:
     name = next(name for name in fields if name not in kind.model_fields)
     close = difflib.get_close_matches(name, known, n=1)
     remedy = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known)}"
-    return f"{name!r} is no field of a response; {remedy}"
+    return f"{name!r} is not a field of a response; {remedy}"
 
 
 def named_contexts(contexts: Sequence[ContextLike]) -> tuple[Context | Mapping[str, Any], ...]:

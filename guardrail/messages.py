@@ -34,12 +34,12 @@ def checked_message(value: Any) -> Any:
         return value
     if not isinstance(value, Mapping):
         raise ValueError(  # noqa: TRY004 - pydantic turns a ValueError into a problem with its place
-            "this is no text; write one, or texts by language: {default: TEXT, de: TEXT}"
+            "this is not text; write one, or texts by language: {default: TEXT, de: TEXT}"
         )
     for tag, text in value.items():
         if not isinstance(tag, str) or not _TAG.fullmatch(tag):
             raise ValueError(
-                f"{tag!r} is no language; write tags such as de or pt-BR, and default for all others"
+                f"{tag!r} is not a language; write tags such as de or pt-BR, and default for all others"
             )
         if not isinstance(text, str):
             raise ValueError(f"the text for {tag!r} is none; put it in quotes")  # noqa: TRY004

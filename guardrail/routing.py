@@ -123,7 +123,7 @@ class PolicyRouter:
             if name not in policies:
                 known = ", ".join(sorted(policies)) or "none"
                 raise ConfigError(
-                    f"{place}: {name!r} is no policy; name one of policies ({known}) or add it there"
+                    f"{place}: unknown policy {name!r}; name one of policies ({known}) or add it there"
                 )
         check_challengers(challengers)
         self._policies = dict(policies)

@@ -37,7 +37,7 @@ def check_headers(headers: Mapping[str, SecretStr]) -> None:
     """Raises ValueError for headers that HTTP can't carry; it names the header and never shows its value."""
     for name, value in headers.items():
         if not _NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is no name of a header; write letters, digits and hyphens")
+            raise ValueError(f"{name!r} is not a name of a header; write letters, digits and hyphens")
         if not is_value(value.get_secret_value()):
             raise ValueError(
                 f"the value of {name} holds characters no header can carry; write it in ASCII, on one line"

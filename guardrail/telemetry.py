@@ -95,7 +95,7 @@ UNVERIFIED: Final = _counter_of(
     "overloaded",
 )
 DEGRADED: Final = _counter(
-    "degraded", "Verdicts given by less than the judge that was to answer; which, and why.", "reason"
+    "degraded", "Verdicts from a fallback instead of the intended judge; which, and why.", "reason"
 )
 CHALLENGERS: Final = _counter(
     "challenger",

@@ -344,7 +344,7 @@ def check_events(records: Iterable[object], *, complete: bool = True) -> list[st
             problems.append(f"record {place}: {error.reason}: {error}")
             continue
         if not isinstance(event, InputEvent):
-            problems.append(f"record {place}: a {type(event).__name__} is no input of the guard")
+            problems.append(f"record {place}: a {type(event).__name__} is not an input of the guard")
             continue
         name = _name(event.response_id)
         if key is not None and key != event.response_id.encode():

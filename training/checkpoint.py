@@ -49,7 +49,7 @@ def _check_course(course: Mapping[str, Any], file: Path) -> None:
     """The model card counts the pairs and names the licences of every course."""
     datasets = course.get("datasets", {})
     if not isinstance(datasets, dict):
-        raise DataError(f"{file}: datasets is no object; name what training.train wrote")
+        raise DataError(f"{file}: datasets is not an object; name what training.train wrote")
     for name, entry in datasets.items():
         if not (
             isinstance(entry, dict)

@@ -165,7 +165,7 @@ def _read(raw: Mapping[str, Any]) -> Example:
     contexts = tuple(str(text) for text in raw["contexts"])
     source = raw.get("source")
     if source is not None and not (isinstance(source, str) and source):
-        raise TypeError("'source' is no text")
+        raise TypeError("'source' is not text")
     return Example(
         dataset=raw["dataset"],
         licence=LICENCES.get(raw["dataset"], "not stated"),

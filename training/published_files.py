@@ -32,7 +32,7 @@ class Record:
     fields: Mapping[str, Any]
 
     def text(self, name: str) -> str:
-        """The field's text without blanks around it; may be empty. Raises DataError where it is no text."""
+        """The field's text without blanks around it; may be empty. Raises DataError where it is not text."""
         return self._text(self._field(name), f"field {name!r}")
 
     def texts(self, name: str) -> tuple[str, ...]:
@@ -140,7 +140,7 @@ def json_array(path: Path) -> Iterator[Record]:
 def _opened(path: Path) -> Iterator[TextIO]:
     """The text of a file, plain or gzip by its name."""
     try:
-        # The byte order mark that some files begin with is no part of the first column's name.
+        # The byte order mark that some files begin with is not part of the first column's name.
         if path.suffix == ".gz":
             with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as file:
                 yield file

@@ -173,7 +173,7 @@ def train(
             _keep(model, optimizer, out / _PROGRESS, read, told)
             saved = time.monotonic()
         if math.isnan(losses[-1]):
-            raise DataError("the loss is no number; lower --rate")
+            raise DataError("the loss is not a number; lower --rate")
     model.save(out)
     described |= {
         "pairs": min(read, last),

@@ -95,5 +95,5 @@ def _no_asyncpg(setting: str) -> ConfigError:
 def _no_store(setting: str, url: str) -> ConfigError:
     scheme = url.partition(":")[0] if "://" in url else "no scheme"
     return ConfigError(
-        f"{setting}: {scheme[:40]!r} is no store; write sqlite:///FILE or postgresql://USER@HOST/DATABASE"
+        f"{setting}: unknown store {scheme[:40]!r}; write sqlite:///FILE or postgresql://USER@HOST/DATABASE"
     )

@@ -47,7 +47,7 @@ class PostgresDriver:
         except ValueError:
             # Its message may quote the URL, and with it a password.
             raise ConfigError(
-                f"{setting}: this is no URL of a database; write postgresql://USER@HOST/DATABASE"
+                f"{setting}: this is not a URL of a database; write postgresql://USER@HOST/DATABASE"
             ) from None
         store = cls(pool)
         try:

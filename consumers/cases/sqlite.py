@@ -105,7 +105,7 @@ class SqliteDriver:
             if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
                 raise
             raise ConfigError(
-                f"{setting}: {self._path} is no SQLite file; name another one, which will be made"
+                f"{setting}: {self._path} is not an SQLite file; name another one, which will be made"
             ) from None
 
     def _connect_read_only(self, setting: str) -> sqlite3.Connection:

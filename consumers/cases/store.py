@@ -19,7 +19,7 @@ _MAX_CLAIM: Final = 500
 
 
 class WebhookState(StrEnum):
-    """What has come of telling the webhook of a case."""
+    """The state of a case's webhook delivery."""
 
     NONE = "none"
     """There was no webhook when the case was stored."""

@@ -51,7 +51,7 @@ _NOISY: Final = (
 _log = EventLog(__name__)
 
 
-class _Sparing(logging.Filter):
+class _ThrottledLog(logging.Filter):
     """Filters log messages of the library that help nobody.
 
     It repeats itself ten times a second while a broker or a topic is away, and calls it an error that a new
@@ -79,7 +79,7 @@ class _Sparing(logging.Filter):
         return not self._said.is_one(record, error if isinstance(error, str) else "")
 
 
-_SPARING: Final = _Sparing()
+_THROTTLED: Final = _ThrottledLog()
 
 
 def quiet_client_log() -> None:
@@ -91,15 +91,15 @@ def quiet_client_log() -> None:
         log.setLevel(logging.WARNING)
     # Filters are not inherited, so add them to the loggers that write. Adding one again changes nothing.
     for name in _NOISY:
-        logging.getLogger(name).addFilter(_SPARING)
+        logging.getLogger(name).addFilter(_THROTTLED)
 
 
 def quiet_while(who: object, *, away: bool) -> None:
     """Send what aiokafka logs to debug for as long as ``who`` finds something away."""
     if away:
-        _SPARING.away.add(who)
+        _THROTTLED.away.add(who)
     else:
-        _SPARING.away.discard(who)
+        _THROTTLED.away.discard(who)
 
 
 def client_options(

@@ -185,7 +185,7 @@ class FileTokens(AbstractTokenProvider):
         try:
             token = self._path.read_text(encoding="ascii").strip()
         except OSError as error:
-            raise TokenRefused(f"{where} can't be read ({error.strerror}); mend it") from None
+            raise TokenRefused(f"{where} can't be read ({error.strerror}); fix it") from None
         except UnicodeDecodeError:
             raise TokenRefused(f"{where} holds no token (not ASCII); put the bare token into it") from None
         if not _B64_TOKEN.fullmatch(token):

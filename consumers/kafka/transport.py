@@ -419,7 +419,7 @@ class KafkaTransport:
         return found
 
     async def _pass_markers(self) -> None:
-        """Move on behind what is no record, such as the markers of producers' transactions."""
+        """Move on behind what is not a record, such as the markers of producers' transactions."""
         consumer = self._consumer
         for tp in [tp for tp, partition in self._held.items() if self.unread(partition)]:
             if consumer is None or tp in self._paused or tp in self._recovering:

@@ -148,7 +148,7 @@ class KafkaWatch:
 
 _GROUPS_EVERY_S: Final = 60.0
 _OTHERS_AGAIN_S: Final = 900.0
-"""After so long a group is looked at again that was no group of guards: a cluster may have thousands."""
+"""After so long a group is looked at again that was not a group of guards: a cluster may have thousands."""
 _GROUPS_PATIENCE_S: Final = 30.0
 _DELIVERIES: Final = "deliveries"
 _MOST_BYTES: Final = 1_000

@@ -158,7 +158,7 @@ class TolerantRecords:
 
 class TolerantBatch:
     """The library's batch; if it can't decode a name, iteration continues with escaped names, and without a
-    marker it is no control batch."""
+    marker it is not a control batch."""
 
     def __init__(self, batch: Any, data: memoryview) -> None:
         self._batch = batch
@@ -603,7 +603,7 @@ def _subscription(metadata: bytes) -> Subscription | None:
     try:
         decoded = ConsumerProtocolMemberMetadata.decode(metadata)
     except ValueError:
-        return None  # by a client that is no consumer, or not known yet
+        return None  # by a client that is not a consumer, or not known yet
     return Subscription(tuple(decoded.subscription or ()), decoded.user_data or b"")
 
 

@@ -155,7 +155,7 @@ class Caller:
         """A call that the breaker does not let through; whoever reads of it wants to know why it is open."""
         cause = self.breaker.last_failure
         return _given_up(
-            f"its recent calls failed{f': {cause}' if cause else ''}; it is left alone for a while"
+            f"its recent calls failed{f': {cause}' if cause else ''}; not calling it again for a while"
         )
 
     def _too_late(self, seconds: float) -> Failure | None:

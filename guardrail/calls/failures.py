@@ -90,8 +90,8 @@ def cut_off(server: str, error: BaseException | None = None, setting: str = "bas
         "gaierror": f"the name of the host is not known; {check}",
         "ConnectionRefusedError": f"it was refused: nothing listens there; {check}",
         "SSLCertVerificationError": "its certificate is not trusted; name the authority's in SSL_CERT_FILE",
-        "SSLError": f"no TLS came about, as where a server speaks http and not https; {check}",
-        "ConnectTimeout": f"there was none in time; {check}",
+        "SSLError": f"the TLS handshake failed (does the server speak http instead of https?); {check}",
+        "ConnectTimeout": f"connecting timed out; {check}",
         "ConnectError": f"the network failed; {check}",
     }
     why = next(words[kind] for kind in words if any(kind in names for names in causes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Final
 
 import httpx2
@@ -56,17 +57,20 @@ class HttpServer:
         name: str,
         section: str,
         refused: Callable[[str, int, str], JudgeError],
+        *,
+        reads_errors: bool = True,
     ) -> None:
         """``name`` is what messages call it, and ``section`` has its settings, ``url`` among them.
 
         ``refused`` makes the error for a request that would fare no better another time, of what happened
         ("NAME answered 400"), the status, and the beginning of the body, which may repeat a text: it may be
-        searched, and never reported.
+        searched, and never reported. Without ``reads_errors`` it is empty, and not waited for.
         """
         self.name = name
         self._url = url
         self._section = section
         self._refusal = refused
+        self._reads_errors = reads_errors
         self._client = httpx2.AsyncClient(
             headers=headers,
             timeout=httpx2.Timeout(None, connect=_CONNECT_TIMEOUT_S),
@@ -95,10 +99,12 @@ class HttpServer:
 
     async def _refused(self, response: httpx2.Response) -> Failure:
         said = bytearray()
-        async for piece in response.aiter_raw():
-            said += piece
-            if len(said) >= _MOST_ERROR_BYTES:
-                break
+        if self._reads_errors:
+            with suppress(httpx2.HTTPError, httpx2.StreamError):  # the status says enough
+                async for piece in response.aiter_raw():
+                    said += piece
+                    if len(said) >= _MOST_ERROR_BYTES:
+                        break
         status = response.status_code
         text = f"{self.name} answered {status}"
         refused = self._refusal(text, status, said.decode("utf-8", "replace"))

@@ -336,7 +336,7 @@ class CitationReader:
             return None
         called = not tells(fold_name(text[1])) or self._names.named(text[1]) is not None
         alone = called and _stands_alone(raw, at, target.end())
-        # "According to the [price list](prices.pdf), …": what it is called is no part of the sentence either.
+        # "According to the [price list](prices.pdf), …": its name is not part of the sentence either.
         frames = (
             called
             and _COMMA.match(raw, target.end())
@@ -374,7 +374,7 @@ class CitationReader:
         return ((at, match.end(), ids) if cites and ids is not None else None), match.end()
 
     def _cites(self, raw: str, start: int, end: int, ids: Ids | None) -> bool:
-        """Whether what is raised cites: it is no power; behind a number that may have one, it names a
+        """Whether what is raised cites: it is not a power; behind a number that may have one, it names a
         context."""
         if not _is_power(raw, start):
             return ids is not None

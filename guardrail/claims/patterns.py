@@ -44,7 +44,7 @@ _REMEDY: Final = (
 def linear_search(pattern: str) -> Callable[[str], bool]:
     """Says whether a text has a match of the pattern, ignoring case, in time linear in the text.
 
-    Raises ValueError for what is no regular expression, or more than RE2 can express.
+    Raises ValueError for what is not a regular expression, or more than RE2 can express.
     """
     if _NO_LEAST.search(pattern):
         raise ValueError("RE2 takes {,n} for text; write {0,n}")

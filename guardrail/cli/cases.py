@@ -96,7 +96,7 @@ def list_command(
     """Print a table of the cases, newest first.
 
     It shows of each the claim that decided, which is text of an answer; where the score alone decided, the
-    claim that weighs most in it. What guardrail doctor sent as a proof is no case.
+    claim that weighs most in it. What guardrail doctor sent as a proof is not a case.
     """
     from consumers.cases import CaseFilter
     from guardrail.events import Decision
@@ -193,7 +193,7 @@ def label_command(
     claims |= {str(each.index + 1): each for each in case.claims}
     if claim is not None and claim not in claims:
         raise typer.BadParameter(
-            f"{claim!r} is no claim of the case, which has {len(case.claims)}; give a number or an id",
+            f"{claim!r} is not a claim of the case, which has {len(case.claims)}; give a number or an id",
             param_hint="--claim",
         )
     about = None if claim is None else claims[claim]

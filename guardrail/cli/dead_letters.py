@@ -189,7 +189,7 @@ def _selection(reason: str | None, key: str | None, since: str | None) -> DeadLe
 
     if reason is not None and reason not in REASONS:
         raise typer.BadParameter(
-            f"{reason!r} is no code of a dead letter; there are: {', '.join(REASONS)}", param_hint="--reason"
+            f"unknown reason {reason!r}; known reasons: {', '.join(REASONS)}", param_hint="--reason"
         )
     since_ms = None if since is None else since_time_ms(since, time.time())
     # Bytes that are no UTF-8 come as an argument in the form that os.fsencode takes back.

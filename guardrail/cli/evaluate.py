@@ -199,7 +199,7 @@ def _known(source_format: str) -> Format:
     for each in FORMATS:
         if each == source_format:
             return each
-    message = f"{source_format!r} is no format; there are: {', '.join(FORMATS)}"
+    message = f"unknown format {source_format!r}; known formats: {', '.join(FORMATS)}"
     raise typer.BadParameter(message, param_hint="--format")
 
 

@@ -122,7 +122,7 @@ def totals(run: Overview, unrouted: Reasons) -> list[Text]:
         lines.append(Text(f"{share}, and count in no score: the events say why", "bold yellow"))
         lines += most_frequent(run.unverified.counts)
     if run.degraded_claims:
-        share = f"{run.degraded_claims:,} of {whole.claims:,} claims were degraded: who was to judge did not"
+        share = f"{run.degraded_claims:,} of {whole.claims:,} claims were judged by a fallback judge"
         lines.append(Text(share, "bold yellow"))
         lines += most_frequent(run.degraded.counts)
     if unrouted.counts:

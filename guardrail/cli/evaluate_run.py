@@ -55,7 +55,7 @@ def evaluate_files(request: EvaluateRequest) -> None:
             _tell_partial(request)
             raise typer.Exit(128 + signal.SIGINT) from None
         except BrokenPipeError:
-            # Whoever read the events has enough; what they left unread is nobody's loss.
+            # Whoever read the events has enough; whatever the reader did not consume can be dropped.
             stack.pop_all()
             for stream in (report.results.stream if report.results else None, report.verdicts):
                 if stream is not None:

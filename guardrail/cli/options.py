@@ -130,7 +130,7 @@ def policy_named(name: str, settings: Settings, hint: str = "--policy") -> Polic
     if name not in settings.policies:
         known = ", ".join(sorted(settings.policies))
         raise typer.BadParameter(
-            f"{name!r} is no policy; there are: {known}. Give one of them, or add it to --config",
+            f"unknown policy {name!r}; known: {known}. Give one of them, or add it to --config",
             param_hint=hint,
         )
     return settings.policies[name]

@@ -204,7 +204,7 @@ def _varied(text: str) -> tuple[Vary, ...]:
 def _check_share(value: float | None, option: str) -> None:
     if value is not None and not 0 < value < 1:
         raise typer.BadParameter(
-            f"{value:g} is no share; give one between 0 and 1, such as 0.02", param_hint=option
+            f"{value:g} is not a fraction; give a number between 0 and 1, such as 0.02", param_hint=option
         )
 
 

@@ -89,7 +89,7 @@ class Room(Protocol):
     def forget(self, stream: Stream) -> None: ...
 
     @property
-    def passed_over(self) -> Sequence[str]: ...
+    def skipped(self) -> Sequence[str]: ...
 
 
 class Writer(Protocol):
@@ -412,7 +412,7 @@ class Stream:
             if self.at_bound
             else "is 'guardrail run' at work on these topics, and was this id never used before?"
         )
-        if others := self._client.passed_over:
+        if others := self._client.skipped:
             hint += (
                 f" What the groups {', '.join(others)} wrote was passed over: is the client's group right?"
             )

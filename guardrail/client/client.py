@@ -32,8 +32,8 @@ _TURN: Final = 64
 """Pieces of text taken from one source before other tasks have their turn for certain."""
 _ANSWERS_REMEMBERED: Final = 10_000
 _OVERLAP_S: Final = 30.0
-"""What a group writes about an answer so long after another is no second opinion: it judges old answers anew,
-as a new group may."""
+"""What a group writes about an answer so long after another is not a second opinion: it judges old answers
+anew, as a new group may."""
 _CONFLICT_S: Final = 60.0
 _FLUSH_S: Final = 2.0
 """For the last events, beyond the time that a closing client gives its answers."""
@@ -165,9 +165,9 @@ class GuardClient:
         return self._groups.wanted
 
     @property
-    def passed_over(self) -> Sequence[str]:
+    def skipped(self) -> Sequence[str]:
         """The groups whose deliveries were passed over."""
-        return sorted(group or "(unnamed)" for group in self._groups.passed_over)
+        return sorted(group or "(unnamed)" for group in self._groups.skipped)
 
     async def __aenter__(self) -> Self:
         """Connect. Raises ConfigError and TransportUnavailable, which says what to do."""
@@ -491,7 +491,7 @@ class _Groups:
 
     def __init__(self, wanted: str | None) -> None:
         self.wanted = wanted
-        self.passed_over: set[str | None] = set()
+        self.skipped: set[str | None] = set()
         self._wrote: OrderedDict[bytes | None, tuple[str, float]] = OrderedDict()
         """Which group was the first to write about an answer, of anybody's, and when; of ours in flight, the
         answer itself knows it.
@@ -503,8 +503,8 @@ class _Groups:
         """Whether the delivery counts; ``stream`` is the answer that it is about, if that is one of ours."""
         group = record.group
         if self.wanted is not None:
-            if group != self.wanted and group not in self.passed_over:
-                self.passed_over.add(group)
+            if group != self.wanted and group not in self.skipped:
+                self.skipped.add(group)
                 _log.warning("client.other_group", group=group, obeyed=self.wanted)
             return group == self.wanted
         if group is None:

@@ -74,7 +74,7 @@ class SettingsFile:
                 if stat.S_ISREG(mode):
                     return cls(path, _bounded(path, stream.read(MAX_FILE_BYTES + 1)))
                 if not stat.S_ISFIFO(mode) or not pipe_s or not hasattr(select, "poll"):
-                    raise _file_problem(path, "is no regular file", "name a file")
+                    raise _file_problem(path, "is not a regular file", "name a file")
                 return cls(path, _bounded(path, _read_pipe(path, stream.fileno(), pipe_s)), regular=False)
         except FileNotFoundError:
             raise _file_problem(path, "does not exist", _BEGIN) from None
@@ -166,7 +166,7 @@ def parse(file: SettingsFile) -> FileValues:
     if not isinstance(values, dict):
         problem = Problem(
             "",
-            "the file is no mapping",
+            "the file is not a mapping",
             "write 'section:' lines, as 'guardrail config show' does",
             where=str(path),
         )

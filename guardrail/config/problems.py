@@ -133,7 +133,7 @@ def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[
     wrong, _, told = wrong.partition("; ")
     section = None if told else _section(place, details["type"])
     if section:
-        wrong = "here stands a value, where settings by name are meant"
+        wrong = "expected a mapping of settings, found a single value"
     elif details["type"] in _LIST_TYPES:
         stands = "settings by name stand here" if isinstance(value, Mapping) else "here stands a single value"
         wrong = f"{stands}, where a list is meant"

@@ -219,4 +219,4 @@ def policy_notes(settings: Settings) -> Iterator[str]:
             if pattern != pattern.strip():
                 yield f"routes.{number}.{field}: {pattern!r} has a space at an end; values must have it, too"
             if _NO_GLOB.search(pattern):
-                yield f"routes.{number}.{field}: {pattern!r} is no regular expression: only * is special"
+                yield f"routes.{number}.{field}: {pattern!r} is not a regular expression: only * is special"

@@ -293,13 +293,13 @@ class Engine:
 
     # ------------------------------------------------------------------------------------ input
 
-    def pass_over(
+    def skip(
         self, head: ResponseStarted | Response, headers: Headers = (), *, lane: Hashable = None, born: int = 0
     ) -> None:
         """Read this response to its end without output: it was decided before a restart."""
         if head.response_id not in self._runs:
             run = self._open(head, headers, digest(head), self._table.lane(lane), born)
-            run.session.mute()
+            run.session.stop_output()
             now = self._clock()
             if isinstance(head, Response):
                 run.session.complete(1, now)
@@ -607,7 +607,7 @@ class Engine:
             run.evidence = None  # it holds the contexts
         if run.equal.known and not run.telling:
             self._tell_known(run)
-        may_judge = (run.waiting or run.put_off) and not session.decided and not self._leaving
+        may_judge = (run.waiting or run.deferred) and not session.decided and not self._leaving
         if may_judge and gatherer.may_begin(run):
             call = self.spawn(gatherer.call(run), name="judge")
             run.calls.add(call)
@@ -616,7 +616,7 @@ class Engine:
         backlog = self._backlog
         if self._paced or backlog.busy or backlog.behind or backlog.calls > backlog.at_once:
             self._look()
-        due = min(session.next_deadline, gatherer.due(run)) if run.put_off else session.next_deadline
+        due = min(session.next_deadline, gatherer.due(run)) if run.deferred else session.next_deadline
         if due < run.timer_due:
             self._arm(run, now)
 
@@ -690,7 +690,7 @@ class Engine:
         run.waiting.clear()
         self._gatherer.not_asked += run.newly_waiting(self._limits.max_claims_per_call)
         run.equal.forget()
-        run.put_off.clear()
+        run.deferred.clear()
         for call in run.calls - {asyncio.current_task()}:
             call.cancel()
 
@@ -737,7 +737,7 @@ class Engine:
         self._gatherer.slowness += (1 + (awake() - since) / _TOKEN_S - before) * _LATEST_BEAT
         if self._gatherer.slowness < before > _RUSHED:
             for run in self._runs.values():
-                if run.put_off and not run.calls:
+                if run.deferred and not run.calls:
                     self._arm(run, self._clock())  # it need not wait as long any more
 
     def _arm(self, run: Run, now: float) -> None:

@@ -149,7 +149,7 @@ class Gatherer:
                 if run.dropped:
                     return  # a judge that swallows its cancellation
                 if gathering is not None:
-                    run.put_off.update(
+                    run.deferred.update(
                         (each.claim_id, (batch[each.claim_id], each))
                         for each in gathering.later.values()
                         if each.claim_id in batch and each.claim_id in run.session.pending
@@ -158,7 +158,7 @@ class Gatherer:
         finally:
             # At once: the next claim may arrive before the loop has reported that this task is done.
             run.calls.discard(cast("asyncio.Task[None]", asyncio.current_task()))
-            if run.put_off and not run.dropped:
+            if run.deferred and not run.dropped:
                 self._wait(run)
 
     def _heard(self, run: Run, judgement: Judgement) -> None:
@@ -168,15 +168,15 @@ class Gatherer:
 
     def due(self, run: Run) -> float:
         """When put-off claims must go to the judge; infinity during a call, which checks for them itself."""
-        if not run.put_off or run.calls:
+        if not run.deferred or run.calls:
             return float("inf")
-        return run.session.can_wait_until(run.put_off, run.max_wait_s * self.slowness)
+        return run.session.can_wait_until(run.deferred, run.max_wait_s * self.slowness)
 
     def to_judge(self, run: Run) -> bool:
         """Whether there is anything to send to the judge now."""
-        if run.waiting or not run.put_off or not run.session.reading:
-            return bool(run.waiting or run.put_off)
-        return run.session.can_wait_until(run.put_off, run.max_wait_s * self.slowness) <= self.clock()
+        if run.waiting or not run.deferred or not run.session.reading:
+            return bool(run.waiting or run.deferred)
+        return run.session.can_wait_until(run.deferred, run.max_wait_s * self.slowness) <= self.clock()
 
     def gathering(
         self, run: Run, batch: Mapping[str, Claim], known: Mapping[str, Judgement]
@@ -205,11 +205,11 @@ class RunGathering:
         self._until = until
         run.sifting.add(self)
 
-    def may_put_off(self) -> bool:
+    def may_defer(self) -> bool:
         """Whether claims could be put off now."""
         return self._may_put_off(urgent=False)
 
-    def put_off(self, judgements: Sequence[Judgement], *, urgent: bool = False) -> bool:
+    def defer(self, judgements: Sequence[Judgement], *, urgent: bool = False) -> bool:
         """Keep the claims for the next request, or let others begin because this one goes on."""
         if self._may_put_off(urgent=urgent):
             self.later = {judgement.claim_id: judgement for judgement in judgements}
@@ -264,7 +264,7 @@ async def ask(
     evidence = run.evidence = run.evidence or EvidenceIndex(session.head.contexts)
     meter = _SessionMeter(session)
     now, monotonic = clock(), time.monotonic()
-    due, since = session.taken_up(batch)
+    due, since = session.judging_started(batch)
     if (record := recorder()) is not None:
         record.add("statements", tuple(batch), time.monotonic(), reply=_statements(batch), timed=False)
     # Among gathered claims, the first expires long before the last.

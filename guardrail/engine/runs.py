@@ -163,7 +163,7 @@ class EqualClaims:
                 self._said[key] = said
             self.known.extend(replace(said, claim_id=claim_id) for claim_id, _ in self._behind.pop(key))
 
-    def pass_over(self, claim_id: str) -> list[tuple[str, Claim]]:
+    def skip(self, claim_id: str) -> list[tuple[str, Claim]]:
         """No verdict on this claim is wanted any more; returns those to be asked about in its place."""
         key = self._keys.pop(claim_id, None)
         return [] if key is None else self.first(self._behind.pop(key))
@@ -295,7 +295,7 @@ class Run:
     waiting: list[tuple[str, Claim]] = field(default_factory=list)
     equal: EqualClaims = field(default_factory=EqualClaims)
     counted_waiting: int = 0
-    put_off: dict[str, tuple[Claim, Judgement]] = field(default_factory=dict)
+    deferred: dict[str, tuple[Claim, Judgement]] = field(default_factory=dict)
     calls: set[asyncio.Task[None]] = field(default_factory=set)
     sifting: set[object] = field(default_factory=set)  # gatherings of calls that can be joined
     timer: asyncio.TimerHandle | None = None
@@ -330,19 +330,19 @@ class Run:
         """
         batch: dict[str, Claim] = {}
         known: dict[str, Judgement] = {}
-        for claim_id in list(self.put_off)[:most]:
-            claim, said = self.put_off.pop(claim_id)
+        for claim_id in list(self.deferred)[:most]:
+            claim, said = self.deferred.pop(claim_id)
             if claim_id in self.session.pending:
                 batch[claim_id], known[claim_id] = claim, said
             else:
-                self.waiting += self.equal.pass_over(claim_id)
+                self.waiting += self.equal.skip(claim_id)
         taken = self.waiting[: most - len(batch)]
         del self.waiting[: len(taken)]
         for claim_id, claim in taken:
             if claim_id in self.session.pending:
                 batch[claim_id] = claim
             else:
-                self.waiting += self.equal.pass_over(claim_id)
+                self.waiting += self.equal.skip(claim_id)
         return batch, known
 
     def closed(self) -> ClosedResponse:
@@ -531,5 +531,5 @@ def restored_session(
     if not readable:
         session = resumed(started_at=now, unreadable=True)
     if head.silent:  # whatever happened to its progress
-        session.mute()
+        session.stop_output()
     return session, readable

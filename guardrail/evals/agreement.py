@@ -227,7 +227,7 @@ def agreement(
     bootstrap. Raises ValueError for an unknown score or ``mildest``.
     """
     if mildest not in ERRORS:
-        raise ValueError(f"mildest: {mildest} is no error; give one of {', '.join(ERRORS)}")
+        raise ValueError(f"mildest: {mildest} is not an error; give one of {', '.join(ERRORS)}")
     results = list(results)
     extra = LabelsByResponse(labels)
     answers = []

@@ -63,7 +63,7 @@ class Aim:
         for name in ("catch", "max_false"):
             value = getattr(self, name)
             if value is not None and not 0 < value <= 1:
-                raise ValueError(f"{name} ({value:g}) is no share above 0 and up to 1, such as 0.95")
+                raise ValueError(f"{name} ({value:g}) is not a fraction above 0 and up to 1, such as 0.95")
 
     @property
     def error(self) -> str:

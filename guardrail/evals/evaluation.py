@@ -238,7 +238,7 @@ def check_scores(names: Iterable[str]) -> None:
     """Raises ConfigError naming the scores that there are."""
     for name in names:
         if name not in SCORES:
-            raise ConfigError(f"{name!r} is no score; there are: {', '.join(SCORES)}")
+            raise ConfigError(f"unknown score {name!r}; known scores: {', '.join(SCORES)}")
 
 
 async def evaluate_each(

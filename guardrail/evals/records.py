@@ -71,7 +71,7 @@ def is_end(value: bytes) -> bool:
 
 @dataclass(slots=True)
 class Passed:
-    """What was read and is no record: how much of it, and why."""
+    """What was read and is not a record: how much of it, and why."""
 
     others: int = 0
     """Events of other types, such as the verdicts on single claims, which the records repeat."""
@@ -96,7 +96,7 @@ class RecordReader:
         self._seen: set[str] = set()
 
     def read(self, value: bytes, place: str) -> ResponseVerdict | None:
-        """The verdict in a value. None if it is no record, which is counted; ``place`` is for messages."""
+        """The verdict in a value. None if it is not a record, which is counted; ``place`` is for messages."""
         try:
             found = parse_record(value)
             other = found is None and not is_end(value)

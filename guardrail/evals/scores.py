@@ -4,9 +4,9 @@ A verdict on a claim stands for what another system's judge would have said of t
 the whole translation. Only that the judge is another one is different from the original; from there on the
 arithmetic is the original's, so that its judge's 0s and 1s give the same number here.
 
-UNVERIFIED is no answer of a judge, and the originals have no word for it. Such claims are left out, as if the
-judge had not been asked, or count as not supported (``unverified="fail"``). If no claim is left because none
-could be checked, there is no score. A score over part of the claims says so in its ``reason``.
+UNVERIFIED is not an answer of a judge, and the originals have no word for it. Such claims are left out, as if
+the judge had not been asked, or count as not supported (``unverified="fail"``). If no claim is left because
+none could be checked, there is no score. A score over part of the claims says so in its ``reason``.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _NO_RECORD: Final = "the verdict was stored without its claims"
 @dataclass(frozen=True, slots=True)
 class ScoreOptions:
     """``scale`` is Mastra's, its highest score. ``formula``, ``weights`` and ``credits`` are those of
-    ``severity_weighted``; without any, it is what the verdict's own policy reckoned.
+    ``severity_weighted``; without any, it is what the verdict's own policy calculated.
     """
 
     unverified: Unverified = "leave_out"
@@ -75,7 +75,7 @@ class ScoreOptions:
         if self.unverified not in ("leave_out", "fail"):
             raise ValueError(f"unverified: {self.unverified!r} is neither 'leave_out' nor 'fail'")
         if not (math.isfinite(self.scale) and self.scale > 0):
-            raise ValueError(f"scale: {self.scale!r} is no positive number; give Mastra's highest score")
+            raise ValueError(f"scale: {self.scale!r} is not a positive number; give Mastra's highest score")
 
 
 # -------------------------------------------------------------------- arithmetic of the originals
@@ -83,7 +83,7 @@ class ScoreOptions:
 
 def strict_score(verdicts: Sequence[Verdict]) -> float | None:
     """SUPPORTED / total: the four-verdict prompt ("RAG Faithfulness Evaluation Prompt", of 2026-02-25, its
-    ``faithfulness_score``), reckoned here and not by the model. None of no claims: the prompt doesn't say.
+    ``faithfulness_score``), calculated here and not by the model. None of no claims: the prompt doesn't say.
     """
     return sum(verdict is Verdict.SUPPORTED for verdict in verdicts) / len(verdicts) if verdicts else None
 

@@ -161,14 +161,14 @@ class Search:
         for _ in range(_SWEEPS):
             before = key
             for number, knob in enumerate(self.knobs):
-                state, key = self._better(
+                state, key = self._improved(
                     state, key, ((number,), ((value,) for value in knob.values)), aim, left_out
                 )
             if key < before:
                 continue
             for pair in combinations(range(len(self.knobs)), 2):
                 values = product(*(self._coarse(number, state[number]) for number in pair))
-                state, key = self._better(state, key, (pair, values), aim, left_out)
+                state, key = self._improved(state, key, (pair, values), aim, left_out)
             if key >= before:
                 break
         return state
@@ -180,7 +180,7 @@ class Search:
         changed = {"rules": rules, "flag_below": flag, "block_below": block, "weights": weights}
         return Policy.model_validate(self.policy.model_copy(update=changed).model_dump())
 
-    def _better(
+    def _improved(
         self, state: State, key: tuple[float, ...], moves: tuple[Any, Any], aim: Aim, left_out: int | None
     ) -> tuple[State, tuple[float, ...]]:
         places, every = moves

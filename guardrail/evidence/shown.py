@@ -3,7 +3,7 @@
 Tables and the like (``guardrail.structure``) are told record by record, a line each with the headers beside
 the values, "Pro: Price: $29; Storage: 2 TB": that is how search, figures and the verifier read them.
 
-Struck-through and hidden text is no evidence, and a value stays the same whatever invisible markup it
+Struck-through and hidden text is not evidence, and a value stays the same whatever invisible markup it
 contains: "$<b>4</b>9", "1&nbsp;200 euros". Line breaks, bullets and table bars stay, since they determine how
 the lines of contexts are read, and so do the backticks of code. Texts without any such markup stay unchanged.
 """

@@ -113,7 +113,7 @@ def agrees(claim: Figure, source: Figure) -> bool:
 
 def is_plain(claim: Figure, source: Figure) -> bool:
     """Do two figures that agree do so whatever a separator means: a claim's in its likeliest reading, a
-    source's in each, or written as the same numeral? "2.500" is no plain 2.5, nor 2,500."""
+    source's in each, or written as the same numeral? "2.500" is not a plain 2.5, nor 2,500."""
     if len(claim.values) < 2 > len(source.values) or Kind.TIME in (claim.kind, source.kind):
         return True
     if claim.unit == source.unit and _NUMERALS.findall(claim.text) == _NUMERALS.findall(source.text):

@@ -138,7 +138,7 @@ def perhaps_derived(own: ClaimFigure, doubted: bool, rival: Sentence | None = No
     many. ``rival`` is the sentence that has another figure for the same, where that is plain."""
     figure, claim, asked = own.figure, own.claim, own.asked
     calculates = says_calculated(claim, figure, rival)
-    if figure.name or (figure.text[0] == "0" and figure.text[1:2].isdigit()):  # "0184" is no number
+    if figure.name or (figure.text[0] == "0" and figure.text[1:2].isdigit()):  # "0184" is not a number
         return None
     # How many it is the price of, or for how long: times of day aside.
     counts = (f for f in (*_own_operands(claim, figure), *asked) if f.kind in _COUNTS)
@@ -175,7 +175,7 @@ def is_given(claim: Sentence, figure: Figure) -> bool:
 
 
 def _own_operands(claim: Sentence, figure: Figure) -> list[Figure]:
-    """The other figures of a claim that one of it may be calculated from, all that it is no part of: of an
+    """The other figures of a claim that one of it may be calculated from, all that it is not part of: of an
     age those that tell one."""
     at = claim.figures.index(figure)
     others = [*claim.figures[:at], *claim.figures[at + 1 : at + 1 + _LATER]]

@@ -172,12 +172,12 @@ def _check(own: ClaimFigure, stopped: Callable[[], bool]) -> FigureCheck:
         another = conflicting_figure(claim, figure, frame, sentence, there) if share >= FRAME_SAID else None
         if another is not None:
             mine = claim.limited(figure) if there is not None and another.end == there.end else figure
-            conflict = _better(conflict, FigureCheck(mine, State.CONFLICT, share, number, another))
+            conflict = _improved(conflict, FigureCheck(mine, State.CONFLICT, share, number, another))
         elif there is not None and otherwise and share >= _TURNED and not beyond(figure, there):
             limit = sentence.limited(there)
-            turned = _better(turned, FigureCheck(figure, State.UNCHECKED, share, number, limit))
+            turned = _improved(turned, FigureCheck(figure, State.UNCHECKED, share, number, limit))
         elif there is not None and not otherwise:
-            found = _better(found, FigureCheck(figure, State.FOUND, share, number, there))
+            found = _improved(found, FigureCheck(figure, State.FOUND, share, number, there))
     if found is None or conflict is not None:
         found = _best_elsewhere(own, frame, found, stopped)
     words = max(len(frame.told), 1)
@@ -204,7 +204,7 @@ def _best_elsewhere(
             own.claim, own.figure, own.source.sentence(number), there
         ):
             share = frame.share_said(own.source, number)
-            found = _better(found, FigureCheck(own.figure, State.FOUND, share, number, there))
+            found = _improved(found, FigureCheck(own.figure, State.FOUND, share, number, there))
     return found
 
 
@@ -283,7 +283,7 @@ def _is_limit_otherwise(claim: Sentence, figure: Figure, sentence: Sentence, the
     return sides is not None and not complements(*sides) and not claim.denies_unlike(sentence)
 
 
-def _better(one: FigureCheck | None, other: FigureCheck) -> FigureCheck:
+def _improved(one: FigureCheck | None, other: FigureCheck) -> FigureCheck:
     return other if one is None or other.frame > one.frame else one
 
 

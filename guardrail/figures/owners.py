@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _SILENT: Final = STOP_TERMS | frozenset(
     map(term_of, FILLERS | frozenset(("yes", "no", "please", "thanks", "sure", "which", "whose")))
 )
-_PLACING: Final = frozenset(  # before a name that is no subject
+_PLACING: Final = frozenset(  # before a name that is not a subject
     map(term_of, ("from", "in", "on", "at", "to", "by", "near", "after", "before", "since", "until"))
 )
 _MOST_SENTENCES: Final = 2_000  # of sources whose things are told apart

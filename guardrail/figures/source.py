@@ -341,7 +341,7 @@ class Sentence:
         return frozenset(term for at, term in self._outside([figure]) if start <= at < end) - _SILENT
 
     def is_difference(self, figure: Figure) -> bool:
-        """Whether a figure says how far two are apart ("$30 more"): it is no price or length itself."""
+        """Whether a figure says how far two are apart ("$30 more"): it is not a price or length itself."""
         if figure.kind not in (*_ELLIPTIC, Kind.NUMBER, Kind.PERCENT):
             return False
         before, behind = self._beside(figure)

@@ -343,7 +343,7 @@ class _Parts:
         return "".join(self.given())
 
     def text_of(self, chunk: Mapping[str, Any]) -> str:
-        """What a chunk has of the answer. Raises InputError if that is no text."""
+        """What a chunk has of the answer. Raises InputError if that is not text."""
         return _text(self.keys.answer, chunk[self.keys.answer]) if self.keys.answer in chunk else ""
 
     def given(self) -> list[str]:

@@ -77,7 +77,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any]):
     Put it last in ``middleware``: one behind it that calls another model goes around it, which raises
     ConfigError. ``contexts`` returns the documents from the agent's state. Without it they are what tools
     returned: the documents in a message's artifact, as retriever tools leave them there, else its text; of
-    the ``tools`` named, or of all. Leave out those whose output is no source. ``options`` are those of
+    the ``tools`` named, or of all. Leave out those whose output is not a source. ``options`` are those of
     ``GuardStream``. A structured answer can't be guarded; asking for one raises ConfigError.
     """
 

@@ -169,7 +169,7 @@ def _plain_text(output: Any) -> str:
         return output
     raise InputError(
         "invalid_event",
-        f"output: a {type(output).__name__} is no text; give answer_guardrail(text_of=…), which returns the "
+        f"output: a {type(output).__name__} is not text; give answer_guardrail(text_of=…), which returns the "
         "text of it that the reader sees",
     )
 

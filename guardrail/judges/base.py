@@ -67,10 +67,10 @@ class Gathering(Protocol):
     def known(self) -> Mapping[str, Judgement]:
         """What the judge said about claims of this request when it put them off earlier."""
 
-    def may_put_off(self) -> bool:
+    def may_defer(self) -> bool:
         """Whether claims could be put off now."""
 
-    def put_off(self, judgements: Sequence[Judgement], *, urgent: bool = False) -> bool:
+    def defer(self, judgements: Sequence[Judgement], *, urgent: bool = False) -> bool:
         """Put claims off, each with the preliminary judgement known so far; ``urgent`` ones only for the sake
         of claims that are already waiting.
 

@@ -37,7 +37,7 @@ from guardrail.events import Context, Verdict
 from guardrail.frozen import Frozen
 from guardrail.judges.base import Around, Judge, JudgeRequest
 from guardrail.judges.model import ClassifierSettings
-from guardrail.judges.streams import checked, closing, merged, put_off
+from guardrail.judges.streams import checked, closing, defer, merged
 from guardrail.leaves import leaves
 from guardrail.secrets import WHOLE, Secret
 from guardrail.verdicts import Judgement, sound
@@ -131,13 +131,13 @@ def check_redis_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         if parts.scheme != "unix":
-            parts.port  # noqa: B018 - it raises for what is no port
+            parts.port  # noqa: B018 - it raises for what is not a port
     except ValueError:  # its message may repeat a password
         raise ValueError(
             "redis_url has no usable host and port; write it as redis://HOST:PORT/0, PORT from 1 to 65535"
         ) from None
     if parts.scheme not in {"redis", "rediss", "unix"}:
-        raise ValueError("redis_url is no Redis URL; write it as redis://[USER:PASSWORD@]HOST:PORT/0")
+        raise ValueError("redis_url is not a Redis URL; write it as redis://[USER:PASSWORD@]HOST:PORT/0")
     return url
 
 
@@ -267,7 +267,7 @@ class CachedJudge(Around):
         for judgement in await self._looked_up(work):
             yield judgement
         if work.open and self.max_wait_s:
-            if put_off(request, work.open, self.name):
+            if defer(request, work.open, self.name):
                 return
             request = work.request = replace(request, gathering=None)  # it has been asked
         for round_ in range(_ROUNDS + 1):
@@ -538,5 +538,7 @@ def _contents(settings: object) -> Iterator[str]:
     for leaf in leaves(settings):
         value, name = leaf.value, next((part for part in reversed(leaf.path) if isinstance(part, str)), "")
         if isinstance(value, Path):
+            if value.is_dir():
+                yield from stamps(value)
             with suppress(OSError):  # whoever needs the file reports it when it is loaded
                 yield f"{name} {hashlib.sha256(value.read_bytes()).hexdigest()}"

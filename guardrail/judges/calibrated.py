@@ -158,7 +158,7 @@ def read_calibrations(path: Path) -> Calibrations:
         where = ".".join(map(str, first["loc"])) or "the file"
         raise ConfigError(f"{_SETTING}: {path}: {where}: {said_wrong(first)}; {remedy}") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
-        raise ConfigError(f"{_SETTING}: {path} is no YAML; {remedy}") from None
+        raise ConfigError(f"{_SETTING}: {path} is not YAML; {remedy}") from None
 
 
 class CalibratedJudge(Around):

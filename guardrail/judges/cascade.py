@@ -243,7 +243,7 @@ class CascadeJudge:
                 claim_id, first.name, f"{first.name}: {first.missing}", attempts=first.attempts
             )
         doubtful = [own[claim_id] for claim_id in open_]
-        if gathering is not None and gathering.put_off(doubtful, urgent=_urgent(doubtful)):
+        if gathering is not None and gathering.defer(doubtful, urgent=_urgent(doubtful)):
             return
         second = self._second_tier(request, dict(open_), first.meter)
         over = asyncio.Event()
@@ -350,7 +350,7 @@ def _turn_within_s(gathering: Gathering | None) -> float | None:
     """
     if gathering is None:
         return None
-    return 0.0 if gathering.known and not gathering.may_put_off() else _TURN_S
+    return 0.0 if gathering.known and not gathering.may_defer() else _TURN_S
 
 
 def _urgent(open_: Sequence[Judgement]) -> bool:

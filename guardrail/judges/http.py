@@ -90,7 +90,7 @@ def _checked_base_url(value: str) -> str:
     if not usable:
         # A login may come before an @, with or without a scheme.
         shown = "(a value with '@' is not shown)" if "@" in value else repr(value)
-        raise ValueError(f"base_url {shown} is no http(s) URL; write it as https://HOST[:PORT]/v1")
+        raise ValueError(f"base_url {shown} is not an http(s) URL; write it as https://HOST[:PORT]/v1")
     names = [name for name, _ in _query(parts.query)]
     if len(set(names)) < len(names):
         raise ValueError("base_url gives a parameter of its query twice; leave it there once")

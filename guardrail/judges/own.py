@@ -102,7 +102,7 @@ class HttpJudge:
         self.name = f"http:{urlsplit(url).hostname}"
         self._slots = asyncio.Semaphore(most)
         headers = request_headers(settings.headers, _SECTION)
-        self._server = HttpServer(url, headers, most, "the endpoint", _SECTION, _refused)
+        self._server = HttpServer(url, headers, most, "the endpoint", _SECTION, _refused, reads_errors=False)
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """One request for all claims. Raises JudgeError."""

@@ -125,12 +125,12 @@ last one should not take too long."""
 _WAITS: Final = "waits for other claims"
 
 
-def put_off(request: JudgeRequest, claim_ids: Iterable[str], judge: str) -> bool:
+def defer(request: JudgeRequest, claim_ids: Iterable[str], judge: str) -> bool:
     """Leave these claims, of which nothing is known yet, to the next request, if that may be and helps."""
     if request.gathering is None:
         return False
     waiting = [unverified(claim_id, judge, _WAITS, attempts=0) for claim_id in claim_ids]
-    return request.gathering.put_off(waiting, urgent=len(waiting) >= ENOUGH)
+    return request.gathering.defer(waiting, urgent=len(waiting) >= ENOUGH)
 
 
 class GatheringAround(Around):
@@ -138,7 +138,7 @@ class GatheringAround(Around):
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """Yields what the judge yields, or nothing if the claims were put off."""
-        if put_off(request, request.claims, self.name):
+        if defer(request, request.claims, self.name):
             return
         async with closing(self._judge.judge(request)) as judgements:
             async for judgement in judgements:

@@ -243,7 +243,7 @@ class Session:
             return None
         return self._queue[0].cut_at - self._queue[0].late_s
 
-    def taken_up(self, claim_ids: Iterable[str]) -> tuple[dict[str, float], float]:
+    def judging_started(self, claim_ids: Iterable[str]) -> tuple[dict[str, float], float]:
         """The judge has started on these claims, which are awaited: their time starts now.
 
         Returns when each of them expires, and when the time of the first began to run.
@@ -292,7 +292,7 @@ class Session:
         if answer_chars > self._max_answer_chars:
             raise ProtocolError(
                 "answer_too_long",
-                f"the response is longer than limits.max_answer_chars ({self._max_answer_chars:,})",
+                f"the response is longer than {self._max_answer_chars:,} characters, the most of one answer",
             )
         self.next_seq = seq + pieces
         self._last_event_at = now
@@ -382,7 +382,7 @@ class Session:
             if held.cut_at is not None:
                 held.cut_at -= seconds
 
-    def mute(self) -> None:
+    def stop_output(self) -> None:
         """The response was decided before a restart: read its input to the end without any output."""
         self.decided = True
         self.reading = False
@@ -607,7 +607,7 @@ class Session:
             answer = "".join(self._parts)
             case = self._make.flagged_case(self.head, answer, self._out.shown(answer), verdict)
             effects.append(Emit(Channel.FLAGGED, case))
-        self._let_go()
+        self._release()
 
     def _challenged(self, to_the_end: bool) -> ChallengerDecision | None:
         """The challenger's decision on the verdicts so far."""
@@ -629,7 +629,7 @@ class Session:
             complete=to_the_end or found.early,
         )
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Drop everything that led to the decision."""
         self._parts.clear()
         self.uncut.clear()

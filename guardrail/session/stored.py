@@ -36,7 +36,7 @@ class Journal(News):
         self._claims: set[int] = set()  # written as claims without a verdict
         self._parts = self._ready = self._replaced = 0  # how many of each are written
 
-    def take_up(self, state: SessionState, parts: int, deliveries: Deliveries) -> None:
+    def resume(self, state: SessionState, parts: int, deliveries: Deliveries) -> None:
         """Continue after the records of ``state``."""
         self._number = state.records
         self._known = state.standing
@@ -196,7 +196,7 @@ class StoredSession(Session):
         session._stand_at(state, now, reading)
         if not standing.decided:
             session._take_up(state, now)
-        session._journal.take_up(state, len(session._parts), session._out)
+        session._journal.resume(state, len(session._parts), session._out)
         return session
 
     def resume(self, now: float) -> list[Effect]:
@@ -253,8 +253,8 @@ class StoredSession(Session):
             usage=self.usage,
         )
 
-    def _let_go(self) -> None:
-        super()._let_go()
+    def _release(self) -> None:
+        super()._release()
         self._journal.forget()
 
     def _stand_at(self, state: SessionState, now: float, reading: Callable[[int], float]) -> None:
@@ -275,7 +275,7 @@ class StoredSession(Session):
             self._first_verdict_at = min(now, reading(standing.first_verdict_ms))
         self.reading = not self.decided and self._text_ended_at is None
         if self.decided:
-            self._let_go()
+            self._release()
 
     def _take_up(self, state: SessionState, now: float) -> None:
         if state.text:

@@ -1,4 +1,4 @@
-"""Short answers about exact values: of tables, of similar things told in prose, what is reckoned, formulas.
+"""Short answers about exact values: of tables, of similar things told in prose, what is calculated, formulas.
 
 Each of ``tables``, ``things``, ``reckoning`` and ``formulas`` has ``development.jsonl``, for those who mend
 the judge to look at, and ``measured.jsonl``, which is not to be read while mending, only measured with, by

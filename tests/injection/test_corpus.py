@@ -31,7 +31,7 @@ def test_every_attack_says_what_must_hold_and_attacks_with_something() -> None:
         assert filled, attack.id
         assert "⟦" not in filled, attack.id
         for text in (*attack.gone, *attack.readable):
-            assert fill(text) in filled, f"{attack.id}: {text!r} is no part of the text"
+            assert fill(text) in filled, f"{attack.id}: {text!r} is not part of the text"
 
 
 def test_hidden_characters_are_in_the_file_as_escapes_only() -> None:

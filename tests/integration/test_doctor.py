@@ -77,13 +77,13 @@ async def doctor(settings: KafkaSettings, folder: Path, *options: str, **section
 async def stored_cases(settings: KafkaSettings, folder: Path) -> list[CaseRow]:
     """What a subscriber has stored once it has read the six proofs of the topic."""
 
-    def passed_over() -> float:
+    def skipped() -> float:
         return REGISTRY.get_sample_value("guardrail_cases_total", {"outcome": "proof"}) or 0
 
-    stop, before = asyncio.Event(), passed_over()
+    stop, before = asyncio.Event(), skipped()
     async with open_store(f"sqlite:///{folder}/cases.db", "store", create=True) as store:
         subscriber = asyncio.create_task(FlaggedSubscriber(settings, store).run(stop))
-        while passed_over() < before + 6:
+        while skipped() < before + 6:
             await store.count(CaseFilter())
         stop.set()
         await subscriber
@@ -116,7 +116,7 @@ async def test_a_guard_that_enforces_is_proven_to_and_nothing_is_left_behind(
         assert all(b"guardrail-doctor" in value for value in wrote if b'"response.started"' in value)
         assert await side.read_raw(side.settings.topics.dead_letters) == []
         assert len(await side.read_raw(side.settings.topics.flagged)) == 6
-        assert await stored_cases(side.settings, tmp_path) == [], "a proof is no case for a reviewer"
+        assert await stored_cases(side.settings, tmp_path) == [], "a proof is not a case for a reviewer"
 
 
 async def test_without_a_guard_the_remedy_asks_for_one(kafka_bootstrap: str, tmp_path: Path) -> None:

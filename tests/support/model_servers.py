@@ -2,7 +2,7 @@
 
 - Open Inference Protocol 2: KServe's docs/predict-api/v2/required_api.md, and Triton 2.51's own answers.
 - text-embeddings-inference: docs/openapi.json of 1.7 (labels come by score; 413 for what is too long or too
-  many, 424 for a model that is no classifier).
+  many, 424 for a model that is not a classifier).
 - vLLM: the protocol classes in vllm/entrypoints/pooling (classify, scoring) and its /v1/models.
 
 None of them truncates: a pair that is too long is an error, as on the real ones.

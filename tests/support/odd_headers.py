@@ -35,7 +35,7 @@ def raw_batch(
     builder = _DefaultRecordBatchBuilderPy(2, codec, transactional, producer_id, 0, 0, 1_000_000)
     for number, (key, value, headers) in enumerate(records):
         builder.append(number, 1_000 + number, key, value, _text(headers))
-    # The offset is no part of what the checksum covers: the broker sets it.
+    # The offset is not part of what the checksum covers: the broker sets it.
     return base_offset.to_bytes(8, "big", signed=True) + bytes(builder.build())[8:]
 
 

@@ -17,7 +17,7 @@ from training.examples import DataError
         (b"{", "can't be read"),
         (b"\xff", "can't be read"),
         (b"[]", "no object"),
-        (b'{"datasets": []}', "datasets is no object"),
+        (b'{"datasets": []}', "datasets is not an object"),
         (b'{"datasets": {"help": 5}}', r"datasets\.help has no number"),
         (b'{"before": {"datasets": {"help": {"pairs": "5"}}}}', r"datasets\.help has no number"),
     ],

@@ -50,7 +50,7 @@ class PatientJudge(WordJudge):
         await self.sift()
         doubted = any(word in text for text in self.asked[-1] for word in self.urgent)
         known = [*gathering.known.values(), *map(so_far, fresh)]
-        if gathering.put_off(known, urgent=doubted):
+        if gathering.defer(known, urgent=doubted):
             return
         await self.go()
         async for each in super().judge(request):
@@ -265,7 +265,7 @@ async def test_what_is_put_off_though_it_may_not_be_could_not_be_checked() -> No
         async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
             assert request.gathering is not None
             said = [judgement(each, Verdict.SUPPORTED) for each in request.claims]
-            request.gathering.put_off(said)
+            request.gathering.defer(said)
             for each in said[:0]:
                 yield each
 
@@ -283,7 +283,7 @@ async def test_nothing_is_put_off_that_has_a_verdict_or_was_not_asked() -> None:
             gathering = request.gathering
             assert gathering is not None
             first, *_ = asked = list(request.claims)
-            if gathering.put_off([so_far(each) for each in (*asked, "unasked", *asked)]):
+            if gathering.defer([so_far(each) for each in (*asked, "unasked", *asked)]):
                 yield judgement(first, Verdict.CONTRADICTED)
                 return
             async for each in super().judge(request):

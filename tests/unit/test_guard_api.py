@@ -299,9 +299,9 @@ async def test_a_judge_that_was_handed_in_stays_open() -> None:
 
 async def test_an_argument_that_there_is_not_is_an_error_with_the_remedy() -> None:
     async with Guard(WordJudge()) as guard:
-        with pytest.raises(TypeError, match=r"'rout' is no field of a response; did you mean 'route'\?"):
+        with pytest.raises(TypeError, match=r"'rout' is not a field of a response; did you mean 'route'\?"):
             await guard.check("Why?", ["Because."], "Because.", rout="sales")
-        with pytest.raises(TypeError, match="'xyz' is no field of a response; there are: response_id, "):
+        with pytest.raises(TypeError, match="'xyz' is not a field of a response; there are: response_id, "):
             guard.stream("Why?", ["Because."], ["Because."], xyz=1)
 
 

@@ -1,4 +1,4 @@
-"""What a machine can't install is named by the error that makes tests skip, and is no error of the tests."""
+"""What a machine can't install is named by the error that makes tests skip: the tests did not fail."""
 
 from __future__ import annotations
 

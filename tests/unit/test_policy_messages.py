@@ -44,12 +44,12 @@ def test_the_language_is_looked_up_from_the_whole_tag_to_its_beginning(
     ("value", "told"),
     [
         ({"de": "nein"}, "add it under default"),
-        ({"default": "no", "d": "nein"}, "'d' is no language"),
-        ({"default": "no", 1: "nein"}, "1 is no language"),
+        ({"default": "no", "d": "nein"}, "'d' is not a language"),
+        ({"default": "no", 1: "nein"}, "1 is not a language"),
         ({"default": "no", "de": 5}, "the text for 'de' is none"),
         ({"default": "no", "de": "a", "DE": "b"}, "two texts are for one language"),
-        (5, "this is no text"),
-        (["no"], "this is no text"),
+        (5, "this is not text"),
+        (["no"], "this is not text"),
     ],
 )
 @pytest.mark.parametrize("name", ["fallback_message", "unavailable_message", "redaction_text"])

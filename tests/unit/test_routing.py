@@ -162,8 +162,8 @@ class TestChallengers:
     @pytest.mark.parametrize(
         ("challengers", "told"),
         [
-            ([{"policy": "none", "against": "default"}], r"challengers\.0\.policy: 'none' is no policy"),
-            ([{"policy": "strict", "against": "none"}], r"challengers\.0\.against: 'none' is no policy"),
+            ([{"policy": "none", "against": "default"}], r"challengers\.0\.policy: unknown policy 'none'"),
+            ([{"policy": "strict", "against": "none"}], r"challengers\.0\.against: unknown policy 'none'"),
             ([{"policy": "strict", "against": "strict"}], r"challengers\.0\.policy: .* itself"),
             ([{"policy": "strict", "against": "default"}] * 2, r"challengers\.1\.share: .* take 2 "),
         ],

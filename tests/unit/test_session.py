@@ -281,10 +281,10 @@ def test_a_claim_behind_others_has_its_time_from_the_latest_verdict_on_them() ->
     driver.feed(FAITHFUL)
     driver.complete()
     first, second, third = driver.pending
-    driver.session.taken_up([first])
+    driver.session.judging_started([first])
     driver.pass_time(0.9)
     driver.answer_claims([first])
-    driver.session.taken_up([second])
+    driver.session.judging_started([second])
     driver.pass_time(0.9)
     assert len(driver.claims) == 1  # 1.8 s after all of them were cut
     driver.answer_claims([second])
@@ -300,7 +300,7 @@ def test_a_judge_that_says_nothing_has_its_time_once() -> None:
     driver = Driver(Policy(claim_timeout_ms=1000, on_unverified=FailPolicy.FLAG))
     driver.feed(FAITHFUL)
     driver.complete()
-    driver.session.taken_up(list(driver.pending)[:1])
+    driver.session.judging_started(list(driver.pending)[:1])
     driver.pass_time(1.0)
     assert [claim.verdict for claim in driver.claims] == [Verdict.UNVERIFIED] * 3
 
@@ -310,10 +310,10 @@ def test_no_claim_waits_longer_than_its_response_may() -> None:
     driver.feed(FAITHFUL)
     driver.complete()
     first, second, _ = driver.pending
-    driver.session.taken_up([first])
+    driver.session.judging_started([first])
     driver.pass_time(0.9)
     driver.answer_claims([first])
-    driver.session.taken_up([second])
+    driver.session.judging_started([second])
     driver.pass_time(0.7)
     assert [claim.verdict for claim in driver.claims][1:] == [Verdict.UNVERIFIED] * 2
 

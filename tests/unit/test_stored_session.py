@@ -256,7 +256,7 @@ def test_state_of_version_1_is_read() -> None:
 DEADLINE = HEAD.model_copy(update={"deadline_ms": 10_000})
 
 
-def taken_up(progress: list[Any], excused_s: float, now: float) -> StoredSession:
+def judging_started(progress: list[Any], excused_s: float, now: float) -> StoredSession:
     """A session with a deadline, begun at 0 and taken up at ``now``."""
     policy = Policy(claim_timeout_ms=60_000)
     session = restored(progress, policy, DEADLINE, now=now, excused_s=excused_s)
@@ -266,8 +266,8 @@ def taken_up(progress: list[Any], excused_s: float, now: float) -> StoredSession
 
 def test_time_in_which_nobody_held_it_is_not_counted_against_its_deadline() -> None:
     progress = captured("feed", "feed")
-    assert taken_up(progress, 0.0, now=15.0).next_deadline == 10.0
-    session = taken_up(progress, 7.0, now=15.0)
+    assert judging_started(progress, 0.0, now=15.0).next_deadline == 10.0
+    session = judging_started(progress, 7.0, now=15.0)
     assert session.next_deadline == 17.0
     assert session.tick(16.9) == []
     assert session.tick(17.0) != []
@@ -275,7 +275,7 @@ def test_time_in_which_nobody_held_it_is_not_counted_against_its_deadline() -> N
 
 def test_what_was_excused_before_stays_excused() -> None:
     progress = captured("feed", "feed")
-    written = taken_up(progress, 7.0, now=15.0).capture(lambda reading: round(reading * 1000))
+    written = judging_started(progress, 7.0, now=15.0).capture(lambda reading: round(reading * 1000))
     assert written is not None
     assert written["excused_ms"] == 7_000
-    assert taken_up([*progress, written], 2.5, now=18.0).next_deadline == 19.5
+    assert judging_started([*progress, written], 2.5, now=18.0).next_deadline == 19.5

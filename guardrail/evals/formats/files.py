@@ -55,7 +55,7 @@ def _json(stream: BinaryIO) -> Iterator[Row]:
     if first is None:
         return
     if first.data is None or isinstance(found := _value(first.data), dict):
-        # A document of one line is no stream of lines: it holds all answers in one object.
+        # A document of one line is not a stream of lines: it holds all answers in one object.
         if first.data is not None and isinstance(rows := _rows_in(found), list):
             yield from _items(rows, first.size)
             return

@@ -157,7 +157,7 @@ class Exchange:
             with suppress(JudgeReplyError):  # half an event, which means nothing
                 await self._event(data)
         if not self._progress.is_api:
-            raise NotAnApi("the server's answer is no chat completion; check judge.llm.base_url")
+            raise NotAnApi("the server's answer is not a chat completion; check judge.llm.base_url")
         if self._progress.finish_reason is None:
             raise JudgeUnavailable(cut_off(self._server))
 
@@ -178,7 +178,7 @@ class Exchange:
         except (ValueError, RecursionError):
             raise JudgeReplyError("an event of the stream is not JSON") from None
         if not isinstance(chunk, dict):
-            raise JudgeReplyError("an event of the stream is no object")
+            raise JudgeReplyError("an event of the stream is not an object")
         if chunk.get("error"):
             raise JudgeUnavailable("the server reported an error within the reply")
         self._progress.is_api = True
@@ -193,7 +193,7 @@ class Exchange:
         except (ValueError, RecursionError):
             raise NotAnApi("the server's answer is not JSON; check judge.llm.base_url") from None
         if not isinstance(completion, dict):
-            raise NotAnApi("the server's answer is no chat completion; check judge.llm.base_url")
+            raise NotAnApi("the server's answer is not a chat completion; check judge.llm.base_url")
         if "choices" not in completion:
             raise NotAnApi("the reply has no choices; check judge.llm.base_url")
         self._progress.is_api = True

@@ -253,9 +253,9 @@ def _read_member(member: Any, form: ReplyForm) -> Answer | None:
     if parts is None:
         return Answer(label, problem="the judge's verdicts on the parts of the claim are unusable")
     said = verdict = _verdict(member.get("verdict"))
-    if parts and (reckoned := Verdict(together(part.verdict for part in parts))) is not Verdict.SUPPORTED:
+    if parts and (calculated := Verdict(together(part.verdict for part in parts))) is not Verdict.SUPPORTED:
         # Models are poor at combining parts. But SUPPORTED parts never overrule the model's doubt.
-        verdict = reckoned
+        verdict = calculated
     if verdict is None:
         return Answer(label, problem=f"the judge's verdict{shown(member.get('verdict'))} is none of the four")
     confidence = member.get("confidence", 0.5)

@@ -226,7 +226,7 @@ def read_examples(path: Path) -> tuple[Example, ...]:
             f"{path} can't be read ({_why(error)}); name a file with a list of examples"
         ) from None
     except yaml.YAMLError:
-        raise ValueError(f"{path} is no YAML; write a list of examples") from None
+        raise ValueError(f"{path} is not YAML; write a list of examples") from None
     try:
         return _EXAMPLES.validate_python(found)
     except ValidationError as error:

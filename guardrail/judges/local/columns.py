@@ -127,7 +127,7 @@ def _below(row: TableRow, cell: Cell) -> Cell:
 
 
 def _one(text: str, said: ClaimTerms) -> Figure | None:
-    """ "Only one of them", which is no figure elsewhere."""
+    """ "Only one of them", which is not a figure elsewhere."""
     match = _JUST_ONE.search(text)
     if match is None:
         return None

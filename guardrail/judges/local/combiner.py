@@ -189,13 +189,13 @@ def load_parameters(folder: Path | None = None) -> Parameters:
         raise ConfigError(f"{_FIELD}: {place} can't be read: {error.strerror}; {remedy}") from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(
-            f"{_FIELD}: {place} is no parameters file: it is no JSON ({type(error).__name__}); {remedy}"
+            f"{_FIELD}: {place} is not a parameters file: it is not JSON ({type(error).__name__}); {remedy}"
         ) from None
     version = raw.get("version") if isinstance(raw, dict) else None
     if version != _VERSION:
         raise ConfigError(
-            f"{_FIELD}: {place} is no parameters file of this version: it has version {version!r:.40}, this "
-            f"release reads version {_VERSION}; {remedy}, or install the release it was made for"
+            f"{_FIELD}: {place} is not a parameters file of this version: it has version {version!r:.40}, "
+            f"this release reads version {_VERSION}; {remedy}, or install the release it was made for"
         )
     try:
         return Parameters.model_validate(raw)
@@ -205,8 +205,8 @@ def load_parameters(folder: Path | None = None) -> Parameters:
         value = first["input"]
         given = f" = {value!r:.40}" if isinstance(value, str | int | float) else ""
         raise ConfigError(
-            f"{_FIELD}: {place} is no parameters file of this version: {field}{given}: {said_wrong(first)}; "
-            f"{remedy}"
+            f"{_FIELD}: {place} is not a parameters file of this version: {field}{given}: "
+            f"{said_wrong(first)}; {remedy}"
         ) from None
 
 

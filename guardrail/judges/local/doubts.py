@@ -348,7 +348,7 @@ class Doubts:
         if not _ended(text[start:end]) and (
             before.strip() or behind.strip() or not _WITHOUT_STOPS.search(text, start, end)
         ):
-            return False  # a title, or a line that is no sentence
+            return False  # a title, or a line that is not a sentence
         if (
             "|" in before
             or "|" in behind

@@ -82,7 +82,7 @@ def _is_other(text: str, read: frozenset[str]) -> bool | None:
     said = " ".join(words)
     if said.isascii() and all(word[0].isupper() for word in words):  # names
         return None
-    import py3langid  # its model is loaded where the first text is no plain English
+    import py3langid  # its model is loaded where the first text is not plain English
 
     likelihood = dict(py3langid.rank(said))
     best = max(TOLD_APART & likelihood.keys(), key=lambda code: (likelihood[code], code))

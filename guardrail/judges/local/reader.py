@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding
 
 _LEAST_ROOM: Final = 64  # tokens that a claim must leave for a window
-_MOST_CHARS_A_TOKEN: Final = 40  # in the mean over a text; one of more is no prose
+_MOST_CHARS_A_TOKEN: Final = 40  # in the mean over a text; one of more is not prose
 _MOST_UNKNOWN: Final = 0.5  # of a claim's tokens, in words
 _TEXTS_REMEMBERED: Final = 256
 _MOST_KNOWN: Final = 8  # figures of a claim
@@ -252,7 +252,7 @@ def _leading(lead_in: str, claim: str) -> str:
 
 
 def _asking(question: str, text: str) -> str:
-    """What is asked, where the answer is no sentence of its own: "$49" is right of one plan only."""
+    """What is asked, where the answer is not a sentence of its own: "$49" is right of one plan only."""
     asked = question.strip()
     if not asked.endswith("?") or len(asked) > _MOST_LEADING:
         return ""

@@ -69,7 +69,7 @@ class Cell:
 
     @cached_property
     def wordy(self) -> bool:
-        """Whether the value has words beside its figures, and is no bare yes or no."""
+        """Whether the value has words beside its figures, and is not a bare yes or no."""
         told = (term for _, term in Sentence(self.text).words)
         return self.flag is None and any(term not in STOP_TERMS for term in told)
 

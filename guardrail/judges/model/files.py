@@ -158,7 +158,7 @@ def read_folder(folder: Path) -> tuple[Manifest, bytes, bytes]:
 def _manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     if _size(path) > _MOST_MANIFEST_BYTES:
-        raise ConfigError(f"{VERIFIER}: {path} is no manifest: it is too large; export the verifier again")
+        raise ConfigError(f"{VERIFIER}: {path} is not a manifest: it is too large; export the verifier again")
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

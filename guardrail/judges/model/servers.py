@@ -49,7 +49,7 @@ _REMEDIES: Final = {
     401: "check headers",
     403: "check headers",
     404: "check kind, url and model",
-    424: "its model failed, or is no classifier: see the server's log",
+    424: "its model failed, or is not a classifier: see the server's log",
 }
 
 

@@ -31,7 +31,7 @@ class SpecialTokens:
         added = tokenizer.get_added_tokens_decoder().values()
         special = [token.content for token in added if token.special and token.content.strip()]
         self._special = tuple(special)
-        # The token for unknown characters is no mark from which a model reads structure.
+        # The token for unknown characters is not a mark from which a model reads structure.
         self._marks = frozenset(
             tokenizer.token_to_id(token) for token in special if "unk" not in token.lower()
         )

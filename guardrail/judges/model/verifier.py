@@ -181,7 +181,7 @@ def _tokenizer(tokenizers: Any, folder: Path, content: bytes) -> Tokenizer:
         made: Tokenizer = tokenizers.Tokenizer.from_buffer(content)
     except Exception as error:  # noqa: BLE001 (the library raises bare Exception)
         raise ConfigError(
-            f"{VERIFIER}: {folder / TOKENIZER} is no tokenizer ({type(error).__name__}); export again"
+            f"{VERIFIER}: {folder / TOKENIZER} is not a tokenizer ({type(error).__name__}); export again"
         ) from None
     return made
 

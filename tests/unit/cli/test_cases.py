@@ -227,7 +227,7 @@ def test_a_label_names_the_claim_the_policy_and_who_says_so(runner: CliRunner, u
 def test_a_label_for_what_there_is_not_is_refused(runner: CliRunner, url: str) -> None:
     result = runner.invoke(app, ["cases", "label", "r-1", "SUPPORTED", "--store", url, "--claim", "9"])
     assert result.exit_code == 2
-    assert "is no claim of the case" in " ".join(result.stderr.split())
+    assert "is not a claim of the case" in " ".join(result.stderr.split())
     result = runner.invoke(app, ["cases", "label", "nobody", "SUPPORTED", "--store", url])
     assert result.exit_code == 1
     assert "there is no case" in result.stderr

@@ -67,7 +67,7 @@ SECRET = "whsec_" + "QUJD" * 8
     ("flagged", "says"),
     [
         ({"store": "sqlite:////no/such/dir/z.db"}, "flagged.store: /no/such/dir/z.db can't be written"),
-        ({"store": "mysql://me:hidden-one@host/db"}, "flagged.store: 'mysql' is no store"),
+        ({"store": "mysql://me:hidden-one@host/db"}, "flagged.store: unknown store 'mysql'"),
         ({"store": {"env": "NO_STORE"}}, "flagged.store: the environment variable NO_STORE is not set"),
         (
             {"webhook_url": "ftp://hidden-one", "webhook_secret": SECRET},
@@ -327,7 +327,7 @@ def test_bodies_are_shown_by_name_only(runner: CliRunner, checked: Check, tmp_pa
     assert "hidden-" not in repr(load_settings(file))
     refused = checked(judge={"http": {"headers": {"a b": "hidden-8"}}})
     assert refused.status == 2
-    assert "judge.http.headers: 'a b' is no name of a header" in refused.errors
+    assert "judge.http.headers: 'a b' is not a name of a header" in refused.errors
     assert "hidden-8" not in refused.errors
 
 

@@ -81,7 +81,7 @@ def test_totals_tell_what_was_consumed_who_was_missed_and_why_claims_were_not_ju
     assert "connection" in told[1]
     assert "\x1b" not in told[1]
     assert told[2:] == [
-        "2 of 4 claims were degraded: who was to judge did not",
+        "2 of 4 claims were judged by a fallback judge",
         "      2 llm:m: late",
         "4 calls of the judge: 3,000 tokens in (2,000 cached), 60 out, 0.0025 USD",
     ]

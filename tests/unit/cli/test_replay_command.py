@@ -159,8 +159,8 @@ def test_nothing_to_compare_is_a_failure(program: Program, folder: Path) -> None
     ("arguments", "message"),
     [
         (["missing.jsonl"], "give a file, - for stdin, or kafka:TOPIC"),
-        (["records.jsonl", "--policy", "nobody"], "'nobody' is no policy"),
-        (["records.jsonl", "--against", "nobody"], "'nobody' is no policy"),
+        (["records.jsonl", "--policy", "nobody"], "unknown policy 'nobody'"),
+        (["records.jsonl", "--against", "nobody"], "unknown policy 'nobody'"),
         (["records.jsonl", "--since", "1h"], "choose from a topic"),
         (["kafka:", "--partition", "x"], "'x' names no partition"),
     ],

@@ -269,7 +269,7 @@ def test_a_file_of_labels_that_is_given_twice_counts_once(tune: Tune, tmp_path: 
         (("--catch", "0.9", "--max-false", "0.1"), 2, "one aim"),
         (("--share", "0.1", "--catch", "0.9"), 2, "--share"),
         (("--catch", "0.9", "--vary", "everything"), 2, "can't change"),
-        (("--catch", "0.9", "--policy", "nobody"), 2, "is no policy"),
+        (("--catch", "0.9", "--policy", "nobody"), 2, "unknown policy"),
     ],
 )
 def test_wrong_usage_is_told(

@@ -325,7 +325,9 @@ policies:
 
     def test_a_url_with_an_at_is_not_repeated_and_still_told_how_to_write(self, tmp_path: Path) -> None:
         message = problems_of(write(tmp_path, "judge: {llm: {base_url: 'me:sk-hidden@host/v1'}}"))
-        assert "base_url (a value with '@' is not shown) is no http(s) URL" in message["judge.llm.base_url"]
+        assert (
+            "base_url (a value with '@' is not shown) is not an http(s) URL" in message["judge.llm.base_url"]
+        )
         assert "https://HOST[:PORT]/v1" in message["judge.llm.base_url"]
 
     def test_hostile_values_are_escaped_and_short(self, tmp_path: Path) -> None:

@@ -381,9 +381,9 @@ async def test_a_write_that_fails_is_an_error_of_the_store_and_leaves_nothing(tm
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("mysql://root:secret@host/db", "'mysql' is no store; write sqlite:///FILE"),
-        ("cases.db", "'no scheme' is no store"),
-        ("sqlite://", "'sqlite' is no store"),
+        ("mysql://root:secret@host/db", "unknown store 'mysql'; write sqlite:///FILE"),
+        ("cases.db", "unknown store 'no scheme'"),
+        ("sqlite://", "unknown store 'sqlite'"),
         ("sqlite:////nowhere/at/all.db", "No such file or directory"),
         ("postgresql://u:secret@[/db", "no URL of a database"),
         ("postgresql://u:secret@127.0.0.1:notaport/db", "no URL of a database"),

@@ -285,9 +285,9 @@ async def test_what_was_read_and_not_taken_up_counts_as_lag() -> None:
             whole = Response(response_id=f"r{number}", answer="Paris is in France.")
             broker.append(TOPICS.responses, b"r", whole.to_json())
         await until(lambda: guard.state().judge_behind and transport.unread(PARTITION) == 0)
-        lag, taken_up = guard.state().partitions[0].lag, guard.state().sessions
-        assert 0 < taken_up < 40
-        assert lag == 40 - taken_up
+        lag, judging_started = guard.state().partitions[0].lag, guard.state().sessions
+        assert 0 < judging_started < 40
+        assert lag == 40 - judging_started
         judge.gate.set()
         await until(lambda: guard.state().partitions[0].lag == 0)
 

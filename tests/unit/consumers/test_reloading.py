@@ -299,7 +299,7 @@ class TestWhatIsNoFile:
             before = reloads("failed")
             remove(path)
             os.mkfifo(path)
-            with pytest.raises(ConfigError, match=r"guardrail\.yaml: the file is no regular file"):
+            with pytest.raises(ConfigError, match=r"guardrail\.yaml: the file is not a regular file"):
                 await guard.reloader.reload()
             await until(lambda: reloads("failed") > before)
             remove(path)
@@ -310,7 +310,7 @@ class TestWhatIsNoFile:
         async with guarded(path) as guard:
             remove(path)
             link(path, "/dev/zero")
-            with pytest.raises(ConfigError, match="is no regular file"):
+            with pytest.raises(ConfigError, match="is not a regular file"):
                 await guard.reloader.reload()
 
     async def test_a_file_system_that_does_not_answer_holds_nothing_up(

@@ -121,9 +121,9 @@ def test_figures_are_json_without_nan() -> None:
 def test_a_mean_of_nothing_is_undefined_and_one_of_many_has_the_interval_that_drawing_gives() -> None:
     assert math.isnan(mean_estimate([]).value)
     values = np.random.default_rng(7).uniform(size=1999)
-    drawn, reckoned = mean_estimate(values.tolist()), mean_estimate([*values.tolist(), 0.5])
-    assert drawn.low == pytest.approx(reckoned.low, abs=0.002)
-    assert drawn.high == pytest.approx(reckoned.high, abs=0.002)
+    drawn, calculated = mean_estimate(values.tolist()), mean_estimate([*values.tolist(), 0.5])
+    assert drawn.low == pytest.approx(calculated.low, abs=0.002)
+    assert drawn.high == pytest.approx(calculated.high, abs=0.002)
 
 
 def test_mcnemar_of_many_agrees_with_the_exact_test() -> None:

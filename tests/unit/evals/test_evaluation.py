@@ -267,7 +267,7 @@ async def test_it_works_where_a_loop_runs_as_in_a_notebook() -> None:
 
 async def test_an_unknown_score_is_refused_before_anything_is_judged() -> None:
     judge = WordJudge()
-    with pytest.raises(ConfigError, match="'nope' is no score; there are: severity_weighted, strict"):
+    with pytest.raises(ConfigError, match="unknown score 'nope'; known scores: severity_weighted, strict"):
         await aevaluate([GOOD], judge=judge, scores=("nope",))
     assert judge.requests == []
 

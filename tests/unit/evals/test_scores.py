@@ -38,7 +38,7 @@ def binary(ones: int, total: int) -> list[int]:
     return [1] * ones + [0] * (total - ones)
 
 
-# ------------------------------------------------------------------------- what the originals reckon
+# ------------------------------------------------------------------------- what the originals calculate
 
 
 def test_haystack_reckons_the_same() -> None:

@@ -194,7 +194,7 @@ class Reply(BaseModel):
 async def test_an_output_with_a_form_needs_a_function_that_finds_its_text(guard: BackgroundGuard) -> None:
     said = [assistant_message('{"text": "It costs wrong $79.", "mood": "sure"}')]
     sources = RunSources(["It costs $49."])
-    with pytest.raises(InputError, match=r"output: a Reply is no text.*text_of"):
+    with pytest.raises(InputError, match=r"output: a Reply is not text.*text_of"):
         await Runner.run(
             agent(answer_guardrail(guard), said, output_type=Reply), ASKED, context=sources, run_config=QUIET
         )

@@ -205,7 +205,7 @@ def test_a_missing_file_and_one_that_is_no_yaml_are_told(tmp_path: Path) -> None
     with pytest.raises(ConfigError, match="can't be read"):
         build_judge(JudgeSettings(calibration=tmp_path / "missing.yaml"))
     (tmp_path / "broken.yaml").write_text("{", encoding="utf-8")
-    with pytest.raises(ConfigError, match="is no YAML"):
+    with pytest.raises(ConfigError, match="is not YAML"):
         read_calibrations(tmp_path / "broken.yaml")
 
 

@@ -21,6 +21,7 @@ from guardrail.judges.factory import build_judge
 from guardrail.judges.llm import LlmJudgeSettings
 from guardrail.judges.local.combiner import Combiner, load_parameters
 from guardrail.judges.local.judge import LocalJudge
+from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import UsageLedger
@@ -227,6 +228,14 @@ class TestFingerprint:
         assert after != before
         os.utime(weights, ns=(1, 1))  # of the same size
         assert of() != after
+
+    def test_the_parameters_beside_a_verifier_count(self, tmp_path: Path) -> None:
+        def of() -> str:
+            return fingerprint("local", LocalJudgeSettings.model_validate({"verifier": {"path": tmp_path}}))
+
+        before = of()
+        (tmp_path / "parameters.json").write_text("{}", encoding="utf-8")
+        assert of() != before
 
     @pytest.mark.parametrize("text", ["a/" * 5_000, "a\0b"])
     def test_a_model_may_be_any_text(self, text: str) -> None:

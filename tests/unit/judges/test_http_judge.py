@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from guardrail import Guard, Policy
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges import Judge, Judgement, Verdict
 from guardrail.judges.http import HttpJudgeSettings
@@ -229,6 +230,22 @@ async def test_nobody_listening_is_unavailable() -> None:
     await judge.aclose()
 
 
+async def test_what_a_bad_reply_leaves_is_unverified_and_not_released() -> None:
+    policy = Policy(on_unverified="fail_closed")
+    async with asking(lambda _: http(b"no")) as (judge, _), Guard(judge, policy) as guard:
+        found = await guard.check("Which colour is the sky?", [CONTEXT], "The sky is blue.")
+    assert [each.verdict for each in found.claims] == [Verdict.UNVERIFIED]
+    assert "JudgeReplyError: the reply is unusable: " in found.claims[0].reasoning
+    assert found.decision == "block"
+
+
+async def test_the_status_of_an_error_is_told_whatever_becomes_of_its_body() -> None:
+    cut = b"HTTP/1.1 401 No\r\nContent-Length: 100\r\n\r\nhalf"
+    async with asking(lambda _: cut) as (judge, _):
+        with pytest.raises(JudgeError, match="the endpoint answered 401; check judge.http"):
+            await reply_of(judge, request(["x"], [CONTEXT]))
+
+
 async def test_requests_in_flight_are_bounded_and_can_be_cancelled() -> None:
     async with asking(replying(verdict()), max_concurrency=2) as (judge, server):
         await asyncio.gather(*(reply_of(judge, request(["x"], [CONTEXT])) for _ in range(12)))
@@ -273,8 +290,8 @@ def test_the_variable_of_a_header_too(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"url": "http://"}, "must be a URL with http"),
         ({"url": "http://me:s3cret@judge/"}, "must hold no user or password"),
         ({"headers": {"x": "caf\u00e9"}}, "the value of x holds characters"),
-        ({"headers": {"x y": "a"}}, "is no name of a header"),
-        ({"headers": {"x y": {"env": "A"}}}, "is no name of a header"),
+        ({"headers": {"x y": "a"}}, "is not a name of a header"),
+        ({"headers": {"x y": {"env": "A"}}}, "is not a name of a header"),
     ],
 )
 def test_settings_that_make_no_sense(settings: dict[str, Any], message: str) -> None:

@@ -454,10 +454,10 @@ class ScriptedGathering:
         self.went = False
         self.later: list[Judgement] = []
 
-    def may_put_off(self) -> bool:
+    def may_defer(self) -> bool:
         return not self.over
 
-    def put_off(self, judgements: Sequence[Judgement], *, urgent: bool = False) -> bool:
+    def defer(self, judgements: Sequence[Judgement], *, urgent: bool = False) -> bool:
         self.urgent = urgent
         self.went = self.over or urgent
         self.later = [] if self.went else list(judgements)

@@ -48,13 +48,13 @@ async def test_a_server_that_fails_is_left_alone_then_probed() -> None:
         chatting(server, clock=clock, max_retries=0, breaker=SOON) as chat,
     ):
         await _opened(chat)
-        with pytest.raises(JudgeUnavailable, match="left alone for a while"):
+        with pytest.raises(JudgeUnavailable, match="not calling it again for a while"):
             await Asker(chat).ask()
         assert len(server.calls) == 2
         clock.now += 10.0
         with pytest.raises(JudgeUnavailable, match="answered 500"):
             await Asker(chat).ask()
-        with pytest.raises(JudgeUnavailable, match="left alone for a while"):
+        with pytest.raises(JudgeUnavailable, match="not calling it again for a while"):
             await Asker(chat).ask()
         assert len(server.calls) == 3
         clock.now += 10.0
@@ -73,7 +73,7 @@ async def test_while_it_is_left_alone_the_fallback_has_all_the_time_and_no_call_
             asker = Asker(chat)
             assert await asker.ask() == ["c1", "c2"]
     assert (len(first.calls), len(second.calls)) == (2, 5)
-    told = "llm:test: its recent calls failed: the server answered 500; it is left alone for a while"
+    told = "llm:test: its recent calls failed: the server answered 500; not calling it again for a while"
     assert asker.question.failed == [told]
     assert asker.question.meter.usage.judge_calls == 1
 

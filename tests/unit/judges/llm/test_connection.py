@@ -78,8 +78,8 @@ async def test_https_where_http_is_spoken() -> None:
     async with Plain() as server:
         host = server.url.split("/")[2]
         assert await told(f"https://{host}/v1") == (
-            f"no connection to {host}: no TLS came about, as where a server speaks http and not https; "
-            "check base_url"
+            f"no connection to {host}: the TLS handshake failed (does the server speak http instead of "
+            "https?); check base_url"
         )
 
 
@@ -107,7 +107,7 @@ def failed(cause: Exception, why: BaseException | None = None) -> str:
 
 def test_what_else_there_may_be() -> None:
     late = httpx.ConnectTimeout("hunter2")
-    assert failed(late) == "no connection to host:443: there was none in time; check base_url"
+    assert failed(late) == "no connection to host:443: connecting timed out; check base_url"
     assert failed(httpx.ReadTimeout("hunter2")) == "the call timed out"
     proxy = failed(httpx.ProxyError("407 hunter2"))
     assert proxy.startswith("no connection to host:443: the proxy that the environment names refused it")

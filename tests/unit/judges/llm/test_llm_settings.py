@@ -121,7 +121,7 @@ OF_ANY_MODEL: Final[list[tuple[dict[str, Any], str]]] = [
     ({"base_url": "http://h/v1?a=1&b=2&a=3"}, "a parameter of its query twice"),
     ({"extra_headers": {"x": "caf\u00e9"}}, "the value of x holds characters"),
     ({"extra_headers": {"x": "a\r\ny: b"}}, "the value of x holds characters"),
-    ({"extra_headers": {"x:": "a"}}, "is no name of a header"),
+    ({"extra_headers": {"x:": "a"}}, "is not a name of a header"),
     # A body that would override what the judge sends.
     *(
         (

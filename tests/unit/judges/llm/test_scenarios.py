@@ -241,7 +241,12 @@ BROKEN: Final[list[tuple[str, Callable[[int], Act], type[JudgeError], str]]] = [
         "reported an error within the reply",
     ),
     ("not JSON", lambda after: pair(insert={after: event("{]")}), JudgeReplyError, "event .* is not JSON"),
-    ("no object", lambda after: pair(insert={after: event([1])}), JudgeReplyError, "event .* is no object"),
+    (
+        "no object",
+        lambda after: pair(insert={after: event([1])}),
+        JudgeReplyError,
+        "event .* is not an object",
+    ),
     ("stalled", lambda after: Hang(after, pair()), Stalled, "the reply stalled for 1000 ms"),
 ]
 STALLS: Final = {"stall_s": 1.0}

@@ -92,7 +92,7 @@ def test_what_can_not_be_is_refused_with_its_place_and_a_remedy(
     with pytest.raises(ConfigError) as caught:
         load_parameters(tmp_path)
     message = str(caught.value)
-    assert message.startswith(f"judge.local.verifier: {path} is no parameters file of this version: ")
+    assert message.startswith(f"judge.local.verifier: {path} is not a parameters file of this version: ")
     assert told in message
     assert "training.calibrate" in message
     assert "\n" not in message
@@ -112,7 +112,7 @@ def test_what_is_no_parameters_at_all_is_a_config_error(
 ) -> None:
     path = tmp_path / "parameters.json"
     spoil(path)
-    with pytest.raises(ConfigError, match="is no parameters file"):
+    with pytest.raises(ConfigError, match="is not a parameters file"):
         load_parameters(tmp_path)
 
 
