@@ -186,6 +186,9 @@ class AtLeastOnce(Guarantee):
 
     async def assigned(self, restored: Mapping[Partition, Restored]) -> None:
         for partition, found in restored.items():
+            if (old := self._held.get(partition)) is not None:
+                for response_id in old.open:
+                    self._in_flight.pop(response_id, None)
             self._held[partition] = _HeldPartition(partition, found.commit, self)
 
     async def revoked(self, partitions: Collection[Partition]) -> None:

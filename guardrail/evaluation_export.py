@@ -186,7 +186,8 @@ def _sent(
         found = [made(result) for result in batch]
         counts.update(why for why in found if isinstance(why, str))
         items = [list(each) for each in found if not isinstance(each, str)]
-        taken = not items or export([*chain.from_iterable(items)]) is success
+        together = [*chain.from_iterable(items)]
+        taken = not together or export(together) is success
         counts["sent" if taken else "refused"] += len(items)
     return Exported(**counts)
 

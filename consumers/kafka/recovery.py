@@ -215,8 +215,8 @@ async def read_state(
     """The latest value of every key of the group that was not deleted, by partition, in the order of writing.
 
     Reads up to the current last stable offset, so call it after fencing the writers; it sees nothing of
-    aborted transactions. Raises TransportError if the brokers return nothing for ``request_timeout_ms``,
-    KafkaError and OSError.
+    aborted transactions. Raises TransportError, for one if the brokers return nothing for
+    ``request_timeout_ms``; while it begins, KafkaError and OSError too.
     """
     states: dict[int, dict[bytes, bytes]] = {index: {} for index in indices}
     if not states:

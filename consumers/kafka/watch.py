@@ -153,8 +153,6 @@ _GROUPS_PATIENCE_S: Final = 30.0
 _DELIVERIES: Final = "deliveries"
 _MOST_BYTES: Final = 1_000
 
-_log = EventLog(__name__)
-
 
 def announcing(deliveries: str) -> type[RangePartitionAssignor]:
     """The range assignor, whose members tell where they write.

@@ -55,7 +55,7 @@ def run_command(
         str | None, group_option("Consumer group. Guards with the same one share the partitions.")
     ] = None,
     judge: Annotated[
-        Literal["local", "llm", "hhem", "classifier", "custom", "http", "cascade"] | None,
+        Literal["local", "llm", "decisions", "hhem", "classifier", "custom", "http", "cascade"] | None,
         option("--judge", "What gives the verdicts.", default="judge.kind, local"),
     ] = None,
     shutdown_budget_ms: Annotated[

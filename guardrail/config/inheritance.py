@@ -28,7 +28,7 @@ def unknown_policy(path: Loc, name: str, known: Iterable[str]) -> PydanticCustom
         "known": ", ".join(names),
     }
     context |= {"path": path, "value": name, "names": names}
-    template = "{where}: no policy has the name {name}; there are: {known}"
+    template = "{where}: unknown policy {name}; known: {known}"
     return PydanticCustomError("unknown_policy", template, context)
 
 
@@ -50,7 +50,7 @@ def cycles(policies: Any) -> list[PydanticCustomError]:
         chain = [name]
         while (base := _base(policies, chain[-1])) is not None and base not in chain:
             chain.append(base)
-        if base == name:
+        if base is not None and base == name:  # a name in a file may be null
             way = f": {' -> '.join(map(str, (*chain, name)))}" if len(chain) > 1 else ""
             context = {"path": ("policies", name, _EXTENDS), "value": policies[name][_EXTENDS], "way": way}
             template = "it extends itself{way}; name another policy, or leave it out"

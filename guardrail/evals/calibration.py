@@ -102,9 +102,10 @@ def calibrations_of(fitted: Sequence[Fitted]) -> Calibrations:
             lines[each.judge][_LINES[each.probability]] = each.line
     return Calibrations(
         judges={
-            name: JudgeCalibration.model_validate({**judges[name], "lines": lines.get(name)})
-            for name in sorted(judges.keys() | lines.keys())
-            if name in judges or "supported" in lines[name]
+            name: JudgeCalibration.model_validate(
+                {**judges[name], "lines": lines[name] if "supported" in lines[name] else None}
+            )
+            for name in sorted(judges.keys() | {name for name, own in lines.items() if "supported" in own})
         }
     )
 

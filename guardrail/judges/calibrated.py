@@ -72,6 +72,13 @@ class Isotonic(Frozen):
 Calibration = Annotated[Temperature | Isotonic, Field(discriminator="method")]
 
 
+_NOT_THE_MODEL_S: Final = 0.5
+"""Probability of contradiction below which a model does not say so: the cell of a table does."""
+_EXACT: Final = frozenset(
+    {Finding.FIGURE_CONFLICT, Finding.FIGURE_ABSENT, Finding.FIGURE_AMBIGUOUS, Finding.OTHER_THING}
+)
+
+
 class VerdictLines(Frozen):
     """Where verdicts begin, of calibrated probabilities, for a judge whose verdicts follow from them."""
 
@@ -80,7 +87,7 @@ class VerdictLines(Frozen):
 
     def verdict(self, said: Verdict, support: float, contradiction: float, *, exact: bool) -> Verdict:
         """The verdict in place of ``said``; ``exact``: figures were compared, and keep it from SUPPORTED."""
-        if support >= self.supported and not exact:
+        if support >= self.supported and support > contradiction and not exact:
             return Verdict.SUPPORTED
         if contradiction >= self.contradicted or (exact and said is Verdict.CONTRADICTED):
             return Verdict.CONTRADICTED
@@ -122,7 +129,10 @@ class JudgeCalibration(Frozen):
             support = min(support, HALF_CHECKED)
         if self.lines is None:
             return Calibrated(said.verdict, support, contradiction)
-        exact = bool(said.findings)
+        # What comparisons say stands: by a finding, or a contradiction that is not the model's.
+        exact = not _EXACT.isdisjoint(said.findings) or (
+            said.verdict is Verdict.CONTRADICTED and (said.contradiction or 0.0) < _NOT_THE_MODEL_S
+        )
         verdict = self.lines.verdict(said.verdict, support, contradiction or 0.0, exact=exact)
         return Calibrated(verdict, support, contradiction)
 

@@ -128,6 +128,7 @@ def settled(judgement: Judgement, severity: Severity, settings: CascadeSettings)
 
 
 _log = EventLog(__name__)
+_LEFT_OPEN: Final = frozenset({Finding.JUDGE_REFUSED, Finding.JUDGE_UNCLEAR})
 _NAME = "cascade"
 _WHY_CHARS = 200
 _GRACE_S = 0.05
@@ -339,8 +340,16 @@ class CascadeJudge:
             )
         if own.verdict is Verdict.SUPPORTED and own.degraded_from:  # neither judge has checked it fully
             own = checked_in_part(own)
+        # Whoever leaves it open on purpose says so: that the first judge finds it right does not answer that.
+        left_open = () if given is None else tuple(each for each in given.findings if each in _LEFT_OPEN)
         # Once more, it would cost another call of the second judge.
-        return replace(own, attempts=attempts, degraded_from=(*own.degraded_from, *path), hurried=False)
+        return replace(
+            own,
+            attempts=attempts,
+            degraded_from=(*own.degraded_from, *path),
+            findings=tuple(dict.fromkeys((*own.findings, *left_open))),
+            hurried=False,
+        )
 
 
 def _turn_within_s(gathering: Gathering | None) -> float | None:

@@ -196,17 +196,13 @@ class JudgeSet:
 
         settings = self.settings.decisions
         judge = DecisionsJudge(settings, prices=self._prices)
-        fallback = None if settings.fallback == "none" else self._one(settings.fallback, alone=False)
-        return self._paid("decisions", judge, settings, alone=alone, fallback=fallback)
+        paid = self._paid("decisions", judge, settings, alone=alone)
+        if settings.fallback == "none":
+            return paid
+        return FallbackJudge(paid, self._one(settings.fallback, alone=False), JudgeError, KEPT_SHARE)
 
     def _paid(
-        self,
-        kind: str,
-        judge: Judge,
-        settings: LlmJudgeSettings | DecisionsSettings,
-        *,
-        alone: bool,
-        fallback: Judge | None = None,
+        self, kind: str, judge: Judge, settings: LlmJudgeSettings | DecisionsSettings, *, alone: bool
     ) -> Judge:
         """A judge that is paid per token, with all that goes around one."""
         from guardrail.judges.self_judging import SelfJudgingGuard
@@ -224,8 +220,6 @@ class JudgeSet:
                 judge = FallbackJudge(judge, self._local(), BudgetExhausted)
             else:
                 self._lacks_fallback = True
-        if fallback is not None:
-            judge = FallbackJudge(judge, fallback, JudgeError, KEPT_SHARE)
         # In a cascade the claims have gathered when they come.
         wait_ms = settings.max_wait_ms if self.settings.max_wait_ms is None else self.settings.max_wait_ms
         cached = self._cached(kind, judge, settings, wait_ms / 1000 if alone else 0.0)
@@ -246,6 +240,7 @@ class JudgeSet:
 
 
 # The parts of the settings that a judge of each kind uses, by its section or setting.
+_PAID_KINDS: Final = ("llm", "decisions")
 _PAID: Final = ("max_wait_ms", "prices", "budgets", "cache", "self_judging")
 _PARTS: Final[Mapping[str, frozenset[str]]] = {
     "local": frozenset({"local"}),
@@ -259,11 +254,11 @@ _PARTS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def _parts(kind: str, settings: JudgeSettings) -> frozenset[str]:
+    used = frozenset().union(*(_PARTS[each] for each in of_kind(settings, kind).kinds()))
     if kind == "cascade":
-        first, second = (_PARTS[each] for each in (settings.cascade.first, settings.cascade.second))
-        return first | second | {"cascade", "max_wait_ms"}
-    answers_too = kind == "llm" and settings.budgets.on_budget == "local"
-    return _PARTS[kind] | ({"local"} if answers_too else set())
+        return used | {"cascade", "max_wait_ms"}
+    answers_too = kind in _PAID_KINDS and settings.budgets.on_budget == "local"
+    return used | ({"local"} if answers_too else set())
 
 
 def _have_budgets(policies: Iterable[Policy]) -> bool:
@@ -310,12 +305,13 @@ def _check_one(settings: JudgeSettings, in_usd: bool) -> None:
         raise ConfigError(
             "judge.classifier.model is not set; give an id on the Hugging Face hub or a folder, or a preset"
         )
-    if "llm" in kinds and (in_usd or settings.budgets.needs_prices):
+    if in_usd or settings.budgets.needs_prices:
         prices = PriceTable(settings.prices)
-        for each in settings.llm.models():
-            if prices.price(each.model) is None:
+        asked = [each.model for each in settings.llm.models()] if "llm" in kinds else []
+        for model in [*asked, *([settings.decisions.model] if "decisions" in kinds else [])]:
+            if prices.price(model) is None:
                 raise ConfigError(
-                    f"judge.budgets: a budget in usd needs the price of {each.model!r}; add it to "
+                    f"judge.budgets: a budget in usd needs the price of {model!r}; add it to "
                     "judge.prices, or bound tokens instead"
                 )
 
@@ -338,7 +334,7 @@ def check_files(settings: JudgeSettings, policies: Iterable[Policy] = ()) -> Non
 def uses_local(settings: JudgeSettings) -> bool:
     """Whether the local judge is built: on its own, or to answer when a budget is used up."""
     falls_back = settings.budgets.bounded and settings.budgets.on_budget == "local"
-    return "local" in settings.kinds() or (settings.kind == "llm" and falls_back)
+    return "local" in settings.kinds() or (settings.kind in _PAID_KINDS and falls_back)
 
 
 def check_time(settings: JudgeSettings, policies: Mapping[str, Policy]) -> list[str]:

@@ -20,8 +20,8 @@ class FallbackJudge(Around):
     """A Judge. Judgements of the second judge name the first, and why, in ``degraded_from``."""
 
     def __init__(self, judge: Judge, other: Judge, on: type[JudgeError], kept_share: float = 0.0) -> None:
-        """Takes over both judges, and closes them. ``other`` answers where ``judge`` raises ``on``, and with
-        a ``kept_share`` of the time left, which is kept for it, also on claims without a judgement by then.
+        """Takes over both judges, and closes them. ``other`` answers where ``judge`` raises ``on``, and a
+        ``kept_share`` of the time is kept for it.
         """
         super().__init__(judge)
         self._other = other
@@ -34,7 +34,6 @@ class FallbackJudge(Around):
         left = dict(request.claims)
         now = time.monotonic()
         until = request.deadline - self._kept_share * max(0.0, request.deadline - now)
-        why = f"{self._judge.name}: no answer in time"
         try:
             async with closing(
                 self._judge.judge(replace(request, meter=meter, deadline=until))
@@ -42,7 +41,6 @@ class FallbackJudge(Around):
                 async for judgement in judgements:
                     left.pop(judgement.claim_id, None)
                     yield judgement
-            if not left or not self._kept_share:
                 return
         except self._on as error:
             why = f"{self._judge.name}: {error}"

@@ -90,8 +90,12 @@ class JudgeSettings(Frozen):
     )
 
     def kinds(self) -> frozenset[str]:
-        """The judges that run, by the names of their sections: that of ``kind``, or both of the cascade."""
+        """The judges that run, by the names of their sections: that of ``kind``, or both of the cascade, and
+        the fallback of the decisions judge.
+        """
         named = {self.cascade.first, self.cascade.second} if self.kind == "cascade" else {self.kind}
+        if "decisions" in named and self.decisions.fallback != "none":
+            named.add(self.decisions.fallback)
         return frozenset("classifier" if kind == "hhem" else kind for kind in named)
 
     @model_validator(mode="after")

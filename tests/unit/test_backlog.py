@@ -246,7 +246,7 @@ async def test_a_guard_takes_no_more_than_the_judge_keeps_up_with(guarantee: str
             broker,
             judge,
             limits=ONE_AT_A_TIME,
-            delivery_guarantee=guarantee,  # type: ignore[arg-type]
+            delivery_guarantee=guarantee,
         ) as guard:
             await until(lambda: guard.state().judge_behind and guard.paused)
             state = guard.state()

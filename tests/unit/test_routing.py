@@ -49,9 +49,11 @@ def test_order_decides_between_two_matches() -> None:
 
 
 def test_an_unknown_policy_is_told_with_its_place_and_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match=r"routes\.1\.policy: 'strikt'.*default, shadow, strict"):
+    with pytest.raises(
+        ConfigError, match=r"routes\.1\.policy: unknown policy 'strikt'.*default, shadow, strict"
+    ):
         PolicyRouter(POLICIES, [Route(route="a", policy="strict"), Route(route="b", policy="strikt")])
-    with pytest.raises(ConfigError, match=r"default_policy: 'none'"):
+    with pytest.raises(ConfigError, match=r"default_policy: unknown policy 'none'"):
         PolicyRouter(POLICIES, [], "none")
 
 

@@ -21,8 +21,9 @@ from typing import Final, TypeVar
 _T = TypeVar("_T")
 
 FIRST: Final = 24
-"""Claims, from the first on, of which each is asked twice; afterwards it is one of ``EVERY``."""
+"""Claims that are asked twice, from the first on; afterwards it is one of ``EVERY``."""
 EVERY: Final = 32
+_MOST_SAID: Final = 2.0  # by one claim, in log-odds: whoever writes claims or documents may steer the model
 _PRIOR: Final = 8.0  # claims without a preference, which the sample has to outweigh
 _LEAST: Final = 1e-3  # a probability, below which servers' figures are noise
 _REMEMBERED: Final = 512.0
@@ -48,7 +49,7 @@ class OrderBias:
     def to_measure(self) -> bool:
         """Whether the next claim is one of those to ask twice."""
         self._count += 1
-        return self._count <= FIRST or self._count % EVERY == 0
+        return self._weight < FIRST or self._count % EVERY == 0
 
     @property
     def preferences(self) -> tuple[float, ...]:
@@ -65,7 +66,8 @@ class OrderBias:
         mean = sum(differences) / len(differences)
         self._weight = min(self._weight + 1.0, _REMEMBERED)
         for place, difference in enumerate(differences):
-            self._steps[place] += (difference - mean - self._steps[place]) / self._weight
+            said = max(-_MOST_SAID, min(_MOST_SAID, difference - mean))
+            self._steps[place] += (said - self._steps[place]) / self._weight
         value = next(iter(first))
         left = abs(self.fair(first)[value] - self.fair(second, moved=True)[value])
         self.differs += (left - self.differs) / min(self._weight, _LATEST)

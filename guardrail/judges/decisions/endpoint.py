@@ -120,7 +120,8 @@ class DecisionsEndpoint:
 
     def usage(self, reply: Reply) -> Usage:
         """What a call took, with its price."""
-        model = reply.model or self.settings.model
+        # A server may name a model that has no price, or a cheap one's name.
+        model = self.settings.model
         taken = (reply.input_tokens, reply.cached_tokens, reply.output_tokens)
         cost = 0.0 if self._prices is None else self._prices.cost_usd(model, *taken)
         return Usage(
@@ -150,6 +151,6 @@ class _DecisionCall(Call[Reply]):
         try:
             reply = self._endpoint.transport.read(said, self._questions)
         except JudgeReplyError as error:
-            return self.broke_off(Failure(error, retry=True, fault=True))
+            return self.broke_off(Failure(error, retry=False, fault=True))
         self._meter.add(self._endpoint.usage(reply), reply.model or self._endpoint.settings.model)
         return reply

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -24,7 +25,7 @@ from guardrail.judges.decisions.bias import OrderBias, moved_on
 from guardrail.judges.decisions.endpoint import DecisionsEndpoint
 from guardrail.judges.decisions.question import QuestionSheet, asked, verdicts_of
 from guardrail.judges.decisions.settings import DecisionsSettings
-from guardrail.judges.decisions.transports import Answer, Choice, Unanswered
+from guardrail.judges.decisions.transports import Answer, Choice, Reply, Unanswered
 from guardrail.judges.llm.judge import PARTIAL, split, uncovered
 from guardrail.judges.llm.prompt import fences
 from guardrail.judges.local.check import ClaimChecker
@@ -55,6 +56,10 @@ _SUPPORT: Final = {
 }
 """What each verdict is worth as support, in the order of ``Probabilities``; see ``support_of``."""
 _QUOTED_CHARS: Final = 160
+_BELOW: Final = 0.001
+_MOST_MEASURED: Final = 2
+"""Claims of a request: one response must not teach the order alone."""
+_MOST_MODELS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,8 @@ class _Asking:
     examined: Mapping[str, Examination | None]
     settled: Sequence[Judgement]
     asked: QuestionSheet
+    measured: Sequence[str]
+    """Claims that are asked about in both orders."""
 
 
 class DecisionsJudge:
@@ -84,9 +91,9 @@ class DecisionsJudge:
         self._endpoint = DecisionsEndpoint(settings, client, prices)
         self._checker = ClaimChecker(LocalJudgeSettings(), load_parameters())
         self._fence = fences()
-        self._bias = OrderBias(len(verdicts_of(settings.options)))
+        self._biases: dict[str, OrderBias] = {}
+        """By the model that the server names."""
         self._label = telemetry.model_label(settings.model)
-        self._answers_as = ""
 
     @property
     def name(self) -> str:
@@ -142,95 +149,108 @@ class DecisionsJudge:
             open_, request.question, request.evidence, fence, settings.options, settings.max_context_chars
         )
         settled += uncovered(question.uncovered, self.name)
-        return _Asking(request, Meter(request.meter), examined, settled, question)
+        bias = next(reversed(self._biases.values()), None)
+        measured = [
+            each for each in [*question.questions][:_MOST_MEASURED] if bias is None or bias.to_measure()
+        ]
+        return _Asking(request, Meter(request.meter), examined, settled, question, measured)
 
     async def _decide(self, case: _Asking, until: float, tell: Callable[[Judgement], None]) -> None:
-        """Yield all verdicts. Raises JudgeError if there are none."""
+        """Yield all verdicts. Raises JudgeError if there are none, or if another judge can give those that
+        are missing.
+        """
         most = self._endpoint.transport.most_questions
         claims = list(case.asked.questions)
-        batches = [claims[start : start + most] for start in range(0, len(claims), most)]
         failures: dict[str, JudgeError] = {}
 
         async def ask(claim_ids: Sequence[str]) -> None:
             try:
-                found = await self._answers(case, claim_ids, until)
+                await self._ask(case, claim_ids, until, tell)
             except JudgeError as error:
                 failures.update(dict.fromkeys(claim_ids, error))
-                return
-            for judgement in found:
-                tell(judgement)
 
         async with asyncio.TaskGroup() as group:
-            for batch in batches:
-                group.create_task(ask(batch))
-        if failures and len(failures) == len(claims):
+            for start in range(0, len(claims), most):
+                group.create_task(ask(claims[start : start + most]))
+        if failures and (len(failures) == len(claims) or self._settings.fallback != "none"):
             raise next(iter(failures.values()))
         for claim_id, error in failures.items():
             tell(unverified(claim_id, self.name, f"{type(error).__name__}: {error}"))
 
-    async def _answers(self, case: _Asking, claim_ids: Sequence[str], until: float) -> list[Judgement]:
-        """The judgements on claims whose questions go together. Raises JudgeError."""
-        questions = [case.asked.questions[claim_id] for claim_id in claim_ids]
+    async def _ask(
+        self, case: _Asking, claim_ids: Sequence[str], until: float, tell: Callable[[Judgement], None]
+    ) -> None:
+        """Yield the judgements on claims whose questions go together. Raises JudgeError before any."""
+        questions = {claim_id: case.asked.questions[claim_id] for claim_id in claim_ids}
         again = [
             replace(each, id=f"{each.id}b", options=moved_on(each.options))
-            for each in questions
-            if self._bias.to_measure()
+            for claim_id, each in questions.items()
+            if claim_id in case.measured
         ]
-        replies = [
-            await self._endpoint.ask(case.asked.state, together, case.request, case.meter, until)
-            for together in self._calls(questions, again)
-        ]
-        self._note_model(replies[0].model)
-        answers = {name: answer for reply in replies for name, answer in reply.answers.items()}
-        for each in again:
-            first, second = answers[each.id.removesuffix("b")], answers[each.id]
-            if not isinstance(first, Unanswered) and not isinstance(second, Unanswered):
-                self._bias.learn(first, second)
-                telemetry.ORDER_DIFFERENCE.labels(self._label).set(self._bias.differs)
-        judge = f"decisions:{replies[0].model or self._settings.model}"
-        used = [self._endpoint.usage(reply) for reply in replies]
-        shares = split(total(Usage(judge_calls=len(replies)), *used), len(claim_ids))
-        return await asyncio.to_thread(
+        fits = len(questions) + len(again) <= self._endpoint.transport.most_questions
+        ask = partial(self._endpoint.ask, case.asked.state, request=case.request, meter=case.meter)
+        reply = await ask([*questions.values(), *(again if fits else ())], until=until)
+        bias = self._bias_of(reply.model)
+        if fits:
+            self._measure(bias, again, reply, reply)
+        judge = f"decisions:{reply.model or self._settings.model}"
+        shares = split(total(Usage(judge_calls=1), self._endpoint.usage(reply)), len(questions))
+        fair = bias.fair
+        found = await asyncio.to_thread(
             lambda: [
                 replace(
-                    self._settle(case, claim_id, answers[case.asked.questions[claim_id].id], judge),
+                    self._settle(case, claim_id, reply.answers[each.id], judge, fair),
                     attempts=case.meter.attempts,
                     usage=share,
                 )
-                for claim_id, share in zip(claim_ids, shares, strict=True)
+                for (claim_id, each), share in zip(questions.items(), shares, strict=True)
             ]
         )
+        for judgement in found:
+            tell(judgement)
+        if again and not fits:  # nobody waits for it
+            with suppress(JudgeError):
+                self._measure(bias, again, reply, await ask(again, until=until))
 
-    def _calls(self, questions: list[Choice], again: list[Choice]) -> list[list[Choice]]:
-        """The second orders go with the first ones where a call takes as many."""
-        together = [*questions, *again]
-        if len(together) <= self._endpoint.transport.most_questions:
-            return [together]
-        return [questions, again]
+    def _bias_of(self, model: str) -> OrderBias:
+        """That of the model that answers. Its probabilities may mean something else than those of another."""
+        if model not in self._biases:
+            if self._biases:
+                telemetry.MODEL_CHANGES.labels(self._label).inc()
+                was = next(reversed(self._biases))
+                _log.warning("judge.model_changed", model=self._settings.model, was=was, now=model)
+            if len(self._biases) >= _MOST_MODELS:
+                self._biases.clear()
+            self._biases[model] = OrderBias(len(verdicts_of(self._settings.options)))
+        return self._biases[model]
 
-    def _note_model(self, model: str) -> None:
-        """Its probabilities may mean something else when another model answers."""
-        if model and self._answers_as and model != self._answers_as:
-            telemetry.MODEL_CHANGES.labels(self._label).inc()
-            _log.warning("judge.model_changed", model=self._settings.model, was=self._answers_as, now=model)
-            self._bias = OrderBias(len(verdicts_of(self._settings.options)))
-        self._answers_as = model or self._answers_as
+    def _measure(self, bias: OrderBias, again: Sequence[Choice], reply: Reply, second: Reply) -> None:
+        """Learn from the answers in both orders, where one model gave them."""
+        for each in again if second.model == reply.model else ():
+            pair = reply.answers[each.id.removesuffix("b")], second.answers[each.id]
+            if not any(isinstance(answer, Unanswered) for answer in pair):
+                bias.learn(*pair)  # type: ignore[arg-type]
+                telemetry.ORDER_DIFFERENCE.labels(self._label).set(bias.differs)
 
-    def _settle(self, case: _Asking, claim_id: str, answer: Answer, judge: str) -> Judgement:
+    def _settle(
+        self,
+        case: _Asking,
+        claim_id: str,
+        answer: Answer,
+        judge: str,
+        fair: Callable[[Mapping[str, float]], Mapping[str, float]],
+    ) -> Judgement:
         """The judgement from the model's answer and what code found out."""
         if isinstance(answer, Unanswered):
             finding = Finding.JUDGE_REFUSED if answer.refused else Finding.JUDGE_UNCLEAR
             return replace(unverified(claim_id, judge, answer.why), findings=(finding,))
-        answer = self._bias.fair(answer)
-        weighed = dict.fromkeys(_SUPPORT, 0.0)
-        for name, verdict in verdicts_of(self._settings.options).items():
-            weighed[verdict] += answer[name]
-        support = sum(_SUPPORT[verdict] * p for verdict, p in weighed.items())
-        likely = Probabilities(support, *list(weighed.values())[1:])
+        likely, said = (self._probabilities(each) for each in (fair(answer), answer))
+        if said.supported < LINES.supported:  # what corrects the order makes no claim clean
+            likely = likely._replace(supported=min(likely.supported, LINES.supported - _BELOW))
         claim, examined = case.request.claims[claim_id], case.examined[claim_id]
         name = max(answer, key=lambda each: answer[each])
         reasoning = f"The model gives {answer[name]:.2f} to '{name}'"
-        if examined is None or not self._checker.reads(examined):
+        if examined is None or not (self._checker.reads(examined) or examined.has_wrong_figures):
             found = _by_lines(claim_id, likely)
         else:
             found = judgement_of(claim_id, examined, likely, LINES)
@@ -242,6 +262,14 @@ class DecisionsJudge:
                 reasoning = f"{found.reasoning} {reasoning}"
         notes = [f"{reasoning}.", *([PARTIAL] if case.asked.partial else [])]
         return replace(found, judge=judge, reasoning=" ".join(notes))
+
+    def _probabilities(self, answer: Mapping[str, float]) -> Probabilities:
+        """Of the verdicts; that of SUPPORTED counts what the others are worth as support."""
+        weighed = dict.fromkeys(_SUPPORT, 0.0)
+        for name, verdict in verdicts_of(self._settings.options).items():
+            weighed[verdict] += answer[name]
+        support = sum(_SUPPORT[verdict] * p for verdict, p in weighed.items())
+        return Probabilities(support, *list(weighed.values())[1:])
 
 
 def _by_lines(claim_id: str, likely: Probabilities) -> Judgement:

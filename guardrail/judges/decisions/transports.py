@@ -20,6 +20,7 @@ _SUM_WITHIN: Final = 0.02  # of 1: servers round
 LEAST_MASS: Final = 0.5
 """Of the next token's probability, on the labels: with less the model was about to say something else."""
 _MOST_TOKENS: Final = 1_000_000_000  # of one call
+_LEAST_LOGPROB: Final = 100.0
 _MODEL: Final = re.compile(r"[\w./:@+-]{1,120}")
 LABELS: Final = "ABCDEFGH"
 _NO_ANSWERS: Final = "the reply has no answers; check judge.decisions.transport and base_url"
@@ -123,12 +124,12 @@ class OpenAiDecisions:
         offered = reply.get("answers")
         if not isinstance(offered, list):
             raise JudgeReplyError(_NO_ANSWERS)
-        named: dict[object, list[Any]] = {}
+        named: dict[str, list[Any]] = {}
         for number, answer in enumerate(offered):
             name = answer.get("name") if isinstance(answer, dict) else ""
             if name is None and len(offered) == len(questions):  # they come in the order of the questions
                 name = questions[number].id
-            named.setdefault(name, []).append(answer)
+            named.setdefault(name if isinstance(name, str) else "", []).append(answer)
         return _reply(reply, {each.id: _chosen(each, named.get(each.id, [])) for each in questions})
 
 
@@ -212,17 +213,27 @@ class NextToken:
     def _answer(self, question: Choice, top: Iterable[Any]) -> Answer:
         by_label = dict(zip(LABELS, question.options, strict=False))
         found = dict.fromkeys(question.options, 0.0)
+        seen = set()
         for each in top:
-            if not isinstance(each, dict):
-                continue
-            token, logprob = each.get("token"), each.get("logprob")
+            token = each.get("token") if isinstance(each, dict) else None
             option = by_label.get(token.strip()) if isinstance(token, str) else None
-            if option is not None and _is_number(logprob) and logprob <= 0:
-                found[option] += math.exp(logprob)
+            if option is None:
+                continue
+            logprob = each.get("logprob")  # -9999 or -Infinity of one that is out of the question
+            if type(logprob) not in (int, float) or not logprob <= _SUM_WITHIN or token in seen:
+                return Unanswered("a label has two probabilities, or one that is not a number")
+            seen.add(token)
+            found[option] += math.exp(min(0.0, max(-_LEAST_LOGPROB, logprob)))
         mass = sum(found.values())
+        if mass > 1 + _SUM_WITHIN:
+            return Unanswered("the labels have more than all of the probability")
         if mass < LEAST_MASS:
             return _low(mass)
         return probabilities(question, {value: each / mass for value, each in found.items()})
+
+
+def _low(mass: float) -> Unanswered:
+    return Unanswered(f"the options have only {mass:.2f} of the model's probability; the rest lies elsewhere")
 
 
 def _chosen(question: Choice, given: Sequence[Any]) -> Answer:
@@ -232,19 +243,27 @@ def _chosen(question: Choice, given: Sequence[Any]) -> Answer:
     answer = given[0]
     if answer.get("type") == "refusal":
         return Unanswered("the model refused to judge", refused=True)
-    mass, listed = answer.get("option_mass"), answer.get("probabilities")
-    if _is_number(mass) and mass < LEAST_MASS:
+    if answer.get("type", "choice") != "choice":
+        return Unanswered("the answer is of another kind than the question")
+    mass, listed = answer.get("option_mass", 1.0), answer.get("probabilities")
+    if not _is_number(mass) or mass > 1 + _SUM_WITHIN:
+        return Unanswered("its option_mass is not a probability")
+    if mass < LEAST_MASS:
         return _low(mass)
     if isinstance(listed, list):
-        pairs = [(each.get("value"), each.get("probability")) for each in listed if isinstance(each, dict)]
-        listed = {str(value): probability for value, probability in pairs}
-        if len(listed) < len(pairs):
-            return Unanswered("an option has two probabilities")
-    return probabilities(question, listed if isinstance(listed, dict) else {})
-
-
-def _low(mass: float) -> Unanswered:
-    return Unanswered(f"the options have only {mass:.2f} of the model's probability; the rest lies elsewhere")
+        by_value = {
+            str(each.get("value")): each.get("probability") for each in listed if isinstance(each, dict)
+        }
+        if len(by_value) < len(listed):
+            return Unanswered("an option has two probabilities, or none")
+        listed = by_value
+    found = probabilities(question, listed if isinstance(listed, dict) else {})
+    said = answer.get("choice")
+    if isinstance(found, Unanswered) or not isinstance(said, str):
+        return found
+    if found.get(said, 0.0) < max(found.values()) - _SUM_WITHIN:
+        return Unanswered("it chooses an option that is not its likeliest")
+    return found
 
 
 def probabilities(question: Choice, given: Mapping[str, Any]) -> Answer:
@@ -263,7 +282,7 @@ def probabilities(question: Choice, given: Mapping[str, Any]) -> Answer:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return type(value) in (int, float) and -_MOST_TOKENS < value < _MOST_TOKENS  # type: ignore[operator]
 
 
 def _object(body: bytes) -> dict[str, Any]:
@@ -299,11 +318,12 @@ def _reply(reply: Mapping[str, Any], answers: dict[str, Answer]) -> Reply:
     usage = usage if isinstance(usage, dict) else {}
     details = usage.get("input_tokens_details") or usage.get("prompt_tokens_details")
     model = reply.get("model")
+    read = _count(usage.get("input_tokens", usage.get("prompt_tokens")))
     return Reply(
         answers,
         model if isinstance(model, str) and _MODEL.fullmatch(model) else "",
-        _count(usage.get("input_tokens", usage.get("prompt_tokens"))),
-        _count(details.get("cached_tokens")) if isinstance(details, dict) else 0,
+        read,
+        min(read, _count(details.get("cached_tokens"))) if isinstance(details, dict) else 0,
         _count(usage.get("output_tokens", usage.get("completion_tokens"))),
     )
 

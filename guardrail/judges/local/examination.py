@@ -59,6 +59,14 @@ class Examination:
         return quoted_sentence(self.evidence, number)
 
     @property
+    def has_wrong_figures(self) -> bool:
+        """Whether a figure is in conflict with the sources, or in none, whatever the language."""
+        wrong = (State.CONFLICT, State.ABSENT)
+        return any(check.state in wrong and not check.figure.name for check in self.figures) or any(
+            cell.sure for cell in self.cells
+        )
+
+    @property
     def has_right_figures(self) -> bool:
         """Whether all figures of the claim stand in the sources, of the same matter as far as words tell."""
         if self.cells or self.rival or self.revoked:

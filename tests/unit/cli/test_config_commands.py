@@ -71,7 +71,7 @@ SECRET = "whsec_" + "QUJD" * 8
         ({"store": {"env": "NO_STORE"}}, "flagged.store: the environment variable NO_STORE is not set"),
         (
             {"webhook_url": "ftp://hidden-one", "webhook_secret": SECRET},
-            "flagged.webhook_url: this is no http",
+            "flagged.webhook_url: this is not an http",
         ),
         ({"webhook_url": "http://hidden-one/", "webhook_secret": SECRET}, "another host unencrypted"),
         (

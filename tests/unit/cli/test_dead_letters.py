@@ -125,7 +125,7 @@ def test_a_code_that_no_dead_letter_bears_is_an_error_with_the_list(
     for command in (["list"], ["replay", "--dry-run"]):
         result = runner.invoke(app, ["dead-letters", *command, "--reason", "invalid_jason"])
         assert (result.exit_code, result.stdout) == (2, "")
-        assert "'invalid_jason' is no code" in " ".join(result.stderr.split())
+        assert "unknown reason 'invalid_jason'" in " ".join(result.stderr.split())
         assert "wrong_partition" in result.stderr
 
 

@@ -265,7 +265,7 @@ def test_a_file_of_labels_that_is_given_twice_counts_once(tune: Tune, tmp_path: 
     ("arguments", "status", "told"),
     [
         ((), 2, "no aim"),
-        (("--catch", "95"), 2, "no share"),
+        (("--catch", "95"), 2, "not a fraction"),
         (("--catch", "0.9", "--max-false", "0.1"), 2, "one aim"),
         (("--share", "0.1", "--catch", "0.9"), 2, "--share"),
         (("--catch", "0.9", "--vary", "everything"), 2, "can't change"),

@@ -385,8 +385,8 @@ async def test_a_write_that_fails_is_an_error_of_the_store_and_leaves_nothing(tm
         ("cases.db", "unknown store 'no scheme'"),
         ("sqlite://", "unknown store 'sqlite'"),
         ("sqlite:////nowhere/at/all.db", "No such file or directory"),
-        ("postgresql://u:secret@[/db", "no URL of a database"),
-        ("postgresql://u:secret@127.0.0.1:notaport/db", "no URL of a database"),
+        ("postgresql://u:secret@[/db", "not a URL of a database"),
+        ("postgresql://u:secret@127.0.0.1:notaport/db", "not a URL of a database"),
     ],
 )
 async def test_what_is_no_store_is_said_without_a_password(url: str, says: str) -> None:
@@ -401,7 +401,7 @@ async def test_what_is_no_store_is_said_without_a_password(url: str, says: str) 
 async def test_a_file_that_is_something_else_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("Not a database. " * 100)
-    with pytest.raises(ConfigError, match="no SQLite file"):
+    with pytest.raises(ConfigError, match="not an SQLite file"):
         async with opened(f"sqlite:///{path}"):
             raise AssertionError
     assert path.read_text() == "Not a database. " * 100

@@ -200,7 +200,7 @@ def test_responses_with_lesser_errors_count_for_neither() -> None:
         ({"catch": 0.9, "max_false": 0.1}, "give one aim"),
         ({"cost_miss": 1.0}, "give both"),
         ({"cost_miss": 1.0, "cost_false": -1.0}, "give both"),
-        ({"catch": 95.0}, "no share"),
+        ({"catch": 95.0}, "not a fraction"),
     ],
 )
 def test_an_aim_that_is_none_is_refused(given: dict[str, Any], told: str) -> None:

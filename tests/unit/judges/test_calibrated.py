@@ -216,7 +216,8 @@ def test_a_missing_file_and_one_that_is_no_yaml_are_told(tmp_path: Path) -> None
         ("PARTIALLY_SUPPORTED", (0.7, 0.1), (), "SUPPORTED"),
         ("SUPPORTED", (0.5, 0.1), (), "PARTIALLY_SUPPORTED"),
         ("UNSUPPORTED", (0.1, 0.5), (), "CONTRADICTED"),
-        ("CONTRADICTED", (0.1, 0.3), (), "UNSUPPORTED"),
+        ("CONTRADICTED", (0.7, 0.1), (), "CONTRADICTED"),  # by the cell of a table
+        ("SUPPORTED", (0.9, 0.1), (Finding.CONTEXTS_DISAGREE,), "SUPPORTED"),
         ("UNSUPPORTED", (0.1, 0.3), (), "UNSUPPORTED"),
         ("CONTRADICTED", (0.9, 0.1), (Finding.FIGURE_CONFLICT,), "CONTRADICTED"),
         ("UNSUPPORTED", (0.9, 0.1), (Finding.FIGURE_ABSENT,), "UNSUPPORTED"),

@@ -242,7 +242,7 @@ async def test_what_a_bad_reply_leaves_is_unverified_and_not_released() -> None:
 async def test_the_status_of_an_error_is_told_whatever_becomes_of_its_body() -> None:
     cut = b"HTTP/1.1 401 No\r\nContent-Length: 100\r\n\r\nhalf"
     async with asking(lambda _: cut) as (judge, _):
-        with pytest.raises(JudgeError, match="the endpoint answered 401; check judge.http"):
+        with pytest.raises(JudgeError, match="the endpoint answered 401; check judge"):
             await reply_of(judge, request(["x"], [CONTEXT]))
 
 

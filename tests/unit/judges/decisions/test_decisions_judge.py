@@ -131,7 +131,7 @@ async def test_a_figure_that_the_documents_have_otherwise_is_contradicted_whatev
     assert found["k0"].verdict is Verdict.CONTRADICTED
     assert Finding.FIGURE_CONFLICT in found["k0"].findings
     assert "$50" in found["k0"].reasoning
-    assert "The model gives 0.86 to 'supported'" in found["k0"].reasoning
+    assert "The model gives 0.90 to 'supported'" in found["k0"].reasoning
 
 
 async def test_without_contexts_nobody_is_asked() -> None:

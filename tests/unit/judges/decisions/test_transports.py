@@ -62,6 +62,11 @@ def token_reply(top: list[tuple[str, float]], **choice: object) -> dict[str, Any
     return {"model": "qwen", "choices": [told | choice], "usage": {"prompt_tokens": 120}}
 
 
+def logprobs(*top: tuple[str, object]) -> dict[str, Any]:
+    listed = [{"token": token, "logprob": logprob} for token, logprob in top]
+    return {"choices": [{"logprobs": {"content": [{"token": "A", "top_logprobs": listed}]}}]}
+
+
 def read(transport: Wire, reply: object, *questions: Choice) -> Reply:
     body = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
     return transport.read(body, questions or (FIRST,))
@@ -145,8 +150,19 @@ def test_probabilities_that_are_none_are_a_problem(given: dict[str, Any], why: s
         (OpenAiDecisions(), openai_reply({**openai_answer(), "probabilities": None}), "lacks"),
         (SystemOne(), systemone_reply(), "no answer"),
         (SystemOne(), systemone_reply(c1=chosen(SURE, option_mass=0.2)), "only 0.20"),
-        (SystemOne(), systemone_reply(c1=chosen([0.1, 0.9])), "lacks"),  # type: ignore[arg-type]
+        (SystemOne(), systemone_reply(c1=chosen([0.1, 0.9])), "or none"),  # type: ignore[arg-type]
+        (OpenAiDecisions(), openai_reply({**openai_answer(), "choice": VALUES[0]}), "not its likeliest"),
+        (OpenAiDecisions(), openai_reply({**openai_answer(), "type": "score"}), "another kind"),
+        (OpenAiDecisions(), openai_reply({**openai_answer(), "name": ["c1"]}), "no answer"),
+        (SystemOne(), systemone_reply(c1=chosen(SURE, option_mass="0.9")), "option_mass"),
+        (SystemOne(), systemone_reply(c1=chosen(SURE, option_mass=10**400)), "option_mass"),
+        (SystemOne(), systemone_reply(c1=chosen(SURE | {VALUES[0]: 10**400})), "not a number"),
         (CHAT, token_reply([("I", 0.7), ("D", 0.2), ("A", 0.05)]), "only 0.25"),
+        (CHAT, logprobs(("A", -0.6), ("D", None)), "not a number"),
+        (CHAT, logprobs(("A", -0.6), ("D", float("nan"))), "not a number"),
+        (CHAT, logprobs(("A", -0.6), ("D", 0.5)), "not a number"),
+        (CHAT, logprobs(("A", -0.1), ("A", -0.1)), "two probabilities"),
+        (CHAT, logprobs(("A", 0.0), ("B", 0.0), ("C", 0.0)), "more than all"),
     ],
 )
 def test_a_question_without_one_usable_answer_is_a_problem(transport: Wire, reply: object, why: str) -> None:
@@ -167,6 +183,11 @@ def test_one_question_may_be_refused_and_another_answered(transport: Wire, reply
     answers = read(transport, reply, FIRST, SECOND).answers
     assert answers["c1"] == Unanswered("the model refused to judge", refused=True)
     assert answers["c2"] == pytest.approx(SURE)
+
+
+def test_a_label_that_is_out_of_the_question_has_no_probability() -> None:
+    answer = read(CHAT, logprobs(("A", -0.01), ("B", -9999.0), ("C", float("-inf")))).answers["c1"]
+    assert answer == pytest.approx(dict(zip(VALUES, (1.0, 0.0, 0.0, 0.0), strict=True)))
 
 
 @pytest.mark.parametrize("choice", [{"finish_reason": "content_filter"}, {"message": {"refusal": "No."}}])

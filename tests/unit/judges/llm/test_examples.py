@@ -101,7 +101,7 @@ def test_too_many_examples_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"), [(None, "can't be read"), ("a: [", "no YAML"), ("a: 1", "valid tuple")]
+    ("content", "told"), [(None, "can't be read"), ("a: [", "not YAML"), ("a: 1", "valid tuple")]
 )
 def test_a_file_that_holds_no_examples_is_named(tmp_path: Path, content: str | None, told: str) -> None:
     path = tmp_path / "examples.yaml"

@@ -117,7 +117,7 @@ OF_ANY_MODEL: Final[list[tuple[dict[str, Any], str]]] = [
     ({"base_url": "http://h:99999/v1"}, "no usable host and port"),
     ({"base_url": "http://h:abc/v1"}, "no usable host and port"),
     ({"base_url": "http://[::1/v1"}, "no usable host and port"),
-    ({"base_url": "http://h:0/v1"}, r"no http\(s\) URL"),
+    ({"base_url": "http://h:0/v1"}, r"not an http\(s\) URL"),
     ({"base_url": "http://h/v1?a=1&b=2&a=3"}, "a parameter of its query twice"),
     ({"extra_headers": {"x": "caf\u00e9"}}, "the value of x holds characters"),
     ({"extra_headers": {"x": "a\r\ny: b"}}, "the value of x holds characters"),

@@ -357,7 +357,7 @@ FAILURES: Final = [
         "answered 400",
     ),
     failing("another API", Status(200, raw='{"id": "x"}'), NotAnApi, "no choices", 3),
-    failing("a list", Status(200, raw="[]"), NotAnApi, "no choices|no chat completion", 3),
+    failing("a list", Status(200, raw="[]"), NotAnApi, "no choices|not a chat completion", 3),
     failing("a refusal", Reply(None, refusal=f"No {SECRET}."), JudgeRefused, "the model refused to judge"),
     failing("a filter", Reply("", finish_reason="content_filter"), JudgeRefused, "content filter"),
     failing(

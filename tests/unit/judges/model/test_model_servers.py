@@ -380,7 +380,7 @@ async def test_texts_are_not_logged(nli: Path, caplog: pytest.LogCaptureFixture)
         ({"kind": "tei", "url": "http://x", "model": "m"}, "serves one model; take it out"),
         ({"kind": "tei", "url": "x:80"}, "must be a URL with http:// or https://"),
         ({"kind": "tei", "url": "http://a:b@x"}, "must hold no user or password"),
-        ({"kind": "tei", "url": "http://x", "headers": {"a b": "c"}}, "no name of a header"),
+        ({"kind": "tei", "url": "http://x", "headers": {"a b": "c"}}, "not a name of a header"),
         ({"kind": "triton", "url": "http://x"}, "'oip', 'tei' or 'vllm'"),
     ],
 )
