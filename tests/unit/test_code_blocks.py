@@ -7,6 +7,7 @@ parsed by the command line itself, those of modules, make and pip are looked up.
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import json
 import re
@@ -146,7 +147,11 @@ def test_python_runs(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     main = ModuleType("__main__")
     monkeypatch.setitem(sys.modules, "__main__", main)
-    exec(compile(block.text, block.name, "exec"), vars(main))  # noqa: S102 - the project's own
+    try:
+        exec(compile(block.text, block.name, "exec"), vars(main))  # noqa: S102 - the project's own
+    finally:
+        vars(main).clear()
+        gc.collect()  # guards of a page end with it, or their threads go on beside later tests
 
 
 # ------------------------------------------------------------------------------------ data

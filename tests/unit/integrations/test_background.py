@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -122,7 +123,10 @@ async def test_an_iterator_is_closed_where_the_guard_can_not_be_opened(tmp_path:
 def test_an_error_of_closing_is_raised_to_who_closes(monkeypatch: pytest.MonkeyPatch) -> None:
     before = guard_threads()
 
-    async def fails(self: Guard, *_: object) -> None:
+    closes = Guard.__aexit__
+
+    async def fails(self: Guard, *none: None) -> None:
+        await closes(self, *none)
         raise ConnectionError("the judge went away")
 
     monkeypatch.setattr(Guard, "__aexit__", fails)
@@ -135,10 +139,11 @@ def test_an_error_of_closing_is_raised_to_who_closes(monkeypatch: pytest.MonkeyP
 
 
 def test_a_closing_that_does_not_end_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    ends = threading.Event()
+    before, closes, ends = guard_threads(), Guard.__aexit__, threading.Event()
 
-    async def hangs(self: Guard, *_: object) -> None:
+    async def hangs(self: Guard, *none: None) -> None:
         await asyncio.to_thread(ends.wait)
+        await closes(self, *none)
 
     monkeypatch.setattr(background, "_CLOSE_S", 0.01)
     monkeypatch.setattr(Guard, "__aexit__", hangs)
@@ -149,6 +154,10 @@ def test_a_closing_that_does_not_end_is_told(monkeypatch: pytest.MonkeyPatch) ->
             guard.close()
     finally:
         ends.set()
+    deadline = time.monotonic() + 10  # a guard that lives on keeps the clock of all others going
+    while guard_threads() != before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert guard_threads() == before
 
 
 async def test_an_iterator_is_read_on_the_loop_it_came_from() -> None:
