@@ -12,10 +12,9 @@ from pydantic import BaseModel
 
 from guardrail.errors import ConfigError, JudgeError
 from guardrail.judges.base import Judge
-from guardrail.judges.fallback import KEPT_SHARE, FallbackJudge
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import Budget, BudgetExhausted, MeteredJudge, PriceTable, UsageLedger
-from guardrail.judges.streams import GatheringAround
+from guardrail.judges.streams import KEPT_SHARE, FallbackJudge, GatheringAround
 
 if TYPE_CHECKING:
     from guardrail.judges.decisions import DecisionsSettings

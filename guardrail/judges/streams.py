@@ -1,5 +1,5 @@
-"""Streams of judgements: validated, bounded in time, merged, and always closed; and claims of one response
-that gather while its text is being written, so that they share a call.
+"""Streams of judgements: validated, bounded in time, merged, and always closed; claims of one response that
+gather while its text is being written, so that they share a call; and one judge in another's place.
 
 None of these yields inside a timeout or a task group, whose cancellation would reach the reader.
 """
@@ -7,12 +7,14 @@ None of these yields inside a timeout or a task group, whose cancellation would 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from guardrail.errors import only_cause
-from guardrail.judges.base import Around, Judge, JudgeRequest
+from guardrail.errors import JudgeError, only_cause
+from guardrail.judges.base import Around, Judge, JudgeRequest, Meter
 from guardrail.verdicts import Judgement, sound, unverified
 
 T = TypeVar("T")
@@ -143,3 +145,54 @@ class GatheringAround(Around):
         async with closing(self._judge.judge(request)) as judgements:
             async for judgement in judgements:
                 yield judgement
+
+
+# ----------------------------------------------------------------------------------------- in another's place
+
+KEPT_SHARE: Final = 0.4
+"""Of the time left, for a second judge that could answer."""
+
+
+class FallbackJudge(Around):
+    """A Judge. Judgements of the second judge name the first, and why, in ``degraded_from``."""
+
+    def __init__(self, judge: Judge, other: Judge, on: type[JudgeError], kept_share: float = 0.0) -> None:
+        """Takes over both judges, and closes them. ``other`` answers where ``judge`` raises ``on``, and a
+        ``kept_share`` of the time is kept for it.
+        """
+        super().__init__(judge)
+        self._other = other
+        self._on = on
+        self._kept_share = kept_share
+
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        """The first judge's judgements, and the second's on the remaining claims where that fails."""
+        meter = Meter(request.meter)
+        left = dict(request.claims)
+        now = time.monotonic()
+        until = request.deadline - self._kept_share * max(0.0, request.deadline - now)
+        try:
+            async with closing(
+                self._judge.judge(replace(request, meter=meter, deadline=until))
+            ) as judgements:
+                async for judgement in judgements:
+                    left.pop(judgement.claim_id, None)
+                    yield judgement
+                return
+        except self._on as error:
+            why = f"{self._judge.name}: {error}"
+        async with closing(self._other.judge(replace(request, claims=left))) as judgements:
+            async for judgement in judgements:
+                yield replace(
+                    judgement,
+                    # Calls may have failed until there was no room for another.
+                    attempts=judgement.attempts + meter.usage.judge_calls,
+                    degraded_from=(why, *judgement.degraded_from),
+                )
+
+    async def aclose(self) -> None:
+        """Close both."""
+        try:
+            await super().aclose()
+        finally:
+            await self._other.aclose()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any, Final
 
 import openai
@@ -26,6 +26,7 @@ from guardrail.judges.decisions.transports import (
     Wire,
 )
 from guardrail.judges.openai_client import OwnClients, describe, httpx
+from guardrail.judges.recorder import recorder
 from guardrail.judges.spending import PriceTable
 
 _SECTION: Final = "judge.decisions"
@@ -52,11 +53,10 @@ class DecisionsEndpoint:
     def __init__(
         self,
         settings: DecisionsSettings,
-        client: openai.AsyncOpenAI | None = None,
         prices: PriceTable | None = None,
         clock: Callable[[], float] = awake,
     ) -> None:
-        """The caller closes a given ``client``. Raises ConfigError."""
+        """Raises ConfigError."""
         if settings.transport == "openai" and not hasattr(openai.AsyncOpenAI, "decisions"):
             raise ConfigError(
                 f"{_SECTION}.transport: openai {openai.__version__} is installed, which knows no decisions; "
@@ -67,11 +67,7 @@ class DecisionsEndpoint:
         self._caller = Caller(f"decisions:{settings.model}", settings.model, settings.max_concurrency, clock)
         self._prices = prices
         self._headers = {name: value.get_secret_value() for name, value in settings.extra_headers.items()}
-        self._client: openai.AsyncOpenAI | OwnClients
-        if client is None:
-            self._client = OwnClients(settings.base_url, settings.resolve_api_key(_SECTION))
-        else:
-            self._client = client.with_options(max_retries=0)
+        self._clients = OwnClients(settings.base_url, settings.resolve_api_key(_SECTION))
 
     async def ask(
         self,
@@ -80,9 +76,12 @@ class DecisionsEndpoint:
         request: JudgeRequest,
         meter: Meter,
         until: float,
+        claim_ids: Sequence[str],
     ) -> Reply:
-        """The answers to these questions; ``until`` is in the event loop's time. Raises JudgeError."""
-        call = _DecisionCall(self, state, questions, meter)
+        """The answers to these questions, which are about the claims ``claim_ids``; ``until`` is in the event
+        loop's time. Raises JudgeError.
+        """
+        call = _DecisionCall(self, state, questions, meter, claim_ids)
         retries = self.settings.max_retries
         outcome = await self._caller.run(call, until, request.response_id, retries=retries)
         if isinstance(outcome, Failure):
@@ -91,13 +90,11 @@ class DecisionsEndpoint:
 
     async def aclose(self) -> None:
         """Close all connections. No question may follow."""
-        if isinstance(self._client, OwnClients):
-            await self._client.aclose()
+        await self._clients.aclose()
 
     async def send(self, body: dict[str, Any]) -> bytes | Failure:
         """One HTTP call."""
-        given = self._client
-        with given.client() if isinstance(given, OwnClients) else nullcontext(given) as client:
+        with self._clients.client() as client:
             try:
                 # The type that the client would make of it is never asked for: nothing in it is checked.
                 reply: Any = await client.post(
@@ -133,24 +130,48 @@ class _DecisionCall(Call[Reply]):
     """Questions in one call."""
 
     def __init__(
-        self, endpoint: DecisionsEndpoint, state: QuestionState, questions: Sequence[Choice], meter: Meter
+        self,
+        endpoint: DecisionsEndpoint,
+        state: QuestionState,
+        questions: Sequence[Choice],
+        meter: Meter,
+        claim_ids: Sequence[str],
     ) -> None:
         self._endpoint = endpoint
         self._questions = questions
         self._meter = meter
         self._body = {"model": endpoint.settings.model, **endpoint.transport.body(state, questions)}
+        self._recorder = recorder()
+        self._asked = [state.instructions, state.documents, *(each.instructions for each in questions)]
+        self._claim_ids = claim_ids
+        self._begun_at, self._said = 0.0, ""
 
     def admit(self) -> None:
         self._meter.admit()
 
     async def run(self) -> Reply | Failure:
         self._meter.add(Usage(judge_calls=1), self._endpoint.settings.model)
+        self._begun_at, self._said = time.monotonic(), ""
         said = await self._endpoint.send(self._body)
         if isinstance(said, Failure):
             return self.broke_off(said)
+        self._said = said.decode("utf-8", "replace")
         try:
             reply = self._endpoint.transport.read(said, self._questions)
         except JudgeReplyError as error:
             return self.broke_off(Failure(error, retry=False, fault=True))
         self._meter.add(self._endpoint.usage(reply), reply.model or self._endpoint.settings.model)
         return reply
+
+    def ended(self) -> None:
+        """Record what was asked and what came, if anybody wants to see it."""
+        if self._recorder is not None:
+            self._recorder.add(
+                "call",
+                self._claim_ids,
+                self._begun_at,
+                judge=f"decisions:{self._endpoint.settings.model}",
+                prompt="\n\n".join(self._asked),
+                reply=self._said,
+                error=None if self.failure is None else str(self.failure.error),
+            )

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
-
-import openai
 
 from guardrail import telemetry
 from guardrail.errors import JudgeError
@@ -71,8 +69,6 @@ class _Asking:
     examined: Mapping[str, Examination | None]
     settled: Sequence[Judgement]
     asked: QuestionSheet
-    measured: Sequence[str]
-    """Claims that are asked about in both orders."""
 
 
 class DecisionsJudge:
@@ -81,14 +77,11 @@ class DecisionsJudge:
     def __init__(
         self,
         settings: DecisionsSettings,
-        client: openai.AsyncOpenAI | None = None,
         prices: PriceTable | None = None,
     ) -> None:
-        """The caller closes a given ``client``. Raises ConfigError if there is no key, or the installed
-        ``openai`` lacks what the transport needs.
-        """
+        """Raises ConfigError if there is no key, or ``openai`` is too old for the transport."""
         self._settings = settings
-        self._endpoint = DecisionsEndpoint(settings, client, prices)
+        self._endpoint = DecisionsEndpoint(settings, prices)
         self._checker = ClaimChecker(LocalJudgeSettings(), load_parameters())
         self._fence = fences()
         self._biases: dict[str, OrderBias] = {}
@@ -149,11 +142,7 @@ class DecisionsJudge:
             open_, request.question, request.evidence, fence, settings.options, settings.max_context_chars
         )
         settled += uncovered(question.uncovered, self.name)
-        bias = next(reversed(self._biases.values()), None)
-        measured = [
-            each for each in [*question.questions][:_MOST_MEASURED] if bias is None or bias.to_measure()
-        ]
-        return _Asking(request, Meter(request.meter), examined, settled, question, measured)
+        return _Asking(request, Meter(request.meter), examined, settled, question)
 
     async def _decide(self, case: _Asking, until: float, tell: Callable[[Judgement], None]) -> None:
         """Yield all verdicts. Raises JudgeError if there are none, or if another judge can give those that
@@ -161,11 +150,13 @@ class DecisionsJudge:
         """
         most = self._endpoint.transport.most_questions
         claims = list(case.asked.questions)
+        bias = next(reversed(self._biases.values()), None)
+        measured = [each for each in claims[:_MOST_MEASURED] if bias is None or bias.to_measure()]
         failures: dict[str, JudgeError] = {}
 
         async def ask(claim_ids: Sequence[str]) -> None:
             try:
-                await self._ask(case, claim_ids, until, tell)
+                await self._ask(case, claim_ids, measured, until, tell)
             except JudgeError as error:
                 failures.update(dict.fromkeys(claim_ids, error))
 
@@ -178,39 +169,57 @@ class DecisionsJudge:
             tell(unverified(claim_id, self.name, f"{type(error).__name__}: {error}"))
 
     async def _ask(
-        self, case: _Asking, claim_ids: Sequence[str], until: float, tell: Callable[[Judgement], None]
+        self,
+        case: _Asking,
+        claim_ids: Sequence[str],
+        measured: Collection[str],
+        until: float,
+        tell: Callable[[Judgement], None],
     ) -> None:
-        """Yield the judgements on claims whose questions go together. Raises JudgeError before any."""
+        """Yield the judgements on claims whose questions go together, of which those ``measured`` are asked
+        in both orders. Raises JudgeError before any.
+        """
         questions = {claim_id: case.asked.questions[claim_id] for claim_id in claim_ids}
         again = [
             replace(each, id=f"{each.id}b", options=moved_on(each.options))
             for claim_id, each in questions.items()
-            if claim_id in case.measured
+            if claim_id in measured
         ]
         fits = len(questions) + len(again) <= self._endpoint.transport.most_questions
-        ask = partial(self._endpoint.ask, case.asked.state, request=case.request, meter=case.meter)
-        reply = await ask([*questions.values(), *(again if fits else ())], until=until)
+        ask = partial(
+            self._endpoint.ask,
+            case.asked.state,
+            request=case.request,
+            meter=case.meter,
+            until=until,
+            claim_ids=claim_ids,
+        )
+        reply = await ask([*questions.values(), *(again if fits else ())])
         bias = self._bias_of(reply.model)
         if fits:
             self._measure(bias, again, reply, reply)
         judge = f"decisions:{reply.model or self._settings.model}"
         shares = split(total(Usage(judge_calls=1), self._endpoint.usage(reply)), len(questions))
-        fair = bias.fair
+        given = {claim_id: reply.answers[each.id] for claim_id, each in questions.items()}
+        fair = {
+            claim_id: {} if isinstance(answer, Unanswered) else bias.fair(answer)
+            for claim_id, answer in given.items()
+        }
         found = await asyncio.to_thread(
             lambda: [
                 replace(
-                    self._settle(case, claim_id, reply.answers[each.id], judge, fair),
+                    self._settle(case, claim_id, answer, fair[claim_id], judge),
                     attempts=case.meter.attempts,
                     usage=share,
                 )
-                for (claim_id, each), share in zip(questions.items(), shares, strict=True)
+                for (claim_id, answer), share in zip(given.items(), shares, strict=True)
             ]
         )
         for judgement in found:
             tell(judgement)
-        if again and not fits:  # nobody waits for it
+        if again and not fits:  # the verdicts are out by now
             with suppress(JudgeError):
-                self._measure(bias, again, reply, await ask(again, until=until))
+                self._measure(bias, again, reply, await ask(again))
 
     def _bias_of(self, model: str) -> OrderBias:
         """That of the model that answers. Its probabilities may mean something else than those of another."""
@@ -233,18 +242,13 @@ class DecisionsJudge:
                 telemetry.ORDER_DIFFERENCE.labels(self._label).set(bias.differs)
 
     def _settle(
-        self,
-        case: _Asking,
-        claim_id: str,
-        answer: Answer,
-        judge: str,
-        fair: Callable[[Mapping[str, float]], Mapping[str, float]],
+        self, case: _Asking, claim_id: str, answer: Answer, fair: Mapping[str, float], judge: str
     ) -> Judgement:
-        """The judgement from the model's answer and what code found out."""
+        """The judgement from the model's answer, ``fair`` to all places, and what code found out."""
         if isinstance(answer, Unanswered):
             finding = Finding.JUDGE_REFUSED if answer.refused else Finding.JUDGE_UNCLEAR
             return replace(unverified(claim_id, judge, answer.why), findings=(finding,))
-        likely, said = (self._probabilities(each) for each in (fair(answer), answer))
+        likely, said = (self._probabilities(each) for each in (fair, answer))
         if said.supported < LINES.supported:  # what corrects the order makes no claim clean
             likely = likely._replace(supported=min(likely.supported, LINES.supported - _BELOW))
         claim, examined = case.request.claims[claim_id], case.examined[claim_id]

@@ -14,6 +14,7 @@ from guardrail.events import Context, Finding, Severity, Verdict
 from guardrail.evidence import EvidenceIndex
 from guardrail.judges import Judgement, JudgeRequest
 from guardrail.judges.decisions import DecisionsJudge, DecisionsSettings
+from guardrail.judges.recorder import recording
 from tests.support.decisions_server import MODEL, DecisionsServer
 from tests.support.judges import reply_of
 
@@ -132,6 +133,18 @@ async def test_a_figure_that_the_documents_have_otherwise_is_contradicted_whatev
     assert Finding.FIGURE_CONFLICT in found["k0"].findings
     assert "$50" in found["k0"].reasoning
     assert "The model gives 0.90 to 'supported'" in found["k0"].reasoning
+
+
+async def test_what_was_asked_and_said_can_be_seen() -> None:
+    async with DecisionsServer() as server, asking(server) as judge:
+        with recording() as seen:
+            await judged(judge, request(f"{WORDS} (supported)."))
+    (step,) = seen.steps
+    assert (step.kind, step.claim_ids, step.judge) == ("call", ("k0",), "decisions:gpt-6-luna")
+    assert WORDS in str(step.prompt)
+    assert CONTEXTS[0] in str(step.prompt)
+    assert '"probability": 0.9' in str(step.reply)
+    assert "sk-key" not in str(step)
 
 
 async def test_without_contexts_nobody_is_asked() -> None:
