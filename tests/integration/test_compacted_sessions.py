@@ -7,10 +7,14 @@ import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.client import AIOKafkaClient, CoordinationType
+from aiokafka.errors import GroupCoordinatorNotAvailableError
+from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
 from consumers.kafka import TransactionalProducer, examining
 from consumers.settings import KafkaSettings
@@ -66,6 +70,28 @@ def _control_batches(data: bytes) -> Iterator[int]:
         at += 12 + length
 
 
+async def aborted_transaction(settings: KafkaSettings) -> None:
+    """As a producer leaves it that added the partition, wrote nothing to it and aborted."""
+    client = AIOKafkaClient(bootstrap_servers=settings.bootstrap_servers)
+    await client.bootstrap()
+    try:
+        begun: Any = None
+        while begun is None or begun.error_code:
+            try:
+                node = await client.coordinator_lookup(CoordinationType.TRANSACTION, "of-another")
+                begun = await client.send(node, InitProducerIdRequest("of-another", 10_000))
+            except GroupCoordinatorNotAvailableError:  # Kafka makes the topic for it on the first question
+                await asyncio.sleep(0.1)
+        producer = ("of-another", begun.producer_id, begun.producer_epoch)
+        place = [(settings.topics.sessions, [0])]
+        added: Any = await client.send(node, AddPartitionsToTxnRequest(*producer, place))
+        assert added.errors == [(settings.topics.sessions, [(0, 0)])]
+        ended: Any = await client.send(node, EndTxnRequest(*producer, False))
+        assert ended.error_code == 0
+    finally:
+        await client.close()
+
+
 async def compacted(broker: KafkaBroker, settings: KafkaSettings) -> None:
     """Return once the marker of the transaction is cleaned away, and its batch stays."""
     producer = AIOKafkaProducer(bootstrap_servers=settings.bootstrap_servers)
@@ -107,7 +133,14 @@ class Silent(TransactionalProducer):
         return
 
 
-async def test_a_cleaned_transaction_of_another_group_stops_no_guard(cleaning_broker: KafkaBroker) -> None:
+@pytest.mark.parametrize(
+    "others",
+    [None, {"group_id": "others"}, {"transactional_id_prefix": "former"}],
+    ids=["another producer", "a second group", "a former prefix"],
+)
+async def test_a_cleaned_transaction_of_others_stops_no_guard(
+    cleaning_broker: KafkaBroker, others: dict[str, str] | None
+) -> None:
     settings = own_settings(cleaning_broker.bootstrap_servers)
     admin = AIOKafkaAdminClient(bootstrap_servers=settings.bootstrap_servers)
     await admin.start()
@@ -116,7 +149,10 @@ async def test_a_cleaned_transaction_of_another_group_stops_no_guard(cleaning_br
     finally:
         await admin.close()
     await create_topics(settings, partitions=1, replication_factor=1)
-    await killed_guard(changed(settings, group_id="others"))
+    if others is None:
+        await aborted_transaction(settings)
+    else:
+        await killed_guard(changed(settings, **others))
     await compacted(cleaning_broker, settings)
     side = KafkaSide(settings, partitions=1)
     await side.start()

@@ -7,12 +7,13 @@ import signal
 from pathlib import Path
 
 import pytest
+import yaml
 
 from guardrail.events import Decision, Event, Response, ResponseVerdict
 from tests.integration.test_shutdown import EVENTS, HEAD, ID, answered_once, chat, configuration
 from tests.support.kafka_guards import KafkaSide
 from tests.support.llm_server import Hang, LlmServer, Reply, obliging
-from tests.support.programs import running
+from tests.support.programs import call, running
 
 pytestmark = pytest.mark.kafka
 
@@ -60,3 +61,13 @@ async def test_a_standstill_of_the_guard_is_not_charged_to_the_claims_in_flight(
                 frozen.process.send_signal(signal.SIGCONT)
                 assert (await decisions(side, 1))[ID] is Decision.RELEASE
     assert "guard.stood_still" in frozen.events()
+
+
+def test_missing_topics_are_one_message_with_the_remedy(kafka_bootstrap: str, tmp_path: Path) -> None:
+    config = tmp_path / "guardrail.yaml"
+    config.write_text(yaml.safe_dump(configuration(kafka_bootstrap)), encoding="utf-8")
+    done = call("run", "--config", str(config), "--log-level", "error")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert "guardrail topics create" in done.stderr
