@@ -37,7 +37,7 @@ import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from benchmarks.bare_loops import bare_transactional_loop
-from benchmarks.frame import command_line, cpu_seconds, p50_p99, ratio
+from benchmarks.frame import command_line, cpu_seconds, p50_p99, percentile, ratio
 from benchmarks.instant_judge import INSTANT, times_of
 from benchmarks.kafka import PARTITIONS, GuardProcess, create_topic, kafka_for_benchmark, new_topics, write
 from benchmarks.pipeline import guarded, input_records
@@ -215,9 +215,11 @@ async def latency(bootstrap: str, args: argparse.Namespace) -> None:
         delay: {name: round(exactly[delay][name] - at_least[delay][name], 1) for name in AIMS_MS}
         for delay in exactly
     }
+    segments = {mode: sum(one.segment[0].startswith(f"{mode}-") for one in seen) for mode in MODES}
     print(
         f"{args.responses} responses at once, {args.tokens_per_second:g} tokens/s each, {PARTITIONS} "
-        f"partitions, {args.rounds} phases of {args.seconds:g} s in each mode; aims: {AIMS_MS}"
+        f"partitions, {args.rounds} phases of {args.seconds:g} s in each mode; segments: {segments}; "
+        f"aims: {AIMS_MS}"
     )
     for name, each in found.items():
         cells = "   ".join(
@@ -282,9 +284,9 @@ async def throughput(bootstrap: str, rounds: int) -> None:
             await bare_transactional_loop(bootstrap, topics.responses, out, n, per_input=per_input, size=size)
         )
     print(
-        f"{n:,} records of {RESPONSES} token streams, {PARTITIONS} partitions, best of {rounds}:  "
-        f"bare transactional loop {n / min(bare):,.0f} records/s   guard, exactly once "
-        f"{n / min(ours):,.0f} records/s   ratio of medians {ratio(bare, ours):.2f} (aim {THROUGHPUT_AIM:g})"
+        f"{n:,} records of {RESPONSES} token streams, {PARTITIONS} partitions, medians of {rounds}:  "
+        f"bare transactional loop {n / percentile(bare, 0.5):,.0f} records/s   guard, exactly once "
+        f"{n / percentile(ours, 0.5):,.0f} records/s   ratio {ratio(bare, ours):.2f} (aim {THROUGHPUT_AIM:g})"
     )
     print(
         f"the guard took {timed.steps:,} steps, wrote {timed.written:,} outputs of {size:,} bytes and "

@@ -23,6 +23,8 @@ from consumers.transport import OutRecord
 
 PARTITIONS: Final = 4
 BATCH: Final = 5_000
+READY_WITHIN_S: Final = 60.0
+"""That a guard may take to start, also where it reads sessions."""
 GUARD: Final = ("-c", "from guardrail.cli import main; main()")
 """Arguments of a Python that is ``guardrail``."""
 _STOP_S: Final = 60
@@ -111,7 +113,9 @@ class GuardProcess:
         await self.end()
 
     async def start(self) -> None:
-        """Start it, and come back when it is ready. Raises RuntimeError with its log where it ends before."""
+        """Start it, and come back when it is ready. Raises RuntimeError with its log where it ends before,
+        TimeoutError where it takes longer than ``READY_WITHIN_S``.
+        """
         settings = {
             "kafka.bootstrap_servers": self.bootstrap,
             "kafka.group_id": self.group,
@@ -129,12 +133,13 @@ class GuardProcess:
         )
         assert self._process.stderr is not None
         said = b""
-        while f'"{self.ready}"'.encode() not in said:
-            line = await self._process.stderr.readline()
-            if not line:
-                raise RuntimeError(said[-1_000:].decode("utf-8", "replace"))
-            said += line
-            self._note(line)
+        async with asyncio.timeout(READY_WITHIN_S):
+            while f'"{self.ready}"'.encode() not in said:
+                line = await self._process.stderr.readline()
+                if not line:
+                    raise RuntimeError(said[-1_000:].decode("utf-8", "replace"))
+                said += line
+                self._note(line)
         self._reading = asyncio.create_task(self._read(self._process.stderr))
 
     def _note(self, line: bytes) -> None:

@@ -54,7 +54,7 @@ HOSTILE: Final = {
     "dashes": {"context": _PRICE + "1-" * (_LONG // 2) + " " + _REFUND},
     "figures": {"context": _PRICE + "0/1 1/0 " * (_LONG // 8) + _REFUND},
     "question": {"question": "2026-01-01 12:03:04 INFO 34 ms\n" * 12_000, "answer": f"{_REFUND} " * 20},
-    "contexts": {"contexts": "9999"},
+    "contexts": {"contexts": "9999", "context": _REFUND, "question": ""},
 }
 """What is hostile of the response of one client."""
 

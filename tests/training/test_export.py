@@ -12,7 +12,7 @@ from tests.training.made_data import write_work
 from tests.unit.judges.model.tiny import VOCABULARY, write_tokenizer
 from training.examples import DataError, Example, write_examples
 from training.export import FLOAT_TOLERANCE, MOST_BYTES, _failures, held_out_pairs, licences_of
-from training.model_card import card, unshippable
+from training.model_card import card, datasets_of, unshippable
 from training.parity import Difference
 
 pytest.importorskip("tokenizers", reason="the extra 'classifier' is not installed")
@@ -95,6 +95,13 @@ def test_the_card_names_what_a_checkpoint_before_was_trained_on() -> None:
     assert "| fever | CC-BY-SA-3.0 | 12,352 |" in made
     assert "| help | MIT | 3 |" in made
     assert made.index("Course 1:") < made.index("Course 2:\n\n- seed: 7") < made.index("Course 3:")
+
+
+def test_a_licence_that_only_a_later_course_names_counts() -> None:
+    before = {"datasets": {"synthetic-date": {"pairs": 5, "licence": "ODC-BY"}}}
+    training = {"datasets": {"synthetic-date": {"pairs": 3, "licence": "MIT, not stated"}}, "before": before}
+    assert unshippable(training) == ["synthetic-date"]
+    assert datasets_of(training) == {"synthetic-date": {"licence": "MIT, ODC-BY, not stated", "pairs": 8}}
 
 
 def test_parity_is_measured_on_held_out_pairs_that_are_read_whole(tmp_path: Path) -> None:

@@ -161,6 +161,28 @@ def test_checkpoints_are_averaged(place: Path, tmp_path: Path) -> None:
     assert described["weights"].startswith("0.75 of those")
 
 
+@pytest.mark.parametrize(
+    ("described", "said"),
+    [
+        ('{"datasets": {"lingnli": {"pairs": 5, "licence": "not stated"}}}', "was trained on lingnli"),
+        ("[]", "training.json: no object"),
+        ('{"pairs": 5', "training.json: can't be read"),
+        (None, "training.json: missing"),
+    ],
+)
+def test_what_is_no_earlier_checkpoint_of_the_same_training_is_not_averaged(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], described: str | None, said: str
+) -> None:
+    """The card of a model names all that it was trained on, and a licence may forbid to ship it."""
+    later = place / "work" / "checkpoint"
+    if described is not None:
+        (tmp_path / "training.json").write_text(described, encoding="utf-8")
+    with pytest.raises(SystemExit):
+        run("average", "--later", later, "--earlier", tmp_path, "--out", tmp_path / "both")
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "both").exists()
+
+
 @pytest.mark.parametrize("step", ["train", "average", "export"])
 @pytest.mark.parametrize(
     ("file", "said"),

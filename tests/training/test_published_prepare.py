@@ -217,3 +217,12 @@ def test_a_row_with_a_sentence_that_is_measured_on_is_left_out(tmp_path: Path) -
         jsonl({**row, "cord_id": "a"}, {**row, "cord_id": "b"}),
     )
     assert [distractors for _, distractors in read_data(tmp_path, experimental=False)] == [("The pump ran.",)]
+
+
+@pytest.mark.parametrize(
+    "content", [b"no gzip", gzip.compress(b'{"dataset": "x"}\n', mtime=0)], ids=["no gzip", "no label"]
+)
+def test_damaged_rows_to_measure_on_are_told(tmp_path: Path, content: bytes) -> None:
+    (write_all(tmp_path) / VALIDATION).write_bytes(content)
+    with pytest.raises(DataError, match=r"pool-val\.jsonl\.gz: no rows to measure on"):
+        list(read_data(tmp_path, experimental=False))
