@@ -335,6 +335,15 @@ async def test_a_call_that_fails_leaves_the_other_claims_their_verdicts() -> Non
     assert "400" in found["k1"].reasoning
 
 
+async def test_a_claim_that_the_providers_filter_withholds_is_refused() -> None:
+    filtered = {"error": {"code": "content_filter", "message": "no"}}
+    async with DecisionsServer() as server, asking(server, transport="logprobs") as judge:
+        server.before = lambda _, __, body: (400, filtered) if "unlucky" in str(body) else None
+        found = await judged(judge, request(f"{WORDS} (supported).", f"{WORDS} unlucky."))
+    assert (found["k0"].verdict, found["k0"].findings) == (Verdict.SUPPORTED, ())
+    assert (found["k1"].verdict, found["k1"].findings) == (Verdict.UNVERIFIED, (Finding.JUDGE_REFUSED,))
+
+
 async def test_a_measuring_call_that_fails_leaves_the_verdict() -> None:
     async with DecisionsServer() as server, asking(server, transport="logprobs", fallback="local") as judge:
         server.before = lambda *_: (400, {}) if len(server.asked) > 1 else None
