@@ -323,6 +323,8 @@ class CascadeJudge:
         who = (given.judge if given is not None else "") or second.name
         path = (*(given.degraded_from if given is not None else ()), _named(who, why))
         attempts += own.attempts
+        # Whoever leaves it open on purpose says so: that the first judge finds it right does not answer that.
+        left_open = () if given is None else tuple(each for each in given.findings if each in _LEFT_OPEN)
         reason = ""
         if own.unanswered:
             reason = f"neither judge could check it; {path[-1]}"
@@ -330,7 +332,7 @@ class CascadeJudge:
         elif self._settings.fallback(claim.severity) == "unverified":
             reason = f"{path[-1]}; a {claim.severity.value} claim needs it"
         if reason:
-            return unverified(
+            open_ = unverified(
                 own.claim_id,
                 who,
                 reason,
@@ -338,10 +340,9 @@ class CascadeJudge:
                 degraded_from=path,
                 refused=second.refused and not own.unanswered,
             )
+            return open_ if own.unanswered or not left_open else replace(open_, findings=left_open)
         if own.verdict is Verdict.SUPPORTED and own.degraded_from:  # neither judge has checked it fully
             own = checked_in_part(own)
-        # Whoever leaves it open on purpose says so: that the first judge finds it right does not answer that.
-        left_open = () if given is None else tuple(each for each in given.findings if each in _LEFT_OPEN)
         # Once more, it would cost another call of the second judge.
         return replace(
             own,

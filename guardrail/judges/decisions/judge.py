@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final
 
 from guardrail import telemetry
-from guardrail.errors import JudgeError
+from guardrail.errors import JudgeError, JudgeRefused
 from guardrail.events import Finding, Usage, Verdict
 from guardrail.judges.base import JudgeRequest, Meter, without_contexts
 from guardrail.judges.decisions.bias import OrderBias, moved_on
@@ -166,7 +166,8 @@ class DecisionsJudge:
         if failures and (len(failures) == len(claims) or self._settings.fallback != "none"):
             raise next(iter(failures.values()))
         for claim_id, error in failures.items():
-            tell(unverified(claim_id, self.name, f"{type(error).__name__}: {error}"))
+            why = f"{type(error).__name__}: {error}"
+            tell(unverified(claim_id, self.name, why, refused=isinstance(error, JudgeRefused)))
 
     async def _ask(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -125,6 +126,18 @@ def test_the_line_of_a_decision_model_is_where_its_verdicts_are_best_balanced() 
     assert isinstance(found.support, Isotonic)
     assert found.support.apply(0.6) <= found.lines.supported <= found.support.apply(0.8)
     assert calibrations_of(fit_calibrations(answers(level))).judges["local"].lines is None
+
+
+def test_a_line_of_contradiction_alone_moves_no_verdict() -> None:
+    name = "decisions:small"
+    alone = Fitted(name, "contradiction", 100, 50, line=0.4)
+    assert calibrations_of([alone]) == Calibrations()
+    half = Temperature(temperature=0.5)
+    found = calibrations_of([replace(alone, method="temperature", calibration=half)]).judges[name]
+    assert (found.contradiction, found.lines) == (half, None)
+    both = calibrations_of([alone, Fitted(name, "support", 100, 50, line=0.6)]).judges[name]
+    assert both.lines is not None
+    assert (both.lines.supported, both.lines.contradicted) == (0.6, 0.4)
 
 
 def test_calibrated_responses_keep_verdicts_and_the_bound_on_what_was_checked_in_part() -> None:

@@ -26,6 +26,7 @@ from guardrail.judges.model import ClassifierSettings
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import UsageLedger
 from tests.support.constants import made
+from tests.support.decisions_server import MODEL, DecisionsServer
 from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer, Recorded, Reply, member, obliging, verdicts
 from tests.unit.judges.doubles import request
@@ -161,6 +162,41 @@ async def test_refused_self_judging_asks_nobody(kind: str, asked: int) -> None:
                 await reply_of(judge, sent)
         await judge.aclose()
     assert len(server.calls) == asked
+
+
+def deciding(server: DecisionsServer, **changes: Any) -> JudgeSettings:
+    decisions = {"base_url": server.url, "model": "judge-1b", "transport": "logprobs", "fallback": "local"}
+    by_words = {"verifier": {"enabled": False}}
+    return JudgeSettings.model_validate(
+        {"kind": "decisions", "decisions": decisions, "local": by_words, **changes}
+    )
+
+
+async def test_the_local_judge_answers_the_claim_on_which_a_decision_model_gives_none() -> None:
+    async with DecisionsServer() as server:
+        server.before = lambda _, __, body: (400, {}) if "fifty" in str(body["messages"][-1]) else None
+        judge = build_judge(deciding(server))
+        other = "People on the basic plan may write to support (contradicted)."
+        found = {each.claim_id: each for each in (await reply_of(judge, request(other, OPEN))).judgements}
+        await judge.aclose()
+    assert (found["k0"].judge, found["k0"].degraded_from) == (f"decisions:{MODEL}", ())
+    assert found["k0"].verdict is Verdict.CONTRADICTED
+    assert found["k1"].judge == "local"
+    assert found["k1"].verdict is not Verdict.UNVERIFIED
+    (why,) = found["k1"].degraded_from
+    assert why.startswith("decisions:judge-1b: ")
+    assert "400" in why
+
+
+async def test_the_fallback_answers_where_a_decision_model_wrote_the_answer() -> None:
+    async with DecisionsServer() as server:
+        judge = build_judge(deciding(server, self_judging={"policy": "refuse"}))
+        sent = replace(request(TRUE, OPEN), generator_model="openai/judge-1b")
+        found = (await reply_of(judge, sent)).judgements
+        await judge.aclose()
+        assert server.asked == []
+    why = "decisions:judge-1b: not asked: its model wrote the answer"
+    assert [(each.judge, each.degraded_from) for each in found] == [("local", (why,))] * 2
 
 
 async def test_the_cache_can_be_switched_off() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from guardrail.errors import ConfigError
-from guardrail.judges.factory import JudgeSet, check_judge
+from guardrail.judges.factory import JudgeSet, check_judge, uses_local
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import BudgetExhausted
 from guardrail.policy import Policy
@@ -99,3 +99,30 @@ def test_a_budget_in_dollars_needs_a_price() -> None:
     with pytest.raises(ConfigError, match=r"policies\.default\.judge: llm: .*needs the price of"):
         check_judge(settings(), [policy(judge="llm", budget={"usd": 0.1})])
     check_judge(settings(), [policy(budget={"usd": 0.1})])
+
+
+@pytest.mark.parametrize("kind", ["decisions", "cascade"])
+def test_a_budget_in_dollars_needs_the_price_of_the_decision_model(kind: str) -> None:
+    given: dict[str, Any] = {"kind": kind, "decisions": {"model": "tiny-1"}}
+    bounded = {**given, "budgets": {"per_minute": {"usd": 0.1}}}
+    with pytest.raises(ConfigError, match=r"needs the price of 'tiny-1'"):
+        check_judge(settings(**bounded))
+    with pytest.raises(ConfigError, match=r"needs the price of 'tiny-1'"):
+        check_judge(settings(**given), [policy(budget={"usd": 0.1})])
+    check_judge(settings(**bounded, prices={"tiny-1": {"input": 1, "output": 0}}))
+
+
+async def test_the_local_judge_that_answers_for_a_decision_model_takes_a_restart_too() -> None:
+    given: dict[str, Any] = {"kind": "decisions", "budgets": {"on_budget": "unverified"}}
+    decisions = {"api_key": "sk-none", "fallback": "local"}
+    before = settings(**given, decisions=decisions)
+    assert uses_local(before)
+    assert not uses_local(settings(**given, decisions={**decisions, "fallback": "none"}))
+    async with judges(before) as found:
+        assert found.fixed(settings(**given, decisions=decisions, local={"languages": None}), []) == [
+            "judge.local"
+        ]
+
+
+def test_a_decision_model_with_a_budget_has_the_local_judge_answer_beyond_it() -> None:
+    assert uses_local(settings(kind="decisions", budgets={"per_minute": {"calls": 1}}))

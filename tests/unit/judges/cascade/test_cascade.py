@@ -239,6 +239,21 @@ class TestSecondJudgeMissing:
         assert found.findings == ((Finding.JUDGE_REFUSED,) if open_ else ())
         assert found.unanswered is not open_
 
+    @pytest.mark.parametrize("on_unavailable", ["local", "unverified"])
+    @pytest.mark.parametrize("finding", [Finding.JUDGE_REFUSED, Finding.JUDGE_UNCLEAR])
+    async def test_what_the_second_leaves_open_on_purpose_stays_open(
+        self, finding: Finding, on_unavailable: str
+    ) -> None:
+        declined = replace(local(U, None, 0.0), findings=(finding,), judge="decisions:m")
+        first = {"a": replace(UNSURE, findings=(Finding.FIGURE_ABSENT,)), "b": UNSURE}
+        judge, _ = cascade(first, {"a": declined, "b": S}, on_unavailable=on_unavailable)
+        found, other = (await reply_of(judge, request("a", "b"))).judgements
+        assert found.verdict is (S if on_unavailable == "local" else U)
+        assert finding in found.findings
+        assert (Finding.FIGURE_ABSENT in found.findings) is (on_unavailable == "local")
+        assert not found.unanswered
+        assert other.findings == ()
+
     @pytest.mark.parametrize("error", [JudgeUnavailable("no"), RuntimeError("bug")])
     async def test_when_the_first_fails_the_second_gets_all(self, error: Exception) -> None:
         judge, second = cascade(ScriptedJudge(name="local", error=error), {"a": S, "b": N})
