@@ -128,7 +128,7 @@ class Secret:
             (way, where), *_ = value.items()
             if way in _WAYS and isinstance(where, str | Path) and str(where):
                 return cls(file=Path(where)) if way == "file" else cls(env=str(where))
-        raise PydanticCustomError("secret", "here stands no secret; {how}", {"how": _HOW})
+        raise PydanticCustomError("secret", "expected a secret; {how}", {"how": _HOW})
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

@@ -133,10 +133,11 @@ def _explain_one(root: type[BaseModel], details: ErrorDetails, where: Callable[[
     wrong, _, told = wrong.partition("; ")
     section = None if told else _section(place, details["type"])
     if section:
-        wrong = "expected a mapping of settings, found a single value"
+        found = "a list" if isinstance(value, list | tuple) else "a single value"
+        wrong = f"expected a mapping of settings, found {found}"
     elif details["type"] in _LIST_TYPES:
-        stands = "settings by name stand here" if isinstance(value, Mapping) else "here stands a single value"
-        wrong = f"{stands}, where a list is meant"
+        found = "a mapping" if isinstance(value, Mapping) else "a single value"
+        wrong = f"expected a list, found {found}"
     elif wrong and details["type"] != "value_error":
         wrong = wrong[0].lower() + wrong[1:]
     remedy = told or section or _remedy(details["type"], value, context, field)

@@ -33,6 +33,8 @@ QUESTION: Final = "What does the standard plan cost, and where is the company's 
 CONTEXT: Final = "The standard plan costs $20 per month. The company's office is in Lisbon."
 SUPPORTED: Final = "You will find the company's office in Lisbon."
 CONTRADICTED: Final = "The standard plan costs $95 a month."
+WITHOUT_FIGURE: Final = "The company has its office in Madrid."
+"""Wrong as well, and nothing that a comparison of figures finds."""
 
 _LOOK: Final = "look after its server or program, then run this again"
 _MOST_CHARS: Final = 500
@@ -41,8 +43,8 @@ _CLAIM_TIMEOUT_MS: Final = 60_000
 
 
 async def check_judges(settings: Settings) -> AsyncIterator[Check]:
-    """Every judge that runs by ``settings``, each asked once about two claims; with a language model that is
-    a call that costs something."""
+    """Every judge that runs by ``settings``, each asked once about three claims; with a language model that
+    is a call that costs something."""
     policies = tuple(settings.policies.values())
     try:
         check_judge(settings.judge, policies)
@@ -91,14 +93,14 @@ def _of_model(settings: JudgeSettings) -> Check:
 
 
 async def ask(judge: Judge, settings: JudgeSettings) -> list[Check]:
-    """What ``judge`` says of the two claims, and how long it took."""
+    """What ``judge`` says of the three claims, and how long it took."""
     about = settings.kind
     policy = Policy(name="doctor", mode="observe", claim_timeout_ms=_CLAIM_TIMEOUT_MS)
     response = Response(
         response_id="guardrail-doctor",
         question=QUESTION,
         contexts=(Context(id="doctor", text=CONTEXT),),
-        answer=f"{SUPPORTED} {CONTRADICTED}",
+        answer=f"{SUPPORTED} {CONTRADICTED} {WITHOUT_FIGURE}",
     )
     begun = time.monotonic()
     try:
@@ -106,7 +108,7 @@ async def ask(judge: Judge, settings: JudgeSettings) -> list[Check]:
             verdict = await guard.check_event(response)
     except GuardrailError as error:
         return [_JUDGE.error(about, error)]
-    took = f"{(time.monotonic() - begun) * 1000:,.0f} ms for two claims"
+    took = f"{(time.monotonic() - begun) * 1000:,.0f} ms for three claims"
     usage = verdict.usage
     if usage.input_tokens or usage.output_tokens:
         took += f", {usage.input_tokens + usage.output_tokens:,} tokens"
@@ -122,13 +124,14 @@ def _misjudged(about: str, claims: Iterable[ClaimVerdict]) -> list[Check]:
     for text, wanted in (
         (SUPPORTED, {Verdict.SUPPORTED}),
         (CONTRADICTED, {Verdict.CONTRADICTED, Verdict.UNSUPPORTED}),
+        (WITHOUT_FIGURE, {Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIALLY_SUPPORTED}),
     ):
         claim = found.get(text)
         if claim is None or claim.verdict is Verdict.UNVERIFIED:
             why = "" if claim is None else shorten(claim.reasoning, _MOST_CHARS)
             detail, remedy = detail_and_remedy(why or "it gave no reason")
             checks.append(_JUDGE.fail(about, f"no verdict: {detail}", remedy or _LOOK))
-            break  # the other one will say the same
+            break  # the others will say the same
         if claim.verdict not in wanted:
             checks.append(
                 _JUDGE.fail(

@@ -56,7 +56,7 @@ def unreadable_files(settings: Settings) -> Iterator[tuple[str, str]]:
 def _named_files(settings: Settings) -> Iterator[tuple[str, Path]]:
     every = all_kinds(settings.judge, settings.policies.values())
     used = frozenset().union(*(each.kinds() for each in every))
-    idle = {"local", "llm", "classifier", "http"} - used
+    idle = {"local", "llm", "decisions", "classifier", "http"} - used
     if any(map(uses_local, every)):
         idle -= {"local"}
     if not settings.judge.cache.enabled or used == {"local"}:
@@ -85,6 +85,8 @@ def _of_judge(judge: JudgeSettings) -> Iterator[str]:
         yield from _of_verifier(judge.local.verifier)
     if "llm" in kinds:
         yield from _of_llm(judge.llm)
+    if "decisions" in kinds:
+        yield from refused(judge.decisions.resolve_api_key)
     if "classifier" in kinds:
         from guardrail.judges.model import start_notes as of_classifier
 

@@ -193,7 +193,7 @@ _REMEDIES: Final = {
         (301, 302, 303, 307, 308),
         "it redirects, which is not followed: set {section}.base_url to where it leads",
     ),
-    401: "check the API key",
+    401: "check {section}.api_key",
     403: "check what the API key may do",
     404: "check {section}.base_url and {section}.model",
 }

@@ -83,7 +83,7 @@ async def lines() -> AsyncIterator[list[tuple[Gullible, DecisionsJudge]]]:
         made = []
         for server, transport in zip((first, second, third), TRANSPORTS, strict=True):
             server.mind = server._says
-            settings = {"transport": transport, "base_url": server.url, "api_key": "k"}
+            settings = {"transport": transport, "base_url": server.url, "model": "m", "api_key": "k"}
             made.append((server, DecisionsJudge(DecisionsSettings.model_validate(settings))))
         yield made
         for _, judge in made:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from guardrail.frozen import Frozen
 from guardrail.judges.http import OPENAI_BASE_URL, BaseUrl, ModelHeaders, resolve_api_key
@@ -57,6 +57,15 @@ class DecisionsSettings(Frozen):
         description="Which judge, configured in its own section, answers when this one can't. none: the "
         "policy's on_unverified decides.",
     )
+
+    @model_validator(mode="after")
+    def _where(self) -> Self:
+        """OpenAI's own model answers its own wire only, and documents go to no server that nobody named."""
+        if self.transport == "systemone" and "base_url" not in self.model_fields_set:
+            raise ValueError("base_url is not set; transport systemone needs that of its vendor or server")
+        if self.transport != "openai" and "model" not in self.model_fields_set:
+            raise ValueError(f"model is not set; transport {self.transport} needs the name of one")
+        return self
 
     def resolve_api_key(self, place: str = "judge.decisions") -> str:
         """The key to send. Raises ConfigError, which says where a key was looked for, never the key."""

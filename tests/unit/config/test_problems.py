@@ -54,8 +54,16 @@ policies:
     @pytest.mark.parametrize(
         ("text", "path", "told"),
         [
-            ("judge: {llm: {fallbacks: {model: x}}}", "judge.llm.fallbacks", "settings by name stand here"),
-            ("judge: {local: {languages: 'en'}}", "judge.local.languages", "here stands a single value"),
+            (
+                "judge: {llm: {fallbacks: {model: x}}}",
+                "judge.llm.fallbacks",
+                "expected a list, found a mapping",
+            ),
+            (
+                "judge: {local: {languages: 'en'}}",
+                "judge.local.languages",
+                "expected a list, found a single value",
+            ),
         ],
     )
     def test_where_a_list_is_meant_that_is_said(
@@ -63,7 +71,7 @@ policies:
     ) -> None:
         found = problems_of(write(tmp_path, text))
         assert list(found) == [path]
-        assert f"{told}, where a list is meant" in found[path]
+        assert f"expected a list, {told}" in found[path]
         assert "write a list" in found[path]
         assert "tuple" not in found[path]
 

@@ -21,7 +21,7 @@ async def test_the_local_judge_tells_right_from_wrong_and_its_model_is_whole() -
     checks = await found()
     assert [(check.about, check.state) for check in checks] == [("local model", "ok"), ("local", "ok")]
     assert "checksums are right" in checks[0].detail
-    assert "ms for two claims" in checks[1].detail
+    assert "ms for three claims" in checks[1].detail
 
 
 async def test_a_damaged_model_is_told(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -61,16 +61,17 @@ SETTINGS = JudgeSettings()
 
 @pytest.mark.parametrize("verdict", [Verdict.CONTRADICTED, Verdict.UNSUPPORTED])
 async def test_a_judge_that_is_right_is_asked_once(verdict: Verdict) -> None:
-    judge = ScriptedJudge({"$95": verdict})
+    judge = ScriptedJudge({"$95": verdict, "Madrid": verdict})
     [check] = await ask(judge, SETTINGS)
     assert check.state == "ok"
-    assert len(judge.claims) == 2
+    assert len(judge.claims) == 3
 
 
 @pytest.mark.parametrize(
     ("script", "detail"),
     [
-        ({}, "it calls a wrong claim SUPPORTED"),
+        ({"Madrid": "UNSUPPORTED"}, "it calls a wrong claim SUPPORTED"),
+        ({"$95": "CONTRADICTED"}, "it calls a wrong claim SUPPORTED"),
         ({"plan": "CONTRADICTED", "office": "UNSUPPORTED"}, "it calls a right claim UNSUPPORTED"),
         ({"office": "UNVERIFIED"}, "no verdict: as the script says"),
     ],
@@ -82,11 +83,11 @@ async def test_a_judge_that_is_wrong_fails(script: dict[str, str], detail: str) 
 
 
 def by_price(call: Recorded) -> str:
-    """CONTRADICTED for the claim that names $95, SUPPORTED for the other."""
+    """CONTRADICTED for the claims that name $95 or Madrid, SUPPORTED for the other."""
     said = []
     for label in call.asked:
         claim = call.user.partition(f" claim {label}]\n")[2].partition("\n[")[0]
-        said.append(member(label, "CONTRADICTED" if "$95" in claim else "SUPPORTED", evidence=[1]))
+        said.append(member(label, "SUPPORTED" if "Lisbon" in claim else "CONTRADICTED", evidence=[1]))
     return verdicts(*said)
 
 

@@ -41,7 +41,7 @@ def request(
 
 @asynccontextmanager
 async def asking(server: DecisionsServer, **settings: Any) -> AsyncIterator[DecisionsJudge]:
-    given = {"transport": "openai", "base_url": server.url, "api_key": "sk-key", **settings}
+    given = {"base_url": server.url, "model": "gpt-6-luna", "api_key": "sk-key", **settings}
     judge = DecisionsJudge(DecisionsSettings.model_validate(given))
     try:
         yield judge
@@ -300,7 +300,7 @@ async def test_another_model_behind_the_same_name_is_told(caplog: pytest.LogCapt
 @pytest.mark.parametrize(
     ("answer", "kind", "says"),
     [
-        ((401, {"error": {"message": "sk-secret"}}), JudgeError, "401; check the API key"),
+        ((401, {"error": {"message": "sk-secret"}}), JudgeError, "401; check judge.decisions.api_key"),
         ((404, {}), JudgeError, "check judge.decisions.base_url and judge.decisions.model"),
         ((500, {}), JudgeUnavailable, "answered 500"),
         ((200, b"<html>"), JudgeError, "not JSON; check judge.decisions.transport"),
@@ -403,6 +403,8 @@ async def test_hostile_texts_stand_behind_fences() -> None:
         ({"base_url": "ftp://x"}, "base_url"),
         ({"transport": "grpc"}, "transport"),
         ({"options": "five"}, "options"),
+        ({"transport": "systemone", "model": "jev"}, "base_url is not set"),
+        ({"transport": "logprobs"}, "model is not set"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], says: str) -> None:

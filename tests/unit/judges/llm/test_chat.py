@@ -238,7 +238,7 @@ NEXT_ANSWERS: Final = [
     Row((trouble, GOOD), failed=(why,))
     for trouble, why in (
         (FAILS, "the server answered 500"),
-        (Status(401), "the server answered 401; check the API key"),
+        (Status(401), "the server answered 401; check judge.llm.api_key"),
         (Status(400, {"message": "no such role"}), "the server answered 400"),
         (Status(429, {"code": "insufficient_quota"}), r"the server answered 429 \(insufficient_quota\)"),
         (busy("seconds", 3600), r"the server answered 429 \(rate_limit_exceeded\)"),

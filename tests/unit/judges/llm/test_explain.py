@@ -114,7 +114,7 @@ async def test_it_explains_results_and_the_template_stands_in_when_it_can_not() 
     assert (first.text, first.by, first.usage.judge_calls) == (SAID, "llm:test", 1)
     assert [(step.kind, step.claim_ids) for step in record.steps] == [("call", ("c0",))]
     assert second.by == "template"
-    assert second.failure == "llm:test gave no explanation: the server answered 401; check the API key"
+    assert second.failure == "llm:test gave no explanation: the server answered 401; check judge.llm.api_key"
     assert second.text.startswith(explain(VERDICT))
 
 

@@ -263,7 +263,7 @@ BREAKS_OFF: Final = [
 ]
 
 REFUSED_FOR_GOOD: Final = [
-    failing("401", Status(401), JudgeError, "answered 401; check the API key"),
+    failing("401", Status(401), JudgeError, "answered 401; check judge.llm.api_key"),
     failing("403", Status(403), JudgeError, "answered 403; check what the API key may do"),
     failing("404", Status(404), JudgeError, "answered 404; check judge.llm.base_url and judge.llm.model"),
     failing("400", Status(400), JudgeError, "answered 400"),
