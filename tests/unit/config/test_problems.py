@@ -71,7 +71,7 @@ policies:
     ) -> None:
         found = problems_of(write(tmp_path, text))
         assert list(found) == [path]
-        assert f"expected a list, {told}" in found[path]
+        assert told in found[path]
         assert "write a list" in found[path]
         assert "tuple" not in found[path]
 
