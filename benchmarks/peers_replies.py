@@ -7,6 +7,7 @@ get the same judgement out of the same model, not how good a model is.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,12 @@ from benchmarks.peers_answers import Case, Truth
 # [MARKER claim c1], what stands up to the next marker line, and the ids that the last line asks for.
 _FENCED: Final = re.compile(r"\[(m\d+) claim (\w+)\]\n(.*?)(?=\n\[\1 )", re.DOTALL)
 _ASKED: Final = re.compile(r"[Gg]ive the verdicts? on ([\w, ]+?)(?=,? as\b|\.|$)", re.MULTILINE)
+# What the decisions judge asks, and an option that a chat model is to name by its letter.
+_QUESTION: Final = re.compile(r"\[(m\d+) claim\]\n(.*?)(?=\n\[\1 )", re.DOTALL)
+_OPTION: Final = re.compile(r"^([A-H])\. ([^:\n]+): ", re.MULTILINE)
+_OPTIONS: Final = {"SUPPORTED": "supported", "UNSUPPORTED": "not", "CONTRADICTED": "contradicted"}
+"""What the option for a verdict begins with."""
+_SURE: Final = 0.94
 _LABEL: Final = re.compile(r"\[[a-z]*(\d+)\]", re.IGNORECASE)
 _QUOTED_WORDS: Final = 12
 _ENOUGH_CHARS: Final = 24
@@ -24,7 +31,8 @@ _ENOUGH_CHARS: Final = 24
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """``text`` is the content, or with ``tool`` the arguments of a call of that tool.
+    """``text`` is the content, or with ``tool`` the arguments of a call of that tool; ``top`` are the
+    likeliest first tokens, and ``answers`` those of decisions.
 
     ``unknown`` counts the claims that were asked for and stand in no known answer.
     """
@@ -32,6 +40,8 @@ class Reply:
     text: str
     tool: str | None = None
     unknown: int = 0
+    top: list[dict[str, Any]] | None = None
+    answers: list[dict[str, Any]] | None = None
 
 
 class Replies:
@@ -42,9 +52,17 @@ class Replies:
         self._claims = {_plain(claim.text): claim for case in cases for claim in case.claims}
 
     def to(self, body: dict[str, Any]) -> Reply:
-        """The reply to the body of a chat-completions request. Raises ValueError for one of no known form."""
-        messages = [_text(message) for message in body["messages"]]
+        """The reply to the body of a request. Raises ValueError for one of no known form."""
+        if questions := body.get("questions"):
+            state = "\n".join(text_of(message) for message in body["input"])
+            return self._decisions(state, questions)
+        messages = [text_of(message) for message in body["messages"]]
         prompt = "\n".join(messages)
+        if body.get("top_logprobs"):
+            labels = {option: label for label, option in _OPTION.findall(messages[-1])}
+            likely, known = self._decide(prompt, messages[-1], list(labels))
+            top = [{"token": labels[each], "logprob": math.log(p)} for each, p in likely.items()]
+            return Reply(max(top, key=lambda each: each["logprob"])["token"], unknown=not known, top=top)
         tools = [tool["function"] for tool in body.get("tools") or ()]
         schema = (body.get("response_format") or {}).get("json_schema", {}).get("schema")
         if fenced := _FENCED.findall(messages[-1]):
@@ -83,6 +101,34 @@ class Replies:
             ]
         }
 
+    def _decisions(self, state: str, questions: Sequence[dict[str, Any]]) -> Reply:
+        """A probability for each option of each question."""
+        answers, unknown = [], 0
+        for question in questions:
+            options = [each["value"] for each in question["choices"]]
+            likely, known = self._decide(state, question["instructions"], options)
+            unknown += not known
+            answers.append(
+                {
+                    "type": "choice",
+                    "name": question["name"],
+                    "choice": max(likely, key=lambda each: likely[each]),
+                    "confidence": _SURE,
+                    "probabilities": [{"value": value, "probability": p} for value, p in likely.items()],
+                }
+            )
+        return Reply("", unknown=unknown, answers=answers)
+
+    def _decide(self, state: str, asked: str, options: Sequence[str]) -> tuple[dict[str, float], bool]:
+        """How likely each option is, and whether the claim is known."""
+        found = _QUESTION.search(asked)
+        truth = self._claims.get(_plain(found[2])) if found else None
+        there = truth is not None and truth.evidence[:_ENOUGH_CHARS] in state
+        right = _OPTIONS[truth.verdict if truth is not None and there else "UNSUPPORTED"]
+        rest = (1 - _SURE) / (len(options) - 1)
+        likely = {each: _SURE if each.startswith(right) else rest for each in options}
+        return likely, truth is not None
+
     def _verdicts(self, prompt: str, claims: dict[str, str], schema: dict[str, Any] | None) -> Reply:
         """Ours: a text for every id asked."""
         last = _ASKED.findall(prompt)
@@ -98,7 +144,8 @@ class Replies:
         return Reply(_compact({name: texts}), unknown=known.count(None))
 
 
-def _text(message: dict[str, Any]) -> str:
+def text_of(message: dict[str, Any]) -> str:
+    """Of a chat message, or of one in the input of decisions."""
     content = message.get("content")
     if isinstance(content, list):
         return "".join(part.get("text", "") for part in content)

@@ -21,6 +21,7 @@ from guardrail.config import LoggingSettings
 from guardrail.demo import Board, load_demo_settings, load_examples
 from guardrail.demo.board import BoardEvent
 from guardrail.events import Response
+from guardrail.judges.factory import JudgeSet
 from guardrail.logs import configure_logging
 from guardrail.render import Card, finished_card, symbols_for
 
@@ -86,7 +87,9 @@ def drawn() -> str:
     configure_logging(LoggingSettings(level="error"))
     examples = {example.response.response_id: example.response for example in load_examples()}
     board = Board()
-    asyncio.run(play_all([examples[name] for name in SHOWN], load_demo_settings(), board, _Unseen(), SPEED))
+    settings = load_demo_settings()
+    judges = JudgeSet(settings.judge)
+    asyncio.run(play_all([examples[name] for name in SHOWN], settings, judges, board, _Unseen(), SPEED))
     console = Console(
         record=True,
         width=COLUMNS,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from guardrail.cli.options import option
+from guardrail.cli.options import ConfigOption, JudgeOption, naming_places, once, option, settings_from
 from guardrail.cli.terminal import EXIT_PIPE_CLOSED, discard, replace_unencodable
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from guardrail.demo.summary import DemoAnswer
     from guardrail.demo.views import View
     from guardrail.events import Response
+    from guardrail.judges.factory import JudgeSet
     from guardrail.render import Symbols
 
 EPILOG = """[bold]Examples[/]
@@ -30,6 +31,8 @@ EPILOG = """[bold]Examples[/]
 guardrail demo
 
 guardrail demo --only medication
+
+OPENAI_API_KEY=… guardrail demo --judge decisions
 
 guardrail demo --speed 50 > demo.txt"""
 
@@ -56,6 +59,8 @@ def demo_command(
         str | None,
         option("--only KIND", "Only answers of this kind: medication, pricing, contract, table, …"),
     ] = None,
+    judge: JudgeOption = None,
+    config: ConfigOption = None,
     no_color: Annotated[
         bool, option("--no-color", "No colours; NO_COLOR in the environment says the same.")
     ] = False,
@@ -65,8 +70,9 @@ def demo_command(
     Fourteen answers stream, token by token, through the consumer of production.
     Some are faithful to their documents, some are wrong in one detail.
     On a terminal it is shown live; into a file or pipe it is written in lines.
+    With --judge or --config the judge is that of your settings, which may need a key or a server.
     """
-    from guardrail.demo.summary import load_examples
+    from guardrail.demo.summary import load_demo_settings, load_examples
     from guardrail.errors import InputError
 
     try:
@@ -74,8 +80,12 @@ def demo_command(
     except InputError as error:
         raise typer.BadParameter(str(error), param_hint="--only") from None
     replace_unencodable()
+    settings, file, options = load_demo_settings(), once(config), {"judge": {"kind": judge}}
+    if judge is not None or file is not None:
+        settings = settings.model_copy(update={"judge": settings_from(file, options).judge})
     try:
-        shown = asyncio.run(_demo(examples, speed, no_color))
+        with naming_places(file, options):
+            shown = asyncio.run(_demo(examples, settings, speed, no_color))
     except asyncio.CancelledError:
         raise typer.Exit(128 + signal.SIGTERM) from None
     except BrokenPipeError:
@@ -88,13 +98,16 @@ def demo_command(
         raise typer.Exit(1)
 
 
-async def _demo(examples: tuple[DemoAnswer, ...], speed: float | None, no_color: bool) -> bool:
+async def _demo(
+    examples: tuple[DemoAnswer, ...], settings: Settings, speed: float | None, no_color: bool
+) -> bool:
     """Play everything; was every answer decided?"""
     from rich.console import Console
 
     from guardrail.config import LoggingSettings
     from guardrail.demo.board import Board
-    from guardrail.demo.summary import introduction, load_demo_settings, summary
+    from guardrail.demo.summary import introduction, summary
+    from guardrail.judges.factory import JudgeSet
     from guardrail.logs import configure_logging
     from guardrail.render import symbols_for
 
@@ -108,12 +121,12 @@ async def _demo(examples: tuple[DemoAnswer, ...], speed: float | None, no_color:
     board = Board()
     view = _view(console, symbols, live=live)
     pace = speed or (1.0 if live else _PIPED_SPEED)
-    settings = load_demo_settings()
+    judges = JudgeSet(settings.judge, settings.policies.values())  # without a key it says so, and no more
     if not sys.stdout.isatty():
         # A file has no width; 100 columns are what editors and mails take.
         console = Console(highlight=False, no_color=plain, width=100)
-    console.print(introduction(examples, settings, symbols))
-    await play_all([example.response for example in examples], settings, board, view, pace)
+    console.print(introduction(examples, settings, judges.default.name, symbols))
+    await play_all([example.response for example in examples], settings, judges, board, view, pace)
     ascii_only = not console.encoding.startswith("utf")
     console.print(summary(board, examples, symbols, console.width, ascii_only=ascii_only))
     return len(board.finished) == len(examples)
@@ -141,22 +154,27 @@ def _cancel_on_sigterm() -> None:
 
 
 async def play_all(
-    responses: Sequence[Response], settings: Settings, board: Board, view: View, speed: float
+    responses: Sequence[Response],
+    settings: Settings,
+    judges: JudgeSet,
+    board: Board,
+    view: View,
+    speed: float,
 ) -> None:
-    """Feed, guard and view, each a task; over when the last answer is decided, which ``board`` then knows."""
+    """Feed, guard and view, each a task; over when the last answer is decided, which ``board`` then knows.
+    Closes the judges.
+    """
     from consumers.guarantee import GuardOptions
     from consumers.guard import GuardConsumer
     from consumers.memory import MemoryBroker, MemoryTransport
     from consumers.settings import Topics
     from guardrail.demo.board import play, schedule
     from guardrail.errors import only_cause
-    from guardrail.judges.factory import JudgeSet
 
     topics = Topics()
     broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS), compacted=[topics.sessions])
     transport = MemoryTransport(broker, _GROUP_ID, topics.responses, sessions_topic=topics.sessions)
     router = settings.router()
-    judges = JudgeSet(settings.judge, router.policies)
     guard = GuardConsumer(
         transport,
         judges.default,

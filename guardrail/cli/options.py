@@ -62,6 +62,10 @@ ConfigOption = Annotated[
         envvar="GUARDRAIL_CONFIG",
     ),
 ]
+JudgeOption = Annotated[
+    Literal["local", "llm", "decisions", "hhem", "classifier", "custom", "http", "cascade"] | None,
+    option("--judge", "What gives the verdicts.", default="judge.kind, local"),
+]
 BootstrapOption = Annotated[
     str | None,
     kafka_option(

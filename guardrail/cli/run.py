@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Self
 
 from guardrail import __version__
 from guardrail.cli.options import (
     BootstrapOption,
     ConfigOption,
+    JudgeOption,
     LogFormatOption,
     LogLevelOption,
     Options,
@@ -54,10 +55,7 @@ def run_command(
     group_id: Annotated[
         str | None, group_option("Consumer group. Guards with the same one share the partitions.")
     ] = None,
-    judge: Annotated[
-        Literal["local", "llm", "decisions", "hhem", "classifier", "custom", "http", "cascade"] | None,
-        option("--judge", "What gives the verdicts.", default="judge.kind, local"),
-    ] = None,
+    judge: JudgeOption = None,
     shutdown_budget_ms: Annotated[
         int | None,
         option(

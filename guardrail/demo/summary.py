@@ -17,7 +17,7 @@ from rich.text import Text
 from guardrail.config import Settings
 from guardrail.demo.board import Board
 from guardrail.errors import InputError
-from guardrail.events import Decision, Response, ResponseVerdict, Verdict
+from guardrail.events import ClaimVerdict, Decision, Response, ResponseVerdict, Verdict
 from guardrail.render import (
     DECISION_STYLES,
     DECISION_WORDS,
@@ -29,6 +29,7 @@ from guardrail.render import (
     one_line,
     score,
 )
+from guardrail.verdicts import total
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,8 @@ def _example(line: str) -> DemoAnswer:
 
 
 _WIDTH_WITH_KIND: Final = 96
+_LONGEST_NAME: Final = 60
+_LONGEST_WHY: Final = 300
 _SHOWS: Final = {
     "careful": "a wrong sentence stops the answer",
     "cutting": "it is taken out, and the rest goes on",
@@ -89,7 +92,7 @@ _SHOWS: Final = {
 """What the policies of the demo's guardrail.yaml do, in the words of a viewer."""
 
 
-def introduction(examples: Sequence[DemoAnswer], settings: Settings, symbols: Symbols) -> Text:
+def introduction(examples: Sequence[DemoAnswer], settings: Settings, judge: str, symbols: Symbols) -> Text:
     """What is to be seen, and what the marks and the policies' names mean."""
     wrong = sum(example.bad_claim is not None for example in examples)
     router = settings.router()
@@ -108,6 +111,8 @@ def introduction(examples: Sequence[DemoAnswer], settings: Settings, symbols: Sy
     for name in policies:
         text.append(f"\n{name + ' policy':<17}", "bold")
         text.append(_SHOWS.get(name, ""))
+    text.append(f"\n{'judge':<17}", "bold")
+    text.append(one_line(judge, _LONGEST_NAME, symbols.ellipsis))
     return text.append("\n")
 
 
@@ -210,7 +215,26 @@ def _totals(board: Board, examples: Sequence[DemoAnswer], symbols: Symbols) -> T
     if streamed:
         wait = duration(statistics.median(streamed))
         text.append(f"\nstream mode: text was released {wait} (median) after its last character was written")
-    return text
+    return text.append(_not_judged(claims, symbols)).append(_taken(decided))
+
+
+def _not_judged(claims: Sequence[ClaimVerdict], symbols: Symbols) -> str:
+    """How many claims the judge could say nothing of, and why it couldn't of the first."""
+    open_ = [claim for claim in claims if claim.verdict is Verdict.UNVERIFIED]
+    if not open_:
+        return ""
+    why = one_line(open_[0].reasoning or "no reason was given", _LONGEST_WHY, symbols.ellipsis)
+    return f"\nwithout a verdict: {counted(len(open_), 'claim')}; the first because {why}"
+
+
+def _taken(verdicts: Sequence[ResponseVerdict]) -> str:
+    """What calls of a model took; nothing for a judge that makes none."""
+    taken = total(*(verdict.usage for verdict in verdicts))
+    if not taken.judge_calls:
+        return ""
+    cost = f", {taken.cost_usd:.4f} USD" if taken.cost_usd else ""
+    tokens = f"{taken.input_tokens:,} tokens read, {taken.output_tokens:,} written"
+    return f"\nthe judge took {counted(taken.judge_calls, 'call')}: {tokens}{cost}"
 
 
 _CAUGHT: Final = {Decision.BLOCK: "blocked", Decision.REDACT: "redacted", Decision.FLAG: "shown and flagged"}

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import re
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -14,9 +17,13 @@ from guardrail.cli.demo import play_all
 from guardrail.demo import Board, DemoAnswer, load_demo_settings, load_examples
 from guardrail.demo.board import BoardEvent
 from guardrail.demo.summary import as_expected
-from guardrail.demo.views import PlainView
+from guardrail.demo.views import PlainView, View
 from guardrail.events import Context, Decision, DeliveryBlocked, Response
+from guardrail.judges.factory import JudgeSet
 from guardrail.render import Card, symbols_for
+from tests.support.config_files import write
+from tests.support.decisions_server import DecisionsServer
+from tests.support.programs import call
 from tests.unit.cli.conftest import Program
 
 EXAMPLES = load_examples()
@@ -36,9 +43,14 @@ class Silent:
     def close(self) -> None: ...
 
 
+def play(responses: list[Response], board: Board, view: View) -> None:
+    settings = load_demo_settings()
+    asyncio.run(play_all(responses, settings, JudgeSet(settings.judge), board, view, speed=1000.0))
+
+
 def played(responses: list[Response]) -> Board:
     board = Board()
-    asyncio.run(play_all(responses, load_demo_settings(), board, Silent(), speed=1000.0))
+    play(responses, board, Silent())
     return board
 
 
@@ -98,6 +110,47 @@ def test_into_a_pipe_it_writes_lines_and_a_summary_in_80_columns(program: Progra
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout)
 
 
+def knowing(claim: str, options: Sequence[str]) -> dict[str, float]:
+    """The mind of a model that knows which details are wrong."""
+    wrong = any(each.bad_claim is not None and each.bad_claim in claim for each in EXAMPLES)
+    return {option: float(option == ("contradicted" if wrong else "supported")) for option in options}
+
+
+@pytest.mark.parametrize("transport", ["openai", "systemone", "logprobs"])
+async def test_a_decision_model_of_ones_own_settings_can_judge_it(transport: str, tmp_path: Path) -> None:
+    async with DecisionsServer(knowing) as server:
+        decisions = {"transport": transport, "base_url": server.url, "model": "m", "api_key": "k"}
+        file = write(tmp_path, json.dumps({"judge": {"kind": "decisions", "decisions": decisions}}))
+        done = await asyncio.to_thread(call, "demo", "--speed", "500", "--config", str(file), COLUMNS="100")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.search(r"^judge +decisions:m$", done.stdout, re.MULTILINE)
+    assert "caught: 8 of 8 answers" in done.stdout
+    assert "released untouched: 6 of 6 faithful answers" in done.stdout
+    assert re.search(r"^the judge took \d+ calls: \d,\d00 tokens read, 0 written$", done.stdout, re.MULTILINE)
+
+
+async def test_the_option_goes_over_the_file_and_a_dead_server_is_named(tmp_path: Path) -> None:
+    async with DecisionsServer(knowing) as server:
+        url = server.url
+    judge = {"kind": "local", "llm": {"base_url": url, "model": "m"}}
+    file = write(tmp_path, json.dumps({"judge": judge}))
+    arguments = ("demo", "--speed", "500", "--only", "date", "--judge", "llm", "--config", str(file))
+    done = await asyncio.to_thread(call, *arguments)
+    assert done.returncode == 0
+    assert re.search(
+        r"^without a verdict: \d claims?; the first because .*127\.0\.0\.1", done.stdout, re.MULTILINE
+    )
+
+
+@pytest.mark.parametrize("judge", ["llm", "decisions"])
+def test_without_a_key_it_says_where_one_is_looked_for_and_nothing_else(judge: str, called: Program) -> None:
+    done = called("demo", "--judge", judge, env={"OPENAI_API_KEY": ""})
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert f"judge.{judge}.api_key" in done.stderr
+    assert "OPENAI_API_KEY" in done.stderr
+
+
 def test_forced_colour_does_not_move_a_cursor_that_is_not_there(program: Program) -> None:
     done = program("demo", "--speed", "500", "--only", "unknown", env={"FORCE_COLOR": "1"})
     assert done.returncode == 0
@@ -135,7 +188,7 @@ def test_what_an_answer_holds_cannot_steer_the_terminal() -> None:
     )
     out = io.StringIO()
     view = PlainView(out, symbols_for("utf-8"))
-    asyncio.run(play_all([response], load_demo_settings(), Board(), view, speed=1000.0))
+    play([response], Board(), view)
     text = out.getvalue()
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", text)
     assert "[red]" in text

@@ -149,14 +149,15 @@ def test_what_was_caught_is_counted_by_what_became_of_it() -> None:
 
 def test_the_introduction_says_what_is_seen_and_what_marks_and_policies_mean() -> None:
     settings, examples = load_demo_settings(), load_examples()
-    text = introduction(examples, settings, symbols_for("utf-8")).plain
+    text = introduction(examples, settings, "local", symbols_for("utf-8")).plain
     assert text.startswith("14 prepared answers are written token by token")
     assert "8 of them have one wrong detail" in text
     assert "✔ supported  ≈ partially supported  ? unsupported  ✘ contradicted  ! unverified" in text
     lines = [line.split(maxsplit=2) for line in text.splitlines() if " policy" in line]
     assert {name for name, _, _ in lines} == {"careful", "cutting", "strict", "advisory", "shadow"}
     assert all(what for *_, what in lines)
-    assert introduction(examples, settings, symbols_for("ascii")).plain.isascii()
+    assert text.splitlines()[-1].split() == ["judge", "local"]
+    assert introduction(examples, settings, "local", symbols_for("ascii")).plain.isascii()
 
 
 def test_the_summary_does_not_count_as_caught_what_was_blocked_for_another_claim() -> None:
