@@ -16,7 +16,7 @@ from guardrail.events import ClaimVerdict, Usage
 from guardrail.judges.base import Meter
 from guardrail.judges.llm.chat import Chat, Question
 from guardrail.judges.llm.prompt import Fence, fences
-from guardrail.judges.llm.reply import MAX_REASONING_CHARS, Answer, values
+from guardrail.judges.llm.reply import MAX_REASONING_CHARS, Answer, objects
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.printable import shorten
 from guardrail.shipped import shipped_text
@@ -97,9 +97,7 @@ class _ReplyOnce:
 
 def _explanation(reply: str) -> str:
     """The text of the first object that has one; empty if none has."""
-    found_in = (value if isinstance(value, list) else [value] for value in values(reply))
-    objects = (each for several in found_in for each in several if isinstance(each, dict))
-    found = next((each[_MEMBER] for each in objects if isinstance(each.get(_MEMBER), str)), "")
+    found = next((each[_MEMBER] for each in objects(reply) if isinstance(each.get(_MEMBER), str)), "")
     text = found.encode("utf-8", "replace").decode()
     return shorten(" ".join(text.split()), MAX_REASONING_CHARS)
 

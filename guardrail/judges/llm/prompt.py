@@ -490,12 +490,13 @@ class Prompt:
 class Prompts:
     """Makes the messages of calls. Parts that are the same in all calls are made once."""
 
-    __slots__ = ("_data", "_fixed", "_instructions", "_settings", "form")
+    __slots__ = ("_data", "_fixed", "_instructions", "_settings", "form", "schema")
 
     def __init__(self, settings: LlmJudgeSettings) -> None:
         """Raises ConfigError if a custom prompt has become unreadable."""
         self._settings = settings
         self.form = ReplyForm.of(settings)
+        self.schema = self.form.schema()
         examples = examples_of(settings.prompts)
         self._fixed = {
             "verdict_rules": _rules()["verdicts"],
@@ -511,13 +512,11 @@ class Prompts:
         fence: Fence,
         only: Container[str] | None = None,
         *,
-        excerpts: bool = False,
         second_look: bool = False,
     ) -> Prompt:
         """The messages for ``request``, or for those of its claims with an id in ``only``.
 
-        ``excerpts``: with the passages closest to the claims, even if the contexts fit; for a
-        ``second_look`` with more of them.
+        Of long contexts with the passages closest to the claims; for a ``second_look`` with more of them.
 
         This is CPU work (search, passes over everything sent), so call it off the event loop. What changes
         least comes first: instructions and examples, marker, documents, question, claims. Calls for the same
@@ -526,6 +525,8 @@ class Prompts:
         """
         settings = self._settings
         sentences = request.evidence.kept(Sentences, lambda: Sentences(request.evidence.contexts))
+        # The same in all calls of a response: only what repeats is served from a provider's cache.
+        long = sum(len(context.text) for context in sentences.contexts) > settings.whole_context_chars
         claims = request.claims
         if second_look and only is not None:
             claims = {claim_id: claim for claim_id, claim in claims.items() if claim_id in only}
@@ -535,7 +536,7 @@ class Prompts:
             claims,
             settings.max_context_chars,
             _PASSAGES_OF_A_SECOND_LOOK if second_look else _PASSAGES_PER_CLAIM,
-            excerpts=excerpts,
+            excerpts=long,
         )
         claim_ids = {
             f"c{number}": claim_id

@@ -143,34 +143,29 @@ _MAX_PART_CHARS: Final = 500
 _MOST_TOLD: Final = 3
 _VERDICTS: Final = {verdict.value: verdict for verdict in WORDS} | {"PARTIAL": Verdict.PARTIALLY_SUPPORTED}
 
-_LABEL: Final = re.compile(r"\s*([^\s:,]{1,64})[\s:,]+\S")
 _STATEMENT: Final = re.compile(r"(c[0-9]{1,4})[a-z]")
 # More lenient than the pattern about what surrounds the words, but the whole text must match.
-_ITEM: Final = re.compile(
-    r"\s*+(?P<label>[^\s:,]{1,64})[\s:,]++"
-    r"(?P<evidence>(?:\[?[0-9]{1,9}\]?[\s,]++)*+)"
+_BEGIN: Final = re.compile(r"\s*+([^\s:,]{1,64})[\s:,]++(?=\S)((?:\[?[0-9]{1,9}\]?[\s,]++)*+)")
+_REST: Final = re.compile(
     r"(?P<verdict>[A-Za-z]++(?:[ _-][A-Za-z]++)?+)"
     r"(?:\s++(?P<confidence>[0-9]{1,3})\s?%)?+"
     r"(?P<against>(?:[\s,]*+![0-9]{1,9})*+)\s*+"
     r"(?::\s*+(?P<reasoning>.*+))?+",
     re.DOTALL,
 )
-_EVIDENCE: Final = re.compile(r"(?:\[?[0-9]{1,9}\]?[\s,]+)*+")
 _NUMBER: Final = re.compile(r"[0-9]+")
 
 
 def _read_text(text: str) -> Answer | None:
     """What a text says; None if it names no claim."""
-    match = _ITEM.fullmatch(text)
+    begin = _BEGIN.match(text)
+    if begin is None:
+        return None
+    label, said = begin[1].lower(), text[begin.end() :]
+    match = _REST.fullmatch(said)
     if match is None:
-        begin = _LABEL.match(text)
-        if begin is None:
-            return None
-        said = text[begin.end() - 1 :]
-        word = said[_EVIDENCE.match(said).end() :]  # type: ignore[union-attr]  # it matches nothing too
-        problem = f"the judge's verdict{shown(word.partition(':')[0])} can't be read"
-        return Answer(begin[1].lower(), problem=problem)
-    label, word = match["label"].lower(), match["verdict"]
+        return Answer(label, problem=f"the judge's verdict{shown(said.partition(':')[0])} can't be read")
+    word = match["verdict"]
     verdict = _VERDICTS.get(word.upper().replace("-", "_").replace(" ", "_"))
     if verdict is None:
         return Answer(label, problem=f"the judge's verdict{shown(word)} is none of the four")
@@ -181,7 +176,7 @@ def _read_text(text: str) -> Answer | None:
         label,
         verdict,
         ASSUMED_CONFIDENCE if percent is None else int(percent) / 100,
-        _numbers(match["evidence"]),
+        _numbers(begin[2]),
         _numbers(match["against"]),
         (match["reasoning"] or "").strip()[:MAX_REASONING_CHARS],
     )
@@ -252,7 +247,8 @@ _BEGINS_WITH_LIST: Final = re.compile(
     rf"(?:[\s,;`\ufeff]|json(?:l|5)?\b)*+{_LIST_START.pattern}", re.IGNORECASE
 )
 _JSON_START: Final = re.compile(r'\{\s*"|\[\s*[\[{"]')
-_SEPARATOR: Final = re.compile(r"\s*,\s*")
+_FIRST: Final = re.compile(r'[\s,]*+(?=")')
+_NEXT: Final = re.compile(r'\s*+,[\s,]*+(?=")')
 _NO_VERDICTS: Final = "the reply holds no verdicts in JSON"
 
 
@@ -262,8 +258,6 @@ def read_reply(text: str, form: ReplyForm, *, cut: bool = False) -> list[Answer]
     A cut reply has to begin with its list: one that begins otherwise may have quoted another, and its own
     would have come. An id may occur twice. Raises JudgeReplyError, which quotes nothing of the reply.
     """
-    if len(text) > MAX_REPLY_CHARS:
-        raise JudgeReplyError(f"the reply has more than {MAX_REPLY_CHARS} characters")
     outside = _without_thoughts(text)
     if cut and not _BEGINS_WITH_LIST.match("".join(outside)):
         raise JudgeReplyError("the reply was cut, and does not begin with verdicts in JSON")
@@ -279,8 +273,8 @@ def _read_lists(text: str, form: ReplyForm) -> Iterator[Answer]:
 
     Of two lists one may be quoted from a document. If they disagree, the caller uses neither.
     """
-    for value in values(text):
-        said = value.get("v") if isinstance(value, dict) else None
+    for found in objects(text):
+        said = found.get("v")
         statements: dict[str, list[Answer]] = {}
         for item in takewhile(lambda item: isinstance(item, str), said if isinstance(said, list) else ()):
             yield from _answer(item, form, statements)
@@ -325,9 +319,9 @@ def _without_thoughts(text: str) -> list[str]:
     return parts if depth else [*parts, text[at:]]
 
 
-def values(text: str) -> Iterator[Any]:
-    """The outermost JSON objects and arrays in ``text``. If a list of verdicts breaks off, it has the items
-    that were complete, and is the last.
+def objects(text: str) -> Iterator[dict[str, Any]]:
+    """The outermost JSON objects in ``text``. If a list of verdicts breaks off, the last has the texts that
+    were complete.
     """
     at = failed = read = 0
     while failed < _MAX_FAILED_STARTS and read < _MAX_VALUES:
@@ -339,9 +333,10 @@ def values(text: str) -> Iterator[Any]:
         if decoded is not None:
             read += 1
             value, at = decoded
-            yield value
+            if isinstance(value, dict):
+                yield value
         elif (broken := _LIST_START.match(text, at)) is not None:
-            yield {"v": list(_complete(text, broken.end()))}
+            yield {"v": [item for item, _ in _texts(text, broken.end(), first=True)]}
             return
         elif _JSON_START.match(text, at) is not None:
             return  # anything found within it may be a part of it, or a document's words
@@ -350,22 +345,24 @@ def values(text: str) -> Iterator[Any]:
             failed += 1
 
 
-def _complete(text: str, at: int) -> Iterator[Any]:
-    """The values of a list from ``at`` on, up to the first that is not complete."""
-    while (decoded := _decode(text, at)) is not None:
-        value, end = decoded
-        yield value
-        separator = _SEPARATOR.match(text, end)
-        if separator is None:
+def _texts(text: str, at: int, *, first: bool) -> Iterator[tuple[str, int]]:
+    """The texts of a list from ``at`` on, each with its end, up to what is not complete, or no text.
+
+    One that follows without a comma belonged inside the one before: a quotation whose quotes were not
+    escaped.
+    """
+    while (begin := (_FIRST if first else _NEXT).match(text, at)) is not None:
+        decoded = _decode(text, begin.end())
+        if decoded is None:
             return
-        at = separator.end()
+        yield decoded
+        first, at = False, decoded[1]
 
 
 # ------------------------------------------------------------------------ reading a reply while it is written
 
 _HEAD_MAX_CHARS: Final = 200
-_BETWEEN: Final = re.compile(r"[\s,]*")
-_MORE_MEMBERS: Final = re.compile(r"\]\s*,")
+_END: Final = re.compile(r"[\s,]*\]")
 
 # The reader tries a longer text again only when it has grown by a tenth, so that reading stays linear.
 _USUAL_CHARS: Final = 1_000
@@ -374,9 +371,8 @@ _GROWN: Final = 1.1
 
 class _At(Enum):
     HEAD = auto()  # before the list
-    BETWEEN = auto()  # before the next text, or the end of the list
-    INSIDE = auto()  # in a text
-    REST = auto()  # after the list, or in what must not be used early
+    LIST = auto()  # in it, or behind it
+    OTHER = auto()  # in a reply that doesn't begin with its list
 
 
 class ReplyReader:
@@ -397,16 +393,13 @@ class ReplyReader:
         self._form = form
         self._asked = asked
         self._at = _At.HEAD
+        self._first = True  # of the list's texts none has been read
         self._pieces: list[str] = []  # text that belongs to no answer yet
         self._waiting = 0  # its length
         self._enough = 0  # this many characters justify another look at a long text
         self._chars = 0
-        self._begun = False  # with the list
-        self._parted = True  # a comma, or no text, comes before the next item
-        self._broken = False
         self._statements: dict[str, list[Answer]] = {}  # of claims whose own text hasn't come
-        self._found = 0  # answers to claims that were asked for
-        self._labels: set[str] = set()  # of all answers
+        self._labels: set[str] = set()  # of the answers
 
     def feed(self, text: str) -> list[Answer]:
         """The answers that are complete with ``text``, the next piece of the reply.
@@ -418,79 +411,60 @@ class ReplyReader:
             raise JudgeReplyError(f"the reply has more than {MAX_REPLY_CHARS} characters")
         self._pieces.append(text)
         self._waiting += len(text)
-        if self._at is _At.REST or (
-            self._at is _At.INSIDE and ('"' not in text or self._waiting < self._enough)
-        ):
+        if self._waiting < self._enough or (self._at is _At.LIST and '"' not in text):
             return []
-        return self._count(self._look())
+        return self._look()
 
     def finish(self, *, cut: bool = False) -> list[Answer]:
         """The answers that ``feed`` didn't return, once the reply has ended (``cut``: maybe in the middle).
 
         Raises JudgeReplyError if the whole reply has no verdict on any claim that was asked for.
         """
-        answers = self._count(self._look() if self._at is _At.INSIDE else [])
+        answers = self._look()
         rest = "".join(self._pieces)
-        if not self._begun:
-            answers = self._count(read_reply(rest, self._form, cut=cut))
-        elif not self._broken and self._at is not _At.INSIDE:
-            # Not inside an unterminated text or broken JSON: its contents may be a quotation.
-            if _MORE_MEMBERS.match(rest):
-                rest = f'{{"":[{rest}'  # the rest of the object, which may have a second list
+        if self._at is not _At.LIST:
+            answers = self._note(read_reply(rest, self._form, cut=cut))
+        elif (end := _END.match(rest)) is not None:
+            # Else it is an unterminated text or broken JSON, and may hold a quotation.
+            rest = rest[end.end() :]
+            if rest.lstrip().startswith(","):
+                rest = f'{{"":0{rest}'  # the rest of the object, which may have a second list
             # A second list can contradict the first. If the reply was cut, it can't add to it: its own last
             # list, which would contradict a quoted one, is what may be missing.
             further = _read_lists(rest, self._form)
-            answers += self._count([one for one in further if not cut or one.label in self._labels])
-        if not self._found:
+            answers += self._note([one for one in further if not cut or one.label in self._labels])
+        if not any(label in self._asked for label in self._labels):
             raise JudgeReplyError(
                 "the reply has no verdict for any claim that was asked" if self._labels else _NO_VERDICTS
             )
         return answers
 
-    def _count(self, answers: list[Answer]) -> list[Answer]:
+    def _note(self, answers: list[Answer]) -> list[Answer]:
         self._labels.update(answer.label for answer in answers)
-        self._found += sum(answer.label in self._asked for answer in answers)
         return answers
 
     def _look(self) -> list[Answer]:
         """The answers that are complete in the text so far. The rest is kept."""
+        if self._at is _At.OTHER:
+            return []
         text = "".join(self._pieces)
+        at = self._begin(text) if self._at is _At.HEAD else 0
         answers: list[Answer] = []
-        at = self._begin_list(text) if self._at is _At.HEAD else 0
-        while self._at in {_At.BETWEEN, _At.INSIDE}:
-            if self._at is _At.BETWEEN:
-                at = self._begin_text(text, at)
-            if self._at is not _At.INSIDE or (decoded := _decode(text, at)) is None:
-                break
-            value, at = decoded
-            self._at, self._parted = _At.BETWEEN, False
-            answers += _answer(value, self._form, self._statements)
+        if self._at is _At.LIST:
+            for item, end in _texts(text, at, first=self._first):
+                answers += _answer(item, self._form, self._statements)
+                self._first, at = False, end
         self._pieces = [text[at:]]
         self._waiting = len(text) - at
         self._enough = 0 if self._waiting < _USUAL_CHARS else int(self._waiting * _GROWN)
-        return answers
+        return self._note(answers)
 
-    def _begin_list(self, text: str) -> int:
+    def _begin(self, text: str) -> int:
         """Where the list begins, if it does."""
         match = _LIST_START.match(text)
         if match is not None:
-            self._at, self._begun = _At.BETWEEN, True
+            self._at = _At.LIST
             return match.end()
         if len(text) > _HEAD_MAX_CHARS or (text.strip() and not text.lstrip().startswith("{")):
-            self._at = _At.REST
+            self._at = _At.OTHER
         return 0
-
-    def _begin_text(self, text: str, at: int) -> int:
-        """Where the next text begins, or, with the state REST, what can't be one."""
-        match = _BETWEEN.match(text, at)
-        if match is not None:
-            self._parted = self._parted or "," in match[0]
-            at = match.end()
-        if at < len(text):
-            # Text that follows without a comma belonged inside: a quotation whose quotes were not escaped.
-            # Unless the list ends here, later lists may be quoted as well.
-            if text[at] == '"' and self._parted:
-                self._at = _At.INSIDE
-            else:
-                self._at, self._broken = _At.REST, text[at] != "]"
-        return at
