@@ -27,13 +27,25 @@ import uvloop
 
 from benchmarks.frame import command_line, machine, markdown_row, percentile
 from benchmarks.peers_answers import TOKENS_PER_SECOND, Case, load
-from benchmarks.peers_systems import OURS, ROOT, SYSTEMS, Outcome, System, installed, opened, peers_python
+from benchmarks.peers_systems import (
+    DECIDED,
+    OURS,
+    ROOT,
+    SYSTEMS,
+    Outcome,
+    System,
+    installed,
+    opened,
+    peers_python,
+)
 from benchmarks.peers_tokens import CACHE_MINIMUM, CACHE_STEP, Usage
 
 WARM_UP = 3
 """Answers judged before the measurement: connections, caches and lazy imports of every system are warm."""
-CACHED_PRICE = 0.25
-"""Of a token that the provider's cache held, as OpenAI bills it."""
+CHAT_PRICE = (0.40, 0.10, 1.60)
+"""What a million tokens cost in USD: read, of them cached, written. Of gpt-4.1-mini, …"""
+DECISIONS_PRICE = (0.10, 0.0, 0.0)
+"""… and of gpt-6-luna's decisions; OpenAI's prices in November 2026."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +72,9 @@ class Result:
         count, spent = len(self.outcomes), self.spent
         delays = [each.delay_s * 1000 for each in self.outcomes if not each.error]
         first = [each.first_bad_s * 1000 for each in self.outcomes if each.first_bad_s is not None]
-        billed = spent.prompt_tokens - (1 - CACHED_PRICE) * spent.cached_tokens
+        prices = DECISIONS_PRICE if self.system in DECIDED else CHAT_PRICE
+        tokens = (spent.prompt_tokens - spent.cached_tokens, spent.cached_tokens, spent.output_tokens)
+        cost_usd = sum(price * each for price, each in zip(prices, tokens, strict=True)) / 1_000_000
         return {
             "at once": f"{self.at_once}",
             "system": self.system,
@@ -72,8 +86,8 @@ class Result:
             "calls": f"{spent.calls / count:.1f}",
             "tokens in": f"{spent.prompt_tokens / count:,.0f}",
             "of them cached": f"{spent.cached_tokens / count:,.0f}",
-            "billed": f"{billed / count:,.0f}",
             "tokens out": f"{spent.output_tokens / count:,.0f}",
+            "USD for 1,000": f"{1000 * cost_usd / count:.2f}",
             "right": f"{sum(each.right for each in self.outcomes) / count:.0%}",
             "processor (ms)": f"{1000 * self.processor_s / count:,.0f}",
         }
@@ -191,7 +205,7 @@ def main() -> None:
     parser.add_argument("--concurrency", nargs="+", type=int, default=[1, 20, 200], help="answers at once")
     parser.add_argument("--answers", type=int, default=20, help="at least so many of each (default 20)")
     parser.add_argument(
-        "--judge", type=json.loads, help='settings of ours: \'{"llm": {"reasoning": "none"}}\''
+        "--judge", type=json.loads, help='settings of ours: \'{"llm": {"reasoning": false}}\''
     )
     parser.add_argument("--ttft-ms", type=float, default=350.0, help="model's time to first token")
     parser.add_argument("--token-ms", type=float, default=8.0, help="model's time per output token")

@@ -1,12 +1,12 @@
-"""The simulated model of ``benchmarks.peers``: chat completions over a real socket, at a provider's pace.
+"""The simulated model of ``benchmarks.peers``: chat and decisions over a real socket, at a provider's pace.
 
     python -m benchmarks.peers_endpoint --ttft-ms 350 --token-ms 8
 
 It prints its address as a JSON line and serves until its standard input closes. To a chat completion posted
 to ``/LABEL/v1/chat/completions`` it replies whole, after the time to first token and that of all tokens, or
-as a stream in which each token comes when it is due; ``GET /LABEL/usage`` tells what the calls under a label
-have cost. Prefixes are cached per label. Needs PyYAML, and counts by a real tokenizer where the peers are
-installed.
+as a stream in which each token comes when it is due; to ``/LABEL/v1/decisions`` it replies after the time to
+first token. ``GET /LABEL/usage`` tells what the calls under a label have cost. Prefixes are cached per label.
+Needs PyYAML, and counts by a real tokenizer where the peers are installed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import Any, Final
 
 from benchmarks.frame import command_line
 from benchmarks.peers_answers import load
-from benchmarks.peers_replies import Replies, Reply
+from benchmarks.peers_replies import Replies, Reply, text_of
 from benchmarks.peers_tokens import CACHE_MINIMUM, CACHE_STEP, PrefixCache, Tokenize, Usage, joined, tokenizer
 
 _END_OF_HEAD: Final = b"\r\n\r\n"
-_MESSAGE_TOKENS: Final = 4
-"""What the role and the borders of a message cost."""
+_BORDER_TOKENS: Final = 4
+"""What the role and the borders of a message cost, or those of a question."""
 _BACKLOG: Final = 1024
 
 
@@ -76,16 +76,18 @@ class Call:
 
 
 def prompt_tokens(body: dict[str, Any], tokenize: Tokenize) -> list[str]:
-    """All that the model reads, in the order in which providers cache it: schemas, then messages."""
+    """All that the model reads, in the order in which providers cache it: schemas, messages, questions."""
     tokens = []
     for part in (body.get("tools"), body.get("response_format")):
         if part:
             tokens += tokenize(json.dumps(part))
-    for message in body["messages"]:
-        content = message.get("content") or ""
-        if not isinstance(content, str):
-            content = "".join(part.get("text", "") for part in content)
-        tokens += [f"<{message['role']}>"] * _MESSAGE_TOKENS + tokenize(content)
+    for message in body.get("messages") or body["input"]:
+        tokens += [f"<{message['role']}>"] * _BORDER_TOKENS + tokenize(text_of(message))
+    for question in body.get("questions") or ():
+        texts = [question["instructions"]]
+        for option in question["choices"]:
+            texts += [option["value"], option.get("description", "")]
+        tokens += ["<question>"] * _BORDER_TOKENS + tokenize("\n".join(texts))
     return tokens
 
 
@@ -143,7 +145,7 @@ class Endpoint:
         label, *rest = path
         if method == "GET" and rest == ["usage"]:
             _write(writer, 200, asdict(self.usage(label)))
-        elif method == "POST" and rest == ["v1", "chat", "completions"]:
+        elif method == "POST" and rest in (["v1", "chat", "completions"], ["v1", "decisions"]):
             account = self._account(label)
             try:
                 call = self._accept(account, json.loads(body))
@@ -176,6 +178,9 @@ class Endpoint:
 
         await until(0)
         account.cache.add(call.prompt)  # read by now, so the next one finds it
+        if call.reply.answers is not None:
+            _write(writer, 200, _decisions(call))
+            return
         if not call.body.get("stream"):
             account.usage.output_tokens += count
             await until(count)
@@ -226,8 +231,14 @@ def _whole(call: Call) -> dict[str, Any]:
         function = {"name": call.reply.tool, "arguments": call.reply.text}
         calls = [{"id": "call_1", "type": "function", "function": function}]
         message |= {"content": None, "tool_calls": calls}
-    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+    told = None if call.reply.top is None else {"content": [{"top_logprobs": call.reply.top}]}
+    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": told}
     return _envelope(call, "chat.completion", [choice]) | {"usage": call.usage()}
+
+
+def _decisions(call: Call) -> dict[str, Any]:
+    usage = {"input_tokens": len(call.prompt), "input_tokens_details": {"cached_tokens": call.cached}}
+    return {"model": call.body["model"], "answers": call.reply.answers, "usage": usage | {"output_tokens": 0}}
 
 
 def _envelope(call: Call, kind: str, choices: list[dict[str, Any]]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ get the same judgement out of the same model, not how good a model is.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,15 +18,21 @@ from benchmarks.peers_answers import Case, Truth
 # [MARKER claim c1], what stands up to the next marker line, and the ids that the last line asks for.
 _FENCED: Final = re.compile(r"\[(m\d+) claim (\w+)\]\n(.*?)(?=\n\[\1 )", re.DOTALL)
 _ASKED: Final = re.compile(r"[Gg]ive the verdicts? on ([\w, ]+?)(?=,? as\b|\.|$)", re.MULTILINE)
+# What the decisions judge asks, and an option that a chat model is to name by its letter.
+_QUESTION: Final = re.compile(r"\[(m\d+) claim\]\n(.*?)(?=\n\[\1 )", re.DOTALL)
+_OPTION: Final = re.compile(r"^([A-H])\. ([^:\n]+): ", re.MULTILINE)
+_OPTIONS: Final = {"SUPPORTED": "supported", "UNSUPPORTED": "not", "CONTRADICTED": "contradicted"}
+"""What the option for a verdict begins with."""
+_SURE: Final = 0.94
 _LABEL: Final = re.compile(r"\[[a-z]*(\d+)\]", re.IGNORECASE)
-_BRIEF: Final = '"" when the verdict is SUPPORTED'
 _QUOTED_WORDS: Final = 12
 _ENOUGH_CHARS: Final = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """``text`` is the content, or with ``tool`` the arguments of a call of that tool.
+    """``text`` is the content, or with ``tool`` the arguments of a call of that tool; ``top`` are the
+    likeliest first tokens, and ``answers`` those of decisions.
 
     ``unknown`` counts the claims that were asked for and stand in no known answer.
     """
@@ -33,6 +40,8 @@ class Reply:
     text: str
     tool: str | None = None
     unknown: int = 0
+    top: list[dict[str, Any]] | None = None
+    answers: list[dict[str, Any]] | None = None
 
 
 class Replies:
@@ -43,14 +52,22 @@ class Replies:
         self._claims = {_plain(claim.text): claim for case in cases for claim in case.claims}
 
     def to(self, body: dict[str, Any]) -> Reply:
-        """The reply to the body of a chat-completions request. Raises ValueError for one of no known form."""
-        messages = [_text(message) for message in body["messages"]]
+        """The reply to the body of a request. Raises ValueError for one of no known form."""
+        if questions := body.get("questions"):
+            state = "\n".join(text_of(message) for message in body["input"])
+            return self._decisions(state, questions)
+        messages = [text_of(message) for message in body["messages"]]
         prompt = "\n".join(messages)
+        if body.get("top_logprobs"):
+            labels = {option: label for label, option in _OPTION.findall(messages[-1])}
+            likely, known = self._decide(prompt, messages[-1], list(labels))
+            top = [{"token": labels[each], "logprob": math.log(p)} for each, p in likely.items()]
+            return Reply(max(top, key=lambda each: each["logprob"])["token"], unknown=not known, top=top)
         tools = [tool["function"] for tool in body.get("tools") or ()]
         schema = (body.get("response_format") or {}).get("json_schema", {}).get("schema")
         if fenced := _FENCED.findall(messages[-1]):
             claims = {label: text for _, label, text in fenced}
-            return self._verdicts(prompt, messages[-1], claims, schema)
+            return self._verdicts(messages[-1], claims, schema)
         if "statement_scores" in prompt:  # Haystack: the statements and a 1 or 0 for each
             claims_ = self._case(prompt).claims
             scores = [int(not claim.bad) for claim in claims_]
@@ -84,33 +101,51 @@ class Replies:
             ]
         }
 
-    def _verdicts(
-        self, system: str, prompt: str, claims: dict[str, str], schema: dict[str, Any] | None
-    ) -> Reply:
-        """Ours: a verdict for every id asked, a text each, or an object with the members of the schema."""
+    def _decisions(self, state: str, questions: Sequence[dict[str, Any]]) -> Reply:
+        """A probability for each option of each question."""
+        answers, unknown = [], 0
+        for question in questions:
+            options = [each["value"] for each in question["choices"]]
+            likely, known = self._decide(state, question["instructions"], options)
+            unknown += not known
+            answers.append(
+                {
+                    "type": "choice",
+                    "name": question["name"],
+                    "choice": max(likely, key=lambda each: likely[each]),
+                    "confidence": _SURE,
+                    "probabilities": [{"value": value, "probability": p} for value, p in likely.items()],
+                }
+            )
+        return Reply("", unknown=unknown, answers=answers)
+
+    def _decide(self, state: str, asked: str, options: Sequence[str]) -> tuple[dict[str, float], bool]:
+        """How likely each option is, and whether the claim is known."""
+        found = _QUESTION.search(asked)
+        truth = self._claims.get(_plain(found[2])) if found else None
+        there = truth is not None and truth.evidence[:_ENOUGH_CHARS] in state
+        right = _OPTIONS[truth.verdict if truth is not None and there else "UNSUPPORTED"]
+        rest = (1 - _SURE) / (len(options) - 1)
+        likely = {each: _SURE if each.startswith(right) else rest for each in options}
+        return likely, truth is not None
+
+    def _verdicts(self, prompt: str, claims: dict[str, str], schema: dict[str, Any] | None) -> Reply:
+        """Ours: a text for every id asked."""
         last = _ASKED.findall(prompt)
         asked = [label for label in re.split(r"[, ]+", last[-1]) if label in claims] if last else list(claims)
         [(name, verdicts)] = (schema or {})["properties"].items()
-        item = verdicts["items"]
         known = [self._claims.get(_plain(claims[label])) for label in asked]
-        members: list[Any] = []
+        texts = []
         for label, truth in zip(asked, known, strict=True):
             if truth is None or truth.evidence[:_ENOUGH_CHARS] not in prompt:
                 # A model can't know what no document of the prompt says.
                 truth = Truth(claims[label], "UNSUPPORTED", "")
-            if item.get("type") == "string":
-                members.append(_text_of(item["pattern"], label, truth, prompt))
-                continue
-            made = {
-                each: _value(each, form, label, truth, prompt) for each, form in item["properties"].items()
-            }
-            if _BRIEF in system and not truth.bad and "reasoning" in made:
-                made["reasoning"] = ""
-            members.append(made)
-        return Reply(_compact({name: members}), unknown=known.count(None))
+            texts.append(_text_of(verdicts["items"]["pattern"], label, truth, prompt))
+        return Reply(_compact({name: texts}), unknown=known.count(None))
 
 
-def _text(message: dict[str, Any]) -> str:
+def text_of(message: dict[str, Any]) -> str:
+    """Of a chat message, or of one in the input of decisions."""
     content = message.get("content")
     if isinstance(content, list):
         return "".join(part.get("text", "") for part in content)
@@ -159,14 +194,6 @@ def _text_of(pattern: str, label: str, truth: Truth, prompt: str) -> str:
         if re.fullmatch(pattern, text):
             return text
     raise ValueError("a form of verdict that benchmarks/peers_replies.py doesn't know")
-
-
-def _value(name: str, form: dict[str, Any], label: str, truth: Truth, prompt: str) -> Any:
-    """One member of a verdict, by its name or by the type that the schema gives it."""
-    known = {"id": label, "verdict": truth.verdict, "reasoning": _short_reason(truth)}
-    if name == "evidence":
-        return _evidence(truth, prompt)
-    return known.get(name, {"number": 0.95, "array": []}.get(form.get("type", ""), ""))
 
 
 def _evidence(truth: Truth, prompt: str) -> list[int]:

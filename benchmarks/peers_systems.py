@@ -29,7 +29,14 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 REQUIREMENTS: Final = Path(__file__).with_name("peers-requirements.txt")
 CACHE: Final = ROOT / ".cache"
 MODEL: Final = "gpt-4.1-mini"
-OURS: Final = {"guardrail-llm": "llm", "guardrail-cascade": "cascade"}
+OURS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "guardrail-llm": {"kind": "llm"},
+    "guardrail-decisions": {"kind": "decisions"},
+    "guardrail-logprobs": {"kind": "decisions", "decisions": {"transport": "logprobs", "model": MODEL}},
+    "guardrail-cascade": {"kind": "cascade"},
+}
+DECIDED: Final = {"guardrail-decisions", "guardrail-cascade"}
+"""Those that ask the decision model, at its price."""
 PEERS: Final = {"haystack": "haystack", "llama-index": "llama_index", "ragas": "ragas"}
 SYSTEMS: Final = (*PEERS, *OURS)
 TIMEOUT_MS: Final = 60_000
@@ -107,10 +114,11 @@ async def opened(
 
 @asynccontextmanager
 async def _ours(
-    kind: str, base_url: str, given: Mapping[str, Any], slow_motion: float
+    ours: Mapping[str, Any], base_url: str, given: Mapping[str, Any], slow_motion: float
 ) -> AsyncIterator[System]:
     llm = {"model": MODEL, "max_concurrency": AT_ONCE, **given.get("llm", {}), "base_url": base_url}
-    settings = {**given, "kind": kind, "llm": llm}
+    decisions = {**ours.get("decisions", {}), **given.get("decisions", {}), "base_url": base_url}
+    settings = {**given, "kind": ours["kind"], "llm": llm, "decisions": decisions}
     judge = build_judge(_slowed(JudgeSettings.model_validate(settings), slow_motion))
     # Observed, since a block would end the judging and with it what is to be measured.
     policy = Policy(mode="observe", claim_timeout_ms=TIMEOUT_MS)
@@ -125,7 +133,7 @@ def _slowed(settings: JudgeSettings, times: float) -> JudgeSettings:
     """With waits that are as long beside an answer that takes so many times its time."""
     wait_ms = settings.max_wait_ms
     if wait_ms is None:
-        wait_ms = (settings.cascade if settings.kind == "cascade" else settings.llm).max_wait_ms
+        wait_ms = getattr(settings, settings.kind).max_wait_ms
     return settings.model_copy(update={"max_wait_ms": round(wait_ms * times)})
 
 

@@ -16,7 +16,7 @@ import pytest
 from benchmarks.peers_answers import Case, load, pieces
 from benchmarks.peers_endpoint import Endpoint, Pace
 from benchmarks.peers_replies import Replies
-from benchmarks.peers_systems import PEERS, REQUIREMENTS, Outcome, _Peer, opened
+from benchmarks.peers_systems import OURS, PEERS, REQUIREMENTS, Outcome, _Peer, opened
 from benchmarks.peers_tokens import PrefixCache, Usage
 from benchmarks.peers_worker import PEERS as WORKERS
 from benchmarks.peers_worker import serve
@@ -101,11 +101,12 @@ async def test_the_forms_of_the_other_peers() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 2, 15])
-async def test_the_guard_gets_the_truth_from_it(number: int) -> None:
-    """Our own prompt is understood as it is now, and every claim comes back with its verdict."""
+@pytest.mark.parametrize("name", OURS)
+async def test_the_guard_gets_the_truth_from_it(name: str, number: int) -> None:
+    """What we ask is understood as it is now, and every claim comes back with its verdict."""
     case = load()[number].copy(1)
     async with endpoint() as (server, address):
-        async with opened("guardrail-llm", f"{address}/label/v1", None) as system:
+        async with opened(name, f"{address}/label/v1", None) as system:
             written_already = time.monotonic() - 60.0  # so that nothing waits for the next token
             outcome: Outcome = await system.judge(case, written_already)
         usage = server.usage("label")

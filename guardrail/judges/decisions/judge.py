@@ -258,7 +258,10 @@ class DecisionsJudge:
         if examined is None or not (self._checker.reads(examined) or examined.has_wrong_figures):
             found = _by_lines(claim_id, likely)
         else:
-            found = judgement_of(claim_id, examined, likely, LINES)
+            found = judgement_of(claim_id, _of_its_own_things(examined), likely, LINES)
+            if found.verdict is Verdict.UNVERIFIED and likely.supported < LINES.supported:
+                # Whether it was calculated rightly is open, but the model finds it wrong anyway.
+                found = replace(_by_lines(claim_id, likely), evidence=found.evidence)
             if claim.mentions:
                 found = mentioned_only(found, rightly=examined.has_right_figures)
             closest = examined.quote(examined.found.sentences[0].number)
@@ -275,6 +278,16 @@ class DecisionsJudge:
             weighed[verdict] += answer[name]
         support = sum(_SUPPORT[verdict] * p for verdict, p in weighed.items())
         return Probabilities(support, *list(weighed.values())[1:])
+
+
+def _of_its_own_things(examined: Examination) -> Examination:
+    """Without the doubt whether a figure is that of a thing which the question alone names: the model reads
+    what a claim is about."""
+    figures = [
+        replace(check, owned=None) if check.owned and check.owned.thing not in examined.view.text else check
+        for check in examined.figures
+    ]
+    return replace(examined, figures=figures)
 
 
 def _by_lines(claim_id: str, likely: Probabilities) -> Judgement:

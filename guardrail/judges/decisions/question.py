@@ -68,20 +68,22 @@ def asked(
     documents = [*([] if whole else [wording()["excerpts"]]), fence.group(shown)]
     if question:
         documents.append(fence.group([fence.named("question", question)]))
+    texts, options = wording(), options_of(form)
     state = QuestionState(
-        wording()["instructions"].format(marker=fence.marker), "\n".join(documents), fence.marker
+        texts["instructions"].format(marker=fence.marker),
+        "\n".join(documents),
+        fence.marker,
+        "\n".join([f"{texts['refers']} {texts['counts']}", *(f"{n}: {text}" for n, text in options.items())]),
     )
     questions = {
-        claim_id: Choice(f"c{number}", _instructions(claim, fence), options_of(form))
+        claim_id: _choice(f"c{number}", claim, fence, options)
         for number, (claim_id, claim) in enumerate(claims.items(), 1)
         if claim_id not in uncovered
     }
     return QuestionSheet(state, questions, not whole, uncovered)
 
 
-def _instructions(claim: Claim, fence: Fence) -> str:
+def _choice(name: str, claim: Claim, fence: Fence, options: Mapping[str, str]) -> Choice:
     before = [fence.named("text before", claim.lead_in)] if claim.lead_in else []
-    text: str = wording()["claim"].format(
-        claim=fence.group([*before, fence.named("claim", claim.prose.text)])
-    )
-    return text
+    brief = f"{fence.group([*before, fence.named('claim', claim.prose.text)])}\n{wording()['asks']}"
+    return Choice(name, f"{wording()['refers']}\n{brief} {wording()['counts']}", options, brief)

@@ -29,21 +29,25 @@ _NO_ANSWERS: Final = "the reply has no answers; check judge.decisions.transport 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A question: which option fits. ``options`` maps their names to what they mean, in the order in which
-    the model reads them; ``id`` is a short name of ours, which it may read, too."""
+    the model reads them; ``id`` is a short name of ours, which it may read, too. ``brief`` are instructions
+    without what the state's ``rules`` say."""
 
     id: str
     instructions: str
     options: Mapping[str, str]
+    brief: str
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionState:
     """What all questions of a response are about, the same in each of its calls: first what to do, then the
-    documents. ``key`` tells it from other responses' states."""
+    documents. ``key`` tells it from other responses' states; ``rules`` say once, before the documents, what
+    the questions of a call have in common."""
 
     instructions: str
     documents: str
     key: str
+    rules: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,7 @@ class Wire(Protocol):
 
 
 class OpenAiDecisions:
-    """``POST /decisions`` of OpenAI, and of Fireworks."""
+    """``POST /decisions`` of OpenAI, and of Fireworks: what the options mean is said once a call."""
 
     path: ClassVar[str] = "/decisions"
     most_questions: ClassVar[int] = 400
@@ -101,17 +105,15 @@ class OpenAiDecisions:
         }
         return {
             "input": [
-                {"type": "message", "role": "developer", "content": state.instructions},
+                {"type": "message", "role": "developer", "content": f"{state.instructions}\n{state.rules}"},
                 {"type": "message", "role": "user", "content": [documents]},
             ],
             "questions": [
                 {
                     "type": "choice",
                     "name": question.id,
-                    "instructions": question.instructions,
-                    "choices": [
-                        {"value": name, "description": text} for name, text in question.options.items()
-                    ],
+                    "instructions": question.brief,
+                    "choices": [{"value": name} for name in question.options],
                 }
                 for question in questions
             ],

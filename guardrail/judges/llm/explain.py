@@ -149,7 +149,7 @@ class _ReplyOnce:
 
 def _explanation(reply: str) -> str:
     """The text of the first object that has one; empty if none has."""
-    found_in = (value if isinstance(value, list) else [value] for value, _ in values(reply))
+    found_in = (value if isinstance(value, list) else [value] for value in values(reply))
     objects = (each for several in found_in for each in several if isinstance(each, dict))
     found = next((each[_MEMBER] for each in objects if isinstance(each.get(_MEMBER), str)), "")
     text = found.encode("utf-8", "replace").decode()

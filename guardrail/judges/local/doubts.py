@@ -275,7 +275,7 @@ class Doubts:
         it, labels it or reports it, or where another sentence gives it another value.
         """
         claim = _as_said(self.view.text)
-        if not _says_of_what(self.view.text) or self._told_otherwise(checks):
+        if not _says_of_what(self.view.text):
             return None
         sentences = self.evidence.layout.sentences
         for match in self.found.sentences:
@@ -287,7 +287,7 @@ class Doubts:
                     continue
                 said = read_prose(self.evidence.shown(context)[start:end]).text
                 if _as_said(said) == claim and self._counts(first, last, lead_in, rarity):
-                    return context, start, end
+                    return None if self._told_otherwise(checks) else (context, start, end)
         return None
 
     def _told_otherwise(self, checks: Sequence[FigureCheck]) -> bool:

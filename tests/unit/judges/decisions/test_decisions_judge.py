@@ -135,6 +135,32 @@ async def test_a_figure_that_the_documents_have_otherwise_is_contradicted_whatev
     assert "The model gives 0.90 to 'supported'" in found["k0"].reasoning
 
 
+@pytest.mark.parametrize(
+    ("claim", "option", "verdict"),
+    [
+        ("The basic plan costs $100 for two months.", "contradicted", Verdict.CONTRADICTED),
+        ("The basic plan costs $100 for two months.", "supported", Verdict.UNVERIFIED),
+        ("It lasts 70 km.", "supported", Verdict.SUPPORTED),
+        ("The Heron lasts 70 km.", "supported", Verdict.PARTIALLY_SUPPORTED),
+    ],
+)
+async def test_what_code_only_doubts_is_not_supported_if_the_claim_itself_says_so(
+    claim: str, option: str, verdict: Verdict
+) -> None:
+    """That it is calculated; that the figure is not that of the thing the claim, or the question, names."""
+
+    def mind(_: str, options: Sequence[str]) -> dict[str, float]:
+        return {each: 0.94 if each == option else 0.02 for each in options}
+
+    bikes = "The Stork is our cargo bike. It lasts 70 km.", "The Heron is for commuters. It lasts 110 km."
+    async with DecisionsServer(mind) as server, asking(server) as judge:
+        found = await judged(
+            judge,
+            request(claim, contexts=(*CONTEXTS, "\n\n".join(bikes)), question="How far goes the Heron?"),
+        )
+    assert found["k0"].verdict is verdict
+
+
 async def test_what_was_asked_and_said_can_be_seen() -> None:
     async with DecisionsServer() as server, asking(server) as judge:
         with recording() as seen:

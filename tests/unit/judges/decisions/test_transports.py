@@ -25,8 +25,8 @@ from guardrail.judges.decisions.transports import (
 
 OPTIONS = options_of("four")
 VALUES = list(OPTIONS)
-FIRST, SECOND = (Choice(f"c{n}", f"Is claim {n} right?", OPTIONS) for n in (1, 2))
-STATE = QuestionState("Compare.", "the documents", "key")
+FIRST, SECOND = (Choice(f"c{n}", f"Is claim {n} right?", OPTIONS, f"Claim {n}?") for n in (1, 2))
+STATE = QuestionState("Compare.", "the documents", "key", "One rule.")
 SURE = dict(zip(VALUES, (0.1, 0.05, 0.05, 0.8), strict=True))
 CHAT = NextToken(wording()["labels"])
 
@@ -240,6 +240,6 @@ def test_what_comes_before_the_claim_is_the_same_in_every_call(
     make: Callable[[], Wire],
 ) -> None:
     first, second = (json.dumps(make().body(STATE, [each])) for each in (FIRST, SECOND))
-    assert first.index("the documents") < first.index("Is claim 1")
-    same = first.index("Is claim 1") - 40
+    assert first.index("the documents") < first.index("laim 1")
+    same = first.index("laim 1") - 44
     assert first[:same] == second[:same]
