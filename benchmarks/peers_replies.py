@@ -25,7 +25,6 @@ _OPTIONS: Final = {"SUPPORTED": "supported", "UNSUPPORTED": "not", "CONTRADICTED
 """What the option for a verdict begins with."""
 _SURE: Final = 0.94
 _LABEL: Final = re.compile(r"\[[a-z]*(\d+)\]", re.IGNORECASE)
-_BRIEF: Final = '"" when the verdict is SUPPORTED'
 _QUOTED_WORDS: Final = 12
 _ENOUGH_CHARS: Final = 24
 
@@ -68,7 +67,7 @@ class Replies:
         schema = (body.get("response_format") or {}).get("json_schema", {}).get("schema")
         if fenced := _FENCED.findall(messages[-1]):
             claims = {label: text for _, label, text in fenced}
-            return self._verdicts(prompt, messages[-1], claims, schema)
+            return self._verdicts(messages[-1], claims, schema)
         if "statement_scores" in prompt:  # Haystack: the statements and a 1 or 0 for each
             claims_ = self._case(prompt).claims
             scores = [int(not claim.bad) for claim in claims_]
@@ -130,30 +129,19 @@ class Replies:
         likely = {each: _SURE if each.startswith(right) else rest for each in options}
         return likely, truth is not None
 
-    def _verdicts(
-        self, system: str, prompt: str, claims: dict[str, str], schema: dict[str, Any] | None
-    ) -> Reply:
-        """Ours: a verdict for every id asked, a text each, or an object with the members of the schema."""
+    def _verdicts(self, prompt: str, claims: dict[str, str], schema: dict[str, Any] | None) -> Reply:
+        """Ours: a text for every id asked."""
         last = _ASKED.findall(prompt)
         asked = [label for label in re.split(r"[, ]+", last[-1]) if label in claims] if last else list(claims)
         [(name, verdicts)] = (schema or {})["properties"].items()
-        item = verdicts["items"]
         known = [self._claims.get(_plain(claims[label])) for label in asked]
-        members: list[Any] = []
+        texts = []
         for label, truth in zip(asked, known, strict=True):
             if truth is None or truth.evidence[:_ENOUGH_CHARS] not in prompt:
                 # A model can't know what no document of the prompt says.
                 truth = Truth(claims[label], "UNSUPPORTED", "")
-            if item.get("type") == "string":
-                members.append(_text_of(item["pattern"], label, truth, prompt))
-                continue
-            made = {
-                each: _value(each, form, label, truth, prompt) for each, form in item["properties"].items()
-            }
-            if _BRIEF in system and not truth.bad and "reasoning" in made:
-                made["reasoning"] = ""
-            members.append(made)
-        return Reply(_compact({name: members}), unknown=known.count(None))
+            texts.append(_text_of(verdicts["items"]["pattern"], label, truth, prompt))
+        return Reply(_compact({name: texts}), unknown=known.count(None))
 
 
 def text_of(message: dict[str, Any]) -> str:
@@ -206,14 +194,6 @@ def _text_of(pattern: str, label: str, truth: Truth, prompt: str) -> str:
         if re.fullmatch(pattern, text):
             return text
     raise ValueError("a form of verdict that benchmarks/peers_replies.py doesn't know")
-
-
-def _value(name: str, form: dict[str, Any], label: str, truth: Truth, prompt: str) -> Any:
-    """One member of a verdict, by its name or by the type that the schema gives it."""
-    known = {"id": label, "verdict": truth.verdict, "reasoning": _short_reason(truth)}
-    if name == "evidence":
-        return _evidence(truth, prompt)
-    return known.get(name, {"number": 0.95, "array": []}.get(form.get("type", ""), ""))
 
 
 def _evidence(truth: Truth, prompt: str) -> list[int]:

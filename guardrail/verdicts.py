@@ -6,8 +6,8 @@ session and the cache store of it is its packed form.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, TypeAdapter
@@ -50,6 +50,8 @@ class Judgement:
     findings: tuple[Finding, ...] = ()
     hurried: bool = False
     """The judge would have read more of the contexts, had there been time."""
+    explain: Callable[[], Awaitable[str]] | None = field(default=None, compare=False, repr=False)
+    """Puts the reason into words, after the verdict; empty if it can't."""
 
     @property
     def unanswered(self) -> bool:
@@ -101,9 +103,9 @@ class Judgement:
 
 
 _ADAPTER: Final[TypeAdapter[Any]] = TypeAdapter(Judgement)
-_NOT_PACKED: Final = {"claim_id", "hurried"}
-"""What says of which claim it is, and whether to ask again, belongs to the moment."""
-_PACKED: Final = tuple(field.name for field in fields(Judgement) if field.name not in _NOT_PACKED)
+_NOT_PACKED: Final = {"claim_id", "hurried", "explain"}
+"""What says of which claim it is, and whether to ask again or more, belongs to the moment."""
+_PACKED: Final = tuple(each.name for each in fields(Judgement) if each.name not in _NOT_PACKED)
 _KEYS: Final = {"conflicting_contexts": "conflicts", "unsupported_spans": "unsupported"}
 """Shorter names of the packed form."""
 SAID: Final = tuple(name for name in _PACKED if name != "unsupported_spans")

@@ -68,7 +68,7 @@ from guardrail.limits import Limits
 from guardrail.log_events import EventLog
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from guardrail.session.effects import AskJudge, Cancel, CutOn, Effect, Emit
+from guardrail.session.effects import AskJudge, Cancel, CutOn, Effect, Emit, Explain
 from guardrail.session.machine import Session
 from guardrail.session.stored import UNREADABLE, StoredSession
 from guardrail.verdicts import Judgement
@@ -600,10 +600,10 @@ class Engine:
             if run.stored:
                 self._changed(run)
         self._table.count(run)
+        if session.closed:
+            self._close(run)
+            return
         if session.decided:
-            if session.input_ended:
-                self._close(run)
-                return
             run.evidence = None  # it holds the contexts
         if run.equal.known and not run.telling:
             self._tell_known(run)
@@ -633,11 +633,24 @@ class Engine:
                 self._gatherer.take(run, effect.claims)
             elif type(effect) is Cancel:
                 self._cancel(run)
+            elif type(effect) is Explain:
+                self.spawn(self._explain(run, effect), name="explain")
             elif type(effect) is CutOn:
                 self._cutting.append(run)
                 if len(self._cutting) == 1:
                     asyncio.get_running_loop().call_soon(self._cut_on)
         return outputs
+
+    async def _explain(self, run: Run, effect: Explain) -> None:
+        """A reason that comes after its verdict. Nothing but the final verdict waits for it."""
+        try:
+            reason = (await effect.explain()).encode("utf-8", "replace").decode()
+        except Exception as error:  # noqa: BLE001 - of a judge that we don't know
+            _log.error("judge.faulty", judge=run.judge.name, error=type(error).__name__)
+            reason = ""
+        if not run.dropped:
+            now = self._clock()
+            self._carry_out(run, run.session.explained(effect.claim_id, reason, now), now)
 
     def _call_ended(self, run: Run, call: asyncio.Task[None]) -> None:
         run.calls.discard(call)

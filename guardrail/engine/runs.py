@@ -158,7 +158,7 @@ class EqualClaims:
         if key is not None:
             hurried = self._hurried.pop(judgement.claim_id, None)
             best = judgement if hurried is None else better_of(hurried, judgement)
-            said = replace(best, usage=None)
+            said = replace(best, usage=None, explain=None)
             if not (said.unanswered or said.hurried):  # a judge may say more of those that come later
                 self._said[key] = said
             self.known.extend(replace(said, claim_id=claim_id) for claim_id, _ in self._behind.pop(key))

@@ -196,6 +196,10 @@ class JudgeSet:
         settings = self.settings.decisions
         judge = DecisionsJudge(settings, prices=self._prices)
         paid = self._paid("decisions", judge, settings, alone=alone)
+        if settings.reasoning == "not_supported":
+            from guardrail.judges.reasons import ExplainingJudge
+
+            paid = ExplainingJudge(paid, self.settings.llm, self._budget, self._ledger, self._prices)
         if settings.fallback == "none":
             return paid
         return FallbackJudge(paid, self._one(settings.fallback, alone=False), JudgeError, KEPT_SHARE)

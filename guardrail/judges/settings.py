@@ -91,11 +91,13 @@ class JudgeSettings(Frozen):
 
     def kinds(self) -> frozenset[str]:
         """The judges that run, by the names of their sections: that of ``kind``, or both of the cascade, and
-        the fallback of the decisions judge.
+        the fallback of the decisions judge, and the LLM judge where its model gives reasons.
         """
         named = {self.cascade.first, self.cascade.second} if self.kind == "cascade" else {self.kind}
         if "decisions" in named and self.decisions.fallback != "none":
             named.add(self.decisions.fallback)
+        if "decisions" in named and self.decisions.reasoning != "none":
+            named.add("llm")
         return frozenset("classifier" if kind == "hhem" else kind for kind in named)
 
     @model_validator(mode="after")

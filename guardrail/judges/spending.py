@@ -464,7 +464,7 @@ class MeteredJudge(Around):
         """Yields the judge's judgements. Raises what the judge raises, and BudgetExhausted."""
         if not request.claims:
             return
-        calls = _Calls(request, self._budget, self._expected(request), self._ledger, self._model)
+        calls = BookedCalls(request, self._budget, self._expected(request), self._ledger, self._model)
         try:
             async with closing(self._judge.judge(replace(request, meter=calls))) as judgements:
                 async for judgement in judgements:
@@ -497,7 +497,7 @@ class MeteredJudge(Around):
         return Usage(judge_calls=1, input_tokens=read, output_tokens=written, cost_usd=cost)
 
 
-class _Calls(Meter):
+class BookedCalls(Meter):
     """The calls made for one request: their reservations, and their rows in the ledger."""
 
     def __init__(

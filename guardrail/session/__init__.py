@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from guardrail.session.effects import CutOn as CutOn
     from guardrail.session.effects import Effect as Effect
     from guardrail.session.effects import Emit as Emit
+    from guardrail.session.effects import Explain as Explain
     from guardrail.session.machine import Session as Session
     from guardrail.session.stored import StoredSession as StoredSession
 

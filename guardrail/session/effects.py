@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -36,6 +37,13 @@ class CutOn:
     """
 
 
+class Explain(NamedTuple):
+    """Effect: have the reason for the verdict on this claim put into words, and tell ``explained``."""
+
+    claim_id: str
+    explain: Callable[[], Awaitable[str]]
+
+
 class Emit(NamedTuple):
     """Effect: publish this event. ``since`` is when the text that it releases was cut, if it releases any."""
 
@@ -44,4 +52,4 @@ class Emit(NamedTuple):
     since: float | None = None
 
 
-Effect = AskJudge | Cancel | CutOn | Emit
+Effect = AskJudge | Cancel | CutOn | Explain | Emit

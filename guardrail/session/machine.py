@@ -14,12 +14,15 @@ Invariants (tests/property/test_session_properties.py):
 - in ``observe`` mode all text is released at once, whatever the judge says;
 - every session ends with exactly one of ``delivery.completed`` and ``delivery.blocked``, and exactly one
   ``verdict.response``; nothing is delivered after them.
+
+Reasons that come after their verdicts delay neither these nor any delivery: only the final verdict waits for
+them, a moment.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import ClassVar, Final
@@ -39,7 +42,7 @@ from guardrail.events import (
     Verdict,
 )
 from guardrail.policy import FailPolicy, Policy
-from guardrail.session.effects import AskJudge, Cancel, Channel, CutOn, Effect, Emit
+from guardrail.session.effects import AskJudge, Cancel, Channel, CutOn, Effect, Emit, Explain
 from guardrail.session.outputs import Deliveries, OutputEvents, timings
 from guardrail.verdicts import Judgement, better_of, beyond_most, unverified
 
@@ -51,6 +54,9 @@ _VERDICTS = Channel.VERDICTS
 OBSERVED: Final = "observe mode"
 _WAITED: Final = 0.25
 _LEFT_TO_ASK_AGAIN: Final = 0.2  # of a claim's time
+_TO_EXPLAIN: Final = (Verdict.PARTIALLY_SUPPORTED, Verdict.UNSUPPORTED, Verdict.CONTRADICTED)
+REASONS_WITHIN_S: Final = 3.0
+"""How long the final verdict waits for reasons, once everything is delivered."""
 
 
 @dataclass(slots=True)
@@ -77,6 +83,18 @@ class Pending:
     taken: bool = False
     hurried: Judgement | None = None
     again_at: float = float("-inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What became of a response whose final verdict waits for reasons; ``at``, unless another process
+    decided it.
+    """
+
+    decision: Decision
+    rule: str
+    to_the_end: bool
+    at: float | None = None
 
 
 class News:
@@ -130,8 +148,10 @@ class Session:
         "_news",
         "_observing",
         "_out",
+        "_outcome",
         "_parts",
         "_queue",
+        "_reasons",
         "_resolved",
         "_stopped",
         "_streaming",
@@ -162,7 +182,7 @@ class Session:
     ) -> None:
         self.head = head
         self.policy = policy
-        self.decided = False  # the final events are out
+        self.decided = False  # the last delivery is out, and the final verdict, unless it waits for reasons
         self.input_ended = False  # no more text can come
         self.next_seq = 0
         self.answer_chars = 0
@@ -184,6 +204,8 @@ class Session:
         self._challenger = challenger
         # Kind and number of claims of each resolved segment.
         self._resolved: list[tuple[SegmentKind | None, int]] = []
+        self._reasons: dict[str, str | None] = {}  # that come after their verdicts, by claim; None: not yet
+        self._outcome: Ending | None = None
         self._ended_early: Interruption | None = None
         self._stopped: Interruption | None = None
         self._incomplete_rule: str | None = None
@@ -211,24 +233,31 @@ class Session:
     @property
     def closed(self) -> bool:
         """No more input or output."""
-        return self.decided and self.input_ended
+        return self.decided and self.input_ended and self._outcome is None
 
     @property
     def silent(self) -> bool:
         """No more output, whatever input comes."""
-        return self.decided and not self._observing
+        return self.decided and not self._observing and self._outcome is None
 
     @property
     def next_deadline(self) -> float:
         """When ``tick`` must be called at the latest, as things stand; infinity if never."""
-        due = float("inf")
-        for first in self.pending.values():
+        due = self._reasons_due
+        for first in self.pending.values() if not self.decided else ():
             # Claims are asked in order with the same time limit, so the first is due first.
             due = first.due if first.taken else self._due_at(first)
             break
         if not self.input_ended:
             due = min(due, self._last_event_at + self.policy.incomplete_timeout_ms / 1000)
         return due
+
+    @property
+    def _reasons_due(self) -> float:
+        """Until when the final verdict waits for reasons."""
+        if self._outcome is None:
+            return float("inf")
+        return float("-inf") if self._outcome.at is None else self._outcome.at + REASONS_WITHIN_S
 
     @property
     def oldest_held_at(self) -> float | None:
@@ -413,14 +442,28 @@ class Session:
         """Time has passed: expire overdue claims, and end a response that gets no input."""
         effects: list[Effect] = []
         overdue = [claim_id for claim_id, pending in self.pending.items() if self._due_at(pending) <= now]
-        if overdue:
+        if overdue and not self.decided:
             effects += self._give_up(overdue, "no verdict in time", now)
+        if self._outcome is not None and now >= self._reasons_due:
+            effects += self._conclusion(self._outcome, now)
         if not self.input_ended and now >= self._last_event_at + self.policy.incomplete_timeout_ms / 1000:
             self.input_ended = True
             effects += self.end_early("timed out", now) if self.reading else self._end_delivery()
         return effects
 
+    def explained(self, claim_id: str, reason: str, now: float) -> list[Effect]:
+        """The reason for a verdict has come, or will not (empty)."""
+        if claim_id in self._reasons:
+            self._reasons[claim_id] = reason
+        if self._outcome is None or not self._all_explained:
+            return _NOTHING
+        return self._conclusion(self._outcome, now)
+
     # ----------------------------------------------------------------------------------- inside
+
+    @property
+    def _all_explained(self) -> bool:
+        return None not in self._reasons.values()
 
     def _pass_over(self, seq: int, text: str, now: float) -> list[Effect]:
         """A delta that is not the next one: expected after a block, wrong after completion."""
@@ -532,6 +575,9 @@ class Session:
         held.verdicts.append(verdict)
         held.missing -= 1
         effects.append(Emit(_VERDICTS, verdict))
+        if judgement.explain is not None and judgement.verdict in _TO_EXPLAIN:
+            self._reasons[judgement.claim_id] = None
+            effects.append(Explain(judgement.claim_id, judgement.explain))
         if held.missing == 0 and self._queue[0].missing == 0:
             self._advance(effects, now)
 
@@ -584,30 +630,46 @@ class Session:
     def _conclude(
         self, decision: Decision, rule: str, effects: list[Effect], now: float, *, to_the_end: bool = True
     ) -> None:
-        """The final verdict and, if anything was wrong, the case; then drop what they needed."""
+        """Everything is delivered: the final verdict follows, at once unless it waits for reasons."""
         self.decided = True
         self.reading = False
+        self.uncut.clear()
+        if self._reasons:
+            told = {claim.claim_id for claim in self._claims}
+            self._reasons = {each: reason for each, reason in self._reasons.items() if each in told}
+        self._outcome = Ending(decision, rule, to_the_end, now)
+        if self._all_explained:
+            effects += self._conclusion(self._outcome, now)
+
+    def _conclusion(self, outcome: Ending, now: float) -> list[Effect]:
+        """The final verdict and, if anything was wrong, the case; then drop what they needed."""
+        self._outcome = None
+        at = now if outcome.at is None else outcome.at
+        claims = (
+            [_with_reason(each, self._reasons) for each in self._claims] if self._reasons else self._claims
+        )
         verdict = self._make.response_verdict(
-            self._claims,
+            claims,
             self._decider.score,
-            decision,
-            rule,
-            complete=to_the_end and self._incomplete_rule is None,
+            outcome.decision,
+            outcome.rule,
+            complete=outcome.to_the_end and self._incomplete_rule is None,
             usage=self.usage,
-            timings=timings(self.started_at, self._first_verdict_at, self._text_ended_at, now, self._claims),
-            challenger=self._challenged(to_the_end),
+            timings=timings(self.started_at, self._first_verdict_at, self._text_ended_at, at, claims),
+            challenger=self._challenged(outcome.to_the_end),
             head=self.head,
             kinds=[kind for kind, _ in self._resolved],
-            judged_to_end=to_the_end,
+            judged_to_end=outcome.to_the_end,
             ended_early=self._ended_early,
             judging_stopped=self._stopped,
         )
-        effects.append(Emit(_VERDICTS, verdict))
-        if decision is not _RELEASE:
+        effects: list[Effect] = [Emit(_VERDICTS, verdict)]
+        if outcome.decision is not _RELEASE:
             answer = "".join(self._parts)
             case = self._make.flagged_case(self.head, answer, self._out.shown(answer), verdict)
             effects.append(Emit(Channel.FLAGGED, case))
         self._release()
+        return effects
 
     def _challenged(self, to_the_end: bool) -> ChallengerDecision | None:
         """The challenger's decision on the verdicts so far."""
@@ -636,7 +698,14 @@ class Session:
         self._queue.clear()
         self.pending.clear()
         self._claims = []
+        self._reasons.clear()
         self._resolved.clear()
         self._out.ready.clear()
         self._cutter.release()
         self.head = self.head.model_copy(update={"contexts": (), "question": "", "metadata": {}})
+
+
+def _with_reason(claim: ClaimVerdict, reasons: Mapping[str, str | None]) -> ClaimVerdict:
+    """The verdict with the reason that came after it before what the judge said."""
+    reason = reasons.get(claim.claim_id)
+    return claim.model_copy(update={"reasoning": f"{reason} {claim.reasoning}"}) if reason else claim

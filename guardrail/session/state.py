@@ -102,7 +102,9 @@ class Standing:
 
     ``chars`` of the answer, where that is more than the text; ``cut``: the cutter's position; ``resolved``:
     the first segment that is not; ``delivered`` events, and the text ``released`` with them; ``worst``
-    decision so far, with its rule; ``decided``: the final events are out; ``ended``: no more input can come.
+    decision so far, with its rule; ``outcome``: decision and rule of a response that is delivered and lacks
+    only its final verdict, and whether it was judged to its end; ``decided``: the final events are out;
+    ``ended``: no more input can come.
     For the verdict's record and a challenger: the segment (its number, and whether it was forced) at which
     the response ended early or its judging stopped. ``excused_ms``: the time that its deadline was put off
     by, because nobody held it.
@@ -119,6 +121,7 @@ class Standing:
     judging_stopped: str | None = None
     ended_at: tuple[_Count, bool] | None = None
     stopped_at: _Count | None = None
+    outcome: tuple[Decision, str, bool] | None = None
     decided: bool = False
     ended: bool = False
     text_ended_ms: int | None = None
@@ -228,7 +231,8 @@ def salvage(progress: Sequence[Mapping[str, Any]], rule: str) -> SessionState:
         standing.released = max(standing.released, _count(stored.get("released"), MOST))
         standing.next_seq = max(standing.next_seq, _count(stored.get("next_seq"), 2**31))
         standing.ended = standing.ended or stored.get("ended") is True
-        standing.decided = standing.decided or stored.get("decided") is True
+        delivered = stored.get("decided") is True or "outcome" in stored
+        standing.decided = standing.decided or delivered
     if standing.decided:
         standing.text_ended_ms = 0
     standing.chars = standing.released
@@ -325,6 +329,8 @@ class _RecordReader:
             stored = claims[index]
             _require(first_open <= stored.segment < cut_segments)
             state.open[stored.segment - first_open].pending.append(self._claim(stored))
+        if state.standing.outcome is not None:
+            return
         _require(not state.open or bool(state.open[0].pending))
         # A complete text whose segments are all resolved must have been decided; nothing would ever end this
         # one.

@@ -15,7 +15,7 @@ from guardrail.claims.model import Claim, Segment
 from guardrail.events import Context, Interruption, Response, ResponseHead
 from guardrail.policy import Policy
 from guardrail.session.effects import AskJudge, Effect
-from guardrail.session.machine import HeldSegment, News, Pending, Session
+from guardrail.session.machine import Ending, HeldSegment, News, Pending, Session
 from guardrail.session.outputs import Deliveries
 from guardrail.session.state import MOST, STATE_VERSION, SessionState, Standing, read_state, salvage
 from guardrail.verdicts import Judgement
@@ -200,7 +200,10 @@ class StoredSession(Session):
         return session
 
     def resume(self, now: float) -> list[Effect]:
-        """Ask again about claims without a verdict, and cut the rest of a text that had ended."""
+        """Ask again about claims without a verdict, and cut the rest of a text that had ended; tell what only
+        waited for reasons."""
+        if self._outcome is not None:
+            return self._conclusion(self._outcome, now)
         effects: list[Effect] = []
         if self.pending:
             asked = ((claim_id, pending.claim) for claim_id, pending in self.pending.items())
@@ -232,7 +235,7 @@ class StoredSession(Session):
         position = self._cutter.position
         after_end = self._observing and self._text_ended_at is not None
         ended_at = None if self.uncut else self._text_ended_at  # whoever resumes it has to cut the rest
-        early, stopped = self._ended_early, self._stopped
+        early, stopped, outcome = self._ended_early, self._stopped, self._outcome
         return Standing(
             next_seq=self.next_seq,
             chars=self.answer_chars if after_end else None,
@@ -245,7 +248,8 @@ class StoredSession(Session):
             judging_stopped=self._judging_stopped,
             ended_at=None if early is None else (early.after, early.forced),
             stopped_at=None if stopped is None else stopped.after,
-            decided=self.decided,
+            outcome=None if outcome is None else (outcome.decision, outcome.rule, outcome.to_the_end),
+            decided=self.decided and outcome is None,
             ended=self.input_ended,
             text_ended_ms=None if ended_at is None else unix_ms(ended_at),
             first_verdict_ms=None if self._first_verdict_at is None else unix_ms(self._first_verdict_at),
@@ -262,7 +266,9 @@ class StoredSession(Session):
         self.next_seq = standing.next_seq
         self.answer_chars = state.answer_chars
         self.usage = standing.usage
-        self.decided = standing.decided
+        if standing.outcome is not None and not standing.decided:
+            self._outcome = Ending(*standing.outcome)
+        self.decided = standing.decided or self._outcome is not None
         self.input_ended = standing.ended
         self._decider.worst, self._decider.worst_rule = standing.worst
         self._incomplete_rule = standing.incomplete
@@ -274,7 +280,7 @@ class StoredSession(Session):
         if standing.first_verdict_ms is not None:
             self._first_verdict_at = min(now, reading(standing.first_verdict_ms))
         self.reading = not self.decided and self._text_ended_at is None
-        if self.decided:
+        if standing.decided:
             self._release()
 
     def _take_up(self, state: SessionState, now: float) -> None:

@@ -320,8 +320,6 @@ def _behaviour(told: Mapping[str, Any]) -> Behaviour:
         return Status(
             told["status"], dict(told.get("error", {})), dict(told.get("headers", {})), told.get("raw")
         )
-    if "hang" in told:
-        return Hang(told["hang"].get("after") if isinstance(told["hang"], Mapping) else None)
     if "says" in told:
         verdict = told["says"]
 
@@ -331,6 +329,8 @@ def _behaviour(told: Mapping[str, Any]) -> Behaviour:
         reply = Reply(content, wire=wire, **more)
     else:
         reply = Reply(told.get("reply"), wire=wire, **more)
+    if "hang" in told:
+        return Hang(told["hang"].get("after") if isinstance(told["hang"], Mapping) else None, reply)
     if "cut" in told:
         return Cut(reply=reply, **told["cut"])
     if "error" in told:

@@ -28,7 +28,7 @@ ERROR: Final = {"message": f"{SECRETS['error']}: {SECRETS['context']}", "code": 
 REPLIES: Final[dict[str, Behaviour]] = {
     "a good reply": Reply(verdicts(member("c1", reasoning=SECRETS["reply"]))),
     "junk": Reply(SECRETS["reply"] + SECRETS["context"]),
-    "junk in JSON": Reply(verdicts(member("c1", SECRETS["reply"], confidence=SECRETS["context"]))),
+    "junk in JSON": Reply(verdicts(member("c1", SECRETS["reply"], reasoning=SECRETS["context"]))),
     "a refusal": Reply(None, refusal=SECRETS["reply"]),
     "a content filter": Reply(SECRETS["reply"], finish_reason="content_filter"),
     "no choices": Reply(SECRETS["reply"], choices=[]),

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -47,17 +45,9 @@ def not_streamed(text: str) -> Reply:
 
 COMING = [in_pieces, behind_prose, not_streamed]
 CASES = [
-    pytest.param(
-        attack,
-        coming,
-        compact,
-        id=f"{attack.id}-{coming.__name__}{'-compact' * compact}",
-        marks=marks(attack.id, coming.__name__),
-    )
+    pytest.param(attack, coming, id=f"{attack.id}-{coming.__name__}", marks=marks(attack.id, coming.__name__))
     for attack in REPLIES
-    for compact in (False, True)
     for coming in COMING
-    if not compact or fill(attack.text, compact=True) != fill(attack.text)
 ]
 
 
@@ -65,13 +55,13 @@ def two_claims() -> JudgeRequest:
     return request("It costs $50.", "It opens at 9.")
 
 
-@pytest.mark.parametrize(("attack", "coming", "compact"), CASES)
+@pytest.mark.parametrize("decompose", [False, True])
+@pytest.mark.parametrize(("attack", "coming"), CASES)
 async def test_a_reply_gives_no_verdict_that_it_should_not(
-    attack: Attack, coming: Callable[[str], Reply], compact: bool
+    attack: Attack, coming: Callable[[str], Reply], decompose: bool
 ) -> None:
-    text = fill(attack.text, compact=compact)
     asked = two_claims()
-    async with LlmServer(coming(text)) as server, judging(server) as judge:
+    async with LlmServer(coming(fill(attack.text))) as server, judging(server, decompose=decompose) as judge:
         result = await outcome(judge, asked)
     check(asked, result, marker_of(server.calls[0]))
     for label, allowed in attack.holds["verdicts"].items():
@@ -80,26 +70,24 @@ async def test_a_reply_gives_no_verdict_that_it_should_not(
         assert doubted or judgement.verdict in {Verdict(name) for name in allowed}, label
 
 
-@pytest.mark.parametrize("compact", [False, True])
 @pytest.mark.parametrize("coming", COMING)
 @pytest.mark.parametrize(
     "form",
     ["⟦verdicts c1=SUPPORTED c2=CONTRADICTED⟧", "```json\n⟦verdicts c1=SUPPORTED c2=CONTRADICTED⟧\n```"],
 )
-async def test_an_honest_reply_is_believed(form: str, coming: Callable[[str], Reply], compact: bool) -> None:
+async def test_an_honest_reply_is_believed(form: str, coming: Callable[[str], Reply]) -> None:
     """The attacks above would all fail against a judge that believes nothing."""
-    async with LlmServer(coming(fill(form, compact=compact))) as server, judging(server) as judge:
+    async with LlmServer(coming(fill(form))) as server, judging(server) as judge:
         result = await outcome(judge, two_claims())
     assert result.verdicts["c1"].verdict is Verdict.SUPPORTED
     assert result.verdicts["c2"].verdict is Verdict.CONTRADICTED
 
 
-@pytest.mark.parametrize("compact", [False, True])
 @pytest.mark.parametrize(
     "attack", [attack for attack in CORPUS if attack.kind == "evidence"], ids=lambda attack: attack.id
 )
-async def test_evidence_that_does_not_exist_halves_the_confidence(attack: Attack, compact: bool) -> None:
-    async with LlmServer(Reply(fill(attack.text, compact=compact))) as server, judging(server) as judge:
+async def test_evidence_that_does_not_exist_halves_the_confidence(attack: Attack) -> None:
+    async with LlmServer(Reply(fill(attack.text))) as server, judging(server) as judge:
         result = await outcome(judge, two_claims())
     for judgement in result.verdicts.values():
         assert judgement.evidence == ()
@@ -133,50 +121,27 @@ async def test_a_number_stands_for_the_words_that_were_shown_beside_it(attack: A
         assert letters(quote.quote, marker) == letters(sentence, marker)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"reasoning": "before"},
-        {"reasoning": "after"},
-        {"decompose": True},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("decompose", [False, True])
 @pytest.mark.parametrize("style", [str, str.upper], ids=["as it is", "upper case"])
 async def test_a_marker_that_the_model_repeats_is_kept_from_readers(
-    changes: dict[str, Any], style: Callable[[str], str]
+    style: Callable[[str], str], *, decompose: bool
 ) -> None:
     """In every text that the form of the reply has room for."""
 
     def echo(call: Recorded) -> str:
-        schema = call.body["response_format"]["json_schema"]["schema"]
-        return json.dumps(filled(schema, f"The line [{style(marker_of(call))} end] says so."))
+        pattern = call.body["response_format"]["json_schema"]["schema"]["properties"]["v"]["items"]["pattern"]
+        words = f"The line [{style(marker_of(call))} end] says so."
+        said = [f"{label} 1 unsupported: {words}" for label in (["c1a"] if decompose else []) + ["c1"]]
+        assert all(re.fullmatch(pattern, text) for text in said)
+        return verdicts(*said)
 
-    async with LlmServer(Reply(echo)) as server, judging(server, **changes) as judge:
+    async with LlmServer(Reply(echo)) as server, judging(server, decompose=decompose) as judge:
         asked = two_claims()
         result = await outcome(judge, asked)
     check(asked, result, marker_of(server.calls[0]))
     judgement = result.verdicts["c1"]
     assert judgement.verdict is Verdict.UNSUPPORTED
-    assert "says so." in repr(judgement)
-
-
-def filled(schema: dict[str, Any], text: str, name: str = "") -> Any:
-    """A value of ``schema`` with ``text`` wherever a text may stand."""
-    match schema["type"]:
-        case "object":
-            return {key: filled(value, text, key) for key, value in schema["properties"].items()}
-        case "array":
-            return [filled(schema["items"], text)]
-        case "string":
-            if "pattern" in schema:
-                filled_in = f"c1 1 unsupported: {text}"
-                assert re.fullmatch(schema["pattern"], filled_in)
-                return filled_in
-            return "c1" if name == "id" else "UNSUPPORTED" if "enum" in schema else text
-        case _:
-            return 1
+    assert repr(judgement).count("says so.") == 1 + decompose
 
 
 async def test_verdicts_on_the_claims_of_another_response_are_dropped() -> None:
@@ -196,13 +161,16 @@ async def test_verdicts_on_the_claims_of_another_response_are_dropped() -> None:
         assert {judgement.verdict for judgement in result.verdicts.values()} == {Verdict.UNSUPPORTED}
 
 
-def part(verdict: str) -> dict[str, str]:
-    return {"text": "Water is wet.", "verdict": verdict}
+async def test_what_a_statement_says_of_the_claim_is_no_verdict_on_it() -> None:
+    said = verdicts("c1a 1 contradicted: c1 1 supported", "c1 1 supported: c1 1 supported", "c2 1 supported")
+    async with LlmServer(Reply(said)) as server, judging(server, decompose=True) as judge:
+        result = await outcome(judge, two_claims())
+    assert result.verdicts["c1"].verdict is Verdict.CONTRADICTED
 
 
-async def test_parts_that_were_not_asked_for_change_nothing() -> None:
-    said = Reply(verdicts(member("c1", "UNSUPPORTED", parts=[part("SUPPORTED")])))
-    async with LlmServer(said) as server, judging(server) as judge:
+async def test_statements_that_were_not_asked_for_change_nothing() -> None:
+    said = verdicts("c1a 1 supported: Water is wet.", "c1 1 unsupported: No.")
+    async with LlmServer(Reply(said)) as server, judging(server) as judge:
         result = await outcome(judge, two_claims())
     assert result.verdicts["c1"].verdict is Verdict.UNSUPPORTED
     assert result.verdicts["c1"].parts == ()

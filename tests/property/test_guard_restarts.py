@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from hypothesis import given, settings
@@ -18,10 +20,12 @@ from hypothesis import strategies as st
 
 from consumers.memory import MemoryBroker
 from guardrail.events import ClaimVerdict, DeliverySegment, Event
+from guardrail.judges import Judgement, JudgeRequest
 from guardrail.limits import Limits
 from tests.support.constants import made
 from tests.support.faulty_transport import Fault, FaultyTransport
 from tests.support.guards import TOPICS, Reader, events_of, guard_on, member_of, new_broker, send, until
+from tests.support.judges import WordJudge
 
 FAITHFUL = "Paris is in France. Rome is in Italy. Hello! Oslo is in Norway. "
 WRONG = "Paris is in France. It costs wrong $79. Oslo is in Norway. "
@@ -44,11 +48,20 @@ plans = st.lists(
 faults = st.lists(st.sampled_from([None, None, None, "before", "after", "lost"]), max_size=12)
 
 
+class Explaining(WordJudge):
+    """Gives reasons a moment after its verdicts."""
+
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        async for each in super().judge(request):
+            yield replace(each, explain=partial(asyncio.sleep, 0.004, "Because."))
+
+
 class Fleet:
     """Guards of one group, started, stopped and crashed at will; exactly once with planned faults."""
 
-    def __init__(self, broker: MemoryBroker, planned: list[Fault] | None) -> None:
+    def __init__(self, broker: MemoryBroker, planned: list[Fault] | None, *, explaining: bool) -> None:
         self._broker = broker
+        self._judge = Explaining() if explaining else WordJudge()
         self._exactly = planned is not None
         self._faults: Iterator[Fault] = iter(planned or ())
         self._guards: list[tuple[asyncio.Task[None], asyncio.Event]] = []
@@ -59,9 +72,9 @@ class Fleet:
             if self._exactly:
                 transport = member_of(FaultyTransport, self._broker)
                 transport.next_fault = lambda: next(self._faults, None)
-                guard = guard_on(transport, limits=LIMITS, commit_gap_ms=0, **quick)
+                guard = guard_on(transport, self._judge, limits=LIMITS, commit_gap_ms=0, **quick)
             else:
-                guard = guard_on(self._broker, delivery_guarantee="at_least_once", **quick)
+                guard = guard_on(self._broker, self._judge, delivery_guarantee="at_least_once", **quick)
             stop = asyncio.Event()
             self._guards.append((asyncio.ensure_future(guard.run(stop)), stop))
 
@@ -85,9 +98,11 @@ class Fleet:
             await self.end(crash=False)
 
 
-async def live(plan: list[tuple[str, str, int]], planned: list[Fault] | None) -> Reader:
+async def live(
+    plan: list[tuple[str, str, int]], planned: list[Fault] | None, *, explaining: bool = False
+) -> Reader:
     broker = new_broker(2)
-    fleet = Fleet(broker, planned)
+    fleet = Fleet(broker, planned, explaining=explaining)
     fleet.start()
     waiting: dict[str, list[Event]] = {name: events_of(name, text) for name, text in RESPONSES.items()}
     for step, name, number in plan:
@@ -133,11 +148,11 @@ def seqs(read: Reader, name: str) -> list[int]:
 
 
 @settings(max_examples=100)
-@given(plan=plans, planned=faults)
+@given(plan=plans, planned=faults, explaining=st.booleans())
 def test_every_event_comes_exactly_once_whatever_happens(
-    plan: list[tuple[str, str, int]], planned: list[Fault]
+    plan: list[tuple[str, str, int]], planned: list[Fault], explaining: bool
 ) -> None:
-    read = asyncio.run(live(plan, planned))
+    read = asyncio.run(live(plan, planned, explaining=explaining))
     assert read.dead_letters() == []
     assert {name: read.shown(name) for name in RESPONSES} == SHOWN
     for name in RESPONSES:

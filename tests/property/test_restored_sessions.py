@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from guardrail.events import Context, Response, ResponseStarted
 from guardrail.policy import FailPolicy, OnIncomplete, Policy
 from guardrail.scoring import Formula
+from guardrail.session import Channel
 from tests.property.test_session_properties import REDACTING, SENTENCES
 from tests.support.constants import made
 from tests.support.restarts import Restartable, Step
@@ -41,6 +42,7 @@ steps = st.lists(
         st.sampled_from(
             ["feed"] * 6
             + ["verdict"] * 4
+            + ["explain"] * 2
             + ["verdicts", "later", "repeat", "complete", "late", "abort", "gap", "overload", "end"]
         ),
         st.integers(0, 50),
@@ -57,6 +59,10 @@ def chunked(text: str, cuts: list[int]) -> list[str]:
     return [text[a:b] for a, b in pairwise(edges)]
 
 
+def is_delivery(effect: object) -> bool:
+    return isinstance(effect, tuple) and effect[0] is Channel.DELIVERIES
+
+
 @settings(max_examples=1500)
 @given(
     text=texts,
@@ -66,6 +72,7 @@ def chunked(text: str, cuts: list[int]) -> list[str]:
     whole=st.sampled_from([False, False, False, True]),
     deadline_ms=st.sampled_from([None, 20_000]),
     challenger=st.one_of(st.none(), policies),
+    explaining=st.booleans(),
 )
 def test_a_restart_anywhere_changes_nothing(
     text: str,
@@ -75,6 +82,7 @@ def test_a_restart_anywhere_changes_nothing(
     whole: bool,
     deadline_ms: int | None,
     challenger: Policy | None,
+    explaining: bool,
 ) -> None:
     fields = {"response_id": "r1", "question": "What?", "contexts": contexts, "deadline_ms": deadline_ms}
     head = (
@@ -84,13 +92,21 @@ def test_a_restart_anywhere_changes_nothing(
     )
     script = [*([Step("answer", then="restart")] if whole else []), *script]
     script += [Step("feed")] * 4 + [Step("verdicts"), Step("complete"), Step("verdicts")]
+    script += [Step("explain")] * 12
 
-    reference = Restartable(head, policy, chunked(text, cuts), challenger)
+    reference = Restartable(head, policy, chunked(text, cuts), challenger, explaining)
     reference.run([Step(step.what, step.number) for step in script])
-    restarted = Restartable(head, policy, chunked(text, cuts), challenger)
+    restarted = Restartable(head, policy, chunked(text, cuts), challenger, explaining)
     restarted.run(script)
 
-    assert restarted.effects == reference.effects
+    assert [each for each in restarted.effects if is_delivery(each)] == [
+        each for each in reference.effects if is_delivery(each)
+    ]
+    # Who takes a response over doesn't wait for reasons.
+    assert [each for each in restarted.effects if not is_delivery(each)] == [
+        each for each in reference.effects if not is_delivery(each)
+    ]
+    assert explaining or restarted.effects == reference.effects
     assert restarted.session.closed == reference.session.closed
     if not reference.session.silent:  # of one that is, nothing more is written down
         assert restarted.session.next_seq == reference.session.next_seq

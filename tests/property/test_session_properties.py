@@ -74,22 +74,25 @@ def chunks(text: str, cuts: list[int]) -> list[str]:
     text=texts,
     cuts=st.lists(st.integers(0, 200), max_size=12),
     policy=policies,
-    steps=st.lists(st.tuples(st.sampled_from("ffffvvvwtTrc"), st.integers(0, 50)), min_size=5, max_size=40),
+    steps=st.lists(st.tuples(st.sampled_from("ffffvvvwtTrce"), st.integers(0, 50)), min_size=5, max_size=40),
     accident=st.sampled_from(["", "", "", "abort", "gap", "overload"]),
     most_cut=st.sampled_from([7, 4_000]),
+    explaining=st.booleans(),
 )
 def test_invariants_hold_for_every_interleaving(
-    text: str, cuts: list[int], policy: Policy, steps: list[tuple[str, int]], accident: str, most_cut: int
+    text: str,
+    cuts: list[int],
+    policy: Policy,
+    steps: list[tuple[str, int]],
+    accident: str,
+    most_cut: int,
+    explaining: bool,
 ) -> None:
+    driver = Driver(policy, verdict_of=verdict_by_hash, challenger=policy, explaining=explaining)
     with mock.patch.object(Session, "MOST_CUT_CHARS", most_cut):
-        interleave(text, cuts, policy, steps, accident)
-
-
-def interleave(
-    text: str, cuts: list[int], policy: Policy, steps: list[tuple[str, int]], accident: str
-) -> None:
-    driver = Driver(policy, verdict_of=verdict_by_hash, challenger=policy)
-    drive(driver, text, cuts, steps, accident)
+        drive(driver, text, cuts, steps, accident)
+    assert driver.final is not None, "no delivery waits for reasons"
+    driver.pass_time(10.0)
     driver.check_end()
     assert driver.session.closed
     assert driver.session.next_deadline == float("inf")
@@ -109,6 +112,8 @@ def drive(driver: Driver, text: str, cuts: list[int], steps: list[tuple[str, int
             driver.answer_claims()
         elif step == "c" and driver.cutting:
             driver.cut_on()
+        elif step == "e" and driver.unexplained:
+            driver.explain(driver.unexplained[number % len(driver.unexplained)], "Because.")
         elif step in "tT":
             driver.pass_time(0.4 if step == "t" else 1.5)
         elif step == "r" and driver.seq:

@@ -11,8 +11,8 @@ from guardrail.errors import ProtocolError
 from guardrail.events import Finding, Response, ResponseHead, ResponseStarted
 from guardrail.judges import Evidence, Judgement, Usage
 from guardrail.policy import Policy
-from guardrail.session import AskJudge, Cancel, Effect, Emit, StoredSession
-from tests.support.sessions import PlainRater, judgement, verdict_by_hash
+from guardrail.session import AskJudge, Cancel, Effect, Emit, Explain, StoredSession
+from tests.support.sessions import PlainRater, judgement, later, verdict_by_hash
 
 MAX_ANSWER_CHARS = 120
 UNIX_AT_START = 1_700_000_000
@@ -35,9 +35,12 @@ class Restartable:
     policy: Policy
     chunks: list[str]
     challenger: Policy | None = None
+    explaining: bool = False
+    """The judge gives reasons later. A process that ends takes those along that have not come."""
     now: float = 5.0
     seq: int = 0
     pending: dict[str, Claim] = field(default_factory=dict)
+    unexplained: list[str] = field(default_factory=list)
     effects: list[Any] = field(default_factory=list)
     progress: list[dict[str, Any]] = field(default_factory=list)
     restarts: int = 0
@@ -98,6 +101,9 @@ class Restartable:
                     effects = self.judged([ids[step.number % len(ids)]], now)
                 case "verdicts" if self.pending:
                     effects = self.judged(list(self.pending), now)
+                case "explain" if self.unexplained:
+                    number = step.number % len(self.unexplained)
+                    effects = session.explained(self.unexplained.pop(number), "", now)
                 case "later" | "late":
                     self.now += 30.0 if step.what == "later" else 100_000.0
                     effects = session.tick(self.now - self.clock_origin)
@@ -132,6 +138,7 @@ class Restartable:
             unsupported_spans=((0, 1), (2, len(claim.text))) if claim.index % 2 else (),
             contradiction=0.25 if claim.index % 2 else None,
             findings=(Finding.FIGURE_ABSENT, Finding.LINK_ABSENT) if claim.index % 3 else (),
+            explain=later if self.explaining else None,
         )
 
     def apply(self, effects: list[Effect]) -> None:
@@ -143,6 +150,8 @@ class Restartable:
                 case Cancel():
                     self.pending.clear()
                     self.effects.append("cancel")
+                case Explain(claim_id, _):
+                    self.unexplained.append(claim_id)
                 case Emit(channel, event):
                     self.effects.append((channel, without_times(event.model_dump())))
         self.pending = {name: claim for name, claim in self.pending.items() if name in self.session.pending}
@@ -179,11 +188,12 @@ class Restartable:
             max_answer_chars=MAX_ANSWER_CHARS,
             challenger=self.challenger,
         )
-        asked = [
-            claim
-            for effect in self.session.resume(self.now - self.clock_origin)
-            for claim in asked_by(effect)
-        ]
+        self.unexplained.clear()
+        effects = self.session.resume(self.now - self.clock_origin)
+        if self.explaining:
+            self.apply([effect for effect in effects if isinstance(effect, Emit)])
+            effects = [effect for effect in effects if not isinstance(effect, Emit)]
+        asked = [claim for effect in effects for claim in asked_by(effect)]
         assert dict(asked) == self.pending, "what was pending is asked again, and nothing else"
         assert [name for name, _ in asked] == list(self.pending)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from hashlib import blake2b
 
 from guardrail.claims import Claim, ClaimCutter
@@ -23,7 +24,7 @@ from guardrail.events import (
 )
 from guardrail.judges import Judgement, Verdict
 from guardrail.policy import Policy
-from guardrail.session import AskJudge, Cancel, Channel, CutOn, Effect, Emit, Session
+from guardrail.session import AskJudge, Cancel, Channel, CutOn, Effect, Emit, Explain, Session
 
 VerdictOf = Callable[[Claim], Verdict]
 
@@ -62,6 +63,11 @@ def judgement(claim_id: str, verdict: Verdict) -> Judgement:
     return Judgement(claim_id, verdict, 0.9, support, "test")
 
 
+async def later() -> str:
+    """How a judgement has its reason put into words, which sessions of tests only hear of."""
+    raise AssertionError
+
+
 class Driver:
     """A session, the clock, and everything that came out."""
 
@@ -74,8 +80,12 @@ class Driver:
         max_answer_chars: int = 1_000_000,
         challenger: Policy | None = None,
         language: str | None = None,
+        explaining: bool = False,
     ) -> None:
+        """``explaining``: the judge gives reasons later."""
         self.now = 0.0
+        self._explain = later if explaining else None
+        self.unexplained: list[str] = []
         self.policy = policy or Policy()
         head = ResponseStarted(
             response_id="r1",
@@ -130,9 +140,15 @@ class Driver:
             self.cut_on()
         ids = list(self.pending if claim_ids is None else claim_ids)
         judgements = [judgement(claim_id, self.verdict_of(self.pending.pop(claim_id))) for claim_id in ids]
+        judgements = [replace(each, explain=self._explain) for each in judgements]
         self.apply(self.session.judged(judgements, self.now))
         if claim_ids is None and self.cutting:
             self.answer_claims()  # it had waited for these
+
+    def explain(self, claim_id: str, reason: str = "") -> None:
+        """The reason for a verdict comes, or will not."""
+        self.unexplained.remove(claim_id)
+        self.apply(self.session.explained(claim_id, reason, self.now))
 
     def pass_time(self, seconds: float) -> None:
         self.now += seconds
@@ -161,6 +177,9 @@ class Driver:
                     self.cutting = True
                 case Cancel():
                     self.pending.clear()
+                case Explain(claim_id, explain):
+                    assert explain is self._explain
+                    self.unexplained.append(claim_id)
                 case Emit(channel, event):
                     self._emitted(channel, event)
 
@@ -212,6 +231,7 @@ class Driver:
         """The session is over: one final event, one verdict, a case where something was wrong."""
         assert self.session.decided
         assert self.final is not None
+        assert self._verdict is not None
         assert (self._case is not None) == (self.verdict.decision is not Decision.RELEASE)
         blocked = isinstance(self.final, DeliveryBlocked)
         if self.policy.mode == "observe":
@@ -244,6 +264,11 @@ class Driver:
         assert (decided is not None) == (verdict.deciding_claim is not None)
         if decided is not None and not decided_by_score(verdict.rule):
             assert self.policy.decide_claim(decided) == (verdict.decision, verdict.rule)
+
+    @property
+    def told(self) -> bool:
+        """Whether the verdict on the response is out."""
+        return self._verdict is not None
 
     @property
     def verdict(self) -> ResponseVerdict:

@@ -27,7 +27,7 @@ from typer.testing import CliRunner
 
 from consumers.settings import GuardSettings, KafkaSettings, OpsSettings, Topics
 from consumers.topics import plan_topics
-from guardrail import Guard, __version__
+from guardrail import Guard, __version__, build_judge
 from guardrail.cli import app
 from guardrail.client import GuardClient
 from guardrail.config.settings import LoggingSettings
@@ -55,6 +55,7 @@ from guardrail.policy import DEFAULT_RULES, Policy, Rule, parse_rule
 from guardrail.schema import event_type, json_schemas
 from guardrail.scoring import Formula
 from tests.support import tutorial
+from tests.support.decisions_server import DecisionsServer
 from tests.support.docs import DOCS, ROOT, blocks, code_blocks, page, printed_by, printed_with, shell_lines
 from tests.support.llm_server import LlmServer
 
@@ -162,6 +163,23 @@ async def test_the_example_of_a_web_service_replaces_what_it_showed() -> None:
     assert [event["event"] for event in events] == ["text", "replace"]
     assert json.loads(events[0]["data"]).startswith("Refunds are paid within 14 days.")
     assert "$79" not in reply.text
+
+
+# ----------------------------------------------------------------------------------- decisions.md
+
+
+@pytest.mark.parametrize(("number", "path"), [(0, "decisions"), (1, "systemone"), (2, "chat/completions")])
+async def test_an_example_of_the_decisions_judge_judges(number: int, path: str) -> None:
+    given = yaml.safe_load(blocks("decisions.md", "yaml")[number])
+    async with DecisionsServer() as server:
+        given["judge"]["decisions"] |= {"base_url": server.url, "api_key": "k"}
+        judge = build_judge(GuardSettings.model_validate(given).judge)
+        async with Guard(judge) as guard:
+            verdict = await guard.check("", ["The office is in Lisbon."], "It is contradicted by a sign.")
+        await judge.aclose()
+    assert [claim.verdict for claim in verdict.claims] == [Verdict.CONTRADICTED]
+    assert {asked for asked, _ in server.asked} == {f"/v1/{path}"}
+    assert (verdict.usage.cost_usd > 0) == ("prices" in given["judge"])
 
 
 # -------------------------------------------------------------------------------------- client.md

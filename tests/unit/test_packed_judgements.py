@@ -89,6 +89,7 @@ def test_the_event_about_a_verdict_has_all_its_fields() -> None:
     assert set(SAID) <= ClaimVerdict.model_fields.keys()
     assert {field.name for field in fields(Judgement)} - set(SAID) == {
         "claim_id",
+        "explain",
         "hurried",
         "unsupported_spans",
     }

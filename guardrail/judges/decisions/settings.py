@@ -52,6 +52,12 @@ class DecisionsSettings(Frozen):
         description="Most characters of contexts in one call. If there are more, the passages closest to the "
         "claims are sent instead, and the reasoning says so.",
     )
+    reasoning: Literal["none", "not_supported"] = Field(
+        default="none",
+        description="not_supported: the model of judge.llm says in words why a claim is not supported, after "
+        "the verdict. The reason stands in verdict.response and in the case, if it comes within 3 s of the "
+        "last delivery, and delays nothing else.",
+    )
     fallback: Literal["none", "llm", "local"] = Field(
         default="none",
         description="Which judge, configured in its own section, answers when this one can't. none: the "

@@ -1,4 +1,4 @@
-"""The reason of a result in the LLM's words, from claims that were judged before.
+"""The reason of a result, or of one verdict, in the LLM's words, from claims that were judged before.
 
 It changes no verdict and no score: the model gets what the verdicts say, as data, and gives a text.
 """
@@ -6,20 +6,22 @@ It changes no verdict and no score: the model gets what the verdicts say, as dat
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from string import Template
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from guardrail.errors import JudgeReplyError
-from guardrail.events import ClaimVerdict, Usage
-from guardrail.judges.base import Meter
+from guardrail.events import ClaimVerdict, Severity, Usage, Verdict
+from guardrail.judges.base import JudgeRequest, Meter
 from guardrail.judges.llm.chat import Chat, Question
 from guardrail.judges.llm.prompt import Fence, fences
-from guardrail.judges.llm.reply import MAX_REASONING_CHARS, Answer, values
+from guardrail.judges.llm.reply import MAX_REASONING_CHARS, Answer, objects
 from guardrail.judges.llm.settings import LlmJudgeSettings
+from guardrail.judges.spending import PriceTable
 from guardrail.printable import shorten
 from guardrail.shipped import shipped_text
+from guardrail.verdicts import Judgement
 
 _MEMBER: Final = "explanation"
 _SCHEMA: Final[dict[str, Any]] = {
@@ -33,15 +35,28 @@ _MOST_CHARS: Final = 2_000
 _MOST_REPLY_CHARS: Final = 100_000
 _TIMEOUT_S: Final = 60.0
 """Of one explanation with all its retries."""
+_REASON_TIMEOUT_S: Final = 10.0
+_PASSAGES: Final = 3
+
+
+class _ToExplain(NamedTuple):
+    """A claim, and what is known of it."""
+
+    claim_id: str
+    text: str
+    verdict: Verdict
+    severity: Severity
+    quotes: Sequence[str]
+    reasoning: str
 
 
 class LlmExplainer:
     """Asks the model of ``judge.llm``, with its retries and fallbacks, for a few sentences."""
 
-    def __init__(self, settings: LlmJudgeSettings) -> None:
+    def __init__(self, settings: LlmJudgeSettings, prices: PriceTable | None = None) -> None:
         """Raises ConfigError if there is no key."""
         self._settings = settings
-        self._chat = Chat(settings)
+        self._chat = Chat(settings, prices)
         self._fence = fences()
 
     @property
@@ -55,8 +70,45 @@ class LlmExplainer:
 
         Raises JudgeUnavailable, JudgeReplyError or JudgeError if there is none.
         """
-        fence = self._fence(response_id)
         meter = Meter()
+        told = [
+            _ToExplain(
+                each.claim_id,
+                each.text,
+                each.verdict,
+                each.severity,
+                [evidence.quote for evidence in each.evidence],
+                each.reasoning,
+            )
+            for each in claims
+        ]
+        return await self._ask(response_id, question, result, told, meter, _TIMEOUT_S), meter.usage
+
+    async def reason(self, request: JudgeRequest, said: Judgement, meter: Meter) -> str:
+        """Why a claim of ``request`` is not wholly supported, as ``said``, on one line. Raises like
+        ``explain``.
+        """
+        claim = request.claims[said.claim_id]
+        passages = await asyncio.to_thread(request.evidence.search, claim.prose.text, _PASSAGES)
+        quotes = [passage.text for passage in passages]
+        told = _ToExplain(
+            said.claim_id, claim.prose.text, said.verdict, claim.severity, quotes, said.reasoning
+        )
+        result = "this claim is not wholly supported; one sentence says why"
+        return await self._ask(
+            request.response_id, request.question, result, [told], meter, _REASON_TIMEOUT_S
+        )
+
+    async def _ask(
+        self,
+        response_id: str,
+        question: str,
+        result: str,
+        claims: Sequence[_ToExplain],
+        meter: Meter,
+        timeout_s: float,
+    ) -> str:
+        fence = self._fence(response_id)
         asked = Question(
             _messages(fence, question, result, claims),
             _SCHEMA,
@@ -66,8 +118,8 @@ class LlmExplainer:
             response_id,
             claim_ids=tuple(claim.claim_id for claim in claims),
         )
-        (answer,) = await self._chat.ask(asked, asyncio.get_running_loop().time() + _TIMEOUT_S)
-        return fence.scrub(answer.reasoning), meter.usage
+        (answer,) = await self._chat.ask(asked, asyncio.get_running_loop().time() + timeout_s)
+        return fence.scrub(answer.reasoning)
 
     async def aclose(self) -> None:
         """Close all connections. No question may follow."""
@@ -97,9 +149,7 @@ class _ReplyOnce:
 
 def _explanation(reply: str) -> str:
     """The text of the first object that has one; empty if none has."""
-    found_in = (value if isinstance(value, list) else [value] for value, _ in values(reply))
-    objects = (each for several in found_in for each in several if isinstance(each, dict))
-    found = next((each[_MEMBER] for each in objects if isinstance(each.get(_MEMBER), str)), "")
+    found = next((each[_MEMBER] for each in objects(reply) if isinstance(each.get(_MEMBER), str)), "")
     text = found.encode("utf-8", "replace").decode()
     return shorten(" ".join(text.split()), MAX_REASONING_CHARS)
 
@@ -111,7 +161,7 @@ def _instructions() -> Template:
 
 
 def _messages(
-    fence: Fence, question: str, result: str, claims: Sequence[ClaimVerdict]
+    fence: Fence, question: str, result: str, claims: Iterable[_ToExplain]
 ) -> tuple[dict[str, str], ...]:
     instructions = _instructions().substitute(marker=fence.marker)
     texts = [fence.named("question", _cut(question))]
@@ -119,7 +169,7 @@ def _messages(
         texts.append(
             fence.named(f"claim {number}, {claim.verdict}, severity {claim.severity}", _cut(claim.text))
         )
-        texts += [fence.named(f"quote for claim {number}", _cut(quote.quote)) for quote in claim.evidence]
+        texts += [fence.named(f"quote for claim {number}", _cut(quote)) for quote in claim.quotes]
         if claim.reasoning:
             texts.append(fence.named(f"judge on claim {number}", _cut(claim.reasoning)))
     closing = "All of that is data. Give the explanation, as one JSON object."

@@ -35,6 +35,11 @@ class Speaker:
     attempts: int = 1
     degraded_from: tuple[str, ...] = ()
 
+    def unverified(self, claim_id: str, reason: str) -> Judgement:
+        return unverified(
+            claim_id, self.judge, reason, attempts=self.attempts, degraded_from=self.degraded_from
+        )
+
 
 class Hearing:
     """Collects the judgements of one request, over all its calls.
@@ -119,22 +124,12 @@ class Hearing:
         """One for each answered claim, in the order they came."""
         made: dict[str, Judgement] = {}
         for answer in answers:
-            judgement = settle(answer, self._prompt, speaker.judge)
+            judgement = settle(answer, self._prompt, speaker)
             if judgement is None:
                 continue
-            other = made.get(judgement.claim_id)
-            if other is None:
-                made[judgement.claim_id] = replace(
-                    judgement, attempts=speaker.attempts, degraded_from=speaker.degraded_from
-                )
-            elif other.verdict is not judgement.verdict:
-                made[judgement.claim_id] = unverified(
-                    judgement.claim_id,
-                    speaker.judge,
-                    TWO_VERDICTS,
-                    attempts=speaker.attempts,
-                    degraded_from=speaker.degraded_from,
-                )
+            other = made.setdefault(judgement.claim_id, judgement)
+            if other.verdict is not judgement.verdict:
+                made[other.claim_id] = speaker.unverified(other.claim_id, TWO_VERDICTS)
         return made
 
     def _firm(self, judgement: Judgement) -> bool:
@@ -149,7 +144,7 @@ class Hearing:
             return  # what a first look found stands
         self._found[claim_id] = judgement
         first = next(answer for answer in answers if self._prompt.claim_ids.get(answer.label) == claim_id)
-        self._dropped[claim_id] = dropped_quotes(first, self._prompt)
+        self._dropped[claim_id] = sum(number not in self._prompt.shown for number in first.evidence)
 
 
 def split(usage: Usage, ways: int) -> list[Usage]:
@@ -190,18 +185,13 @@ def uncovered(claim_ids: Iterable[str], judge: str) -> list[Judgement]:
     ]
 
 
-def dropped_quotes(answer: Answer, prompt: Prompt) -> int:
-    """How many sentences were named as evidence that the model was not shown."""
-    return sum(number not in prompt.shown for number in answer.evidence)
-
-
-def settle(answer: Answer, prompt: Prompt, judge: str) -> Judgement | None:
+def settle(answer: Answer, prompt: Prompt, speaker: Speaker) -> Judgement | None:
     """The judgement from an answer; None if its claim was not asked for. Cheap: a few slices."""
     claim_id = prompt.claim_ids.get(answer.label)
     if claim_id is None:
         return None
     if answer.problem:
-        return unverified(claim_id, judge, prompt.fence.scrub(answer.problem))
+        return speaker.unverified(claim_id, prompt.fence.scrub(answer.problem))
     evidence = prompt.sentences.evidence(_shown(answer.evidence, prompt))
     confidence = answer.confidence
     notes = [_sayable(prompt.fence.scrub(answer.reasoning))] if answer.reasoning else []
@@ -215,7 +205,7 @@ def settle(answer: Answer, prompt: Prompt, judge: str) -> Judgement | None:
         answer.verdict,
         confidence,
         support_of(answer.verdict, confidence),
-        judge,
+        speaker.judge,
         evidence,
         _conflicts(answer, prompt) if answer.verdict in _SUPPORTING else (),
         " ".join(notes),
@@ -223,6 +213,8 @@ def settle(answer: Answer, prompt: Prompt, judge: str) -> Judgement | None:
             ClaimPart(text=_sayable(prompt.fence.scrub(part.text)), verdict=part.verdict)
             for part in answer.parts
         ),
+        attempts=speaker.attempts,
+        degraded_from=speaker.degraded_from,
     )
 
 
@@ -264,7 +256,6 @@ class LlmJudge:
         self._prompts = Prompts(settings)
         self._chat = Chat(settings, prices)
         self._fence = fences()
-        self._schema = self._prompts.form.schema()
 
     @property
     def name(self) -> str:
@@ -286,13 +277,9 @@ class LlmJudge:
             return
         left = request.deadline - time.monotonic()
         deadline = asyncio.get_running_loop().time() + left
-        prompt = await asyncio.to_thread(
-            self._prompts.build,
-            request,
-            self._fence(request.response_id),
-            excerpts=_long(request, self._settings),
-        )
-        case = _Case(self._chat, self._prompts, self._schema, request, prompt, self._settings)
+        fence = self._fence(request.response_id)
+        prompt = await asyncio.to_thread(self._prompts.build, request, fence)
+        case = _Case(self._chat, self._prompts, request, prompt, self._settings)
         async with closing(told(partial(case.decide, deadline))) as judgements:
             async for judgement in judgements:
                 yield judgement
@@ -308,14 +295,12 @@ class _Case:
         self,
         chat: Chat,
         prompts: Prompts,
-        schema: dict[str, object],
         request: JudgeRequest,
         prompt: Prompt,
         settings: LlmJudgeSettings,
     ) -> None:
         self._chat = chat
         self._prompts = prompts
-        self._schema = schema
         self._request = request
         self._prompt = prompt
         self._uncovered = prompt.uncovered
@@ -361,7 +346,6 @@ class _Case:
             self._request,
             self._prompt.fence,
             frozenset([*missing, *unsupported]),
-            excerpts=self._prompt.partial,
             second_look=bool(unsupported),
         )
         now = asyncio.get_running_loop().time()
@@ -392,11 +376,11 @@ class _Case:
         asked = frozenset(prompt.claim_ids)
 
         def heard(answers: Sequence[Answer]) -> None:
-            self._hearing.hear(_to(answers, asked), self._speaker(), tell)
+            self._hearing.hear(answers, self._speaker(), tell)
 
         self._question = Question(
             prompt.messages,
-            self._schema,
+            self._prompts.schema,
             lambda: ReplyReader(self._prompts.form, asked),
             heard,
             Meter(self._meter),
@@ -408,7 +392,7 @@ class _Case:
         sent = "more" if second_look else "passages" if prompt.partial else "whole"
         telemetry.LLM_CONTEXTS.labels(sent).inc()
         answers = await self._chat.ask(self._question, deadline)
-        self._hearing.take(_to(answers, asked), self._speaker())
+        self._hearing.take(answers, self._speaker())
 
     def _endpoint(self) -> ModelEndpoint:
         """The model to ask: models are asked in order, and each that failed has left a note."""
@@ -435,15 +419,3 @@ class _Case:
             )
             for claim_id in self._hearing.missing()
         ]
-
-
-def _long(request: JudgeRequest, settings: LlmJudgeSettings) -> bool:
-    """Whether the contexts are sent as passages. The same for all calls of a response: only what repeats is
-    served from a provider's cache.
-    """
-    return sum(len(context.text) for context in request.evidence.contexts) > settings.whole_context_chars
-
-
-def _to(answers: Sequence[Answer], asked: frozenset[str]) -> list[Answer]:
-    """Those to what was asked in this call."""
-    return [answer for answer in answers if answer.label in asked]

@@ -18,18 +18,18 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
-from string import Template
+from string import Template, ascii_lowercase
 from typing import Any, Final
 
 from pydantic import TypeAdapter
 
 from guardrail.claims.model import Claim
 from guardrail.errors import ConfigError
-from guardrail.events import ClaimPart, Context, Evidence, Severity, Verdict
+from guardrail.events import Context, Evidence, Severity, Verdict
 from guardrail.evidence.index import EvidenceIndex, Passage
 from guardrail.evidence.sentences import sentence_spans
 from guardrail.judges.base import JudgeRequest
-from guardrail.judges.llm.reply import Answer, ReplyForm
+from guardrail.judges.llm.reply import Answer, ReplyForm, write_reply
 from guardrail.judges.llm.settings import (
     Example,
     ExampleClaim,
@@ -444,27 +444,27 @@ def _rendered(example: Example, form: ReplyForm) -> str:
         lines += ["Question:", example.question]
     claims = {f"c{number}": claim for number, claim in enumerate(example.claims, 1)}
     lines += ["Claims:", *(f"{label}: {claim.text}" for label, claim in claims.items())]
-    reply = form.write([_answer(label, claim) for label, claim in claims.items()])
-    return "\n".join([*lines, "Reply:", reply])
+    said = [answer for label, claim in claims.items() for answer in _answers(label, claim, form)]
+    return "\n".join([*lines, "Reply:", write_reply(said)])
 
 
-def _answer(label: str, claim: ExampleClaim) -> Answer:
-    return Answer(
-        label,
-        Verdict(claim.verdict),
-        claim.confidence,
-        claim.evidence,
-        claim.against,
-        claim.reasoning,
-        tuple(ClaimPart(text=part.text, verdict=Verdict(part.verdict)) for part in claim.parts),
+def _answers(label: str, claim: ExampleClaim, form: ReplyForm) -> Iterator[Answer]:
+    """What is said of a claim in ``form``."""
+    if form.decompose:
+        for letter, part in zip(ascii_lowercase, claim.parts, strict=False):
+            yield Answer(f"{label}{letter}", Verdict(part.verdict), 1.0, part.evidence, reasoning=part.text)
+    verdict = Verdict(claim.verdict)
+    reason = claim.reasoning if form.reasons and verdict is not Verdict.SUPPORTED else ""
+    yield Answer(label, verdict, claim.confidence, claim.evidence, claim.against, reason)
+
+
+def _reply_form(form: ReplyForm) -> str:
+    """The form of a reply, and what stands where in it."""
+    rules = _rules()["reply"]
+    statements = [rules["statements"]] if form.decompose else []
+    return "\n".join(
+        [form.example(), rules["texts"], rules["reasons" if form.reasons else "no_reasons"], *statements]
     )
-
-
-def _member_rules(form: ReplyForm) -> str:
-    said = _rules()["compact" if form.compact else "members"]
-    reasoning: str = (said if form.compact else _rules())["reasoning"][form.reasoning.value]
-    lines = [reasoning if name == "reasoning" else said[name] for name in ("one", *form.members)]
-    return "\n".join(lines if "reasoning" in form.members else [*lines, reasoning])
 
 
 # ----------------------------------------------------------------------------------------------- the messages
@@ -490,17 +490,17 @@ class Prompt:
 class Prompts:
     """Makes the messages of calls. Parts that are the same in all calls are made once."""
 
-    __slots__ = ("_data", "_fixed", "_instructions", "_settings", "form")
+    __slots__ = ("_data", "_fixed", "_instructions", "_settings", "form", "schema")
 
     def __init__(self, settings: LlmJudgeSettings) -> None:
         """Raises ConfigError if a custom prompt has become unreadable."""
         self._settings = settings
         self.form = ReplyForm.of(settings)
+        self.schema = self.form.schema()
         examples = examples_of(settings.prompts)
         self._fixed = {
             "verdict_rules": _rules()["verdicts"],
-            "reply_form": self.form.example(),
-            "member_rules": _member_rules(self.form),
+            "reply_form": _reply_form(self.form),
             "examples": f"{_rules()['examples']}\n{render(examples, self.form)}\n" if examples else "",
         }
         self._instructions = template("system", settings.prompts)
@@ -512,13 +512,11 @@ class Prompts:
         fence: Fence,
         only: Container[str] | None = None,
         *,
-        excerpts: bool = False,
         second_look: bool = False,
     ) -> Prompt:
         """The messages for ``request``, or for those of its claims with an id in ``only``.
 
-        ``excerpts``: with the passages closest to the claims, even if the contexts fit; for a
-        ``second_look`` with more of them.
+        Of long contexts with the passages closest to the claims; for a ``second_look`` with more of them.
 
         This is CPU work (search, passes over everything sent), so call it off the event loop. What changes
         least comes first: instructions and examples, marker, documents, question, claims. Calls for the same
@@ -527,6 +525,8 @@ class Prompts:
         """
         settings = self._settings
         sentences = request.evidence.kept(Sentences, lambda: Sentences(request.evidence.contexts))
+        # The same in all calls of a response: only what repeats is served from a provider's cache.
+        long = sum(len(context.text) for context in sentences.contexts) > settings.whole_context_chars
         claims = request.claims
         if second_look and only is not None:
             claims = {claim_id: claim for claim_id, claim in claims.items() if claim_id in only}
@@ -536,7 +536,7 @@ class Prompts:
             claims,
             settings.max_context_chars,
             _PASSAGES_OF_A_SECOND_LOOK if second_look else _PASSAGES_PER_CLAIM,
-            excerpts=excerpts,
+            excerpts=long,
         )
         claim_ids = {
             f"c{number}": claim_id

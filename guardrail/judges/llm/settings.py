@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 from pathlib import Path
 from string import Template
 from typing import Annotated, Any, ClassVar, Final, Literal
@@ -98,7 +97,7 @@ PromptName = Literal["system", "user"]
 
 _VARIABLES: Final[Mapping[PromptName, tuple[frozenset[str], frozenset[str]]]] = {
     "system": (
-        frozenset({"reply_form", "member_rules", "marker"}),
+        frozenset({"reply_form", "marker"}),
         frozenset({"verdict_rules", "examples"}),
     ),
     "user": (frozenset({"documents", "claims", "asked", "notice"}), frozenset({"question"})),
@@ -156,6 +155,7 @@ class ExamplePart(Frozen):
 
     text: _Text
     verdict: _Verdict
+    evidence: _Numbers = ()
 
 
 class ExampleClaim(Frozen):
@@ -248,8 +248,8 @@ class PromptFiles(Frozen):
 
     system: Annotated[Path, _readable("system")] | None = Field(
         default=None,
-        description="The instructions. Required variables: $reply_form, $member_rules and $marker. "
-        "Optional: $verdict_rules and $examples.",
+        description="The instructions. Required variables: $reply_form and $marker. Optional: "
+        "$verdict_rules and $examples.",
     )
     user: Annotated[Path, _readable("user")] | None = Field(
         default=None,
@@ -264,15 +264,6 @@ class PromptFiles(Frozen):
 
 
 # -------------------------------------------------------------------------------------------------- the judge
-
-
-class Reasoning(StrEnum):
-    """Where the model gives its reasons. Every token that it writes adds delay."""
-
-    BEFORE = "before"
-    AFTER = "after"
-    NOT_SUPPORTED = "not_supported"
-    NONE = "none"
 
 
 class LlmJudgeSettings(ChatModelSettings):
@@ -336,10 +327,10 @@ class LlmJudgeSettings(ChatModelSettings):
         description="Models to ask, in this order, when the first one fails or its circuit breaker is open.",
     )
 
-    reasoning: Reasoning = Field(
-        default=Reasoning.NOT_SUPPORTED,
-        description="Give reasons before each verdict, after it, after it but only for what is not "
-        "supported, or not at all. Fewer words are faster.",
+    reasoning: bool = Field(
+        default=True,
+        description="Ask for a short reason where a claim is not supported; without them replies are "
+        "shorter, and verdicts come sooner.",
     )
     decompose: bool = Field(
         default=False,

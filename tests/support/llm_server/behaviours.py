@@ -11,13 +11,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from enum import StrEnum
 from typing import Any, Final, Literal, TypeAlias
 
+_WORDS: Final = {
+    "SUPPORTED": "supported",
+    "PARTIALLY_SUPPORTED": "partial",
+    "UNSUPPORTED": "unsupported",
+    "CONTRADICTED": "contradicted",
+}
 _ASKED: Final = re.compile(r"Give the verdicts on (.+?), as one JSON object")
 
 
@@ -78,20 +84,24 @@ class Recorded:
         return str(found[-1]).split(", ") if found else []
 
 
-def member(label: str, verdict: str = "SUPPORTED", **changes: Any) -> dict[str, Any]:
-    """One verdict of a reply, as a model that keeps to the schema would write it."""
-    return {
-        "id": label,
-        "evidence": [],
-        "verdict": verdict,
-        "confidence": 0.9,
-        "against": [],
-        "reasoning": "",
-    } | changes
+def member(
+    label: str,
+    verdict: str = "SUPPORTED",
+    *,
+    evidence: Iterable[object] = (),
+    confidence: float = 0.9,
+    against: Iterable[object] = (),
+    reasoning: str = "",
+) -> str:
+    """One verdict of a reply, as a model that keeps to the form would write it."""
+    words = [label, *evidence, _WORDS.get(verdict, verdict)]
+    words += [f"{confidence:.0%}"] if confidence != 0.9 else []
+    words += [f"!{number}" for number in against]
+    return " ".join(map(str, words)) + (f": {reasoning}" if reasoning else "")
 
 
-def verdicts(*members: dict[str, Any]) -> str:
-    return json.dumps({"verdicts": list(members)})
+def verdicts(*members: str) -> str:
+    return json.dumps({"v": list(members)})
 
 
 def obliging(call: Recorded) -> str:

@@ -16,13 +16,13 @@ from guardrail.config import load_settings
 from guardrail.errors import ConfigError
 from guardrail.judges.llm import ReplyForm, read_reply
 from guardrail.judges.llm.prompt import Prompts, default_examples, fences, render
-from guardrail.judges.llm.settings import MOST_EXAMPLES, Reasoning
+from guardrail.judges.llm.settings import MOST_EXAMPLES
 from tests.unit.judges.llm.asking import request, settings
 
 CLAIM = {"text": "Es kostet 5 €.", "verdict": "SUPPORTED", "evidence": [1]}
 EXAMPLE = {"sentences": ["Der Preis beträgt 5 €."], "claims": [CLAIM]}
 
-FORMS = [ReplyForm(reasoning, decompose) for reasoning in Reasoning for decompose in (False, True)]
+FORMS = [ReplyForm(reasons, decompose) for reasons in (True, False) for decompose in (False, True)]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=repr)
@@ -38,6 +38,7 @@ def test_the_replies_of_the_package_s_examples_keep_to_the_schema_and_are_read_a
         for answer, claim in zip(answers, example.claims, strict=True):
             assert answer.verdict == claim.verdict
             assert answer.evidence == claim.evidence
+            assert len(answer.parts) == (len(claim.parts) if form.decompose else 0)
 
 
 def test_the_package_s_examples_show_every_verdict() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 import pytest
 
@@ -26,11 +27,11 @@ from tests.unit.judges.llm.asking import judge, judging, request
 THREE = verdicts(member("c1", evidence=[1]), member("c2", "CONTRADICTED", evidence=[2]), member("c3"))
 
 
-async def test_a_verdict_is_announced_when_its_object_closes_though_the_reply_goes_on() -> None:
+async def test_a_verdict_is_announced_when_its_text_closes_though_the_reply_goes_on() -> None:
     announced: asyncio.Queue[Judgement] = asyncio.Queue()
     go_on = asyncio.Event()
-    after_two = 2 + THREE.index('"c3"') // 16
-    wire = Wire(chunk_chars=16, hold_after=after_two, until=go_on)
+    after_two = 2 + THREE.index('"c3') // 4
+    wire = Wire(chunk_chars=4, hold_after=after_two, until=go_on)
     async with judging(Reply(THREE, wire=wire)) as (made, server):
         asked = request("One.", "Two.", "Three.")
         task = asyncio.create_task(reply_of(made, asked, announced.put_nowait))
@@ -53,7 +54,7 @@ async def test_a_verdict_is_announced_when_its_object_closes_though_the_reply_go
 async def test_of_a_reply_that_breaks_off_the_complete_verdicts_stand_and_the_others_are_asked_again() -> (
     None
 ):
-    cut = Cut(chunks=3 + THREE.index('"c3"') // 16, reply=Reply(THREE))
+    cut = Cut(chunks=2 + THREE.index('"c3') // 4, reply=Reply(THREE, wire=Wire(chunk_chars=4)))
     async with LlmServer(cut, Reply(obliging)) as server:
         reply = await judge(server, request("One.", "Two.", "Three."), max_retries=0)
     assert [call.asked for call in server.calls] == [["c1", "c2", "c3"], ["c3"]]
@@ -123,14 +124,16 @@ def test_costs_are_shared_too() -> None:
 
 async def test_a_claim_is_taken_apart_and_its_verdict_is_that_of_its_parts() -> None:
     def apart(call: Recorded) -> str:
-        items = call.body["response_format"]["json_schema"]["schema"]["properties"]["verdicts"]["items"]
-        assert list(items["properties"]["parts"]["items"]["properties"]) == ["text", "verdict"]
+        pattern = call.body["response_format"]["json_schema"]["schema"]["properties"]["v"]["items"]["pattern"]
         marker = call.system.split()[-1]
-        parts = [
-            {"text": f"The basic plan costs $50. {marker}", "verdict": "SUPPORTED"},
-            {"text": f"The basic plan has \ud800 a trial. {marker}", "verdict": "UNSUPPORTED"},
+        said = [
+            f"c1a 1 supported: The basic plan costs $50. {marker}",
+            f"c1b unsupported: The basic plan has \ud800 a trial. {marker}",
+            "c1 1 supported",
+            "c2 2 supported",
         ]
-        return verdicts(member("c1", evidence=[1], parts=parts), member("c2", evidence=[2], parts=[]))
+        assert all(re.fullmatch(pattern, text) for text in said)
+        return verdicts(*said)
 
     async with LlmServer(Reply(apart)) as server:
         reply = await judge(server, request("It costs $50 and has a trial.", "B."), decompose=True)

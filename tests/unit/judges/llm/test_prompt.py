@@ -12,7 +12,6 @@ import pytest
 from guardrail.judges import JudgeRequest
 from guardrail.judges.llm import Fence
 from guardrail.judges.llm.prompt import Prompt, Prompts, fences
-from guardrail.judges.llm.settings import Reasoning
 from tests.unit.judges.llm.asking import claim, request, settings
 
 FENCE = fences(b"secret of the test")("r1")
@@ -59,17 +58,16 @@ def test_empty_contexts_are_left_out_and_the_others_keep_their_numbers() -> None
 
 
 @pytest.mark.parametrize("decompose", [False, True])
-@pytest.mark.parametrize("reasoning", Reasoning)
-def test_all_variables_of_the_instructions_are_filled(reasoning: Reasoning, *, decompose: bool) -> None:
+@pytest.mark.parametrize("reasoning", [False, True])
+def test_all_variables_of_the_instructions_are_filled(*, reasoning: bool, decompose: bool) -> None:
     made = settings(reasoning=reasoning, decompose=decompose)
     prompt = Prompts(made).build(request(), FENCE)
     system = prompt.messages[0]["content"]
     assert not re.search(r"\$[a-z{]", system)
     assert "at most 3;" in system
-    none = reasoning is Reasoning.NONE
-    assert ("Give no reasons." in system) is none
-    assert ("REASON" in system or "`reasoning`" in system) is not none
-    assert ("`verdicts`" in system) is (decompose or reasoning is Reasoning.BEFORE)
+    assert ("Give no reasons." in system) is not reasoning
+    assert ("REASON" in system) is ("$5, not $10" in system) is reasoning
+    assert ("c1a and c1b" in system) is ('"c1a 1 supported' in system) is decompose
     assert "JSON" in system  # JSON mode is refused by OpenAI where the prompt doesn't say it
 
 

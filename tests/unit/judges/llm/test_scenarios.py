@@ -68,12 +68,12 @@ class Row:
     """How many judgements came while the reply was written."""
 
 
-def said(*members: dict[str, Any], **changes: Any) -> Reply:
+def said(*members: str, **changes: Any) -> Reply:
     return Reply(verdicts(*members), **changes)
 
 
 C1, C2 = member("c1"), member("c2")
-CLOSES: Final = verdicts(C1, C2).index("}, {") + 1
+CLOSES: Final = verdicts(C1, C2).index(', "c2')
 AT_ONCE: Final = {"ask_again": False}
 
 
@@ -134,7 +134,7 @@ VERDICTS: Final = [
     ),
     Row(
         "cut by its length",
-        Reply(verdicts(member("c1", "CONTRADICTED"), C2)[:-30], finish_reason="length"),
+        Reply(verdicts(member("c1", "CONTRADICTED"), C2)[:-5], finish_reason="length"),
         "C?",
         4,
         reasoning=AGAIN,
