@@ -279,7 +279,7 @@ class Doubts:
         if not _says_of_what(self.view.text):
             return None
         sentences = self.evidence.layout.sentences
-        long_words = _LONG_WORD.findall(claim, 1)
+        long_words = _long_words(self.view.text)
         for match in self.found.sentences:
             if match.coverage < _LEAST_OF_A_PART:
                 continue
@@ -429,6 +429,15 @@ def _is_denied(text: str, start: int, end: int) -> bool:
     reply = text[after : after + _REACH].lstrip()
     answered = _SPEAKER.match(reply)
     return bool(answered and answered[1] != label[1] and _DENIES.match(reply, answered.end()))
+
+
+def may_stand_in(claim: str, text: str) -> bool:
+    """Whether a text has all long words of a claim, as one has in which that stands word for word. Cheap."""
+    return all(word in text for word in _long_words(claim))
+
+
+def _long_words(claim: str) -> list[str]:
+    return _LONG_WORD.findall(_as_said(claim), 1)
 
 
 def _as_said(text: str) -> str:
