@@ -52,6 +52,7 @@ _LEAST_OF_A_PART: Final = 0.2  # of the claim, that one of them holds
 _FEWEST_WORDS: Final = 3
 _FEWEST_CHARS: Final = 6  # in scripts without spaces
 _LONG_WORD: Final = re.compile(r"[A-Za-z]{4,}")
+_PLACES: Final = 32  # where a claim may begin that are looked at
 _MARKUP_CHARS: Final = 200  # that a sentence may be longer than the claim
 _BESIDE_CHARS: Final = 400  # on its line, in which cells, a label and quotes are looked for
 _ABOVE_CHARS: Final = 3000  # in which what a sentence stands under is looked for
@@ -432,8 +433,23 @@ def _is_denied(text: str, start: int, end: int) -> bool:
 
 
 def may_stand_in(claim: str, text: str) -> bool:
-    """Whether a text has all long words of a claim, as one has in which that stands word for word. Cheap."""
-    return all(word in text for word in _long_words(claim))
+    """Whether a text has the long words of a claim, in their order and near each other, as one has in which
+    that stands word for word. Cheap.
+    """
+    first, *others = _long_words(claim) or [""]
+    at, room = text.find(first), len(claim) + _MARKUP_CHARS
+    for _ in range(_PLACES):
+        if at < 0:
+            return False
+        end = at + len(first)
+        for word in others:
+            end = text.find(word, end, at + room) + len(word)
+            if end < len(word):
+                break
+        else:
+            return True
+        at = text.find(first, at + 1)
+    return True
 
 
 def _long_words(claim: str) -> list[str]:
