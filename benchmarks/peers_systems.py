@@ -108,7 +108,7 @@ async def opened(
     else:
         if python is None:
             raise RuntimeError(f"{name}: no environment with the peers was given")
-        async with _peer(PEERS[name], base_url, python, slow_motion) as peer:
+        async with opened_peer(PEERS[name], base_url, python, slow_motion) as peer:
             yield peer
 
 
@@ -178,7 +178,10 @@ class _Ours:
 
 
 @asynccontextmanager
-async def _peer(peer: str, base_url: str, python: Path, slow_motion: float) -> AsyncIterator[System]:
+async def opened_peer(
+    peer: str, base_url: str, python: Path, slow_motion: float = 1.0
+) -> AsyncIterator[Peer]:
+    """A worker of its own for ``peer``, a name of ``peers_worker``."""
     command = [str(python), "-m", "benchmarks.peers_worker", peer, "--base-url", base_url]
     process = await asyncio.create_subprocess_exec(
         *command, cwd=ROOT, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
@@ -188,7 +191,7 @@ async def _peer(peer: str, base_url: str, python: Path, slow_motion: float) -> A
     try:
         if not await process.stdout.readline():
             raise RuntimeError(f"{peer}: its worker did not start, see above")
-        system = _Peer(peer, process.stdin, slow_motion)
+        system = Peer(peer, process.stdin, slow_motion)
         reading = asyncio.create_task(system.read(process.stdout))
         try:
             yield system
@@ -201,7 +204,7 @@ async def _peer(peer: str, base_url: str, python: Path, slow_motion: float) -> A
         await process.wait()
 
 
-class _Peer:
+class Peer:
     """A framework's evaluator in its own process, which gets the answer when its last token is due."""
 
     def __init__(self, peer: str, sink: asyncio.StreamWriter, slow_motion: float = 1.0) -> None:
@@ -226,16 +229,19 @@ class _Peer:
             if not future.done():
                 future.set_result({"error": "the worker ended"})
 
+    async def ask(self, fields: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+        """What the worker tells of an answer: its ``id``, ``question``, ``contexts`` and ``answer``."""
+        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[fields["id"]] = future
+        self._sink.write(json.dumps(fields).encode() + b"\n")
+        await self._sink.drain()
+        return await asyncio.wait_for(future, timeout_s)
+
     async def judge(self, case: Case, start: float) -> Outcome:
         end = start + len(case.deltas()) * self._slow / TOKENS_PER_SECOND
         fields = {"id": case.id, "question": case.question, "contexts": case.contexts, "answer": case.answer}
-        line = json.dumps(fields).encode() + b"\n"
-        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         await asyncio.sleep(end - time.monotonic())
-        self._waiting[case.id] = future
-        self._sink.write(line)
-        await self._sink.drain()
-        told = await asyncio.wait_for(future, TIMEOUT_MS / 1000)
+        told = await self.ask(fields, TIMEOUT_MS / 1000)
         if "error" in told:
             return Outcome(0.0, None, right=False, error=told["error"])
         bad = sum(claim.bad for claim in case.claims)

@@ -28,6 +28,8 @@ Evaluate = Callable[[Mapping[str, Any]], Awaitable[float]]
 
 MODEL: Final = "gpt-4.1-mini"
 _KEY: Final = "not-needed"
+_TIMEOUT_S: Final = 600.0
+"""Of a call: Haystack would begin anew after 30 s, and a small machine takes longer to read a prompt."""
 _MOST_AT_ONCE: Final = 1_000
 
 
@@ -40,6 +42,7 @@ def haystack(base_url: str) -> Evaluate:
         api_key=secret,
         model=MODEL,
         api_base_url=base_url,
+        timeout=_TIMEOUT_S,
         generation_kwargs={"response_format": {"type": "json_object"}, "seed": 42},  # its own default
     )
     evaluator = evaluators.FaithfulnessEvaluator(chat_generator=generator, progress_bar=False)
@@ -58,7 +61,7 @@ def haystack(base_url: str) -> Evaluate:
 def llama_index(base_url: str) -> Evaluate:
     """``FaithfulnessEvaluator.aevaluate``: one yes or no for the whole answer."""
     llm = import_module("llama_index.llms.openai").OpenAI(
-        model=MODEL, api_base=base_url, api_key=_KEY, temperature=0.0
+        model=MODEL, api_base=base_url, api_key=_KEY, temperature=0.0, timeout=_TIMEOUT_S
     )
     evaluator = import_module("llama_index.core.evaluation").FaithfulnessEvaluator(llm=llm)
 

@@ -16,7 +16,7 @@ import pytest
 from benchmarks.peers_answers import Case, load, pieces
 from benchmarks.peers_endpoint import Endpoint, Pace
 from benchmarks.peers_replies import Replies
-from benchmarks.peers_systems import OURS, PEERS, REQUIREMENTS, Outcome, _Peer, opened
+from benchmarks.peers_systems import OURS, PEERS, REQUIREMENTS, Outcome, Peer, opened
 from benchmarks.peers_tokens import PrefixCache, Usage
 from benchmarks.peers_worker import PEERS as WORKERS
 from benchmarks.peers_worker import serve
@@ -195,7 +195,7 @@ async def test_a_score_is_compared_with_the_truth(peer: str, score: float | None
     case = load()[0]  # two of its eight claims are wrong
     sink: Any = Sink()
     source = asyncio.StreamReader()
-    system = _Peer(peer, sink)
+    system = Peer(peer, sink)
     judging = asyncio.create_task(system.judge(case, start=-1_000.0))
     told = {"id": (await sink.written.get())["id"], "score": score, "at": 0.0, "processor_s": 0.5}
     if score is not None:
