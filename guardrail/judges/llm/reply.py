@@ -90,7 +90,7 @@ class ReplyForm:
     @classmethod
     def of(cls, settings: LlmJudgeSettings) -> ReplyForm:
         """The form that ``settings`` request."""
-        return cls(settings.reasoning, settings.decompose)
+        return cls(settings.reasoning != "none", settings.decompose)
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of a reply, for strict structured outputs.
