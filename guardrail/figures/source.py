@@ -222,9 +222,14 @@ class Sentence:
         return written(self.text, self.figures[:MANY])
 
     @cached_property
+    def spelled(self) -> list[tuple[int, int, str]]:
+        """``(start, term, text)`` of every word and number."""
+        return words(self.text)
+
+    @cached_property
     def tokens(self) -> list[tuple[int, int]]:
-        """``(start, term)`` of every word and number."""
-        return [(start, term) for start, term, _ in words(self.text)]
+        """The same without their texts."""
+        return [(start, term) for start, term, _ in self.spelled]
 
     @cached_property
     def words(self) -> list[tuple[int, int]]:

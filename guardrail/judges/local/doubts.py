@@ -51,6 +51,7 @@ _MOST_JOINED: Final = 4  # sentences, or pieces of a long one, that a claim may 
 _LEAST_OF_A_PART: Final = 0.2  # of the claim, that one of them holds
 _FEWEST_WORDS: Final = 3
 _FEWEST_CHARS: Final = 6  # in scripts without spaces
+_LONG_WORD: Final = re.compile(r"[A-Za-z]{4,}")
 _MARKUP_CHARS: Final = 200  # that a sentence may be longer than the claim
 _BESIDE_CHARS: Final = 400  # on its line, in which cells, a label and quotes are looked for
 _ABOVE_CHARS: Final = 3000  # in which what a sentence stands under is looked for
@@ -278,6 +279,7 @@ class Doubts:
         if not _says_of_what(self.view.text):
             return None
         sentences = self.evidence.layout.sentences
+        long_words = _long_words(self.view.text)
         for match in self.found.sentences:
             if match.coverage < _LEAST_OF_A_PART:
                 continue
@@ -285,7 +287,10 @@ class Doubts:
                 context, start, end = self._contexts[first], sentences.start[first], sentences.end[last]
                 if not len(claim) <= end - start <= len(self.view.text) + _MARKUP_CHARS:
                     continue
-                said = read_prose(self.evidence.shown(context)[start:end]).text
+                said = self.evidence.shown(context)[start:end]
+                if not all(word in said for word in long_words):  # which is soon found out
+                    continue
+                said = read_prose(said).text
                 if _as_said(said) == claim and self._counts(first, last, lead_in, rarity):
                     return None if self._says_otherwise(checks) else (context, start, end)
         return None
@@ -424,6 +429,15 @@ def _is_denied(text: str, start: int, end: int) -> bool:
     reply = text[after : after + _REACH].lstrip()
     answered = _SPEAKER.match(reply)
     return bool(answered and answered[1] != label[1] and _DENIES.match(reply, answered.end()))
+
+
+def may_stand_in(claim: str, text: str) -> bool:
+    """Whether a text has all long words of a claim, as one has in which that stands word for word. Cheap."""
+    return all(word in text for word in _long_words(claim))
+
+
+def _long_words(claim: str) -> list[str]:
+    return _LONG_WORD.findall(_as_said(claim), 1)
 
 
 def _as_said(text: str) -> str:
