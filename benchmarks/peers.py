@@ -40,8 +40,9 @@ from benchmarks.peers_systems import (
 )
 from benchmarks.peers_tokens import CACHE_MINIMUM, CACHE_STEP, Usage
 
-WARM_UP = 3
-"""Answers judged before the measurement: connections, caches and lazy imports of every system are warm."""
+WARM_UP = 20
+"""Answers judged before the measurement: connections, caches, lazy imports and patterns that are compiled
+when they are first needed are warm in every system."""
 CHAT_PRICE = (0.40, 0.10, 1.60)
 """What a million tokens cost in USD: read, of them cached, written. Of gpt-4.1-mini, …"""
 DECISIONS_PRICE = (0.10, 0.0, 0.0)
