@@ -40,8 +40,9 @@ from benchmarks.peers_systems import (
 )
 from benchmarks.peers_tokens import CACHE_MINIMUM, CACHE_STEP, Usage
 
-WARM_UP = 3
-"""Answers judged before the measurement: connections, caches and lazy imports of every system are warm."""
+WARM_UP = 20
+"""Answers judged before the measurement: connections, caches, lazy imports and patterns that are compiled
+when they are first needed are warm in every system."""
 CHAT_PRICE = (0.40, 0.10, 1.60)
 """What a million tokens cost in USD: read, of them cached, written. Of gpt-4.1-mini, …"""
 DECISIONS_PRICE = (0.10, 0.0, 0.0)
@@ -205,7 +206,7 @@ def main() -> None:
     parser.add_argument("--concurrency", nargs="+", type=int, default=[1, 20, 200], help="answers at once")
     parser.add_argument("--answers", type=int, default=20, help="at least so many of each (default 20)")
     parser.add_argument(
-        "--judge", type=json.loads, help='settings of ours: \'{"llm": {"reasoning": false}}\''
+        "--judge", type=json.loads, help='settings of ours: \'{"llm": {"reasoning": "none"}}\''
     )
     parser.add_argument("--ttft-ms", type=float, default=350.0, help="model's time to first token")
     parser.add_argument("--token-ms", type=float, default=8.0, help="model's time per output token")

@@ -55,7 +55,7 @@ from guardrail.figures.conflicts import (
     frame_of,
     opposite_limits,
 )
-from guardrail.figures.formulas import compared
+from guardrail.figures.formulas import compared, formulas
 from guardrail.figures.model import Figure, FigureCheck, Kind, State
 from guardrail.figures.numbers import COMMAS, MAY_BE_EITHER, Separators, separators_of
 from guardrail.figures.source import MANY, FigureSource, Sentence
@@ -372,6 +372,8 @@ def _with_formulas(about: _Compared, checks: Sequence[FigureCheck]) -> Sequence[
     """A source has the formula that figures are part of, or another one for the same."""
     claim, source = about.claim, about.source
     found = list(checks)
+    if not formulas(claim.text):
+        return checks
     sentences = [(number, source.sentence(number)) for number in about.near]
     alike = [(n, s.text) for n, s in sentences if not claim.denies_unlike(s)]
     for mine, number, other in compared(claim.text, alike, lambda: (text.text for text in source.texts)):

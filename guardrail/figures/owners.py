@@ -99,7 +99,7 @@ class Things:
         self._source = source
         few = len(source.texts) <= _MOST_SENTENCES and not source.has_more_figures_than(_MOST_FIGURES)
         count = len(source.texts) if few else 0
-        self._tokens = [words(source.texts[n].text) for n in range(count)]
+        self._tokens = [source.sentence(n).spelled for n in range(count)]
         self._lower: Counter[int] = Counter()
         self._capital = self._find_capitals()
         self._names = [

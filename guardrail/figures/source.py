@@ -222,9 +222,14 @@ class Sentence:
         return written(self.text, self.figures[:MANY])
 
     @cached_property
+    def spelled(self) -> list[tuple[int, int, str]]:
+        """``(start, term, text)`` of every word and number."""
+        return words(self.text)
+
+    @cached_property
     def tokens(self) -> list[tuple[int, int]]:
-        """``(start, term)`` of every word and number."""
-        return [(start, term) for start, term, _ in words(self.text)]
+        """The same without their texts."""
+        return [(start, term) for start, term, _ in self.spelled]
 
     @cached_property
     def words(self) -> list[tuple[int, int]]:
@@ -317,7 +322,7 @@ class Sentence:
         limits = figure.bound.direction and figure.unit is None and _YOUNG.search(before)
         return bool(_AGED.search(before) or _OLD.match(after[:_AGE_REACH]) or limits)
 
-    def told(self, figures: Sequence[Figure]) -> list[frozenset[int]] | None:
+    def said_beside(self, figures: Sequence[Figure]) -> list[frozenset[int]] | None:
         """What is said in the part of each figure, figures of other sorts included; None as for ``parts``."""
         spans, outside = self.parts(figures), self._outside(figures)
         if spans is None:

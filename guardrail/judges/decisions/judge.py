@@ -1,6 +1,6 @@
 """The decisions judge: each claim is a question to a model that answers with probabilities.
 
-What code does better stays with code: before anything is asked the claim's figures, cells and words are
+What code does better stays with code: while the model answers, the claim's figures, cells and words are
 compared with the documents as the local judge does it, and what that finds joins the model's probabilities. A
 claim that stands in a document word for word is not asked about.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,7 +37,7 @@ from guardrail.judges.local.verdict import (
     mentioned_only,
 )
 from guardrail.judges.spending import PriceTable
-from guardrail.judges.streams import closing, told
+from guardrail.judges.streams import closing, from_callback
 from guardrail.log_events import EventLog
 from guardrail.printable import shorten
 from guardrail.verdicts import Judgement, total, unverified
@@ -62,11 +62,12 @@ _MOST_MODELS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class _Asking:
-    """A request: what was found out about its claims, and what is asked of those that code didn't settle."""
+    """A request: what is asked of the claims that code didn't settle, and what was found out about claims so
+    far."""
 
     request: JudgeRequest
     meter: Meter
-    examined: Mapping[str, Examination | None]
+    examined: dict[str, Examination | None]
     settled: Sequence[Judgement]
     asked: QuestionSheet
 
@@ -108,7 +109,7 @@ class DecisionsJudge:
         for judgement in case.settled:
             yield judgement
         until = asyncio.get_running_loop().time() + request.deadline - time.monotonic()
-        async with closing(told(partial(self._decide, case, until))) as judgements:
+        async with closing(from_callback(partial(self._decide, case, until))) as judgements:
             async for judgement in judgements:
                 yield judgement
 
@@ -116,16 +117,10 @@ class DecisionsJudge:
         await self._endpoint.aclose()
 
     def _case(self, request: JudgeRequest) -> _Asking:
-        """CPU work: compare the claims exactly, and write the questions."""
-        settings = self._settings
-
-        def stopped() -> bool:
-            return time.monotonic() >= request.deadline
-
-        examined = {
-            claim_id: self._checker.compare(claim, request.question, request.evidence, stopped)
-            for claim_id, claim in request.claims.items()
-        }
+        """CPU work: settle the claims that stand in a document, and write the questions of the others."""
+        settings, claims = self._settings, request.claims
+        there = [name for name, claim in claims.items() if self._checker.may_stand(claim, request.evidence)]
+        examined = self._examined(request, there)
         settled = [
             replace(
                 judgement_word_for_word(claim_id, found.evidence.quote(*found.standing), LINES.supported),
@@ -144,6 +139,19 @@ class DecisionsJudge:
         settled += uncovered(question.uncovered, self.name)
         return _Asking(request, Meter(request.meter), examined, settled, question)
 
+    def _examined(self, request: JudgeRequest, claim_ids: Iterable[str]) -> dict[str, Examination | None]:
+        """CPU work: what code finds out about these claims."""
+
+        def stopped() -> bool:
+            return time.monotonic() >= request.deadline
+
+        return {
+            claim_id: self._checker.compare(
+                request.claims[claim_id], request.question, request.evidence, stopped
+            )
+            for claim_id in claim_ids
+        }
+
     async def _decide(self, case: _Asking, until: float, tell: Callable[[Judgement], None]) -> None:
         """Yield all verdicts. Raises JudgeError if there are none, or if another judge can give those that
         are missing.
@@ -154,13 +162,18 @@ class DecisionsJudge:
         measured = [each for each in claims[:_MOST_MEASURED] if bias is None or bias.to_measure()]
         failures: dict[str, JudgeError] = {}
 
+        async def compare() -> None:
+            left = [claim_id for claim_id in claims if claim_id not in case.examined]
+            case.examined.update(await asyncio.to_thread(self._examined, case.request, left))
+
         async def ask(claim_ids: Sequence[str]) -> None:
             try:
-                await self._ask(case, claim_ids, measured, until, tell)
+                await self._ask(case, claim_ids, measured, until, comparing, tell)
             except JudgeError as error:
                 failures.update(dict.fromkeys(claim_ids, error))
 
         async with asyncio.TaskGroup() as group:
+            comparing = group.create_task(compare())
             for start in range(0, len(claims), most):
                 group.create_task(ask(claims[start : start + most]))
         if failures and (len(failures) == len(claims) or self._settings.fallback != "none"):
@@ -175,10 +188,11 @@ class DecisionsJudge:
         claim_ids: Sequence[str],
         measured: Collection[str],
         until: float,
+        comparing: Awaitable[None],
         tell: Callable[[Judgement], None],
     ) -> None:
         """Yield the judgements on claims whose questions go together, of which those ``measured`` are asked
-        in both orders. Raises JudgeError before any.
+        in both orders; ``comparing`` finds out what code can. Raises JudgeError before any.
         """
         questions = {claim_id: case.asked.questions[claim_id] for claim_id in claim_ids}
         again = [
@@ -202,6 +216,7 @@ class DecisionsJudge:
         judge = f"decisions:{reply.model or self._settings.model}"
         shares = split(total(Usage(judge_calls=1), self._endpoint.usage(reply)), len(questions))
         given = {claim_id: reply.answers[each.id] for claim_id, each in questions.items()}
+        await comparing
         fair = {
             claim_id: {} if isinstance(answer, Unanswered) else bias.fair(answer)
             for claim_id, answer in given.items()

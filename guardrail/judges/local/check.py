@@ -50,7 +50,7 @@ from guardrail.judges.local.combiner import (
     read_features,
     word_features,
 )
-from guardrail.judges.local.doubts import Doubts
+from guardrail.judges.local.doubts import Doubts, may_stand_in
 from guardrail.judges.local.examination import (
     Examination,
     cited_contexts,
@@ -267,6 +267,11 @@ class ClaimChecker:
         nothing to compare it with."""
         about = self._asked(question, evidence, stopped)
         return self._examine(claim, (0, len(_text(claim))), about, 0)
+
+    def may_stand(self, claim: Claim, evidence: EvidenceIndex) -> bool:
+        """Whether ``compare`` may find that a context has the claim word for word. Cheap."""
+        shown = (evidence.shown(number) for number in range(len(evidence.contexts)))
+        return any(may_stand_in(_text(claim), text) for text in shown)
 
     def reads(self, examined: Examination) -> bool:
         """Whether the claim, and the sentence closest to it, are in languages that are compared here."""

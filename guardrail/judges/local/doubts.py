@@ -51,6 +51,7 @@ _MOST_JOINED: Final = 4  # sentences, or pieces of a long one, that a claim may 
 _LEAST_OF_A_PART: Final = 0.2  # of the claim, that one of them holds
 _FEWEST_WORDS: Final = 3
 _FEWEST_CHARS: Final = 6  # in scripts without spaces
+_LONG_WORD: Final = re.compile(r"[A-Za-z]{4,}")
 _MARKUP_CHARS: Final = 200  # that a sentence may be longer than the claim
 _BESIDE_CHARS: Final = 400  # on its line, in which cells, a label and quotes are looked for
 _ABOVE_CHARS: Final = 3000  # in which what a sentence stands under is looked for
@@ -141,7 +142,7 @@ class Doubts:
         return {term for at, term, _ in self._tokens if text[at].isdigit() or (at > 0 and text[at].isupper())}
 
     @cached_property
-    def _is_told(self) -> bool:
+    def _names_its_subject(self) -> bool:
         """Whether the claim itself says what it is of: no pronoun stands for that."""
         return all(term not in PRONOUNS for _, term, _ in self._tokens[:_OPENING])
 
@@ -158,7 +159,7 @@ class Doubts:
         around the claim's value are around the other one.
         """
         view, contexts, names = self.view, self._contexts, self._names
-        comparable = len(self.evidence.contexts) >= _LEAST and self._is_told
+        comparable = len(self.evidence.contexts) >= _LEAST and self._names_its_subject
         for check in filter(_decides, checks[:_MOST_FIGURES]) if comparable else ():
             figure, home = check.figure, contexts[check.sentence or 0]
             inside = self._inside(figure)
@@ -186,7 +187,7 @@ class Doubts:
     def backed_elsewhere(self, checks: Sequence[FigureCheck]) -> Iterator[Rival]:
         """The figures of the claim with which one context is at odds and that another context has, where the
         names of the claim stand, too, in sentences that it doesn't take back."""
-        for check in checks[:_MOST_FIGURES] if self._is_told else ():
+        for check in checks[:_MOST_FIGURES] if self._names_its_subject else ():
             if check.state is not State.CONFLICT or check.sentence is None or check.source is None:
                 continue
             names = self._names - self._inside(check.figure)
@@ -278,6 +279,7 @@ class Doubts:
         if not _says_of_what(self.view.text):
             return None
         sentences = self.evidence.layout.sentences
+        long_words = _long_words(self.view.text)
         for match in self.found.sentences:
             if match.coverage < _LEAST_OF_A_PART:
                 continue
@@ -285,12 +287,15 @@ class Doubts:
                 context, start, end = self._contexts[first], sentences.start[first], sentences.end[last]
                 if not len(claim) <= end - start <= len(self.view.text) + _MARKUP_CHARS:
                     continue
-                said = read_prose(self.evidence.shown(context)[start:end]).text
+                said = self.evidence.shown(context)[start:end]
+                if not all(word in said for word in long_words):  # which is soon found out
+                    continue
+                said = read_prose(said).text
                 if _as_said(said) == claim and self._counts(first, last, lead_in, rarity):
-                    return None if self._told_otherwise(checks) else (context, start, end)
+                    return None if self._says_otherwise(checks) else (context, start, end)
         return None
 
-    def _told_otherwise(self, checks: Sequence[FigureCheck]) -> bool:
+    def _says_otherwise(self, checks: Sequence[FigureCheck]) -> bool:
         """Whether a sentence says the claim with other values, those aside that name what it is about ("Item
         31 costs $5"): of the same thing, or of one that neither names.
         """
@@ -424,6 +429,15 @@ def _is_denied(text: str, start: int, end: int) -> bool:
     reply = text[after : after + _REACH].lstrip()
     answered = _SPEAKER.match(reply)
     return bool(answered and answered[1] != label[1] and _DENIES.match(reply, answered.end()))
+
+
+def may_stand_in(claim: str, text: str) -> bool:
+    """Whether a text has all long words of a claim, as one has in which that stands word for word. Cheap."""
+    return all(word in text for word in _long_words(claim))
+
+
+def _long_words(claim: str) -> list[str]:
+    return _LONG_WORD.findall(_as_said(claim), 1)
 
 
 def _as_said(text: str) -> str:
