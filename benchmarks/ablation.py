@@ -87,7 +87,7 @@ RULES: Final[Mapping[str, Sequence[Patch]]] = {
     "citations: cited first": ((check, "cited_contexts", lambda *_: frozenset()),),
     "reading: question of a short answer": ((reader, "_asking", lambda *_: ""),),
     "reading: lead-in": ((reader, "_leading", lambda *_: ""),),
-    "reading: figures in the source's notation": ((reader, "_told_otherwise", _nothing),),
+    "reading: figures in the source's notation": ((reader, "_as_in_source", _nothing),),
     "reading: what figures follow from": ((reader, "_known", lambda *_: ""),),
     "reading: fact by fact": ((check, "facts_of", lambda *_: []),),
     "reading: sentences that lean": ((search, "_leans", _no),),

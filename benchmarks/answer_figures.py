@@ -55,7 +55,7 @@ class Case:
 
 
 def figures(cases: Sequence[Case]) -> dict[str, Any]:
-    """Everything that is reported of one set; the report in JSON has it by ``statistics.told``."""
+    """Everything that is reported of one set; the report in JSON has it by ``statistics.as_json``."""
     return {
         "answers": len(cases),
         "decisions": {group: _decisions(_of(cases, group)) for group in GROUPS},

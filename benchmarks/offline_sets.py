@@ -52,12 +52,12 @@ from guardrail.evals.statistics import (
     Estimate,
     Figure,
     Rate,
+    as_json,
     auroc,
     balanced_accuracy,
     calibration_error,
     mean,
     percent,
-    told,
 )
 from guardrail.events import SegmentKind
 from guardrail.judges import Judge, JudgeRequest, Verdict
@@ -297,7 +297,7 @@ async def _run(options: argparse.Namespace, sets: Rows, pairs: Rows) -> None:
         print(differing(judged, options.before))
     if options.json is not None:
         kept = {name: {**each, "each": None} for name, each in judges.items() if each is not found}
-        options.json.write_text(json.dumps(told({**found, "baselines": kept})) + "\n", encoding="utf-8")
+        options.json.write_text(json.dumps(as_json({**found, "baselines": kept})) + "\n", encoding="utf-8")
     if options.report is not None:
         options.report.mkdir(parents=True, exist_ok=True)
         (options.report / "report.md").write_text(text, encoding="utf-8")

@@ -206,7 +206,7 @@ def main() -> None:
     parser.add_argument("--concurrency", nargs="+", type=int, default=[1, 20, 200], help="answers at once")
     parser.add_argument("--answers", type=int, default=20, help="at least so many of each (default 20)")
     parser.add_argument(
-        "--judge", type=json.loads, help='settings of ours: \'{"llm": {"reasoning": false}}\''
+        "--judge", type=json.loads, help='settings of ours: \'{"llm": {"reasoning": "none"}}\''
     )
     parser.add_argument("--ttft-ms", type=float, default=350.0, help="model's time to first token")
     parser.add_argument("--token-ms", type=float, default=8.0, help="model's time per output token")

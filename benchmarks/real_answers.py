@@ -203,7 +203,7 @@ def main() -> None:
     for name, told in found.items():
         print(printed(name, told))
     if options.json is not None:
-        options.json.write_text(json.dumps(statistics.told(found), indent=1) + "\n", encoding="utf-8")
+        options.json.write_text(json.dumps(statistics.as_json(found), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

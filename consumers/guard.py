@@ -615,9 +615,9 @@ class GuardConsumer:
         for output in outputs:
             telemetry.count_output(output.event, output.waited_s, output.late_s)
             if isinstance(output.event, ResponseVerdict):
-                self._responses.told(output.event, output.headers)
+                self._responses.on_verdict(output.event, output.headers)
             if self._traces is not None:
-                self._traces.told(output.event, output.headers)
+                self._traces.on_event(output.event, output.headers)
         lane = outputs[0].lane
         assert isinstance(lane, Partition)  # noqa: S101 - every event is handled with its partition
         self._guarantee.put(lane, records)

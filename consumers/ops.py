@@ -244,7 +244,7 @@ class ResponseLog:
         self._decisions: Counter[str] = Counter()
         self._claims: Counter[str] = Counter()
 
-    def told(self, event: ResponseVerdict, headers: Headers = ()) -> None:
+    def on_verdict(self, event: ResponseVerdict, headers: Headers = ()) -> None:
         """A response has its verdict; ``headers`` came with its start."""
         deciding = claim_that_decided(event)
         self._decisions[event.decision.value] += 1

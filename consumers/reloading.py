@@ -155,12 +155,12 @@ class Reloader:
                 log.error(  # noqa: TRY400 - of errors on purpose the place says nothing
                     "config.reload_failed",
                     path=str(self._path),
-                    errors=_told(error),
+                    errors=_messages(error),
                     remedy="correct the file; until then the former policies apply",
                 )
                 if isinstance(error, ConfigError):
                     raise
-                raise ConfigError("\n".join(_told(error))) from error
+                raise ConfigError("\n".join(_messages(error))) from error
             telemetry.RELOADS.labels(outcome).inc()
             telemetry.RELOAD_FAILED.set(0)
             telemetry.CONFIG_TIME.set_to_current_time()
@@ -262,7 +262,7 @@ def _gone(former: GuardSettings, settings: GuardSettings) -> list[str]:
     ]
 
 
-def _told(error: Exception) -> list[str]:
+def _messages(error: Exception) -> list[str]:
     if isinstance(error, SettingsError):
         return [str(problem) for problem in error.problems]
     return [str(error)] if isinstance(error, ConfigError) else [f"{type(error).__name__}: {error}"]

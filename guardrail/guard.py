@@ -238,7 +238,7 @@ async def _feed(
             await _caught_up(engine, response_id)
             engine.handle(delta)
             seq += 1
-            if engine.decided(response_id):
+            if engine.delivered(response_id):
                 break
         await _caught_up(engine, response_id)  # the last claim is cut at the end
         engine.handle(ResponseCompleted(response_id=response_id, seq=seq))
@@ -251,7 +251,7 @@ async def _feed(
 
 async def _caught_up(engine: Engine, response_id: str) -> None:
     """Wait while the judge is behind: the time of a claim that is cut now might run out."""
-    while engine.behind and not engine.decided(response_id):
+    while engine.behind and not engine.delivered(response_id):
         await engine.caught_up()
 
 

@@ -311,7 +311,7 @@ def _local_judge() -> Judge:
 # ------------------------------------------------------------------------------------ check_events
 
 
-class _Told:
+class _Seen:
     """What has been seen of one response so far."""
 
     __slots__ = ("deltas", "ended", "text")
@@ -335,7 +335,7 @@ def check_events(records: Iterable[object], *, complete: bool = True) -> list[st
     context, question or text). The problems name ids and numbers, and quote no text.
     """
     problems: list[str] = []
-    told: dict[str, _Told] = {}
+    told: dict[str, _Seen] = {}
     for place, record in enumerate(records):
         key, value = _key_and_value(record)
         try:
@@ -361,12 +361,12 @@ def check_events(records: Iterable[object], *, complete: bool = True) -> list[st
     return problems
 
 
-def _problems_of(event: InputEvent, told: dict[str, _Told]) -> list[str]:
+def _problems_of(event: InputEvent, told: dict[str, _Seen]) -> list[str]:
     known = told.get(event.response_id)
     if isinstance(event, ResponseStarted | Response):
         if known is not None:
             return [f"a second {event.type}; every answer needs an id of its own"]
-        known = told[event.response_id] = _Told()
+        known = told[event.response_id] = _Seen()
         if isinstance(event, Response):
             known.ended = event.type
             known.text = bool(event.answer.strip())
@@ -375,7 +375,7 @@ def _problems_of(event: InputEvent, told: dict[str, _Told]) -> list[str]:
             *([] if known.text or not known.ended else ["the answer is empty"]),
         ]
     if known is None:
-        told[event.response_id] = known = _Told()
+        told[event.response_id] = known = _Seen()
         known.deltas = event.seq if isinstance(event, ResponseDelta) and event.seq else 0
         first = [f"{event.type} comes without a response.started before it"]
     else:
@@ -405,7 +405,7 @@ def _problems_of_head(head: ResponseStarted | Response) -> list[str]:
     return problems
 
 
-def _problems_of_delta(delta: ResponseDelta, known: _Told) -> list[str]:
+def _problems_of_delta(delta: ResponseDelta, known: _Seen) -> list[str]:
     problems = []
     if delta.seq < known.deltas:
         problems.append(f"delta {delta.seq} comes again; the guard takes the first one")

@@ -99,7 +99,7 @@ class Traces:
         logs.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
         return cls(spans, logs)
 
-    def told(self, event: OutputEvent, headers: Headers) -> None:
+    def on_event(self, event: OutputEvent, headers: Headers) -> None:
         """An event of a response was published; ``headers`` came with the response's start."""
         if isinstance(event, ClaimVerdict):
             self._verdicts.setdefault(event.response_id, []).append((self._wall_ns(), event))

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from guardrail.cli.terminal import discard
 from guardrail.evals.evaluation import OWN_SCORE
-from guardrail.evals.formats import unread_told
+from guardrail.evals.formats import unread_messages
 from guardrail.evals.overview import NO_REASON, OTHERS, WORST, Overview, Published, Reasons
 from guardrail.evals.results import EvaluationResult, ScoreSummary, summary_lines, write_line
 from guardrail.events import Decision, ResponseVerdict, Usage, Verdict, claim_that_decided
@@ -307,7 +307,7 @@ class Report:
             told.append(
                 f"{before:,} records are of answers that began earlier; read from before with --since"
             )
-        told += unread_told(self._sources.unread)
+        told += unread_messages(self._sources.unread)
         if proofs := self._sources.proofs:
             told.append(f"{proofs:,} answers are proofs of guardrail doctor; they are left out")
         if self.results is not None and (changed := self.results.changed):

@@ -47,7 +47,7 @@ def evaluate_files(request: EvaluateRequest) -> None:
     with _naming(request), ExitStack() as stack:
         read = stack.enter_context(Sources(request))
         report = Report(read, request)
-        told = _told(request)
+        told = _conditions(request)
         _open(request, told, read, report, stack)
         try:
             asyncio.run(_judge(request, read, report))
@@ -142,7 +142,7 @@ def _tell_the_rest(request: EvaluateRequest, report: Report, told: dict[str, str
     report.print_lines([f"wrote {request.report}"])
 
 
-def _told(request: EvaluateRequest) -> dict[str, str]:
+def _conditions(request: EvaluateRequest) -> dict[str, str]:
     """What the results depend on, for their readers, and for --resume to tell this run from others."""
     settings, judge = request.settings, request.settings.judge
     model = f" {judge.llm.model}" if judge.kind == "llm" and judge.llm.model else ""

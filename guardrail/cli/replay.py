@@ -185,7 +185,7 @@ async def _replay(
                     reader.labels.clear()
                 change = None if verdict is None else replay.add(verdict, place)
                 if change is not None and changed is not None:
-                    changed.write(f"{json.dumps(change.told(), ensure_ascii=True)}\n")
+                    changed.write(f"{json.dumps(change.as_json(), ensure_ascii=True)}\n")
 
 
 def _nothing(replay: Replay) -> str:
@@ -198,7 +198,7 @@ def _nothing(replay: Replay) -> str:
 def _print(replay: Replay, reader: RecordReader, *, as_json: bool) -> None:
     if as_json:
         passed = reader.passed
-        told = replay.told() | {
+        told = replay.as_json() | {
             "passed_over": {
                 "other_events": passed.others,
                 "proofs_of_doctor": passed.proofs,

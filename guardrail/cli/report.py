@@ -130,7 +130,7 @@ def report_command(
             raise
     if as_json:
         typer.echo(json.dumps(figures, indent=2))
-    told = _told(figures)
+    told = _summary(figures)
     (err() if as_json else out()).print(f"wrote {safe(str(target))}: {told}", soft_wrap=True)
 
 
@@ -141,7 +141,7 @@ def _refuse(options: Mapping[str, object], why: str) -> None:
             raise typer.BadParameter(why, param_hint=name)
 
 
-def _told(figures: dict[str, Any]) -> str:
+def _summary(figures: dict[str, Any]) -> str:
     decisions = ", ".join(
         f"{each['count']:,} {name}" for name, each in figures["decisions"].items() if each["count"]
     )

@@ -187,7 +187,7 @@ async def serve(
             waiting_hint=_waiting_hint(settings.kafka),
         )
         name = judges.default.name
-        log.info("guard.starting", version=__version__, judge=name, settings=told(settings))
+        log.info("guard.starting", version=__version__, judge=name, settings=changed_settings(settings))
         telemetry.BUILD.labels(__version__, name).set(1)
         telemetry.serve_state(guard.state)
         disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each counter, which nobody queries
@@ -217,7 +217,7 @@ def _waiting_hint(kafka: KafkaSettings) -> str:
     return f"{timeout}; with kafka.group_instance_id a guard that comes back gets its partitions at once"
 
 
-def told(settings: GuardSettings) -> dict[str, Any]:
+def changed_settings(settings: GuardSettings) -> dict[str, Any]:
     """What the log says of the settings: those that differ from the defaults, secrets masked.
 
     Every policy is compared with the default one, from which all begin; rules are told by their names.

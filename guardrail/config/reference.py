@@ -284,7 +284,7 @@ def describe(kind: type[Settings], path: str) -> str:
     found = next((each for each in known if _matches(each.path, parts)), None)
     if found is None:
         raise ConfigError(_unknown(top, known, parts))
-    return "\n".join(_told(found, parts))
+    return "\n".join(_description(found, parts))
 
 
 def in_effect(settings: Settings, path: str) -> Any:
@@ -319,7 +319,7 @@ def _unknown(top: Sequence[Entry], known: Sequence[Entry], parts: Sequence[str])
     return f"{path}: no such setting; {remedy}"
 
 
-def _told(entry: Entry, parts: Sequence[str]) -> Iterator[str]:
+def _description(entry: Entry, parts: Sequence[str]) -> Iterator[str]:
     yield ".".join(parts)
     if entry.description:
         yield f"  {entry.description}"

@@ -286,8 +286,13 @@ class Engine:
         run = self._runs.get(response_id)
         return None if run is None else run.lane.key
 
+    def delivered(self, response_id: str) -> bool:
+        """Whether more of this response's text changes nothing; its final verdict may wait for reasons."""
+        run = self._runs.get(response_id)
+        return run is None or run.session.delivered
+
     def decided(self, response_id: str) -> bool:
-        """Whether the final events of this response are out, so that more of its text changes nothing."""
+        """Whether the final events of this response are out."""
         run = self._runs.get(response_id)
         return run is None or run.session.silent
 

@@ -26,12 +26,12 @@ from guardrail.evals.statistics import (
     Estimate,
     Line,
     Rate,
+    as_json,
     bootstrap,
     costs_by_threshold,
     percent,
     precision_recall,
     reliability,
-    told,
 )
 from guardrail.evals.truths import ERRORS, AnswerTruth, ClaimTruth, LabelsByResponse, answer_truth
 from guardrail.events import Decision, Label, ResponseVerdict, Severity, Verdict
@@ -170,7 +170,7 @@ class Agreement:
 
     def data(self) -> dict[str, Any]:
         """As JSON, for reports; names of slices are as users gave them, and hostile."""
-        found: dict[str, Any] = told(
+        found: dict[str, Any] = as_json(
             {
                 "claims": self.claims.data(),
                 "answers": self.answers.data(),

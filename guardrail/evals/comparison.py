@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from guardrail.evals.agreement import WITHHELD
 from guardrail.evals.overview import Worst, is_right
 from guardrail.evals.results import EvaluationResult
-from guardrail.evals.statistics import Estimate, mcnemar, mean_estimate, told
+from guardrail.evals.statistics import Estimate, as_json, mcnemar, mean_estimate
 from guardrail.events import ClaimVerdict, Decision, ResponseVerdict, Span, Verdict
 
 _VERDICTS: Final = tuple(Verdict)
@@ -212,7 +212,7 @@ class Comparison:
 
     def figures(self) -> dict[str, Any]:
         """As JSON; a figure that can't be given is null."""
-        found: dict[str, Any] = told(
+        found: dict[str, Any] = as_json(
             {
                 "joined": self.joined,
                 "only_in_this": self.only_now,

@@ -32,7 +32,7 @@ from typing import Any, Final, TypeAlias
 
 from guardrail.errors import ConfigError, GuardrailError, InputError, JudgeUnavailable, only_cause
 from guardrail.evals.explanation import Explainer, explained
-from guardrail.evals.formats import Format, read_samples, samples_of, unread_told
+from guardrail.evals.formats import Format, read_samples, samples_of, unread_messages
 from guardrail.evals.formats.values import Row, Unread
 from guardrail.evals.results import BadSample, Evaluation, EvaluationResult, Sample, TraceStep
 from guardrail.evals.scores import SCORES, all_scores
@@ -176,7 +176,7 @@ async def aevaluate(
         finally:
             if own:
                 await judge.aclose()
-    for line in unread_told(unread):
+    for line in unread_messages(unread):
         warnings.warn(line, stacklevel=2)
     settings = {
         "judge": judge.name,

@@ -18,7 +18,7 @@ import numpy as np
 
 from guardrail.evals.agreement import WITHHELD, Agreement, agreement
 from guardrail.evals.results import EvaluationResult
-from guardrail.evals.statistics import COLUMNS, Estimate, Rate, mean_estimate, told
+from guardrail.evals.statistics import COLUMNS, Estimate, Rate, as_json, mean_estimate
 from guardrail.evals.truths import answer_truth
 from guardrail.events import Decision, ResponseVerdict, Severity, Usage, Verdict
 from guardrail.printable import shorten
@@ -115,7 +115,7 @@ class Slice:
         """The quantile; None if nothing was judged."""
         return float(np.quantile(self.latencies_ms, share)) if self.latencies_ms else None
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """As the report in JSON has it."""
         return {
             "name": self.name,
@@ -306,7 +306,7 @@ class Overview:
             warnings = (*warnings, f"agreement is measured on {drawn}")
         return replace(found, coverage=coverage, warnings=warnings)
 
-    def told_by_people(self, right: bool, decisions: Iterable[Decision]) -> Rate:
+    def decided(self, right: bool, decisions: Iterable[Decision]) -> Rate:
         """Of the answers that people find right (or wrong), those with one of these decisions."""
         counts = self.by_truth[right]
         return Rate(sum(counts[each] for each in decisions), counts.total())
@@ -314,7 +314,7 @@ class Overview:
     def figures(self) -> dict[str, Any]:
         """All of it as JSON; a figure that can't be given is null."""
         figures = {
-            **self.whole.told(),
+            **self.whole.as_json(),
             "scores": {
                 name: {
                     "mean": mean_estimate(each.values),
@@ -328,21 +328,22 @@ class Overview:
                 for (decision, rule), count in self.rules.most_common()
             ],
             "groups": {
-                name: [each.told() for each in named_groups(groups)] for name, groups in self.groups.items()
+                name: [each.as_json() for each in named_groups(groups)]
+                for name, groups in self.groups.items()
             },
             "error_reasons": _counts(self.errors),
             "undefined_reasons": _counts(self.undefined),
             "unverified_reasons": _counts(self.unverified),
             "usage": self.usage.model_dump(),
             "labelled": {
-                "right": {each.value: self.told_by_people(True, [each]) for each in Decision},
-                "wrong": {each.value: self.told_by_people(False, [each]) for each in Decision},
+                "right": {each.value: self.decided(True, [each]) for each in Decision},
+                "wrong": {each.value: self.decided(False, [each]) for each in Decision},
             }
             if self.labelled
             else None,
             "agreement": None if self.agreement is None else self.agreement.data(),
         }
-        found: dict[str, Any] = told(figures)
+        found: dict[str, Any] = as_json(figures)
         return found
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 from guardrail.decisions import claims_decided_by, redecide_record
 from guardrail.evals.agreement import WITHHELD
 from guardrail.evals.records import Passed, to_its_end
-from guardrail.evals.statistics import Rate, percent, told
+from guardrail.evals.statistics import Rate, as_json, percent
 from guardrail.evals.truths import LabelsByResponse, answer_truth
 from guardrail.events import ClaimVerdict, Decision, Label, ResponseVerdict
 from guardrail.policy import Policy
@@ -101,14 +101,14 @@ class ChangedResponse:
     after: SideDecision
     claims: tuple[ClaimVerdict, ...] = ()
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """In JSON, without texts of the answer."""
         return {
             "response_id": self.response_id,
             "place": self.place,
             "route": self.route,
-            "before": told(self.before),
-            "after": told(self.after),
+            "before": as_json(self.before),
+            "after": as_json(self.after),
         }
 
 
@@ -131,7 +131,7 @@ class DecisionTally:
         """How many responses."""
         return sum(self.before)
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """In JSON: counts, shares and their intervals."""
         total = self.total
         return {
@@ -252,7 +252,7 @@ class Replay:
         """Responses that the new side treats more mildly."""
         return sum(count for (was, now), count in self.moves.items() if now.rank < was.rank)
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Everything in JSON, without texts of answers."""
         figures: dict[str, Any] = {
             "before": "as recorded" if self.before is None else self.before.name,
@@ -263,7 +263,7 @@ class Replay:
             "not_known": dict(self.unknown.most_common()),
             "stricter": Rate(self.stricter, self.compared),
             "milder": Rate(self.milder, self.compared),
-            "total": self.total.told(),
+            "total": self.total.as_json(),
             "moves": [
                 {"from": was.value, "to": now.value, "count": count}
                 for (was, now), count in sorted(self.moves.items(), key=_by_rank)
@@ -273,13 +273,13 @@ class Replay:
                 for (was, now, rule), count in self.rules.most_common()
             ],
             "routes": [
-                {"route": route, **tally.told()}
+                {"route": route, **tally.as_json()}
                 for route, tally in sorted(self.routes.items(), key=lambda each: -each[1].total)
             ],
-            "examples": [change.told() for kept in self.examples.values() for change in kept],
+            "examples": [change.as_json() for kept in self.examples.values() for change in kept],
         }
         if len(self.labels):
-            figures["labels"] = {name: tally.told() for name, tally in self.labelled.items()}
+            figures["labels"] = {name: tally.as_json() for name, tally in self.labelled.items()}
             figures["labels_left_out"] = {
                 "of_no_answer": self.stray,
                 "of_unknown_claims": self.unknown_claims,
@@ -287,7 +287,7 @@ class Replay:
             figures["labels_of_repeated_ids"] = self.ambiguous
             figures["wrongful_blocks"] = self._both(RIGHT, DecisionTally.withheld)
             figures["misses"] = self._both(WRONG, DecisionTally.untouched)
-        found: dict[str, Any] = told(figures)
+        found: dict[str, Any] = as_json(figures)
         return found
 
     def _both(self, truth: str, rate: Any) -> dict[str, Any]:

@@ -396,8 +396,8 @@ def standing_out(overview: Overview) -> list[str]:
             f"the documents: {contradicted:,} contradicted, {critical:,} of critical severity."
         )
     if overview.labelled:
-        missed = overview.told_by_people(False, [Decision.RELEASE])
-        wrongful = overview.told_by_people(True, WITHHELD)
+        missed = overview.decided(False, [Decision.RELEASE])
+        wrongful = overview.decided(True, WITHHELD)
         found.append(
             f"By the labels, {missed.count:,} of {counted(missed.total, 'wrong answer')} would be released "
             f"({percent(missed)}) and {wrongful.count:,} of {counted(wrongful.total, 'right answer')} "

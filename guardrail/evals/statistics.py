@@ -179,20 +179,20 @@ class Rate:
         return Estimate(share, *wilson(self.count, self.total))
 
 
-def told(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """Figures as reports in JSON have them: dataclasses by their fields, keys as texts, null for ``nan``."""
     if isinstance(value, float) and math.isnan(value):
         return None
     if isinstance(value, Rate):
-        return {"count": value.count, "of": value.total, **told(value.estimate())}
+        return {"count": value.count, "of": value.total, **as_json(value.estimate())}
     if isinstance(value, Mapping):
-        return {str(key): told(inner) for key, inner in value.items()}
+        return {str(key): as_json(inner) for key, inner in value.items()}
     if is_dataclass(value):
-        return {each.name: told(getattr(value, each.name)) for each in fields(value)}
+        return {each.name: as_json(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return told(value._asdict())
+        return as_json(value._asdict())
     if isinstance(value, (list, tuple)):
-        return [told(inner) for inner in value]
+        return [as_json(inner) for inner in value]
     return value
 
 

@@ -230,7 +230,7 @@ def _held(source: FigureSource, number: int) -> Iterator[_Held]:
     figures = [f for f in sentence.figures[:MANY] if not f.name and f.upper is None and f.last is None]
     for measure in dict.fromkeys(map(measure_of, figures)):
         alike = [f for f in figures if measure_of(f) == measure]
-        told = [source.terms(number)] if len(alike) == 1 else sentence.told(alike)
+        told = [source.terms(number)] if len(alike) == 1 else sentence.said_beside(alike)
         if sentence.text.count(";") >= _FIELDS:
             told = [_of_field(sentence, figure) for figure in alike]
         for figure, scope in zip(alike, told or (), strict=False):

@@ -64,7 +64,7 @@ class Frame:
 def frame_of(claim: Sentence, figure: Figure) -> Frame:
     """The frame of a claim's figure."""
     rivals = [other for other in claim.figures if are_of_one_sort(figure, other)]
-    spans, told = claim.parts(rivals), claim.told(rivals)
+    spans, told = claim.parts(rivals), claim.said_beside(rivals)
     mine = rivals.index(figure)
     start, end = spans[mine] if spans else (0, len(claim.text))
     at = sum(begin < figure.start for begin, _ in claim.words)
@@ -109,7 +109,7 @@ def conflicting_figure(
         told_back = _share_said_back(claim, sentence, own, sentence.terms) >= least
         return sentence.limited(own) if told_back else None
     sort = [other for other in sentence.figures if other is own or are_of_one_sort(figure, other)]
-    told = sentence.told(sort) if any(of_a_sort(figure, other) for other in sort) else None
+    told = sentence.said_beside(sort) if any(of_a_sort(figure, other) for other in sort) else None
     if told is None or any(compatible(figure, other) for other in sentence.figures if other is not own):
         return None
     telling = [part.difference(*(t for t in told if t is not part)) for part in told]

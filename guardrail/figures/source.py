@@ -322,7 +322,7 @@ class Sentence:
         limits = figure.bound.direction and figure.unit is None and _YOUNG.search(before)
         return bool(_AGED.search(before) or _OLD.match(after[:_AGE_REACH]) or limits)
 
-    def told(self, figures: Sequence[Figure]) -> list[frozenset[int]] | None:
+    def said_beside(self, figures: Sequence[Figure]) -> list[frozenset[int]] | None:
         """What is said in the part of each figure, figures of other sorts included; None as for ``parts``."""
         spans, outside = self.parts(figures), self._outside(figures)
         if spans is None:

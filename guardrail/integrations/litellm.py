@@ -235,12 +235,12 @@ class LiteLlmGuardrail(CustomGuardrail):
                         case DeliverySegment() if event.text:
                             answer.show(event.text)
                         case DeliveryBlocked():
-                            told = _told(event, Decision.BLOCK)
+                            told = _report(event, Decision.BLOCK)
                             # A stream can't take back what it has sent: the client is to replace it.
                             more = {"replace_all": True} if event.released_chars else {}
                             answer.block(event.message, {**told, **more})
                         case DeliveryCompleted():
-                            answer.end(_told(event, event.decision))
+                            answer.end(_report(event, event.decision))
         except UpstreamFailed:
             raise
         except InputError as error:
@@ -446,7 +446,7 @@ def _strip(found: Any, passed: frozenset[str]) -> None:
         del extra[name]
 
 
-def _told(event: DeliveryBlocked | DeliveryCompleted, decision: Decision) -> dict[str, Any]:
+def _report(event: DeliveryBlocked | DeliveryCompleted, decision: Decision) -> dict[str, Any]:
     return {
         "response_id": event.response_id,
         "decision": decision.value,

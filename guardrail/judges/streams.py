@@ -70,7 +70,7 @@ async def within(seconds: float, stream: AsyncIterator[T]) -> AsyncIterator[T]:
             yield item
 
 
-async def told(work: Callable[[Callable[[T], None]], Coroutine[Any, Any, None]]) -> AsyncIterator[T]:
+async def from_callback(work: Callable[[Callable[[T], None]], Coroutine[Any, Any, None]]) -> AsyncIterator[T]:
     """The values that ``work`` passes to its callback while it runs in a task. Raises what it raises."""
     queue: asyncio.Queue[Any] = asyncio.Queue()
     async with beside(work(queue.put_nowait)) as task:
@@ -96,7 +96,7 @@ def merged(*streams: AsyncIterator[T]) -> AsyncIterator[T]:
         except ExceptionGroup as errors:
             raise only_cause(errors) from None
 
-    return told(read_all)
+    return from_callback(read_all)
 
 
 @asynccontextmanager

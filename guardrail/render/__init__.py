@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from guardrail.render.cards import answer_text as answer_text
     from guardrail.render.cards import case_card as case_card
     from guardrail.render.cards import claim_rows as claim_rows
+    from guardrail.render.cards import deciding_first as deciding_first
     from guardrail.render.cards import finished_card as finished_card
-    from guardrail.render.cards import told_first as told_first
     from guardrail.render.cards import verdict_words as verdict_words
     from guardrail.render.styles import DECISION_STYLES as DECISION_STYLES
     from guardrail.render.styles import DECISION_WORDS as DECISION_WORDS

@@ -136,7 +136,7 @@ def finished_card(card: Card, verdict: ResponseVerdict, symbols: Symbols, width:
         _side_by_side(_documents(card, verdict, symbols), _texts(card, verdict, symbols), width),
     ]
     doubtful = [claim for claim in verdict.claims if claim.verdict is not Verdict.SUPPORTED]
-    told = told_first(doubtful, verdict)
+    told = deciding_first(doubtful, verdict)
     parts += [claim_rows(claim, symbols, width, said=said if told[1:] else "") for claim, said in told]
     if not doubtful and verdict.claims:
         mark = symbols.verdicts[Verdict.SUPPORTED]
@@ -252,7 +252,7 @@ def verdict_words(claim: ClaimVerdict, symbols: Symbols, limit: int = 48) -> Tex
     )
 
 
-def told_first(
+def deciding_first(
     claims: Sequence[ClaimVerdict], decided: ResponseVerdict | FlaggedCase
 ) -> list[tuple[ClaimVerdict, str]]:
     """``claims`` with the one first that decided, each with what is said of that. A decision by the score is
@@ -382,7 +382,7 @@ def case_card(
     text = answer_text(card, symbols, running=False, shown_to=_shown_to(case))
     parts.append(text.append_text(cut.left(case.answer)))
     doubtful = [claim for claim in case.claims if claim.verdict is not Verdict.SUPPORTED]
-    wanted = told_first(doubtful, case)
+    wanted = deciding_first(doubtful, case)
     parts += [claim_rows(claim, symbols, width, whole=whole, said=_said(claim, say)) for claim, say in wanted]
     parts += _delivered(case, symbols, width, cut, whole=whole)
     shown = [claim for claim, _ in wanted]

@@ -236,14 +236,19 @@ class Session:
         return self.decided and self.input_ended and self._outcome is None
 
     @property
+    def delivered(self) -> bool:
+        """No more delivery, whatever input comes."""
+        return self.decided and not self._observing
+
+    @property
     def silent(self) -> bool:
         """No more output, whatever input comes."""
-        return self.decided and not self._observing and self._outcome is None
+        return self.delivered and self._outcome is None
 
     @property
     def next_deadline(self) -> float:
         """When ``tick`` must be called at the latest, as things stand; infinity if never."""
-        due = self._reasons_due
+        due = float("inf") if self._outcome is None else self._reasons_due
         for first in self.pending.values() if not self.decided else ():
             # Claims are asked in order with the same time limit, so the first is due first.
             due = first.due if first.taken else self._due_at(first)

@@ -137,7 +137,7 @@ class Deliveries:
         return "".join(pieces) + answer[at : self.released_end]
 
 
-def _told(citation: Citation, claim_start: int) -> ClaimCitation:
+def _published(citation: Citation, claim_start: int) -> ClaimCitation:
     start, end = citation.span
     return ClaimCitation(
         span=(claim_start + start, claim_start + end),
@@ -187,7 +187,7 @@ class OutputEvents:
             segment=claim.segment,
             severity=claim.severity,
             severity_reasons=claim.severity_reasons,
-            citations=tuple(_told(citation, claim.start) for citation in claim.citations),
+            citations=tuple(_published(citation, claim.start) for citation in claim.citations),
             citation_backing=backing(judgement, claim.citations, contexts, claim.text),
             unsupported_spans=tuple(
                 (claim.start + start, claim.start + end) for start, end in judgement.unsupported_spans

@@ -83,17 +83,6 @@ async def test_an_honest_reply_is_believed(form: str, coming: Callable[[str], Re
     assert result.verdicts["c2"].verdict is Verdict.CONTRADICTED
 
 
-@pytest.mark.parametrize(
-    "attack", [attack for attack in CORPUS if attack.kind == "evidence"], ids=lambda attack: attack.id
-)
-async def test_evidence_that_does_not_exist_halves_the_confidence(attack: Attack) -> None:
-    async with LlmServer(Reply(fill(attack.text))) as server, judging(server) as judge:
-        result = await outcome(judge, two_claims())
-    for judgement in result.verdicts.values():
-        assert judgement.evidence == ()
-        assert judgement.confidence <= 0.5
-
-
 @pytest.mark.parametrize("attack", IN_CONTEXT, ids=lambda attack: attack.id)
 async def test_a_number_stands_for_the_words_that_were_shown_beside_it(attack: Attack) -> None:
     """A document can't make the judge quote one sentence where the model meant another."""
@@ -166,11 +155,3 @@ async def test_what_a_statement_says_of_the_claim_is_no_verdict_on_it() -> None:
     async with LlmServer(Reply(said)) as server, judging(server, decompose=True) as judge:
         result = await outcome(judge, two_claims())
     assert result.verdicts["c1"].verdict is Verdict.CONTRADICTED
-
-
-async def test_statements_that_were_not_asked_for_change_nothing() -> None:
-    said = verdicts("c1a 1 supported: Water is wet.", "c1 1 unsupported: No.")
-    async with LlmServer(Reply(said)) as server, judging(server) as judge:
-        result = await outcome(judge, two_claims())
-    assert result.verdicts["c1"].verdict is Verdict.UNSUPPORTED
-    assert result.verdicts["c1"].parts == ()

@@ -58,12 +58,3 @@ def test_a_cut_never_changes_an_answer(at: int) -> None:
     except JudgeReplyError:
         return
     assert cut == whole[: len(cut)]
-
-
-@given(st.text(alphabet='{}[]":,\\c1 !%vsuported\n', max_size=400))
-def test_no_reply_breaks_the_reader(text: str) -> None:
-    try:
-        answers = read_reply(text, FORM)
-    except JudgeReplyError:
-        return
-    assert answers

@@ -56,7 +56,7 @@ def settings(url: str, **changes: Any) -> LlmJudgeSettings:
         "max_output_tokens": 400,
         "max_retries": 0,
         "ask_again": False,
-        "reasoning": False,
+        "reasoning": "none",
         "stall_s": 600.0,
     }
     return made(LlmJudgeSettings, **values | changes)

@@ -12,8 +12,8 @@ from tests.support.llama_server import LlamaServer
 pytestmark = pytest.mark.real_llm
 
 
-@pytest.mark.parametrize("reasoning", [False, True])
-async def test_each_claim_gets_a_verdict_under_the_schema(llama: LlamaServer, *, reasoning: bool) -> None:
+@pytest.mark.parametrize("reasoning", ["none", "not_supported"])
+async def test_each_claim_gets_a_verdict_under_the_schema(llama: LlamaServer, reasoning: str) -> None:
     asked = request()
     async with judging(llama.url, reasoning=reasoning) as judge:
         reply = await reply_of(judge, asked)
@@ -25,7 +25,7 @@ async def test_each_claim_gets_a_verdict_under_the_schema(llama: LlamaServer, *,
 async def test_claims_are_taken_apart_under_the_schema(llama: LlamaServer) -> None:
     """How many of them is the model's affair: this one may end its list after the first."""
     asked = request()
-    async with judging(llama.url, reasoning=True, decompose=True, max_output_tokens=600) as judge:
+    async with judging(llama.url, reasoning="not_supported", decompose=True, max_output_tokens=600) as judge:
         reply = await reply_of(judge, asked)
     check(asked, reply)
     assert reply.judgements

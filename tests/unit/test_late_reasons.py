@@ -134,6 +134,26 @@ async def test_a_response_is_closed_when_its_reasons_have_come() -> None:
     assert [claim.reasoning for claim in p.verdict().claims] == ["", "Because. ", "Because. "]
 
 
+async def test_the_model_of_a_blocked_answer_is_not_read_on_while_reasons_are_waited_for() -> None:
+    judge, left = Explaining(), asyncio.Event()
+
+    async def model() -> AsyncIterator[str]:
+        try:
+            while True:
+                yield "It costs wrong $5. "
+                await asyncio.sleep(0)
+        finally:
+            left.set()
+
+    async with Guard(judge, policy=Policy()) as guard:
+        async for event in guard.stream("", ["A source."], model()):
+            if isinstance(event, DeliveryBlocked):
+                await left.wait()
+                judge.gate.set()
+    assert isinstance(event, FlaggedCase)
+    assert event.claims[0].reasoning == "Because. "
+
+
 @pytest.mark.parametrize("reason", [ValueError("a fault"), None, 7])
 async def test_a_judge_that_fails_to_explain_harms_nobody(reason: Any) -> None:
     judge = Explaining(reason)

@@ -37,7 +37,7 @@ async def answered(text: str) -> list[OutputEvent]:
 async def test_a_response_has_a_span_in_its_producers_trace_and_one_for_each_verdict() -> None:
     exported = Exported()
     for event in await answered("Paris is in France. It costs wrong $79. "):
-        exported.traces.told(event, SAMPLED)
+        exported.traces.on_event(event, SAMPLED)
     spans = {span.name: span for span in exported.spans.get_finished_spans()}
     response, claim = spans["guard response"], spans["judge claim"]
     assert response.context is not None
@@ -57,7 +57,7 @@ async def test_a_response_has_a_span_in_its_producers_trace_and_one_for_each_ver
 async def test_an_evaluation_is_an_event_of_the_conventions_and_quotes_no_text() -> None:
     exported = Exported()
     for event in await answered("Paris is in France. "):
-        exported.traces.told(event, SAMPLED)
+        exported.traces.on_event(event, SAMPLED)
     (record,) = exported.logs.get_finished_logs()
     assert record.log_record.event_name == EVALUATION
     attributes = record.log_record.attributes
@@ -74,7 +74,7 @@ async def test_an_evaluation_is_an_event_of_the_conventions_and_quotes_no_text()
 async def test_a_producer_that_did_not_sample_its_trace_gets_no_spans() -> None:
     exported = Exported()
     for event in await answered("Paris is in France. "):
-        exported.traces.told(event, NOT_SAMPLED)
+        exported.traces.on_event(event, NOT_SAMPLED)
     assert exported.spans.get_finished_spans() == ()
 
 
@@ -82,7 +82,7 @@ async def test_verdicts_of_responses_that_are_never_decided_are_forgotten() -> N
     exported = Exported()
     verdict = (await answered("Paris is in France. "))[0]
     for number in range(MOST_RESPONSES + 5):
-        exported.traces.told(verdict.model_copy(update={"response_id": str(number)}), ())
+        exported.traces.on_event(verdict.model_copy(update={"response_id": str(number)}), ())
     assert len(exported.traces._verdicts) == MOST_RESPONSES
 
 

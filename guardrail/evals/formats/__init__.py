@@ -26,7 +26,7 @@ from guardrail.evals.formats.rows import (
     read_sources,
 )
 from guardrail.evals.formats.traces import is_observation, langfuse_samples, openinference_samples
-from guardrail.evals.formats.values import FORMATS, Fields, Format, Row, named, unread_told
+from guardrail.evals.formats.values import FORMATS, Fields, Format, Row, named, unread_messages
 from guardrail.evals.lines import BROKEN_GZIP, InputLine, lines_of, open_unpacked
 from guardrail.evals.records import is_end, parse_record
 from guardrail.evals.results import BadSample, EvaluationResult, Sample
@@ -42,7 +42,7 @@ __all__ = [
     "read_samples",
     "samples_in",
     "samples_of",
-    "unread_told",
+    "unread_messages",
 ]
 
 _BY_ROW: Final[Mapping[str, RowReader]] = {

@@ -268,7 +268,7 @@ def labels_of(fields: Fields, response_id: str) -> tuple[tuple[Label, ...], tupl
     return tuple(found), tuple(unread)
 
 
-def unread_told(unread: Mapping[Unread, int]) -> list[str]:
+def unread_messages(unread: Mapping[Unread, int]) -> list[str]:
     """What is said of values that are no labels, a line a field: how many, which, and what is known."""
     fields: dict[str, Counter[str]] = {}
     for (field, value), count in unread.items():

@@ -37,7 +37,7 @@ from guardrail.judges.local.verdict import (
     mentioned_only,
 )
 from guardrail.judges.spending import PriceTable
-from guardrail.judges.streams import closing, told
+from guardrail.judges.streams import closing, from_callback
 from guardrail.log_events import EventLog
 from guardrail.printable import shorten
 from guardrail.verdicts import Judgement, total, unverified
@@ -109,7 +109,7 @@ class DecisionsJudge:
         for judgement in case.settled:
             yield judgement
         until = asyncio.get_running_loop().time() + request.deadline - time.monotonic()
-        async with closing(told(partial(self._decide, case, until))) as judgements:
+        async with closing(from_callback(partial(self._decide, case, until))) as judgements:
             async for judgement in judgements:
                 yield judgement
 

@@ -21,7 +21,7 @@ from guardrail.judges.llm.prompt import Prompt, Prompts, fences
 from guardrail.judges.llm.reply import Answer, ReplyReader
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.spending import BudgetExhausted, PriceTable
-from guardrail.judges.streams import closing, told
+from guardrail.judges.streams import closing, from_callback
 from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified
 
 
@@ -280,7 +280,7 @@ class LlmJudge:
         fence = self._fence(request.response_id)
         prompt = await asyncio.to_thread(self._prompts.build, request, fence)
         case = _Case(self._chat, self._prompts, request, prompt, self._settings)
-        async with closing(told(partial(case.decide, deadline))) as judgements:
+        async with closing(from_callback(partial(case.decide, deadline))) as judgements:
             async for judgement in judgements:
                 yield judgement
 

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 from itertools import takewhile
 from typing import Any, Final
 
@@ -91,7 +90,7 @@ class ReplyForm:
     @classmethod
     def of(cls, settings: LlmJudgeSettings) -> ReplyForm:
         """The form that ``settings`` request."""
-        return cls(settings.reasoning, settings.decompose)
+        return cls(settings.reasoning != "none", settings.decompose)
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of a reply, for strict structured outputs.
@@ -295,11 +294,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made if len(made) == len(pairs) else {}
 
 
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
-
-
-_decoder: Final = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_no_constant)
+_decoder: Final = json.JSONDecoder(object_pairs_hook=_pairs)
 
 
 def _without_thoughts(text: str) -> list[str]:
@@ -369,12 +364,6 @@ _USUAL_CHARS: Final = 1_000
 _GROWN: Final = 1.1
 
 
-class _At(Enum):
-    HEAD = auto()  # before the list
-    LIST = auto()  # in it, or behind it
-    OTHER = auto()  # in a reply that doesn't begin with its list
-
-
 class ReplyReader:
     """Reads one reply. A verdict is known as soon as its text closes.
 
@@ -392,7 +381,7 @@ class ReplyReader:
         """``asked`` are the short ids (c1, …) of the claims."""
         self._form = form
         self._asked = asked
-        self._at = _At.HEAD
+        self._begun: bool | None = None  # whether the reply begins with its list; None: not known yet
         self._first = True  # of the list's texts none has been read
         self._pieces: list[str] = []  # text that belongs to no answer yet
         self._waiting = 0  # its length
@@ -411,7 +400,7 @@ class ReplyReader:
             raise JudgeReplyError(f"the reply has more than {MAX_REPLY_CHARS} characters")
         self._pieces.append(text)
         self._waiting += len(text)
-        if self._waiting < self._enough or (self._at is _At.LIST and '"' not in text):
+        if self._waiting < self._enough or (self._begun and '"' not in text):
             return []
         return self._look()
 
@@ -422,7 +411,7 @@ class ReplyReader:
         """
         answers = self._look()
         rest = "".join(self._pieces)
-        if self._at is not _At.LIST:
+        if not self._begun:
             answers = self._note(read_reply(rest, self._form, cut=cut))
         elif (end := _END.match(rest)) is not None:
             # Else it is an unterminated text or broken JSON, and may hold a quotation.
@@ -445,12 +434,12 @@ class ReplyReader:
 
     def _look(self) -> list[Answer]:
         """The answers that are complete in the text so far. The rest is kept."""
-        if self._at is _At.OTHER:
+        if self._begun is False:
             return []
         text = "".join(self._pieces)
-        at = self._begin(text) if self._at is _At.HEAD else 0
+        at = self._begin(text) if self._begun is None else 0
         answers: list[Answer] = []
-        if self._at is _At.LIST:
+        if self._begun:
             for item, end in _texts(text, at, first=self._first):
                 answers += _answer(item, self._form, self._statements)
                 self._first, at = False, end
@@ -463,8 +452,8 @@ class ReplyReader:
         """Where the list begins, if it does."""
         match = _LIST_START.match(text)
         if match is not None:
-            self._at = _At.LIST
+            self._begun = True
             return match.end()
         if len(text) > _HEAD_MAX_CHARS or (text.strip() and not text.lstrip().startswith("{")):
-            self._at = _At.OTHER
+            self._begun = False
         return 0

@@ -327,10 +327,10 @@ class LlmJudgeSettings(ChatModelSettings):
         description="Models to ask, in this order, when the first one fails or its circuit breaker is open.",
     )
 
-    reasoning: bool = Field(
-        default=True,
-        description="Ask for a short reason where a claim is not supported; without them replies are "
-        "shorter, and verdicts come sooner.",
+    reasoning: Literal["none", "not_supported"] = Field(
+        default="not_supported",
+        description="not_supported: ask for a short reason where a claim is not supported. With none "
+        "replies are shorter, and verdicts come sooner.",
     )
     decompose: bool = Field(
         default=False,

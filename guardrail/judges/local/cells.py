@@ -278,19 +278,21 @@ def _words_otherwise(
         for mine in row.cells:
             if not mine.wordy:
                 continue
-            if set(mine.told) - STOP_TERMS <= said.terms:
+            if set(mine.words) - STOP_TERMS <= said.terms:
                 continue
             for owner, cell in table.columns[mine.header]:
-                other = set(cell.told) - STOP_TERMS
+                other = set(cell.words) - STOP_TERMS
                 if owner in rows or not cell.wordy or not other <= said.terms or not other:
                     continue
-                if other <= set(mine.told) | labels | mine.terms | table.kind:
+                if other <= set(mine.words) | labels | mine.terms | table.kind:
                     continue
-                place = place_of(said.tokens, cell.told)
+                place = place_of(said.tokens, cell.words)
                 if place is None or said.tokens[place[0]][0] in taken:
                     continue
                 if any(
-                    place_of(list(enumerate(each.told)), cell.told) for each in row.cells if each is not mine
+                    place_of(list(enumerate(each.words)), cell.words)
+                    for each in row.cells
+                    if each is not mine
                 ):
                     continue
                 start, end = said.stretch(place)
@@ -308,14 +310,16 @@ def _words_of_other_column(
         return
     headed = [(said.share_of_header(table, cell), cell) for cell in row.cells]
     best, mine = max(headed, key=lambda each: each[0], default=(0.0, None))
-    told = mine is not None and (place_of(said.tokens, mine.told) or any(mine.holds(f) for f in said.figures))
+    told = mine is not None and (
+        place_of(said.tokens, mine.words) or any(mine.holds(f) for f in said.figures)
+    )
     if mine is None or best < 1.0 or told or mine.flag is not None or says_nothing(mine.text):
         return
     for share, cell in headed:
-        place = place_of(said.tokens, cell.told) if cell.wordy and share < best else None
-        if place is None or STOP_TERMS.issuperset(cell.told) or said.tokens[place[0]][0] in taken:
+        place = place_of(said.tokens, cell.words) if cell.wordy and share < best else None
+        if place is None or STOP_TERMS.issuperset(cell.words) or said.tokens[place[0]][0] in taken:
             continue
-        if not set(cell.told) <= set(row.terms) | mine.terms | table.kind:
+        if not set(cell.words) <= set(row.terms) | mine.terms | table.kind:
             start, end = said.stretch(place)
             yield CellCheck(start, end, row.label, mine, cell.header, False, False)
             return
@@ -357,9 +361,9 @@ def _of_no_record(table: TableText, said: ClaimTerms) -> Iterator[CellCheck]:
             held += [(figure.start, figure.end, rows)] if rows else []
     for cells in table.columns.values():
         for _, cell in cells:
-            place = place_of(said.tokens, cell.told) if cell.wordy and cell.told[0] in said.terms else None
-            if place is not None and not STOP_TERMS.issuperset(cell.told):
-                rows = [(row, each) for row, each in cells if each.told == cell.told]
+            place = place_of(said.tokens, cell.words) if cell.wordy and cell.words[0] in said.terms else None
+            if place is not None and not STOP_TERMS.issuperset(cell.words):
+                rows = [(row, each) for row, each in cells if each.words == cell.words]
                 start, end = said.stretch(place)
                 if not any(begin == start for begin, _, _ in held):
                     held.append((start, end, rows))
@@ -450,13 +454,13 @@ def _named_by_values(table: TableText, tokens: Sequence[tuple[int, int]]) -> lis
     found: list[NamedRow] = []
     said = {term for _, term in tokens}
     for cells in table.columns.values():
-        told = Counter(cell.told for _, cell in cells)
+        told = Counter(cell.words for _, cell in cells)
         for row, cell in cells:
-            if told[cell.told] > 1 or not said.issuperset(cell.told) or not cell.wordy:
+            if told[cell.words] > 1 or not said.issuperset(cell.words) or not cell.wordy:
                 continue
-            if STOP_TERMS.issuperset(cell.told):
+            if STOP_TERMS.issuperset(cell.words):
                 continue
-            place = place_of(tokens, cell.told)
+            place = place_of(tokens, cell.words)
             if place is not None:
                 found.append(NamedRow(row, place[0], frozenset(range(*place))))
     return found if len({one.row.label for one in found}) == 1 else []

@@ -143,7 +143,7 @@ class Doubts:
         return {term for at, term, _ in self._tokens if text[at].isdigit() or (at > 0 and text[at].isupper())}
 
     @cached_property
-    def _is_told(self) -> bool:
+    def _names_its_subject(self) -> bool:
         """Whether the claim itself says what it is of: no pronoun stands for that."""
         return all(term not in PRONOUNS for _, term, _ in self._tokens[:_OPENING])
 
@@ -160,7 +160,7 @@ class Doubts:
         around the claim's value are around the other one.
         """
         view, contexts, names = self.view, self._contexts, self._names
-        comparable = len(self.evidence.contexts) >= _LEAST and self._is_told
+        comparable = len(self.evidence.contexts) >= _LEAST and self._names_its_subject
         for check in filter(_decides, checks[:_MOST_FIGURES]) if comparable else ():
             figure, home = check.figure, contexts[check.sentence or 0]
             inside = self._inside(figure)
@@ -188,7 +188,7 @@ class Doubts:
     def backed_elsewhere(self, checks: Sequence[FigureCheck]) -> Iterator[Rival]:
         """The figures of the claim with which one context is at odds and that another context has, where the
         names of the claim stand, too, in sentences that it doesn't take back."""
-        for check in checks[:_MOST_FIGURES] if self._is_told else ():
+        for check in checks[:_MOST_FIGURES] if self._names_its_subject else ():
             if check.state is not State.CONFLICT or check.sentence is None or check.source is None:
                 continue
             names = self._names - self._inside(check.figure)
@@ -293,10 +293,10 @@ class Doubts:
                     continue
                 said = read_prose(said).text
                 if _as_said(said) == claim and self._counts(first, last, lead_in, rarity):
-                    return None if self._told_otherwise(checks) else (context, start, end)
+                    return None if self._says_otherwise(checks) else (context, start, end)
         return None
 
-    def _told_otherwise(self, checks: Sequence[FigureCheck]) -> bool:
+    def _says_otherwise(self, checks: Sequence[FigureCheck]) -> bool:
         """Whether a sentence says the claim with other values, those aside that name what it is about ("Item
         31 costs $5"): of the same thing, or of one that neither names.
         """

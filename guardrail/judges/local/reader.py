@@ -163,7 +163,7 @@ def reworded(
     parts = [before]
     at, length = 0, len(before)
     pieces = [(0, length, 0, 0)] if before else []
-    told = {check.figure: other for check in checks if (other := _told_otherwise(check, checks)) is not None}
+    told = {check.figure: other for check in checks if (other := _as_in_source(check, checks)) is not None}
     written_otherwise = [(figure.start, figure.end, other) for figure, other in told.items()]
     between = _headers(text, lead_in) if row else []
     if before.endswith("'s ") and (colon := _COLON.search(text)):
@@ -191,7 +191,7 @@ def _headers(text: str, lead_in: str) -> list[tuple[int, int, str]]:
     return [(*comma.span(), f"{joint} {head} is ") for comma, joint, head in parted]
 
 
-def _told_otherwise(check: FigureCheck, checks: Sequence[FigureCheck]) -> str | None:
+def _as_in_source(check: FigureCheck, checks: Sequence[FigureCheck]) -> str | None:
     """How the sources write a figure of a claim; of a time that is calculated, as they write the time before
     it: with hours up to 24."""
     figure, source = check.figure, check.source

@@ -51,7 +51,7 @@ class Cell:
         return _telling_terms(self.header)
 
     @cached_property
-    def told(self) -> tuple[int, ...]:
+    def words(self) -> tuple[int, ...]:
         """The terms of the value, in order."""
         return tuple(term for _, term, _ in words(self.text))
 
@@ -185,7 +185,7 @@ class TableText:
     @cached_property
     def value_terms(self) -> frozenset[int]:
         """The terms of values that are words."""
-        return frozenset(t for row in self.rows for cell in row.cells if cell.wordy for t in cell.told)
+        return frozenset(t for row in self.rows for cell in row.cells if cell.wordy for t in cell.words)
 
     @cached_property
     def alike(self) -> tuple[TableRow, ...]:
@@ -288,10 +288,10 @@ class ClaimTerms:
         if cell.figures:
             return any(cell.meets(figure) for figure in self.figures if is_value(figure))
         return (
-            bool(cell.told)
-            and self.terms.issuperset(cell.told)
-            and not STOP_TERMS.issuperset(cell.told)
-            and place_of(self.tokens, cell.told) is not None
+            bool(cell.words)
+            and self.terms.issuperset(cell.words)
+            and not STOP_TERMS.issuperset(cell.words)
+            and place_of(self.tokens, cell.words) is not None
         )
 
     @property

@@ -44,7 +44,7 @@ def test_one_prompt_is_shown_alone(runner: CliRunner) -> None:
 
 def test_settings_show_in_the_prompt(runner: CliRunner, tmp_path: Path) -> None:
     (tmp_path / "none.yaml").write_text("[]", "utf-8")
-    llm = "{decompose: true, reasoning: false, prompts: {examples: none.yaml}}"
+    llm = "{decompose: true, reasoning: none, prompts: {examples: none.yaml}}"
     path = _config(tmp_path, f"judge: {{llm: {llm}}}")
     shown = runner.invoke(app, ["config", "show", "--config", path, "--prompt", "system"]).stdout
     assert "c1a and c1b" in shown

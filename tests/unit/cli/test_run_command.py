@@ -297,12 +297,12 @@ def test_the_log_tells_what_differs_from_the_defaults_and_no_secret() -> None:
             "policies": {"a": {}, "b": {"rules": ["always: flag"]}},
         }
     )
-    told = run.told(settings)
+    told = run.changed_settings(settings)
     assert told["kafka"] == {"group_id": "mine"}
     assert set(told) == {"kafka", "judge", "policies"}
     assert told["policies"] == {"a": {}, "b": {"rules": ["always: flag"]}}
     assert "sk-hidden" not in json.dumps(told)
-    assert run.told(GuardSettings()) == {}
+    assert run.changed_settings(GuardSettings()) == {}
 
 
 @pytest.mark.parametrize("kind", get_args(JudgeSettings.model_fields["kind"].annotation))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from guardrail.errors import ConfigError
 from guardrail.evals import BadSample, Sample, read_samples
-from guardrail.evals.formats import FORMATS, labelled, read_labels, unread_told
+from guardrail.evals.formats import FORMATS, labelled, read_labels, unread_messages
 from guardrail.evals.formats.values import labels_of
 from guardrail.events import Context, Decision, Label, LabelSource, Response, Verdict
 from tests.unit.demo.events import case
@@ -540,11 +540,11 @@ def test_a_value_that_says_nothing_of_right_or_wrong_is_no_label_and_is_kept_to_
 def test_what_is_told_of_such_values_names_how_many_which_and_what_is_known() -> None:
     evil = "\x1b[2J" + "w" * 500
     found = [only(lines({"contexts": [], "answer": "a", "label": word})) for word in (*"aabcdeg", evil)]
-    (line,) = unread_told(Counter(each for sample in found for each in sample.unread))
+    (line,) = unread_messages(Counter(each for sample in found for each in sample.unread))
     assert line.startswith(
         "'label': 8 values not read, which would be labels if they said right or wrong: 'a' (2), 'b' (1)"
     )
     assert " and 2 others; known are right, wrong, correct, incorrect," in line
-    (line,) = unread_told(Counter(found[-1].unread))
+    (line,) = unread_messages(Counter(found[-1].unread))
     assert "\x1b" not in line
     assert "w" * 50 not in line

@@ -63,7 +63,7 @@ def test_two_policies_are_set_against_each_other() -> None:
     add(replay, good("r1"), bad("r2"))
     assert replay.moves[Decision.BLOCK, Decision.RELEASE] == 1
     assert replay.milder == 1
-    told = replay.told()
+    told = replay.as_json()
     assert (told["before"], told["after"]) == ("strict", "lenient")
 
 
@@ -154,7 +154,7 @@ def test_labels_that_fit_nothing_or_several_answers_are_counted() -> None:
     replay = Replay(side(STRICT), labels=LabelsByResponse(said))
     add(replay, bad("r"))
     assert (replay.stray, replay.unknown_claims, replay.ambiguous) == (1, 1, 0)
-    assert replay.told()["labels_left_out"] == {"of_no_answer": 1, "of_unknown_claims": 1}
+    assert replay.as_json()["labels_left_out"] == {"of_no_answer": 1, "of_unknown_claims": 1}
     add(replay, bad("r"))
     assert replay.ambiguous == 1
 
@@ -166,7 +166,7 @@ def test_wrongful_blocks_and_misses_are_told_before_and_after() -> None:
     replay = Replay(side(STRICT), labels=labels)
     released = {"decision": Decision.RELEASE, "rule": "score and rules passed"}
     add(replay, good("r1"), bad("r2", **released), bad("r3"), bad("unlabelled"))
-    told = replay.told()
+    told = replay.as_json()
     assert [told["wrongful_blocks"][when]["count"] for when in ("before", "after")] == [0, 1]
     assert [told["misses"][when]["count"] for when in ("before", "after")] == [1, 0]
     assert told["labels"][RIGHT]["responses"] == 2
@@ -174,7 +174,7 @@ def test_wrongful_blocks_and_misses_are_told_before_and_after() -> None:
 
 def test_figures_of_nothing_are_null_and_no_text_is_told() -> None:
     replay = Replay(side(STRICT))
-    assert replay.told()["total"]["changed"]["value"] is None
+    assert replay.as_json()["total"]["changed"]["value"] is None
     add(replay, bad("r1"))
-    told = json.dumps(replay.told(), allow_nan=False)
+    told = json.dumps(replay.as_json(), allow_nan=False)
     assert "A phone is free." not in told

@@ -12,7 +12,7 @@ import pytest
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges import Judgement, JudgeRequest, Meter, Usage, Verdict, checked, closing, merged
 from guardrail.judges.spending import Budget, BudgetSettings, MeteredJudge, PriceTable, UsageLedger
-from guardrail.judges.streams import beside, told, within
+from guardrail.judges.streams import beside, from_callback, within
 from tests.support.judges import FaultyJudge
 from tests.unit.judges.doubles import ScriptedJudge, judgement, request
 
@@ -88,11 +88,11 @@ async def test_a_stream_that_goes_on_too_long_is_cancelled_and_its_reader_is_not
     assert not task.cancelling()
 
 
-@pytest.mark.parametrize("how", ["told", "merged", "within"])
+@pytest.mark.parametrize("how", ["from_callback", "merged", "within"])
 async def test_a_stream_that_is_left_early_ends_what_is_behind_it(how: str) -> None:
     endless, other = Endless(), Endless("two")
     streams: dict[str, AsyncIterator[str]] = {
-        "told": told(endless.work),
+        "from_callback": from_callback(endless.work),
         "merged": merged(endless.stream(), other.stream()),
         "within": within(60.0, endless.stream()),
     }
@@ -104,13 +104,13 @@ async def test_a_stream_that_is_left_early_ends_what_is_behind_it(how: str) -> N
     assert other.ended == ("CancelledError" if how == "merged" else "")
 
 
-@pytest.mark.parametrize("how", ["told", "merged"])
+@pytest.mark.parametrize("how", ["from_callback", "merged"])
 async def test_who_is_cancelled_while_waiting_ends_what_is_behind_it(how: str) -> None:
     endless = Endless()
     began = asyncio.Event()
 
     async def listen() -> None:
-        stream = told(endless.work) if how == "told" else merged(endless.stream())
+        stream = from_callback(endless.work) if how == "from_callback" else merged(endless.stream())
         async with closing(stream):
             async for _ in stream:
                 began.set()

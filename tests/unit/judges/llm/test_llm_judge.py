@@ -14,7 +14,6 @@ from guardrail import Guard
 from guardrail.errors import ConfigError, JudgeError, JudgeUnavailable
 from guardrail.events import Context, Decision
 from guardrail.judges import Judge, Usage, Verdict
-from guardrail.judges.base import support_of
 from guardrail.judges.llm import LlmJudge
 from guardrail.judges.spending import ModelPrice, PriceTable
 from guardrail.policy import Policy
@@ -41,19 +40,6 @@ def test_it_is_a_judge() -> None:
     assert isinstance(LlmJudge(settings(base_url="http://localhost/v1")), Judge)
 
 
-async def test_a_verdict_with_its_evidence() -> None:
-    async with LlmServer(Reply(verdicts(member("c1", evidence=[PRICE], confidence=0.8)))) as server:
-        (judgement,) = (await judge(server)).judgements
-    assert (judgement.claim_id, judgement.verdict, judgement.judge) == ("k0", Verdict.SUPPORTED, "llm:test")
-    assert (judgement.confidence, judgement.support) == (0.8, 0.9)
-    (evidence,) = judgement.evidence
-    assert (evidence.context_id, evidence.quote, evidence.span) == (
-        "doc-0",
-        "The basic plan costs $50 a month.",
-        (0, 33),
-    )
-
-
 async def test_without_a_key_for_openai_the_judge_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
@@ -77,22 +63,6 @@ async def test_neighbouring_sentences_make_one_quote_that_is_verbatim() -> None:
     assert (first.quote, first.span) == (text, (0, len(text)))
     assert (second.context_id, second.quote) == ("doc-1", "Beta.")
     assert reply.usage.dropped_quotes == 0
-
-
-@pytest.mark.parametrize(
-    ("verdict", "confidence", "support"),
-    [
-        ("SUPPORTED", 1.0, 1.0),
-        ("SUPPORTED", 0.0, 0.5),
-        ("PARTIALLY_SUPPORTED", 1.0, 0.4),
-        ("UNSUPPORTED", 1.0, 0.1),
-        ("UNSUPPORTED", 0.5, 0.3),
-        ("CONTRADICTED", 1.0, 0.0),
-        ("CONTRADICTED", 0.0, 0.5),
-    ],
-)
-def test_support_comes_from_verdict_and_confidence(verdict: str, confidence: float, support: float) -> None:
-    assert support_of(Verdict(verdict), confidence) == support
 
 
 async def test_contexts_that_contradict_a_supported_claim_are_named() -> None:
@@ -148,8 +118,14 @@ async def test_a_text_makes_a_judgement_with_quotes_reason_and_confidence(refuse
     async with LlmServer(refusing(*refused, then=Reply(SAID)) if refused else Reply(SAID)) as server:
         reply = await judge(server, request("It costs $50.", "It opens at 8."))
     first, second = reply.judgements
-    assert (first.verdict, first.support) == (Verdict.SUPPORTED, 0.95)
-    assert [quote.quote for quote in first.evidence] == ["The basic plan costs $50 a month."]
+    assert (first.claim_id, first.verdict, first.judge) == ("k0", Verdict.SUPPORTED, "llm:test")
+    assert (first.confidence, first.support) == (0.9, 0.95)
+    (quote,) = first.evidence
+    assert (quote.context_id, quote.quote, quote.span) == (
+        "doc-0",
+        "The basic plan costs $50 a month.",
+        (0, 33),
+    )
     assert first.conflicting_contexts == ("doc-1",)
     assert (second.verdict, second.support) == (Verdict.CONTRADICTED, 0.15)
     assert second.reasoning == "From 9, not 8."

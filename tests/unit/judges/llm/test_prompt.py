@@ -58,15 +58,16 @@ def test_empty_contexts_are_left_out_and_the_others_keep_their_numbers() -> None
 
 
 @pytest.mark.parametrize("decompose", [False, True])
-@pytest.mark.parametrize("reasoning", [False, True])
-def test_all_variables_of_the_instructions_are_filled(*, reasoning: bool, decompose: bool) -> None:
+@pytest.mark.parametrize("reasoning", ["none", "not_supported"])
+def test_all_variables_of_the_instructions_are_filled(reasoning: str, *, decompose: bool) -> None:
     made = settings(reasoning=reasoning, decompose=decompose)
     prompt = Prompts(made).build(request(), FENCE)
     system = prompt.messages[0]["content"]
     assert not re.search(r"\$[a-z{]", system)
     assert "at most 3;" in system
-    assert ("Give no reasons." in system) is not reasoning
-    assert ("REASON" in system) is ("$5, not $10" in system) is reasoning
+    reasons = reasoning != "none"
+    assert ("Give no reasons." in system) is not reasons
+    assert ("REASON" in system) is ("$5, not $10" in system) is reasons
     assert ("c1a and c1b" in system) is ('"c1a 1 supported' in system) is decompose
     assert "JSON" in system  # JSON mode is refused by OpenAI where the prompt doesn't say it
 
