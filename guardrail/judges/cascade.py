@@ -324,7 +324,8 @@ class CascadeJudge:
         path = (*(given.degraded_from if given is not None else ()), _named(who, why))
         attempts += own.attempts
         # Whoever leaves it open on purpose says so: that the first judge finds it right does not answer that.
-        left_open = () if given is None else tuple(each for each in given.findings if each in _LEFT_OPEN)
+        refused = (Finding.JUDGE_REFUSED,) if second.refused else ()
+        left_open = refused if given is None else tuple(each for each in given.findings if each in _LEFT_OPEN)
         reason = ""
         if own.unanswered:
             reason = f"neither judge could check it; {path[-1]}"
@@ -338,9 +339,8 @@ class CascadeJudge:
                 reason,
                 attempts=attempts,
                 degraded_from=path,
-                refused=second.refused and not own.unanswered,
             )
-            return open_ if own.unanswered or not left_open else replace(open_, findings=left_open)
+            return open_ if own.unanswered else replace(open_, findings=left_open)
         if own.verdict is Verdict.SUPPORTED and own.degraded_from:  # neither judge has checked it fully
             own = checked_in_part(own)
         # Once more, it would cost another call of the second judge.

@@ -155,11 +155,3 @@ async def test_what_a_statement_says_of_the_claim_is_no_verdict_on_it() -> None:
     async with LlmServer(Reply(said)) as server, judging(server, decompose=True) as judge:
         result = await outcome(judge, two_claims())
     assert result.verdicts["c1"].verdict is Verdict.CONTRADICTED
-
-
-async def test_statements_that_were_not_asked_for_change_nothing() -> None:
-    said = verdicts("c1a 1 supported: Water is wet.", "c1 1 unsupported: No.")
-    async with LlmServer(Reply(said)) as server, judging(server) as judge:
-        result = await outcome(judge, two_claims())
-    assert result.verdicts["c1"].verdict is Verdict.UNSUPPORTED
-    assert result.verdicts["c1"].parts == ()

@@ -225,17 +225,18 @@ class TestSecondJudgeMissing:
         assert (found.verdict, found.support) == (U, None)
         assert [name.split(":")[0] for name in found.degraded_from] == ["local", "llm"]
 
+    @pytest.mark.parametrize("on_unavailable", ["local", "unverified"])
     @pytest.mark.parametrize(
         ("first", "open_"),
         [({"a": UNSURE}, True), (ScriptedJudge(name="local", error=RuntimeError()), False)],
     )
     async def test_a_refusal_leaves_open_only_what_the_first_has_judged(
-        self, first: ScriptedJudge | dict[str, Any], open_: bool
+        self, first: ScriptedJudge | dict[str, Any], open_: bool, on_unavailable: str
     ) -> None:
         refusing = ScriptedJudge(error=JudgeRefused("no"))
-        judge, _ = cascade(first, refusing, on_unavailable="unverified")
+        judge, _ = cascade(first, refusing, on_unavailable=on_unavailable)
         (found,) = (await reply_of(judge, request("a"))).judgements
-        assert found.verdict is U
+        assert found.verdict is (S if open_ and on_unavailable == "local" else U)
         assert found.findings == ((Finding.JUDGE_REFUSED,) if open_ else ())
         assert found.unanswered is not open_
 

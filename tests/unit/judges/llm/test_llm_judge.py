@@ -14,7 +14,6 @@ from guardrail import Guard
 from guardrail.errors import ConfigError, JudgeError, JudgeUnavailable
 from guardrail.events import Context, Decision
 from guardrail.judges import Judge, Usage, Verdict
-from guardrail.judges.base import support_of
 from guardrail.judges.llm import LlmJudge
 from guardrail.judges.spending import ModelPrice, PriceTable
 from guardrail.policy import Policy
@@ -64,22 +63,6 @@ async def test_neighbouring_sentences_make_one_quote_that_is_verbatim() -> None:
     assert (first.quote, first.span) == (text, (0, len(text)))
     assert (second.context_id, second.quote) == ("doc-1", "Beta.")
     assert reply.usage.dropped_quotes == 0
-
-
-@pytest.mark.parametrize(
-    ("verdict", "confidence", "support"),
-    [
-        ("SUPPORTED", 1.0, 1.0),
-        ("SUPPORTED", 0.0, 0.5),
-        ("PARTIALLY_SUPPORTED", 1.0, 0.4),
-        ("UNSUPPORTED", 1.0, 0.1),
-        ("UNSUPPORTED", 0.5, 0.3),
-        ("CONTRADICTED", 1.0, 0.0),
-        ("CONTRADICTED", 0.0, 0.5),
-    ],
-)
-def test_support_comes_from_verdict_and_confidence(verdict: str, confidence: float, support: float) -> None:
-    assert support_of(Verdict(verdict), confidence) == support
 
 
 async def test_contexts_that_contradict_a_supported_claim_are_named() -> None:
