@@ -786,7 +786,7 @@ class Engine:
         now = self._clock()
         effects = run.session.judged(judgements, now)
         for judgement in judgements:
-            run.equal.hear(judgement, final=judgement.claim_id not in run.session.pending)
+            run.equal.take(judgement, final=judgement.claim_id not in run.session.pending)
         self._carry_out(run, effects, now)
         if self._backlog.busy:
             self._look(sum(not judgement.unanswered for judgement in judgements))

@@ -142,7 +142,7 @@ class Gatherer:
                         continue
                     gathering = self.gathering(run, batch, known)
                     try:
-                        found = await ask(run, batch, self.clock, partial(self._heard, run), gathering)
+                        found = await ask(run, batch, self.clock, partial(self._on_judgement, run), gathering)
                     finally:
                         if gathering is not None:
                             gathering.close()
@@ -161,7 +161,7 @@ class Gatherer:
             if run.deferred and not run.dropped:
                 self._wait(run)
 
-    def _heard(self, run: Run, judgement: Judgement) -> None:
+    def _on_judgement(self, run: Run, judgement: Judgement) -> None:
         """A verdict arrived before its call ended."""
         if not run.dropped:
             self._judged(run, [judgement])
@@ -246,13 +246,13 @@ async def ask(
     run: Run,
     batch: dict[str, Claim],
     clock: Callable[[], float],
-    heard: Callable[[Judgement], None],
+    on_judgement: Callable[[Judgement], None],
     gathering: RunGathering | None = None,
 ) -> list[Judgement]:
     """Ask the judge of a response about the claims of ``batch``, which are awaited; returns the remaining
     judgements.
 
-    ``heard`` is called from the event loop with judgements as they come. Judgements that come together with
+    ``on_judgement`` is called from the event loop with judgements as they come. Those that come together with
     the end of the stream are in the result instead; the last one waits a moment for that end, so that the
     call's usage is usually known before the response is decided. The result also contains an UNVERIFIED
     judgement for each claim that the judge has neither judged in time nor put off. The session's usage
@@ -269,7 +269,7 @@ async def ask(
         record.add("statements", tuple(batch), time.monotonic(), reply=_statements(batch), timed=False)
     # Among gathered claims, the first expires long before the last.
     deadline = max(due.values()) if gathering is None else min(due.values())
-    open_ = _OpenClaims(batch, {claim_id: at - now for claim_id, at in due.items()}, heard)
+    open_ = _OpenClaims(batch, {claim_id: at - now for claim_id, at in due.items()}, on_judgement)
     request = JudgeRequest(
         response_id=session.head.response_id,
         question=run.question,
@@ -328,7 +328,7 @@ async def _asked(
             open_.absent_links = await claims_with_absent_links(request.claims, request.evidence)
             async with closing(checked(judge, request)) as judgements:
                 async for judgement in judgements:
-                    open_.hear(judgement)
+                    open_.record(judgement)
     except TimeoutError:
         return _WhyOpen("no verdict in time")
     except JudgeError as error:
@@ -394,11 +394,11 @@ class _OpenClaims:
     """
 
     def __init__(
-        self, claims: dict[str, Claim], left_s: dict[str, float], heard: Callable[[Judgement], None]
+        self, claims: dict[str, Claim], left_s: dict[str, float], on_judgement: Callable[[Judgement], None]
     ) -> None:
         """``left_s``: the seconds until each claim of the call expires."""
         self._claims = claims
-        self._heard = heard
+        self._on_judgement = on_judgement
         self._loop = asyncio.get_running_loop()
         self._began_at = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
@@ -412,7 +412,7 @@ class _OpenClaims:
         self.untold[claim_id] = take_in(judgement, self._claims[claim_id], self.absent_links)
         return self._began_at + self.left.pop(claim_id)
 
-    def hear(self, judgement: Judgement) -> None:
+    def record(self, judgement: Judgement) -> None:
         """Record a judgement and have it reported."""
         given_up_at = self.take(judgement)
         if self.left:
@@ -429,4 +429,4 @@ class _OpenClaims:
     def _tell(self, claim_id: str) -> None:
         judgement = self.untold.pop(claim_id, None)
         if judgement is not None:
-            self._heard(judgement)
+            self._on_judgement(judgement)

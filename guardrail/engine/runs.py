@@ -148,7 +148,7 @@ class EqualClaims:
                 found.append((claim_id, claim))
         return found
 
-    def hear(self, judgement: Judgement, *, final: bool) -> None:
+    def take(self, judgement: Judgement, *, final: bool) -> None:
         """Take a judgement for all claims that are equal to the one it is of; what it cost is that one's.
         ``final``: unless it is asked about again."""
         if not final:

@@ -52,8 +52,8 @@ class AnswerReader(Protocol):
 class Question:
     """What to ask, who reads the reply, and what came of it.
 
-    ``reader`` makes a reader for each call's reply. ``heard`` gets answers, on the event loop, before the
-    reply ends; if that call fails after all, another call may say otherwise. ``meter`` counts the calls, also
+    ``reader`` makes a reader for each call's reply. ``on_answers`` gets answers, on the event loop, before
+    the reply ends; if that call fails after all, another may say otherwise. ``meter`` counts the calls, also
     those that fail or are abandoned, and is asked before each further one. Calls of different
     ``response_id`` take turns when they have to wait.
     """
@@ -62,7 +62,7 @@ class Question:
     schema: dict[str, Any]
     """That of the reply."""
     reader: Callable[[], AnswerReader]
-    heard: Callable[[Sequence[Answer]], None]
+    on_answers: Callable[[Sequence[Answer]], None]
     meter: Meter
     response_id: str = ""
     claim_ids: tuple[str, ...] = ()
@@ -335,7 +335,7 @@ class _QuestionCall(Call[list[Answer]]):
             self.first_answer_at = self.first_answer_at or asyncio.get_running_loop().time()
             self._answers += answers
             if self._progress.streamed:  # else all of it is here, and what follows may say otherwise
-                self._question.heard(answers)
+                self._question.on_answers(answers)
 
     def _finish(self, *, cut: bool = False) -> list[Answer]:
         return [*self._answers, *self._reader.finish(cut=cut or not self._progress.ended_by_itself)]

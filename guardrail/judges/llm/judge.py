@@ -26,7 +26,7 @@ from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class AnsweringModel:
     """The source of answers: the judge's name, the calls made so far, and the models that failed before
     it.
     """
@@ -41,7 +41,7 @@ class Speaker:
         )
 
 
-class Hearing:
+class CollectedJudgements:
     """Collects the judgements of one request, over all its calls.
 
     A judgement that was yielded is final, whatever is said about its claim later. If a claim got two
@@ -61,17 +61,19 @@ class Hearing:
         self._found: dict[str, Judgement] = {}
         self._dropped: dict[str, int] = {}
 
-    def hear(self, answers: Sequence[Answer], speaker: Speaker, tell: Callable[[Judgement], None]) -> None:
+    def take_early(
+        self, answers: Sequence[Answer], model: AnsweringModel, tell: Callable[[Judgement], None]
+    ) -> None:
         """Take in answers of a reply that is still being written, and yield those that are reliable."""
-        for judgement in self._judgements(answers, speaker).values():
+        for judgement in self._judgements(answers, model).values():
             if judgement.claim_id not in self._final and self._firm(judgement):
                 self._keep(judgement, answers)
                 self._final.add(judgement.claim_id)
                 tell(judgement)
 
-    def take(self, answers: Sequence[Answer], speaker: Speaker) -> None:
-        """Take in all answers of a reply that has ended, including those heard earlier."""
-        for judgement in self._judgements(answers, speaker).values():
+    def take(self, answers: Sequence[Answer], model: AnsweringModel) -> None:
+        """Take in all answers of a reply that has ended, including those taken earlier."""
+        for judgement in self._judgements(answers, model).values():
             if judgement.claim_id not in self._final:
                 self._keep(judgement, answers)
 
@@ -120,16 +122,16 @@ class Hearing:
             if claim_id not in self._final
         ]
 
-    def _judgements(self, answers: Sequence[Answer], speaker: Speaker) -> dict[str, Judgement]:
+    def _judgements(self, answers: Sequence[Answer], model: AnsweringModel) -> dict[str, Judgement]:
         """One for each answered claim, in the order they came."""
         made: dict[str, Judgement] = {}
         for answer in answers:
-            judgement = settle(answer, self._prompt, speaker)
+            judgement = settle(answer, self._prompt, model)
             if judgement is None:
                 continue
             other = made.setdefault(judgement.claim_id, judgement)
             if other.verdict is not judgement.verdict:
-                made[other.claim_id] = speaker.unverified(other.claim_id, TWO_VERDICTS)
+                made[other.claim_id] = model.unverified(other.claim_id, TWO_VERDICTS)
         return made
 
     def _firm(self, judgement: Judgement) -> bool:
@@ -185,13 +187,13 @@ def uncovered(claim_ids: Iterable[str], judge: str) -> list[Judgement]:
     ]
 
 
-def settle(answer: Answer, prompt: Prompt, speaker: Speaker) -> Judgement | None:
+def settle(answer: Answer, prompt: Prompt, model: AnsweringModel) -> Judgement | None:
     """The judgement from an answer; None if its claim was not asked for. Cheap: a few slices."""
     claim_id = prompt.claim_ids.get(answer.label)
     if claim_id is None:
         return None
     if answer.problem:
-        return speaker.unverified(claim_id, prompt.fence.scrub(answer.problem))
+        return model.unverified(claim_id, prompt.fence.scrub(answer.problem))
     evidence = prompt.sentences.evidence(_shown(answer.evidence, prompt))
     confidence = answer.confidence
     notes = [_sayable(prompt.fence.scrub(answer.reasoning))] if answer.reasoning else []
@@ -205,7 +207,7 @@ def settle(answer: Answer, prompt: Prompt, speaker: Speaker) -> Judgement | None
         answer.verdict,
         confidence,
         support_of(answer.verdict, confidence),
-        speaker.judge,
+        model.judge,
         evidence,
         _conflicts(answer, prompt) if answer.verdict in _SUPPORTING else (),
         " ".join(notes),
@@ -213,8 +215,8 @@ def settle(answer: Answer, prompt: Prompt, speaker: Speaker) -> Judgement | None
             ClaimPart(text=_sayable(prompt.fence.scrub(part.text)), verdict=part.verdict)
             for part in answer.parts
         ),
-        attempts=speaker.attempts,
-        degraded_from=speaker.degraded_from,
+        attempts=model.attempts,
+        degraded_from=model.degraded_from,
     )
 
 
@@ -305,7 +307,7 @@ class _Case:
         self._prompt = prompt
         self._uncovered = prompt.uncovered
         self._again = settings.ask_again
-        self._hearing = Hearing(prompt)
+        self._collected = CollectedJudgements(prompt)
         self._meter = Meter(request.meter)
         self._question: Question | None = None
         """The latest, or the one under way."""
@@ -319,28 +321,28 @@ class _Case:
             if self._prompt.claim_ids:
                 await self._ask(self._prompt, deadline, tell)
         except JudgeError as error:
-            if len(self._hearing.missing()) == len(self._prompt.claim_ids):
+            if len(self._collected.missing()) == len(self._prompt.claim_ids):
                 raise
             # For a reply that broke off, what it said in time stands.
             failed = self._failed(f"{type(error).__name__}: {error}")
         else:
             failed = await self._ask_further(deadline, tell)
-        self._meter.add(Usage(dropped_quotes=self._hearing.dropped_quotes))
+        self._meter.add(Usage(dropped_quotes=self._collected.dropped_quotes))
         not_asked = uncovered(self._uncovered, self._chat.endpoints[0].name)
-        for judgement in (*self._hearing.rest(self._meter.usage), *failed, *not_asked):
+        for judgement in (*self._collected.rest(self._meter.usage), *failed, *not_asked):
             tell(judgement)
 
     async def _ask_further(self, deadline: float, tell: Callable[[Judgement], None]) -> list[Judgement]:
         """Ask once more about claims without a verdict, and with more of the contexts about those that their
         passages don't support; returns those that still have none.
         """
-        hearing = self._hearing
-        missing = hearing.missing() if self._again else []
-        unsupported = [*hearing.held(), *self._uncovered] if self._prompt.partial else []
+        collected = self._collected
+        missing = collected.missing() if self._again else []
+        unsupported = [*collected.held(), *self._uncovered] if self._prompt.partial else []
         if not missing and not unsupported:
             return []
         # This may take long, so yield what is known first.
-        hearing.settle(tell)
+        collected.settle(tell)
         prompt = await asyncio.to_thread(
             self._prompts.build,
             self._request,
@@ -355,7 +357,7 @@ class _Case:
             if deadline - now < (self._endpoint().caller.typical_s() or 0.0):
                 return []
         self._uncovered = self._uncovered.difference(prompt.claim_ids.values())
-        hearing.look_again(prompt)
+        collected.look_again(prompt)
         try:
             await self._ask(
                 prompt, deadline - (deadline - now) * _RESERVE, tell, second_look=bool(unsupported)
@@ -375,14 +377,14 @@ class _Case:
     ) -> None:
         asked = frozenset(prompt.claim_ids)
 
-        def heard(answers: Sequence[Answer]) -> None:
-            self._hearing.hear(answers, self._speaker(), tell)
+        def on_answers(answers: Sequence[Answer]) -> None:
+            self._collected.take_early(answers, self._answering_model(), tell)
 
         self._question = Question(
             prompt.messages,
             self._prompts.schema,
             lambda: ReplyReader(self._prompts.form, asked),
-            heard,
+            on_answers,
             Meter(self._meter),
             self._request.response_id,
             tuple(prompt.claim_ids.values()),
@@ -392,7 +394,7 @@ class _Case:
         sent = "more" if second_look else "passages" if prompt.partial else "whole"
         telemetry.LLM_CONTEXTS.labels(sent).inc()
         answers = await self._chat.ask(self._question, deadline)
-        self._hearing.take(answers, self._speaker())
+        self._collected.take(answers, self._answering_model())
 
     def _endpoint(self) -> ModelEndpoint:
         """The model to ask: models are asked in order, and each that failed has left a note."""
@@ -400,22 +402,22 @@ class _Case:
         failed = len(self._question.failed) if self._question is not None else 0
         return endpoints[min(failed, len(endpoints) - 1)]
 
-    def _speaker(self) -> Speaker:
+    def _answering_model(self) -> AnsweringModel:
         name = self._endpoint().name
         failed: tuple[str, ...] = ()
         if self._question is not None:
             name, failed = self._question.answered_by or name, tuple(self._question.failed)
-        return Speaker(name, self._meter.usage.judge_calls, failed)
+        return AnsweringModel(name, self._meter.usage.judge_calls, failed)
 
     def _failed(self, reason: str) -> list[Judgement]:
-        speaker = self._speaker()
+        model = self._answering_model()
         return [
             unverified(
                 claim_id,
                 self._chat.endpoints[0].name,
                 reason,
-                attempts=speaker.attempts,
-                degraded_from=speaker.degraded_from,
+                attempts=model.attempts,
+                degraded_from=model.degraded_from,
             )
-            for claim_id in self._hearing.missing()
+            for claim_id in self._collected.missing()
         ]
