@@ -119,9 +119,17 @@ async def test_a_chat_server_is_asked_once_a_claim_side_by_side() -> None:
         assert len(await asking_) == 4
 
 
-async def test_what_stands_in_a_document_word_for_word_is_not_asked_about() -> None:
+@pytest.mark.parametrize(
+    "document",
+    [
+        CONTEXTS[1],
+        f"Support helps you, and answers. {CONTEXTS[1]}",
+        "**Support** answers on *weekdays*\nfrom 9 to 17.",
+    ],
+)
+async def test_what_stands_in_a_document_word_for_word_is_not_asked_about(document: str) -> None:
     async with DecisionsServer() as server, asking(server) as judge:
-        found = await judged(judge, request("Support answers on weekdays from 9 to 17."))
+        found = await judged(judge, request(CONTEXTS[1], contexts=(CONTEXTS[0], document)))
         assert server.asked == []
     assert (found["k0"].verdict, found["k0"].evidence[0].context_id) == (Verdict.SUPPORTED, "doc-1")
 
