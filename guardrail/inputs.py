@@ -52,8 +52,9 @@ def _unknown(kind: type[Event], fields: Mapping[str, Any]) -> str:
 
 def named_contexts(contexts: Sequence[ContextLike]) -> tuple[Context | Mapping[str, Any], ...]:
     """Contexts as they are; those without an id, and mere texts, are named c1, c2, …"""
-    if isinstance(contexts, str):
-        raise TypeError("contexts: give a list of contexts, not one text")
+    if isinstance(contexts, str | Mapping) or not isinstance(contexts, Iterable):
+        what = "one text" if isinstance(contexts, str) else type(contexts).__name__
+        raise TypeError(f"contexts: give a list of contexts, not {what}")
     return tuple(_named(context, f"c{number}") for number, context in enumerate(contexts, start=1))
 
 

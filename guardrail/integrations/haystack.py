@@ -10,6 +10,7 @@ Its inputs and outputs are that component's. A statement is a claim of the answe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence, Sized
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any, Self
 from haystack import Document, component, default_from_dict, default_to_dict
 from tqdm import tqdm
 
+from guardrail.errors import InputError, JudgeError
 from guardrail.evals.results import ScoreValue
 from guardrail.evals.scores import MEANING, score_value
 from guardrail.events import ResponseVerdict
@@ -34,6 +36,7 @@ from guardrail.integrations.evaluating import (
 from guardrail.log_events import EventLog
 
 _log = EventLog(__name__)
+_NOT_JUDGED = (InputError, JudgeError, TypeError)
 
 
 @component
@@ -45,7 +48,7 @@ class HaystackFaithfulnessEvaluator:
     published score (``guardrail.evals.scores.SCORES``). ``concurrency`` answers are judged at a time.
 
     A score that is undefined, because the answer states nothing or could not be judged, is
-    ``undefined_score``, None by default, and never counts in the mean. Raises ConfigError if settings are
+    ``undefined_score``, NaN by default, and never counts in the mean. Raises ConfigError if settings are
     wrong.
     """
 
@@ -58,12 +61,13 @@ class HaystackFaithfulnessEvaluator:
         settings: str | Path | None = None,
         score: str = "strict",
         concurrency: int = CONCURRENCY,
-        undefined_score: float | None = None,
+        undefined_score: float = math.nan,
     ) -> None:
         self.progress_bar = progress_bar
         self.raise_on_failure = raise_on_failure
         self.score = check_score(score)
-        self.undefined_score = undefined_score
+        # One NaN is the same as itself only as the same object, and equal components have equal parameters.
+        self.undefined_score = math.nan if math.isnan(undefined_score) else float(undefined_score)
         self._guard = EvaluatingGuard(judge, settings, concurrency=concurrency)
 
     def warm_up(self) -> None:
@@ -83,8 +87,8 @@ class HaystackFaithfulnessEvaluator:
         await self._guard.aclose()
 
     @component.output_types(
-        individual_scores=list[float | None],
-        score=float | None,
+        individual_scores=list[float],
+        score=float,
         results=list[dict[str, Any]],
         meta=list[dict[str, Any]],
     )
@@ -107,18 +111,22 @@ class HaystackFaithfulnessEvaluator:
           dictionary.
         - ``meta``: judges, policy, usage, and duration in milliseconds.
 
-        Raises ValueError for lists of different lengths. Unless ``raise_on_failure`` is False, raises the
-        error of the first answer that can't be judged: InputError or JudgeUnavailable.
+        Raises ValueError for lists of different lengths. Unless ``raise_on_failure`` is False, raises
+        ValueError for the first answer that can't be judged, with InputError, TypeError or JudgeUnavailable
+        as its cause.
         """
         answers = _answers(questions, contexts, predicted_answers)
         with tqdm(total=len(answers), disable=not self.progress_bar) as bar:
             judge = self._guard.check_all
-            outcomes = judge(answers, partial(bar.update, 1), fail_fast=self.raise_on_failure)
+            try:
+                outcomes = judge(answers, partial(bar.update, 1), fail_fast=self.raise_on_failure)
+            except _NOT_JUDGED as error:
+                raise ValueError(str(error)) from error
         return self._output(outcomes)
 
     @component.output_types(
-        individual_scores=list[float | None],
-        score=float | None,
+        individual_scores=list[float],
+        score=float,
         results=list[dict[str, Any]],
         meta=list[dict[str, Any]],
     )
@@ -132,7 +140,10 @@ class HaystackFaithfulnessEvaluator:
         answers = _answers(questions, contexts, predicted_answers)
         with tqdm(total=len(answers), disable=not self.progress_bar) as bar:
             judge = self._guard.acheck_all
-            outcomes = await judge(answers, partial(bar.update, 1), fail_fast=self.raise_on_failure)
+            try:
+                outcomes = await judge(answers, partial(bar.update, 1), fail_fast=self.raise_on_failure)
+            except _NOT_JUDGED as error:
+                raise ValueError(str(error)) from error
         return self._output(outcomes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -143,7 +154,7 @@ class HaystackFaithfulnessEvaluator:
             progress_bar=self.progress_bar,
             raise_on_failure=self.raise_on_failure,
             score=self.score,
-            undefined_score=self.undefined_score,
+            **({} if math.isnan(self.undefined_score) else {"undefined_score": self.undefined_score}),
         )
         return values
 
@@ -196,7 +207,9 @@ def _answers(
     ]
 
 
-def _contexts(given: Sequence[Any]) -> list[ContextLike]:
+def _contexts(given: Sequence[Any]) -> Sequence[ContextLike]:
+    if not isinstance(given, list | tuple):
+        return given  # which the answer fails for
     if all(isinstance(each, Document) for each in given):
         return with_own_ids((each.id, each.content or "") for each in given)
     return [each.content or "" if isinstance(each, Document) else each for each in given]
@@ -219,6 +232,10 @@ def _meta(outcome: ResponseVerdict | Exception) -> dict[str, Any]:
     return {
         "judges": sorted({claim.judge for claim in outcome.claims}),
         "policy": outcome.policy.model_dump(mode="json"),
-        "usage": outcome.usage.model_dump(mode="json"),
+        "usage": {
+            **outcome.usage.model_dump(mode="json"),
+            "prompt_tokens": outcome.usage.input_tokens,
+            "completion_tokens": outcome.usage.output_tokens,
+        },
         "total_ms": outcome.timings.total_ms,
     }

@@ -11,7 +11,7 @@ An answer passes if every claim of it is SUPPORTED.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,12 +79,14 @@ class LlamaIndexFaithfulnessEvaluator(BaseEvaluator):
         query: str | None = None,
         response: str | None = None,
         contexts: Sequence[str] | None = None,
-        **_: Any,
+        **others: Any,
     ) -> LlamaIndexEvaluationResult:
         """Evaluate an answer. Works within a running event loop, too, which then stands still.
 
-        Raises ValueError if ``response`` or ``contexts`` is missing.
+        Raises ValueError if ``response`` or ``contexts`` is missing, and TypeError for unknown arguments. A
+        ``reference`` is allowed, because batches give all evaluators the same, and no evidence.
         """
+        _check_names(others)
         return self._evaluate(query, response, contexts)
 
     async def aevaluate(
@@ -93,16 +95,18 @@ class LlamaIndexFaithfulnessEvaluator(BaseEvaluator):
         response: str | None = None,
         contexts: Sequence[str] | None = None,
         sleep_time_in_seconds: float = 0,
-        **_: Any,
+        **others: Any,
     ) -> LlamaIndexEvaluationResult:
         """Like ``evaluate``."""
+        _check_names(others)
         await asyncio.sleep(sleep_time_in_seconds)
         return await self._aevaluate(query, response, contexts)
 
     def evaluate_response(
-        self, query: str | None = None, response: Response | None = None, **_: Any
+        self, query: str | None = None, response: Response | None = None, **others: Any
     ) -> LlamaIndexEvaluationResult:
         """Evaluate what a query engine answered; evidence names its source nodes by their ids."""
+        _check_names(others)
         return self._evaluate(query, *_parts(response))
 
     async def aevaluate_response(
@@ -110,9 +114,10 @@ class LlamaIndexFaithfulnessEvaluator(BaseEvaluator):
         query: str | None = None,
         response: Response | None = None,
         sleep_time_in_seconds: float = 0,
-        **_: Any,
+        **others: Any,
     ) -> LlamaIndexEvaluationResult:
         """Like ``evaluate_response``."""
+        _check_names(others)
         await asyncio.sleep(sleep_time_in_seconds)
         return await self._aevaluate(query, *_parts(response))
 
@@ -174,6 +179,12 @@ class LlamaIndexFaithfulnessEvaluator(BaseEvaluator):
             invalid_reason=passing.reason if passing.passed is None else None,
             verdict=outcome,
         )
+
+
+def _check_names(others: Mapping[str, Any]) -> None:
+    unknown = [name for name in others if name != "reference"]
+    if unknown:
+        raise TypeError(f"{unknown[0]}: unknown argument; what it asks for would not be done")
 
 
 def _required(

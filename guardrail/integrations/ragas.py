@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +94,6 @@ class RagasFaithfulness(BaseMetric):
         )
 
 
-@dataclass
 class RagasSingleTurnFaithfulness(SingleTurnMetric):
     """The same for ``ragas.evaluate``, ``single_turn_score`` and ``single_turn_ascore``.
 
@@ -103,26 +101,24 @@ class RagasSingleTurnFaithfulness(SingleTurnMetric):
     verdict is in the traces of the evaluation, ``result.traces[i][name]["verdicts"]["output"]``.
     """
 
-    name: str = "faithfulness"
-    judge: JudgeLike | None = field(default=None, repr=False)
-    settings: str | Path | None = None
-    score: str = "ragas"
-    concurrency: int = CONCURRENCY
-    _required_columns: dict[MetricType, set[str]] = field(
-        default_factory=lambda: {
-            MetricType.SINGLE_TURN: {
-                "response",
-                "retrieved_contexts",
-                "retrieved_context_ids:optional",
-                "user_input:optional",
-            }
+    def __init__(
+        self,
+        judge: JudgeLike | None = None,
+        name: str = "faithfulness",
+        *,
+        settings: str | Path | None = None,
+        score: str = "ragas",
+        concurrency: int = CONCURRENCY,
+    ) -> None:
+        self._published = check_score(score)
+        self._guard = EvaluatingGuard(judge, settings, concurrency=concurrency)
+        columns = {
+            "response",
+            "retrieved_contexts",
+            "retrieved_context_ids:optional",
+            "user_input:optional",
         }
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_score(self.score)
-        self._guard = EvaluatingGuard(self.judge, self.settings, concurrency=self.concurrency)
+        super().__init__(_required_columns={MetricType.SINGLE_TURN: columns}, name=name)
 
     def init(self, run_config: Any) -> None:
         """Nothing to do: the judge opens with the first answer, beside the event loop."""
@@ -142,7 +138,7 @@ class RagasSingleTurnFaithfulness(SingleTurnMetric):
         step, _ = new_group(
             VERDICTS,
             inputs={"data": sample.to_dict()},
-            callbacks=callbacks,
+            callbacks=callbacks or [],
             metadata={"type": ChainType.RAGAS_PROMPT},
         )
         try:
@@ -150,7 +146,7 @@ class RagasSingleTurnFaithfulness(SingleTurnMetric):
         except Exception as error:
             step.on_chain_error(error)
             raise
-        scored = score_value(self.score, verdict)
+        scored = score_value(self._published, verdict)
         told = {"value": scored.value, "reason": scored.reason, "verdict": verdict.model_dump(mode="json")}
         step.on_chain_end({"output": told})
         return math.nan if scored.value is None else scored.value

@@ -112,18 +112,16 @@ def test_an_answer_that_states_nothing_has_no_score_and_is_not_in_the_mean(
     evaluator: HaystackFaithfulnessEvaluator,
 ) -> None:
     found = evaluator.run(**inputs(UNKNOWN, RIGHT, f"{RIGHT} {WRONG}"))
-    assert found["individual_scores"] == [None, 1.0, 0.5]
+    assert found["individual_scores"] == [math.nan, 1.0, 0.5]
     assert found["score"] == 0.75
     assert found["results"][0]["reason"] == "the answer states nothing that can be checked"
-    assert evaluator.run(**inputs(UNKNOWN))["score"] is None
-    assert evaluator.run(**inputs())["score"] is None
+    assert math.isnan(evaluator.run(**inputs(UNKNOWN))["score"])
+    assert math.isnan(evaluator.run(**inputs())["score"])
 
 
-def test_their_report_takes_scores_where_undefined_is_nan() -> None:
-    made = HaystackFaithfulnessEvaluator(progress_bar=False, undefined_score=math.nan)
+def test_their_report_takes_undefined_scores(evaluator: HaystackFaithfulnessEvaluator) -> None:
     given = inputs(UNKNOWN, RIGHT)
-    result = EvaluationRunResult("run", given, {"faithfulness": made.run(**given)})
-    made.close()
+    result = EvaluationRunResult("run", given, {"faithfulness": evaluator.run(**given)})
     scores = result.detailed_report()["faithfulness"]
     assert math.isnan(scores[0])
     assert scores[1] == 1.0
@@ -135,7 +133,7 @@ def test_every_published_score_can_be_chosen(name: str) -> None:
     made = HaystackFaithfulnessEvaluator(WordJudge(), score=name, progress_bar=False)
     found = made.run(**inputs(f"{RIGHT} The pro plan costs a wrong $9 a month.", UNKNOWN))
     made.close()
-    of_nothing = 0.0 if name in {"haystack", "mastra"} else None
+    of_nothing = 0.0 if name in {"haystack", "mastra"} else math.nan
     assert found["individual_scores"] == [0.0 if name == "llama_index" else 0.5, of_nothing]
 
 
@@ -189,9 +187,9 @@ def test_a_failure_raises_or_is_a_row_without_score() -> None:
         raise JudgeUnavailable("no connection")
 
     failing = HaystackFaithfulnessEvaluator(FaultyJudge(fail), progress_bar=False)
-    with pytest.raises(JudgeUnavailable, match="no connection"):
+    with pytest.raises(ValueError, match="no connection"):
         failing.run(**inputs(RIGHT))
-    with pytest.raises(JudgeUnavailable, match="no connection"):
+    with pytest.raises(ValueError, match="no connection"):
         asyncio.run(failing.run_async(**inputs(RIGHT)))
     failing.close()
 
@@ -200,15 +198,52 @@ def test_one_answer_that_fails_leaves_the_others_their_scores(
     evaluator: HaystackFaithfulnessEvaluator,
 ) -> None:
     given = inputs(RIGHT, "half a pair: \ud800", WRONG)
-    with pytest.raises(InputError, match="surrogate"):
+    with pytest.raises(ValueError, match="surrogate") as caught:
         evaluator.run(**given)
+    assert isinstance(caught.value.__cause__, InputError)
     evaluator.raise_on_failure = False
     found = evaluator.run(**given)
-    assert found["individual_scores"] == [1.0, None, 0.0]
+    assert found["individual_scores"] == [1.0, math.nan, 0.0]
     assert found["score"] == 0.5
     assert [result["status"] for result in found["results"]] == ["evaluated", "error", "evaluated"]
     assert "surrogate" in found["results"][1]["reason"]
     assert found["meta"][1] == {"error": "InputError"}
+
+
+@pytest.mark.parametrize("contexts", [PRICES, None, 5])
+def test_contexts_that_are_no_list_fail_only_their_answer(
+    evaluator: HaystackFaithfulnessEvaluator, contexts: Any
+) -> None:
+    given = inputs(RIGHT, RIGHT) | {"contexts": [contexts, [PRICES]]}
+    with pytest.raises(ValueError, match="contexts: give a list"):
+        evaluator.run(**given)
+    evaluator.raise_on_failure = False
+    found = evaluator.run(**given)
+    assert found["individual_scores"] == [math.nan, 1.0]
+    assert "contexts: give a list" in found["results"][0]["reason"]
+
+
+def test_a_component_that_takes_numbers_connects_behind_it() -> None:
+    @component
+    class Threshold:
+        @component.output_types(passed=bool)
+        def run(self, score: float, scores: list[float]) -> dict[str, Any]:
+            return {"passed": score >= 0.5 and len(scores) == 1}
+
+    pipeline = Pipeline()
+    pipeline.add_component("faithfulness", HaystackFaithfulnessEvaluator(WordJudge(), progress_bar=False))
+    pipeline.add_component("threshold", Threshold())
+    pipeline.connect("faithfulness.score", "threshold.score")
+    pipeline.connect("faithfulness.individual_scores", "threshold.scores")
+    assert pipeline.run({"faithfulness": inputs(RIGHT)})["threshold"] == {"passed": True}
+
+
+@pytest.mark.parametrize("undefined", [float("nan"), 0.0])
+def test_a_pipeline_that_is_read_again_is_equal(undefined: float) -> None:
+    pipeline = Pipeline()
+    made = HaystackFaithfulnessEvaluator(progress_bar=False, undefined_score=undefined)
+    pipeline.add_component("faithfulness", made)
+    assert Pipeline.loads(pipeline.dumps(), allowed_modules=["guardrail.integrations.haystack"]) == pipeline
 
 
 def test_progress_is_shown_unless_switched_off(capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,6 +103,19 @@ def test_what_is_missing_is_told(evaluator: LlamaIndexFaithfulnessEvaluator, mis
         evaluator.evaluate_response("?", None)
 
 
+async def test_an_argument_that_would_be_ignored_is_told(evaluator: LlamaIndexFaithfulnessEvaluator) -> None:
+    assert evaluator.evaluate("?", RIGHT, [PRICES], reference=WRONG).passing is True
+    response = Response(RIGHT, source_nodes=[])
+    with pytest.raises(TypeError, match="context: unknown argument"):
+        evaluator.evaluate("?", RIGHT, [PRICES], context=[PRICES])
+    with pytest.raises(TypeError, match="context: unknown argument"):
+        await evaluator.aevaluate("?", RIGHT, [PRICES], context=[PRICES])
+    with pytest.raises(TypeError, match="response_field: unknown argument"):
+        evaluator.evaluate_response("?", response, response_field="sql_query")
+    with pytest.raises(TypeError, match="response_field: unknown argument"):
+        await evaluator.aevaluate_response("?", response, response_field="sql_query")
+
+
 def test_a_failure_of_the_judge_is_no_verdict() -> None:
     def fail(_: Any) -> Any:
         raise JudgeUnavailable("no connection")

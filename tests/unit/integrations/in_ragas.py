@@ -160,11 +160,16 @@ def test_it_asks_for_what_theirs_asks_for_or_less(single: RagasSingleTurnFaithfu
 
 def test_answers_of_a_dataset_are_judged_at_once_as_many_as_configured() -> None:
     judge = MeetingJudge(together=3)
-    single = RagasSingleTurnFaithfulness(judge=judge, concurrency=3)
+    single = RagasSingleTurnFaithfulness(judge, concurrency=3)
     found = evaluate(dataset(*[RIGHT] * 6), metrics=[single], show_progress=False)
     single.close()
     assert found["faithfulness"] == [1.0] * 6
     assert judge.most == 3
+
+
+async def test_callbacks_are_optional_as_in_theirs(single: RagasSingleTurnFaithfulness) -> None:
+    sample = SingleTurnSample(user_input="?", response=RIGHT, retrieved_contexts=[PRICES])
+    assert await single._single_turn_ascore(sample, None) == 1.0
 
 
 def test_a_failure_is_nan_or_raises_as_ragas_is_told() -> None:
