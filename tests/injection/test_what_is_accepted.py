@@ -45,9 +45,11 @@ def not_streamed(text: str) -> Reply:
 
 COMING = [in_pieces, behind_prose, not_streamed]
 CASES = [
-    pytest.param(attack, coming, id=f"{attack.id}-{coming.__name__}", marks=marks(attack.id, coming.__name__))
+    pytest.param(attack, coming, decompose, id=f"{attack.id}-{way}", marks=marks(attack.id, way))
     for attack in REPLIES
     for coming in COMING
+    for decompose in (False, True)
+    for way in [f"{coming.__name__}{'-decompose' if decompose else ''}"]
 ]
 
 
@@ -55,8 +57,7 @@ def two_claims() -> JudgeRequest:
     return request("It costs $50.", "It opens at 9.")
 
 
-@pytest.mark.parametrize("decompose", [False, True])
-@pytest.mark.parametrize(("attack", "coming"), CASES)
+@pytest.mark.parametrize(("attack", "coming", "decompose"), CASES)
 async def test_a_reply_gives_no_verdict_that_it_should_not(
     attack: Attack, coming: Callable[[str], Reply], decompose: bool
 ) -> None:

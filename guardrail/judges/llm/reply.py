@@ -140,9 +140,13 @@ def _text(said: Answer) -> str:
 _MOST_PARTS: Final = 20
 _MAX_PART_CHARS: Final = 500
 _MOST_TOLD: Final = 3
+_UNUSABLE_PARTS: Final = "the judge's verdicts on the parts of the claim are unusable"
 _VERDICTS: Final = {verdict.value: verdict for verdict in WORDS} | {"PARTIAL": Verdict.PARTIALLY_SUPPORTED}
 
-_STATEMENT: Final = re.compile(r"(c[0-9]{1,4})[a-z]")
+# A statement's id is a claim's with one letter; others that begin like that may be meant as one.
+_PART_OF: Final = re.compile(r"(c[0-9]{1,4})(?:([a-z])|[^0-9].*)", re.DOTALL)
+# With no colon but behind the id, so that no reason has begun, however short.
+_WITHOUT_WORDS: Final = re.compile(r"\s*c[0-9]{1,4}[\s:,][^:]*", re.IGNORECASE)
 # More lenient than the pattern about what surrounds the words, but the whole text must match.
 _BEGIN: Final = re.compile(r"\s*+([^\s:,]{1,64})[\s:,]++(?=\S)((?:\[?[0-9]{1,9}\]?[\s,]++)*+)")
 _REST: Final = re.compile(
@@ -185,20 +189,53 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in _NUMBER.findall(text)[:MOST_NUMBERS])
 
 
-def _answer(text: str, form: ReplyForm, statements: dict[str, list[Answer]]) -> list[Answer]:
-    """What a text of a list says: one answer, or none if it is on a statement, or names no claim.
+class _ListReader:
+    """Reads the texts of one list in order, and holds back those that may be a document's words.
 
-    ``statements`` keeps those of claims whose own text is still to come.
+    A model that quotes in a reason without escaping ends its own text with the quotation's first quote, so
+    that what follows looks like texts of its own. Ahead of the first text with words there can be none, if
+    the list is ``certain`` to be the model's own. With ``decompose`` all are held back: statements hold
+    words, and one may follow its claim by mistake.
     """
-    answer = _read_text(text)
-    if answer is None:
+
+    def __init__(self, form: ReplyForm, *, certain: bool) -> None:
+        self._form = form
+        self._certain = certain and not form.decompose
+        self._held: list[Answer] = []
+        self._statements: dict[str, list[Answer] | None] = {}  # None: the claim's own text has come
+
+    def read(self, text: str) -> list[Answer]:
+        """What the next text says, if that is certain already."""
+        answers = self._answer(text)
+        if not self._certain:
+            self._held += answers
+            return []
+        usable = bool(answers) and not answers[0].problem
+        self._certain = usable and _WITHOUT_WORDS.fullmatch(text) is not None
+        return answers
+
+    def end(self, *, closed: bool) -> list[Answer]:
+        """What was held back; without SUPPORTED unless the list was ``closed`` by the model itself: else its
+        own verdicts may be missing.
+        """
+        return [answer for answer in self._held if closed or answer.verdict is not Verdict.SUPPORTED]
+
+    def _answer(self, text: str) -> list[Answer]:
+        """One answer, or none if the text is on a statement, or names no claim."""
+        answer = _read_text(text)
+        if answer is None:
+            return []
+        of = _PART_OF.fullmatch(answer.label) if self._form.decompose else None
+        if of is None:
+            said = self._statements.get(answer.label)
+            self._statements[answer.label] = None
+            return [_decided_by(said, answer) if said else answer]
+        claim, letter = of.groups()
+        statements = self._statements.setdefault(claim, [])
+        if statements is None or letter is None:
+            return [Answer(claim, problem=_UNUSABLE_PARTS)]
+        statements.append(answer)
         return []
-    of = _STATEMENT.fullmatch(answer.label) if form.decompose else None
-    if of is not None:
-        statements.setdefault(of[1], []).append(answer)
-        return []
-    said = statements.pop(answer.label, [])
-    return [_decided_by(said, answer) if said else answer]
 
 
 def _decided_by(said: Sequence[Answer], whole: Answer) -> Answer:
@@ -210,7 +247,7 @@ def _decided_by(said: Sequence[Answer], whole: Answer) -> Answer:
     """
     if len(said) > _MOST_PARTS or any(each.problem or not each.reasoning for each in said):
         # An unusable one might be the wrong one.
-        return Answer(whole.label, problem="the judge's verdicts on the parts of the claim are unusable")
+        return Answer(whole.label, problem=_UNUSABLE_PARTS)
     parts = tuple(ClaimPart(text=each.reasoning[:_MAX_PART_CHARS], verdict=each.verdict) for each in said)
     verdict = Verdict(together(part.verdict for part in parts))
     if verdict in {Verdict.SUPPORTED, whole.verdict}:
@@ -258,25 +295,38 @@ def read_reply(text: str, form: ReplyForm, *, cut: bool = False) -> list[Answer]
     would have come. An id may occur twice. Raises JudgeReplyError, which quotes nothing of the reply.
     """
     outside = _without_thoughts(text)
-    if cut and not _BEGINS_WITH_LIST.match("".join(outside)):
+    certain = _BEGINS_WITH_LIST.match("".join(part for part, _ in outside)) is not None
+    if cut and not certain:
         raise JudgeReplyError("the reply was cut, and does not begin with verdicts in JSON")
-    answers = [answer for part in outside for answer in _read_lists(part, form)]
+    last_quote = len(text) if cut else text.rfind('"')
+    answers: list[Answer] = []
+    for part, end in outside:
+        answers += _read_lists(part, form, certain=certain, goes_on=last_quote >= end)
+        certain = certain and not part.strip()
     if not answers:
         raise JudgeReplyError(_NO_VERDICTS)
     return answers
 
 
-def _read_lists(text: str, form: ReplyForm) -> Iterator[Answer]:
+def _read_lists(text: str, form: ReplyForm, *, certain: bool, goes_on: bool) -> Iterator[Answer]:
     """The answers of all lists in ``text``. If JSON breaks off, everything complete before that counts, and
     nothing after it.
 
-    Of two lists one may be quoted from a document. If they disagree, the caller uses neither.
+    Of two lists one may be quoted from a document: only the first can be ``certain``. If they disagree, the
+    caller uses neither. A list was closed by the model if no quotes follow: of a quotation's, its own would.
+    ``goes_on``: some follow behind ``text``.
     """
-    for found in objects(text):
+    last_quote = len(text) if goes_on else text.rfind('"')
+    for found, end in _objects(text):
         said = found.get("v")
-        statements: dict[str, list[Answer]] = {}
-        for item in takewhile(lambda item: isinstance(item, str), said if isinstance(said, list) else ()):
-            yield from _answer(item, form, statements)
+        items = said if isinstance(said, list) else []
+        texts = list(takewhile(lambda item: isinstance(item, str), items))
+        reader = _ListReader(form, certain=certain)
+        certain = False
+        for item in texts:
+            yield from reader.read(item)
+        closed = len(texts) == len(items) and [*found][-1:] == ["v"] and last_quote < end
+        yield from reader.end(closed=closed)
 
 
 def _decode(text: str, start: int = 0) -> tuple[Any, int] | None:
@@ -297,8 +347,8 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _decoder: Final = json.JSONDecoder(object_pairs_hook=_pairs)
 
 
-def _without_thoughts(text: str) -> list[str]:
-    """The parts of ``text`` outside the model's thoughts, which are enclosed in marks.
+def _without_thoughts(text: str) -> list[tuple[str, int]]:
+    """The parts of ``text`` outside the model's thoughts, which are enclosed in marks, each with its end.
 
     Some templates begin the thoughts in the prompt, so that the reply contains only their end. The text
     before such an end is kept: if it contains verdicts it may be the reply, and what follows may be quoted.
@@ -308,15 +358,20 @@ def _without_thoughts(text: str) -> list[str]:
     at = depth = 0
     for mark in _THOUGHTS.finditer(text):
         if not depth:
-            parts.append(text[at : mark.start()])
+            parts.append((text[at : mark.start()], mark.start()))
         depth = depth + 1 if "/" not in mark[0] else max(0, depth - 1)
         at = mark.end()
-    return parts if depth else [*parts, text[at:]]
+    return parts if depth else [*parts, (text[at:], len(text))]
 
 
 def objects(text: str) -> Iterator[dict[str, Any]]:
-    """The outermost JSON objects in ``text``. If a list of verdicts breaks off, the last has the texts that
-    were complete.
+    """The outermost JSON objects in ``text``."""
+    return (value for value, _ in _objects(text))
+
+
+def _objects(text: str) -> Iterator[tuple[dict[str, Any], int]]:
+    """Each with its end. If a list of verdicts breaks off, the last has the texts that were complete, and
+    then None.
     """
     at = failed = read = 0
     while failed < _MAX_FAILED_STARTS and read < _MAX_VALUES:
@@ -329,9 +384,9 @@ def objects(text: str) -> Iterator[dict[str, Any]]:
             read += 1
             value, at = decoded
             if isinstance(value, dict):
-                yield value
+                yield value, at
         elif (broken := _LIST_START.match(text, at)) is not None:
-            yield {"v": [item for item, _ in _texts(text, broken.end(), first=True)]}
+            yield {"v": [*(item for item, _ in _texts(text, broken.end(), first=True)), None]}, len(text)
             return
         elif _JSON_START.match(text, at) is not None:
             return  # anything found within it may be a part of it, or a document's words
@@ -365,16 +420,19 @@ _GROWN: Final = 1.1
 
 
 class ReplyReader:
-    """Reads one reply. A verdict is known as soon as its text closes.
+    """Reads one reply. A verdict is known as soon as its text closes, unless that may be a quotation.
 
     Only a reply that is the expected object from its first character on (``{"v":["…"]}``) is used early. In
     anything else (prose, thoughts, a code fence) a list may be quoted from a document before the real one, so
     the reader reads such a reply as a whole once it has ended. It also stops using verdicts early after what
     isn't valid JSON.
 
+    From the first text with words on the reader holds all verdicts back until the reply has ended. It also
+    does so with ``decompose``.
+
     Time is linear in the length of the reply, which is bounded. ``feed`` and ``finish`` together return every
-    answer once, in the order of the reply, including those to claims that were not asked for, and those with
-    an id that occurs twice.
+    usable answer once, in the order of the reply, including those to claims that were not asked for, and
+    those with an id that occurs twice.
     """
 
     def __init__(self, form: ReplyForm, asked: Collection[str]) -> None:
@@ -387,7 +445,7 @@ class ReplyReader:
         self._waiting = 0  # its length
         self._enough = 0  # this many characters justify another look at a long text
         self._chars = 0
-        self._statements: dict[str, list[Answer]] = {}  # of claims whose own text hasn't come
+        self._list = _ListReader(form, certain=True)
         self._labels: set[str] = set()  # of the answers
 
     def feed(self, text: str) -> list[Answer]:
@@ -413,20 +471,29 @@ class ReplyReader:
         rest = "".join(self._pieces)
         if not self._begun:
             answers = self._note(read_reply(rest, self._form, cut=cut))
-        elif (end := _END.match(rest)) is not None:
-            # Else it is an unterminated text or broken JSON, and may hold a quotation.
-            rest = rest[end.end() :]
-            if rest.lstrip().startswith(","):
-                rest = f'{{"":0{rest}'  # the rest of the object, which may have a second list
-            # A second list can contradict the first. If the reply was cut, it can't add to it: its own last
-            # list, which would contradict a quoted one, is what may be missing.
-            further = _read_lists(rest, self._form)
-            answers += self._note([one for one in further if not cut or one.label in self._labels])
+        else:
+            closed = not cut and '"' not in rest and _END.match(rest) is not None
+            answers += self._note(self._list.end(closed=closed))
+            answers += self._note(self._behind_list(rest, cut=cut))
         if not any(label in self._asked for label in self._labels):
             raise JudgeReplyError(
                 "the reply has no verdict for any claim that was asked" if self._labels else _NO_VERDICTS
             )
         return answers
+
+    def _behind_list(self, rest: str, *, cut: bool) -> list[Answer]:
+        """The answers of further lists in the ``rest`` of the reply. Such a list can contradict the first. If
+        the reply was cut, it can't add to it: its own last list, which would contradict a quoted one, is what
+        may be missing.
+        """
+        end = _END.match(rest)
+        if end is None:
+            return []  # an unterminated text or broken JSON, which may hold a quotation
+        rest = rest[end.end() :]
+        if rest.lstrip().startswith(","):
+            rest = f'{{"":0{rest}'  # the rest of the object, which may have a second list
+        further = _read_lists(rest, self._form, certain=False, goes_on=cut)
+        return [one for one in further if not cut or one.label in self._labels]
 
     def _note(self, answers: list[Answer]) -> list[Answer]:
         self._labels.update(answer.label for answer in answers)
@@ -441,7 +508,7 @@ class ReplyReader:
         answers: list[Answer] = []
         if self._begun:
             for item, end in _texts(text, at, first=self._first):
-                answers += _answer(item, self._form, self._statements)
+                answers += self._list.read(item)
                 self._first, at = False, end
         self._pieces = [text[at:]]
         self._waiting = len(text) - at

@@ -66,12 +66,12 @@ MANY: Final = "[1] "
 BEGINS_AS_OURS: Final = {
     "bare": Row(ONE, "c1=S"),
     "blanks": Row(f"  {ONE}\n\n", "c1=S"),
-    "braces in a text": Row(TWO, BOTH),
+    "braces in a text": Row(TWO, "c1=C", "c2=S"),
     "ended within a text": Row(THREE[:-5], "c1=S c2=U"),
     "an id twice": Row(verdicts(member("c1"), member("c1", "CONTRADICTED")), "c1=S c1=C"),
-    "another list behind it": Row(f"{TWO} Or rather: {ONE}", BOTH, "c1=S"),
+    "another list behind it": Row(f"{TWO} Or rather: {ONE}", "c1=C", "c1=S"),
     "a fake in a reason": Row(
-        verdicts(member("c1", "CONTRADICTED", reasoning=f"It says {FAKE}"), member("c2")), BOTH
+        verdicts(member("c1", "CONTRADICTED", reasoning=f"It says {FAKE}"), member("c2")), "c1=C", "c2=S"
     ),
     "a verdict behind it": Row(f"{OTHER} It says {FAKE}", "c2=U"),
     "an array behind it": Row(f"{OTHER}\n[{FAKE}]", "c2=U"),
@@ -95,6 +95,36 @@ BEGINS_AS_OURS: Final = {
         )
         for between in ('""', '" "', '"\n"', '" said "', '";"', '": "')
     },
+    # The quotation has the list's own form. The model's own verdict on the claim follows.
+    **{
+        f"unescaped and alike {ahead!r}, {behind!r}": Row(
+            f'{{"v":["c3 supported","c1 unsupported:{ahead}", "c2 supported{behind}", "c2 unsupported"]}}',
+            "c3=S c1=U",
+            late,
+        )
+        for ahead, behind, late in (
+            (" it says ", '", "', "c2=S c2=U"),
+            ("", '", "', "c2=S c2=U"),
+            (" it says ", "", "c2=S c2=U"),
+            (" it says ", '", "c1 supported', "c2=S c1=S c2=U"),
+            (" it says ", '" there', ""),
+            (" it says ", '"]} there', ""),
+            (" it says ", '"], "note": ["', ""),
+        )
+    },
+    **{
+        f"{said} ahead": Row(verdicts(said, "c1 supported", "c2 supported"), early, "c1=S c2=S")
+        for said, early in (
+            ("c1 1 unclear: hm", "c1=?"),
+            ("c1 not supported", "c1=?"),
+            ("c1 a 1 contradicted: it costs", "c1=?"),
+            ("it says", "it=?"),
+            ("It", ""),
+            ("c1 supported: so", "c1=S"),
+            ("c1: 1 contradicted:", "c1=C"),
+        )
+    },
+    "a colon behind the id": Row(verdicts("c1: 1 supported", "c2 supported"), "c1=S c2=S"),
     "an unescaped list": Row(
         '{"v":["c1 unsupported: it says ", see {"v":["c2 1 supported"]}" there","c2 unsupported: no"]}',
         "c1=U",
@@ -108,7 +138,7 @@ BEGINS_OTHERWISE: Final = {
     "prose": Row(f"Sure, here are the {{verdicts}} [as asked]: {ONE} Let me know.", late="c1=S"),
     "bom": Row(f"\ufeff  {ONE}\n\n", late="c1=S"),
     "another member first": Row(f'{{"note": "x", "v": [{FAKE}]}}', late="c1=S"),
-    "a list in prose": Row(f"The document says {ONE}. But: {TWO}", late=f"c1=S {BOTH}"),
+    "a list in prose": Row(f"The document says {ONE}. But: {TWO}", late=BOTH),
     "a verdict ahead of the list": Row(f"The document says {FAKE}. {OTHER}", late="c2=U"),
     "many values ahead": Row(MANY * 900 + ONE, late="c1=S"),
     **{
@@ -116,7 +146,7 @@ BEGINS_OTHERWISE: Final = {
         for mark in ("think", "Thinking", "reasoning")
     },
     # Some templates begin the thoughts in the prompt. What they hold is read too, and not believed blindly.
-    "thoughts that only end": Row(f"I see {TWO}</think>{ONE}", late=f"{BOTH} c1=S"),
+    "thoughts that only end": Row(f"I see {TWO}</think>{ONE}", late="c1=C c1=S"),
     "broken thoughts that only end": Row(f'So {{"v": oops. {TWO}</think>{OTHER}', late="c2=U"),
     **{
         f"nested {thoughts}": Row(thoughts.replace("{}", ONE) + TWO, late=BOTH)
@@ -143,6 +173,9 @@ CUT: Final = {
             ("\ufeff", "", "c1=C"),
         )
     },
+    "behind the list of a quotation": Row(
+        '{"v":["c1 unsupported: it says ", "c2 supported"]}', "c1=U", cut=True
+    ),
     "only contradictions are told behind the list": Row(
         f"{ONE} {verdicts(member('c1', 'CONTRADICTED'), member('c3'))} and", "c1=S", "c1=C", cut=True
     ),
@@ -221,20 +254,21 @@ def test_what_a_reply_says_and_when_it_is_known(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", BEGINS_AS_OURS.values(), ids=BEGINS_AS_OURS)
-def test_behind_prose_the_same_is_said_at_the_end(row: Row) -> None:
+def test_in_a_fence_the_same_is_said_at_the_end(row: Row) -> None:
     reader = ReplyReader(FORM, ASKED)
-    assert feed(reader, f"So: {row.text}", 5) == []
+    assert feed(reader, f"```json\n{row.text}", 5) == []
     assert sorted(told(reader.finish()).split()) == sorted(f"{row.early} {row.late}".split())
 
 
 def test_a_verdict_is_known_with_its_end_and_not_before_wherever_the_reply_stops() -> None:
-    ends = {TWO.index(', "c2'): "c1=C", len(TWO) - 2: "c2=S"}
+    text = verdicts(member("c2"), member("c1", "CONTRADICTED", reasoning='a "}]" \\ {[ in it'))
+    ends = {text.index(', "c1'): "c2=S", len(text) - 2: "c1=C"}
     reader = ReplyReader(FORM, ASKED)
-    assert ends == {end: told(known) for end, char in enumerate(TWO, 1) if (known := reader.feed(char))}
+    assert ends == {end: told(known) for end, char in enumerate(text, 1) if (known := reader.feed(char))}
     assert reader.finish() == []
-    for at in range(min(ends), len(TWO)):
+    for at in range(min(ends), len(text)):
         stopped = ReplyReader(FORM, ASKED)
-        assert told(stopped.feed(TWO[:at])).split() == [said for end, said in ends.items() if end <= at]
+        assert told(stopped.feed(text[:at])).split() == [said for end, said in ends.items() if end <= at]
         assert stopped.finish() == []
 
 
@@ -269,8 +303,7 @@ def test_however_a_reply_is_cut_up_its_answers_are_the_same(
 ) -> None:
     text = json.dumps({"v": [*said, "c3 supported"]}, indent=indent, ensure_ascii=size % 2 == 0)
     reader = ReplyReader(form, ASKED | {"c9"})
-    assert feed(reader, text, size) == read_reply(text, form)
-    assert reader.finish() == []
+    assert feed(reader, text, size) + reader.finish() == read_reply(text, form)
 
 
 @given(
@@ -285,6 +318,63 @@ def test_no_reply_breaks_the_reader(text: str, size: int) -> None:
     except JudgeReplyError:
         return
     assert early or late
+
+
+PIECES: Final = [*'"[]}{,:\\\n', '", "', '"]}', '{"v":["', "<think>", "so", "c2 supported"]
+QUOTED: Final[st.SearchStrategy[str]] = st.builds(
+    lambda ahead, texts, behind: '", "'.join([ahead, *texts]) + behind,
+    st.sampled_from(["", "so", "c1 1 supported"]),
+    st.lists(
+        st.sampled_from([f"{label} 1 supported" for label in sorted(ASKED)] + ["c2 partial"]), max_size=4
+    ),
+    st.one_of(
+        st.sampled_from(
+            ["", '"', '", "', '", "so', '"]}', '"], "v": ["', '"], "x": ["', '"]} {"v": ["', '"]}<think>']
+        ),
+        st.lists(st.sampled_from(PIECES), max_size=6).map("".join),
+    ),
+)
+
+
+def supported(answers: list[Answer]) -> set[str]:
+    """The claims about which no answer says otherwise."""
+    return {
+        label
+        for label in sorted(ASKED)
+        if {answer.verdict for answer in answers if answer.label == label} == {Verdict.SUPPORTED}
+    }
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([*replies.WORDS]), QUOTED), min_size=3, max_size=3),
+    st.booleans(),
+    st.sampled_from(["", "```json\n", "So: ", "<think>x</think>"]),
+    st.one_of(st.none(), st.integers(min_value=0)),
+    st.integers(1, 40),
+)
+def test_no_quotation_makes_a_claim_supported(
+    own: list[tuple[Verdict, str]], decompose: bool, ahead: str, cut_at: int | None, size: int
+) -> None:
+    """Though the model doesn't escape it, and it is made of the texts of a list: wherever the reply is cut,
+    and in whatever pieces it comes. What is told early is what the model itself said first.
+    """
+    said = dict(zip(sorted(ASKED), own, strict=True))
+    texts = (
+        f'"{label} 1 {replies.WORDS[verdict]}{"" if verdict is Verdict.SUPPORTED else f": {quoted}"}"'
+        for label, (verdict, quoted) in said.items()
+    )
+    text = f'{ahead}{{"v":[{",".join(texts)}]}}'
+    if cut_at is not None:
+        text = text[: cut_at % len(text)]
+    reader = ReplyReader(ReplyForm(decompose=decompose), ASKED)
+    early = [one for at in range(0, len(text), size) for one in reader.feed(text[at : at + size])]
+    assert all(one.verdict is said[one.label][0] for one in early)
+    try:
+        late = reader.finish(cut=cut_at is not None)
+    except JudgeReplyError:
+        return
+    meant = {label for label, (verdict, _) in said.items() if verdict is Verdict.SUPPORTED}
+    assert supported([*early, *late]) <= meant
 
 
 def test_a_long_verdict_is_not_decoded_anew_with_each_piece(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -472,11 +562,27 @@ def test_a_statement_that_can_not_be_read_spoils_its_claim(statements: list[str]
 def test_a_claim_has_no_verdict_before_its_own_text_and_none_without_it() -> None:
     """What a stream breaks off may be the statement that is wrong."""
     reader = ReplyReader(APART, ASKED)
-    assert told(reader.feed('{"v":["c1a 1 supported: A.","c2b contradicted: B.","c2 1 supported"')) == "c2=C"
-    assert told(reader.feed(',"c1b contradicted: C."')) == ""
-    assert told(reader.feed(',"c1 1 supported","c3 supported"')) == "c1=C c3=S"
+    said = '{"v":["c1a 1 supported: A.","c2b contradicted: B.","c2 1 supported","c1b contradicted: C."'
+    assert told(read_reply(said, APART)) == "c2=C"
+    assert reader.feed(f'{said},"c1 1 supported","c3 supported"') == []
+    assert reader.feed("]}") == []
+    assert told(reader.finish()) == "c2=C c1=C c3=S"
     left_out = verdicts("c1a 1 supported: A.", "c3 supported")
     assert told(read_reply(left_out, APART)) == "c3=S"
+
+
+@pytest.mark.parametrize("label", ["c1.a", "c1-a", "c1aa", "c1ä", "c1)", "c1 a"])
+def test_what_may_be_meant_as_a_statement_spoils_its_claim(label: str) -> None:
+    text = verdicts(f"{label} contradicted: A.", "c1 1 supported", "c2 supported", "c12 supported")
+    assert told(read_reply(text, APART)) == "c1=? c1=S c2=S c12=S"
+
+
+def test_a_statement_that_follows_its_claim_spoils_it() -> None:
+    text = verdicts("c1 1 supported", "c2 supported", "c1a 1 contradicted: A.")
+    reader = ReplyReader(APART, ASKED)
+    assert feed(reader, text, 5) == []
+    assert told(reader.finish()) == "c1=S c2=S c1=?"
+    assert told(read_reply(text[:-1], APART)) == "c1=?", "of a broken list no SUPPORTED counts"
 
 
 def test_statements_count_in_their_own_list_and_only_where_they_are_asked_for() -> None:

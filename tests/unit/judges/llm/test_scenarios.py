@@ -130,7 +130,7 @@ VERDICTS: Final = [
         said(member("c1", "MAYBE"), C2),
         "?S",
         reasoning="the judge's verdict 'MAYBE' is none of the four",
-        early=1,
+        early=0,
     ),
     Row(
         "cut by its length",
