@@ -286,7 +286,7 @@ async def measure(options: argparse.Namespace, base_url: str) -> None:
 
 
 def _spent(account: Account) -> dict[str, Any]:
-    return {name: value for name, value in asdict(account).items() if name != "until"}
+    return {name: value for name, value in asdict(account).items() if name != "until"} | {"cut": account.cut}
 
 
 def main() -> None:
