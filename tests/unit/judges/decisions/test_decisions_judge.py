@@ -220,7 +220,7 @@ async def test_a_chat_model_that_was_about_to_say_something_else_is_undecided() 
         server.mass = 0.3
         found = await judged(judge, request(f"{WORDS}."))
     assert (found["k0"].verdict, found["k0"].findings) == (Verdict.UNVERIFIED, (Finding.JUDGE_UNCLEAR,))
-    assert "lies elsewhere" in found["k0"].reasoning
+    assert "about to say something else" in found["k0"].reasoning
 
 
 async def test_a_preference_for_a_place_is_taken_out() -> None:
@@ -336,6 +336,12 @@ async def test_another_model_behind_the_same_name_is_told(caplog: pytest.LogCapt
     [
         ((401, {"error": {"message": "sk-secret"}}), JudgeError, "401; check judge.decisions.api_key"),
         ((404, {}), JudgeError, "check judge.decisions.base_url and judge.decisions.model"),
+        ((400, {"error": {"message": "logprobs are not supported"}}), JudgeError, "models that reason"),
+        (
+            (422, {"error": {"message": "at most 3 choices"}}),
+            JudgeError,
+            "options to three",
+        ),
         ((500, {}), JudgeUnavailable, "answered 500"),
         ((200, b"<html>"), JudgeError, "not JSON; check judge.decisions.transport"),
         ((200, {"choices": []}), JudgeError, "no answers"),
