@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final
 
 from guardrail import telemetry
-from guardrail.errors import JudgeError, JudgeRefused
+from guardrail.errors import JudgeError, JudgeRefused, JudgeUnavailable
 from guardrail.events import Finding, Usage, Verdict
 from guardrail.judges.base import JudgeRequest, Meter, without_contexts
 from guardrail.judges.decisions.bias import OrderBias, moved_on
@@ -140,17 +140,19 @@ class DecisionsJudge:
         return _Asking(request, Meter(request.meter), examined, settled, question)
 
     def _examined(self, request: JudgeRequest, claim_ids: Iterable[str]) -> dict[str, Examination | None]:
-        """CPU work: what code finds out about these claims."""
+        """CPU work: what code finds out about these claims, without those for which there is no time."""
 
         def stopped() -> bool:
             return time.monotonic() >= request.deadline
 
-        return {
-            claim_id: self._checker.compare(
-                request.claims[claim_id], request.question, request.evidence, stopped
-            )
-            for claim_id in claim_ids
-        }
+        found = {}
+        for claim_id in claim_ids:
+            claim = request.claims[claim_id]
+            examined = self._checker.compare(claim, request.question, request.evidence, stopped)
+            if stopped():  # in the middle, perhaps: a wrong figure would not be known
+                break
+            found[claim_id] = examined
+        return found
 
     async def _decide(self, case: _Asking, until: float, tell: Callable[[Judgement], None]) -> None:
         """Yield all verdicts. Raises JudgeError if there are none, or if another judge can give those that
@@ -168,7 +170,9 @@ class DecisionsJudge:
 
         async def ask(claim_ids: Sequence[str]) -> None:
             try:
-                await self._ask(case, claim_ids, measured, until, comparing, tell)
+                compared = await self._ask(case, claim_ids, measured, until, comparing, tell)
+                late = JudgeUnavailable("there was no time to compare it with the documents")
+                failures.update((claim_id, late) for claim_id in claim_ids if claim_id not in compared)
             except JudgeError as error:
                 failures.update(dict.fromkeys(claim_ids, error))
 
@@ -190,9 +194,10 @@ class DecisionsJudge:
         until: float,
         comparing: Awaitable[None],
         tell: Callable[[Judgement], None],
-    ) -> None:
+    ) -> Collection[str]:
         """Yield the judgements on claims whose questions go together, of which those ``measured`` are asked
-        in both orders; ``comparing`` finds out what code can. Raises JudgeError before any.
+        in both orders; ``comparing`` finds out what code can. Returns the claims that have one, which are
+        those that were compared in time. Raises JudgeError before any.
         """
         questions = {claim_id: case.asked.questions[claim_id] for claim_id in claim_ids}
         again = [
@@ -215,8 +220,9 @@ class DecisionsJudge:
             self._measure(bias, again, reply, reply)
         judge = f"decisions:{reply.model or self._settings.model}"
         shares = split(total(Usage(judge_calls=1), self._endpoint.usage(reply)), len(questions))
-        given = {claim_id: reply.answers[each.id] for claim_id, each in questions.items()}
         await comparing
+        taken = dict(zip(questions, shares, strict=True))
+        given = {name: reply.answers[each.id] for name, each in questions.items() if name in case.examined}
         fair = {
             claim_id: {} if isinstance(answer, Unanswered) else bias.fair(answer)
             for claim_id, answer in given.items()
@@ -226,9 +232,9 @@ class DecisionsJudge:
                 replace(
                     self._settle(case, claim_id, answer, fair[claim_id], judge),
                     attempts=case.meter.attempts,
-                    usage=share,
+                    usage=taken[claim_id],
                 )
-                for (claim_id, answer), share in zip(given.items(), shares, strict=True)
+                for claim_id, answer in given.items()
             ]
         )
         for judgement in found:
@@ -236,6 +242,7 @@ class DecisionsJudge:
         if again and not fits:  # the verdicts are out by now
             with suppress(JudgeError):
                 self._measure(bias, again, reply, await ask(again))
+        return given
 
     def _bias_of(self, model: str) -> OrderBias:
         """That of the model that answers. Its probabilities may mean something else than those of another."""

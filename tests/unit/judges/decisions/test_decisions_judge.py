@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from guardrail.events import Context, Finding, Severity, Verdict
 from guardrail.evidence import EvidenceIndex
 from guardrail.judges import Judgement, JudgeRequest
 from guardrail.judges.decisions import DecisionsJudge, DecisionsSettings
+from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.recorder import recording
 from tests.support.decisions_server import MODEL, DecisionsServer
 from tests.support.judges import reply_of
@@ -220,7 +222,7 @@ async def test_a_chat_model_that_was_about_to_say_something_else_is_undecided() 
         server.mass = 0.3
         found = await judged(judge, request(f"{WORDS}."))
     assert (found["k0"].verdict, found["k0"].findings) == (Verdict.UNVERIFIED, (Finding.JUDGE_UNCLEAR,))
-    assert "lies elsewhere" in found["k0"].reasoning
+    assert "about to say something else" in found["k0"].reasoning
 
 
 async def test_a_preference_for_a_place_is_taken_out() -> None:
@@ -336,6 +338,12 @@ async def test_another_model_behind_the_same_name_is_told(caplog: pytest.LogCapt
     [
         ((401, {"error": {"message": "sk-secret"}}), JudgeError, "401; check judge.decisions.api_key"),
         ((404, {}), JudgeError, "check judge.decisions.base_url and judge.decisions.model"),
+        ((400, {"error": {"message": "logprobs are not supported"}}), JudgeError, "models that reason"),
+        (
+            (422, {"error": {"message": "at most 3 choices"}}),
+            JudgeError,
+            "options to three",
+        ),
         ((500, {}), JudgeUnavailable, "answered 500"),
         ((200, b"<html>"), JudgeError, "not JSON; check judge.decisions.transport"),
         ((200, {"choices": []}), JudgeError, "no answers"),
@@ -367,6 +375,29 @@ async def test_a_call_that_fails_leaves_the_other_claims_their_verdicts() -> Non
     assert [each.verdict for each in found.values()] == [Verdict.SUPPORTED, Verdict.UNVERIFIED]
     assert found["k1"].findings == ()  # it was not judged, which on_unverified decides
     assert "400" in found["k1"].reasoning
+
+
+@pytest.mark.parametrize("fallback", ["none", "local"])
+async def test_a_claim_that_was_not_compared_to_the_end_has_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, fallback: str
+) -> None:
+    now = 0.0
+
+    def compare(checker: ClaimChecker, claim: Claim, *others: Any) -> Any:
+        nonlocal now
+        if "$60" in claim.text:
+            now = float("inf")  # the deadline passes in the middle
+            return None
+        return whole(checker, claim, *others)
+
+    whole = ClaimChecker.compare
+    monkeypatch.setattr(ClaimChecker, "compare", compare)
+    monkeypatch.setattr("guardrail.judges.decisions.judge.time", SimpleNamespace(monotonic=lambda: now))
+    asked = request(f"{WORDS} (supported).", "The basic plan costs $60 a month (supported).")
+    async with DecisionsServer() as server, asking(server, fallback=fallback) as judge:
+        found = await judged(judge, asked)
+    assert found.pop("k0").verdict is Verdict.SUPPORTED
+    assert [each.verdict for each in found.values()] == ([Verdict.UNVERIFIED] if fallback == "none" else [])
 
 
 async def test_a_claim_that_the_providers_filter_withholds_is_refused() -> None:
