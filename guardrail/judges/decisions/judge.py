@@ -58,6 +58,8 @@ _BELOW: Final = 0.001
 _MOST_MEASURED: Final = 2
 """Claims of a request: one response must not teach the order alone."""
 _MOST_MODELS: Final = 8
+_MEASURED_WITHIN_S: Final = 60.0
+"""A small machine may read a long prompt for a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class DecisionsJudge:
         self._fence = fences()
         self._biases: dict[str, OrderBias] = {}
         """By the model that the server names."""
+        self._measuring: set[asyncio.Task[None]] = set()
+        """At most one: what is learned of an order is in no hurry."""
         self._label = telemetry.model_label(settings.model)
 
     @property
@@ -114,6 +118,10 @@ class DecisionsJudge:
                 yield judgement
 
     async def aclose(self) -> None:
+        for task in self._measuring:
+            task.cancel()
+        if self._measuring:
+            await asyncio.wait(self._measuring)
         await self._endpoint.aclose()
 
     def _case(self, request: JudgeRequest) -> _Asking:
@@ -211,10 +219,9 @@ class DecisionsJudge:
             case.asked.state,
             request=case.request,
             meter=case.meter,
-            until=until,
             claim_ids=claim_ids,
         )
-        reply = await ask([*questions.values(), *(again if fits else ())])
+        reply = await ask([*questions.values(), *(again if fits else ())], until=until)
         bias = self._bias_of(reply.model)
         if fits:
             self._measure(bias, again, reply, reply)
@@ -239,9 +246,11 @@ class DecisionsJudge:
         )
         for judgement in found:
             tell(judgement)
-        if again and not fits:  # the verdicts are out by now
-            with suppress(JudgeError):
-                self._measure(bias, again, reply, await ask(again))
+        if again and not fits and not self._measuring:
+            until = asyncio.get_running_loop().time() + _MEASURED_WITHIN_S
+            task = asyncio.create_task(self._measure_later(bias, again, reply, ask(again, until=until)))
+            self._measuring.add(task)
+            task.add_done_callback(self._measuring.discard)
         return given
 
     def _bias_of(self, model: str) -> OrderBias:
@@ -255,6 +264,13 @@ class DecisionsJudge:
                 self._biases.clear()
             self._biases[model] = OrderBias(len(verdicts_of(self._settings.options)))
         return self._biases[model]
+
+    async def _measure_later(
+        self, bias: OrderBias, again: Sequence[Choice], reply: Reply, asking: Awaitable[Reply]
+    ) -> None:
+        """Ask in the other order, beside the request, which has its verdicts and mostly ends before."""
+        with suppress(JudgeError):
+            self._measure(bias, again, reply, await asking)
 
     def _measure(self, bias: OrderBias, again: Sequence[Choice], reply: Reply, second: Reply) -> None:
         """Learn from the answers in both orders, where one model gave them."""

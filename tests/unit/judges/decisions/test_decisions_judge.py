@@ -19,6 +19,7 @@ from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.recorder import recording
 from tests.support.decisions_server import MODEL, DecisionsServer
 from tests.support.judges import reply_of
+from tests.support.programs import until
 
 TRANSPORTS = ("openai", "systemone", "logprobs")
 CONTEXTS = ("The basic plan costs $50 a month.", "Support answers on weekdays from 9 to 17.")
@@ -414,7 +415,7 @@ async def test_a_measuring_call_that_fails_leaves_the_verdict() -> None:
         server.before = lambda *_: (400, {}) if len(server.asked) > 1 else None
         # To the end: a fallback would be asked where it raises.
         found = [each async for each in judge.judge(request(f"{WORDS} (supported)."))]
-        assert len(server.asked) == 2
+        await until(lambda: len(server.asked) == 2)
     assert [(each.verdict, each.findings) for each in found] == [(Verdict.SUPPORTED, ())]
 
 
@@ -428,10 +429,24 @@ async def test_nobody_waits_for_a_measuring_call_that_hangs() -> None:
         start = time.monotonic()
         asked = request(f"{WORDS} (supported).", seconds=3.0)
         found = [(each.verdict, time.monotonic() - start) async for each in judge.judge(asked)]
-        assert len(server.asked) == 2
+        await until(lambda: len(server.asked) == 2)
     ((verdict, seconds),) = found
     assert verdict is Verdict.SUPPORTED
     assert seconds < 2.0
+
+
+async def test_the_order_is_learned_although_each_request_is_over_with_its_verdicts() -> None:
+    def first_place(claim: str, options: Sequence[str]) -> dict[str, float]:
+        return dict(zip(options, (0.7, 0.1, 0.1, 0.1), strict=True))
+
+    async with DecisionsServer(first_place) as server, asking(server, transport="logprobs") as judge:
+        requests = 0
+        while len(server.asked) - requests < 20:  # measuring calls, of which one is under way at a time
+            requests += 1
+            await judged(judge, request(f"{WORDS}.", name=f"r{requests}"))
+        found = (await judged(judge, request(f"{WORDS}.", name="later")))["k0"]
+    assert found.support is not None
+    assert found.support < 0.6  # 0.75 as the model says it
 
 
 async def test_a_reply_that_cannot_be_read_is_not_asked_for_again() -> None:
