@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections import defaultdict
@@ -26,19 +27,17 @@ def _scored(row: Mapping[str, Any]) -> Scored:
 
 def _quality(groups: Sequence[Sequence[Scored]]) -> list[str]:
     """What was judged, in groups that belong together: how many (supported), AUROC, balanced accuracy of pass
-    or fail, that at a line fitted on the other half of the groups, and how many got no score.
+    or fail, that with a line fitted on all other groups, and how many got no score.
 
     What has no score does not pass, and ranks below all that has one.
     """
     every = [each for group in groups for each in group]
     scored = [[(t, -1.0 if s is None else s) for t, s, _ in group] for group in groups]
     passed = [[(t, float(p)) for t, _, p in group] for group in groups]
-    fitted = [
-        [(truth, float(score >= line)) for truth, score in group]
-        for half in (0, 1)
-        for line in [_best_line([pair for group in scored[1 - half :: 2] for pair in group])]
-        for group in scored[half::2]
-    ]
+    fitted = []
+    for at, group in enumerate(scored):
+        line = _best_line([pair for other in scored[:at] + scored[at + 1 :] for pair in other])
+        fitted.append([(truth, float(score > line)) for truth, score in group])
     found: list[Estimate] = [
         bootstrap(scored, auroc, by_rank=True),
         bootstrap(passed, balanced_accuracy),
@@ -52,13 +51,14 @@ def _quality(groups: Sequence[Sequence[Scored]]) -> list[str]:
 
 
 def _best_line(pairs: Sequence[tuple[bool, float]]) -> float:
-    """The score from which on to pass, so that balanced accuracy is highest."""
+    """The line between two scores above which to pass, so that balanced accuracy is highest."""
+    scores = sorted({score for _, score in pairs})
 
     def accuracy(line: float) -> float:
-        found = balanced_accuracy([t for t, _ in pairs], [float(score >= line) for _, score in pairs])
+        found = balanced_accuracy([t for t, _ in pairs], [float(score > line) for _, score in pairs])
         return 0.0 if math.isnan(found) else found
 
-    return max(sorted({score for _, score in pairs}), key=accuracy, default=0.5)
+    return max(((a + b) / 2 for a, b in itertools.pairwise(scores)), key=accuracy, default=0.5)
 
 
 def _costs(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -24,12 +24,11 @@ _OVER: Final = 400
 
 @dataclass(slots=True)
 class Account:
-    """What was spent on one answer. Tokens of calls that were ``cut`` are not known."""
+    """What was spent on one answer; of calls that are ``cut`` neither tokens nor seconds are known."""
 
     until: float
     """On the event loop's clock: calls that go on then are cut, and later ones are refused."""
     calls: int = 0
-    cut: int = 0
     refused: int = 0
     """Those that the endpoint answered with an error."""
     tokens_in: int = 0
@@ -37,6 +36,11 @@ class Account:
     tokens_out: int = 0
     seconds_of_calls: list[float] = field(default_factory=list)
     """Of each call, from when it was sent to the last byte of the reply."""
+
+    @property
+    def cut(self) -> int:
+        """Calls without a whole reply: the time was over, or the caller left, or has by now."""
+        return self.calls - len(self.seconds_of_calls)
 
     def count(self, body: bytes) -> None:
         """Add the usage that a reply tells, whole or streamed."""
@@ -100,7 +104,7 @@ class Relay(TcpServer):
     ) -> None:
         content = json.dumps(json.loads(body) | {"model": self._model}).encode() if body else b""
         headers = self._headers | {"content-type": "application/json"}
-        begun, told = None, False
+        told = False
         try:
             async with asyncio.timeout_at(account.until), self._slots:
                 await asyncio.sleep(0)  # where the time is over already, nothing is sent
@@ -119,13 +123,9 @@ class Relay(TcpServer):
                 account.count(seen)
                 account.seconds_of_calls.append(time.perf_counter() - begun)
         except (TimeoutError, httpx2.HTTPError) as error:
-            account.cut += begun is not None
             if not told:
                 _head(writer, _OVER, "application/json")
                 writer.write(json.dumps({"error": {"message": f"no reply in time: {error!r}"}}).encode())
-        except asyncio.CancelledError:
-            account.cut += begun is not None
-            raise
 
 
 def _head(writer: asyncio.StreamWriter, status: int, kind: str) -> None:

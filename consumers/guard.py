@@ -629,7 +629,7 @@ class GuardConsumer:
         return value
 
     async def _drain(self) -> None:
-        """Take no more records; wait for verdicts under way, within the budget."""
+        """Take no more records; wait for verdicts under way, within the budget, but not for reasons."""
         log.info("guard.draining", sessions=self._engine.sessions, claims=self._engine.pending_claims)
         self._transport.pause(self._guarantee.holdings().keys())
         try:
@@ -637,6 +637,7 @@ class GuardConsumer:
                 await self._engine.drain()
         except TimeoutError:
             log.warning("guard.drain_timeout", claims=self._engine.pending_claims)
+        self._engine.tell_verdicts()
 
     # ------------------------------------------------------------------------------- assignment
 

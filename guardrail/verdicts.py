@@ -50,8 +50,8 @@ class Judgement:
     findings: tuple[Finding, ...] = ()
     hurried: bool = False
     """The judge would have read more of the contexts, had there been time."""
-    explain: Callable[[], Awaitable[str]] | None = field(default=None, compare=False, repr=False)
-    """Puts the reason into words, after the verdict; empty if it can't."""
+    explain: Callable[[Judgement], Awaitable[str]] | None = field(default=None, compare=False, repr=False)
+    """Puts the reason for the final judgement of the claim into words. Raises JudgeError if it can't."""
 
     @property
     def unanswered(self) -> bool:

@@ -71,7 +71,7 @@ async def check_judges(settings: Settings) -> AsyncIterator[Check]:
             yield _JUDGE.error(each.kind, error)
             continue
         try:
-            for check in await ask(judge, each):
+            for check in await ask(judge, each, min(policy.claim_timeout_ms for policy in policies)):
                 yield check
         finally:
             await judge.aclose()
@@ -92,8 +92,10 @@ def _of_model(settings: JudgeSettings) -> Check:
     return _JUDGE.ok("local model", f"{manifest.name}: its checksums are right")
 
 
-async def ask(judge: Judge, settings: JudgeSettings) -> list[Check]:
-    """What ``judge`` says of the three claims, and how long it took."""
+async def ask(judge: Judge, settings: JudgeSettings, claim_timeout_ms: int) -> list[Check]:
+    """What ``judge`` says of the three claims, and how long it took, which should be less than the least
+    ``claim_timeout_ms``.
+    """
     about = settings.kind
     policy = Policy(name="doctor", mode="observe", claim_timeout_ms=_CLAIM_TIMEOUT_MS)
     response = Response(
@@ -108,13 +110,20 @@ async def ask(judge: Judge, settings: JudgeSettings) -> list[Check]:
             verdict = await guard.check_event(response)
     except GuardrailError as error:
         return [_JUDGE.error(about, error)]
-    took = f"{(time.monotonic() - begun) * 1000:,.0f} ms for three claims"
+    took_ms = (time.monotonic() - begun) * 1000
+    took = f"{took_ms:,.0f} ms for three claims"
     usage = verdict.usage
     if usage.input_tokens or usage.output_tokens:
         took += f", {usage.input_tokens + usage.output_tokens:,} tokens"
     name = f"{judge.name}: " if judge.name != about else ""
+    late = _JUDGE.warn(
+        about,
+        f"{took}: more than the {claim_timeout_ms:,} ms that a policy gives a claim (claim_timeout_ms)",
+        "run this again, since a first call may be slow; then raise claim_timeout_ms, or name a faster model",
+    )
     return _misjudged(about, verdict.claims) or [
-        _JUDGE.ok(about, f"{name}it tells a right claim from a wrong one, {took}")
+        *([late] if took_ms > claim_timeout_ms else []),
+        _JUDGE.ok(about, f"{name}it tells a right claim from a wrong one, {took}"),
     ]
 
 

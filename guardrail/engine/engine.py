@@ -54,7 +54,7 @@ from guardrail.engine.runs import (
     restored_session,
     size_of,
 )
-from guardrail.errors import ConfigError, ProtocolError, UnreadableSession
+from guardrail.errors import ConfigError, JudgeError, ProtocolError, UnreadableSession
 from guardrail.events import (
     InputEvent,
     Response,
@@ -423,6 +423,12 @@ class Engine:
         """Wait until no claim waits for a verdict."""
         await self._bounds.idle.wait()
 
+    def tell_verdicts(self) -> None:
+        """Tell at once the final verdicts that only wait for reasons."""
+        for run in list(self._runs.values()):
+            if effects := run.session.tell_verdict():
+                self._carry_out(run, effects, self._clock())
+
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Run ``work`` for as long as the engine lives; an error in it ends the engine."""
         task = self._group.create_task(work, name=name)
@@ -610,6 +616,8 @@ class Engine:
             return
         if session.decided:
             run.evidence = None  # it holds the contexts
+            if run.reasons and session.told:
+                _stop(run.reasons)
         if run.equal.known and not run.telling:
             self._tell_known(run)
         may_judge = (run.waiting or run.deferred) and not session.decided and not self._leaving
@@ -639,7 +647,9 @@ class Engine:
             elif type(effect) is Cancel:
                 self._cancel(run)
             elif type(effect) is Explain:
-                self.spawn(self._explain(run, effect), name="explain")
+                task = self.spawn(self._explain(run, effect), name="explain")
+                run.reasons.add(task)
+                task.add_done_callback(run.reasons.discard)
             elif type(effect) is CutOn:
                 self._cutting.append(run)
                 if len(self._cutting) == 1:
@@ -648,14 +658,18 @@ class Engine:
 
     async def _explain(self, run: Run, effect: Explain) -> None:
         """A reason that comes after its verdict. Nothing but the final verdict waits for it."""
+        reason = ""
         try:
             reason = (await effect.explain()).encode("utf-8", "replace").decode()
+        except JudgeError as error:
+            if not run.reason_failed:  # the others will have failed likewise
+                run.reason_failed = True
+                why = f"no reason in words: {type(error).__name__}: {error}"
+                _log.warning("judge.failed", judge=run.judge.name, error=why)
         except Exception as error:  # noqa: BLE001 - of a judge that we don't know
             _log.error("judge.faulty", judge=run.judge.name, error=type(error).__name__)
-            reason = ""
         if not run.dropped:
-            now = self._clock()
-            self._carry_out(run, run.session.explained(effect.claim_id, reason, now), now)
+            self._carry_out(run, run.session.explained(effect.claim_id, reason), self._clock())
 
     def _call_ended(self, run: Run, call: asyncio.Task[None]) -> None:
         run.calls.discard(call)
@@ -709,8 +723,7 @@ class Engine:
         self._gatherer.not_asked += run.newly_waiting(self._limits.max_claims_per_call)
         run.equal.forget()
         run.deferred.clear()
-        for call in run.calls - {asyncio.current_task()}:
-            call.cancel()
+        _stop(run.calls)
 
     def _close(self, run: Run) -> None:
         closed = run.closed()
@@ -727,6 +740,7 @@ class Engine:
             return
         self._table.remove(run)
         self._cancel(run)
+        _stop(run.reasons)
         if run.timer is not None:
             run.timer.cancel()
 
@@ -790,3 +804,9 @@ class Engine:
         self._carry_out(run, effects, now)
         if self._backlog.busy:
             self._look(sum(not judgement.unanswered for judgement in judgements))
+
+
+def _stop(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel all of them but the one that runs now."""
+    for task in {*tasks} - {asyncio.current_task()}:
+        task.cancel()

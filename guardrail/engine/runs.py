@@ -297,6 +297,8 @@ class Run:
     counted_waiting: int = 0
     deferred: dict[str, tuple[Claim, Judgement]] = field(default_factory=dict)
     calls: set[asyncio.Task[None]] = field(default_factory=set)
+    reasons: set[asyncio.Task[None]] = field(default_factory=set)  # that are being put into words
+    reason_failed: bool = False
     sifting: set[object] = field(default_factory=set)  # gatherings of calls that can be joined
     timer: asyncio.TimerHandle | None = None
     timer_due: float = float("inf")
@@ -399,7 +401,7 @@ class RunTable:
         if pending != run.pending:
             more, run.pending = pending - run.pending, pending
             self.bounds.add(load, pending=more)
-        if not session.decided:
+        if not session.decided or not session.told:
             return
         if session.silent and not run.silent:  # it takes next to nothing until its input ends
             run.silent = True

@@ -22,12 +22,15 @@ from guardrail.events import ClaimVerdict, Finding, Verdict
 from guardrail.frozen import Frozen
 from guardrail.judges.base import Around, Judge, JudgeRequest, PacedJudge
 from guardrail.judges.streams import checked, closing
+from guardrail.log_events import EventLog
 from guardrail.verdicts import HALF_CHECKED, Judgement
 
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 EDGE: Final = 1e-6
 """Probabilities are taken to be this far from 0 and 1, where their logit is infinite."""
 MAX_BYTES: Final = 1024 * 1024
+_MOST_TOLD: Final = 8
+_log = EventLog(__name__)
 _SETTING: Final = "judge.calibration"
 
 
@@ -182,6 +185,7 @@ class CalibratedJudge(Around):
         """Takes over ``judge``, and closes it."""
         super().__init__(judge)
         self._calibrations = calibrations
+        self._told: set[str] = set()
 
     def wait_s(self, more: int = 0) -> float:
         """That of the judge; 0 if it doesn't know its pace."""
@@ -191,4 +195,14 @@ class CalibratedJudge(Around):
         """The judge's valid judgements, calibrated. Raises what it raises."""
         async with closing(checked(self._judge, request)) as judgements:
             async for judgement in judgements:
+                if judgement.judge not in self._calibrations.judges:
+                    self._warn(judgement.judge)
                 yield self._calibrations.judgement(judgement)
+
+    def _warn(self, name: str) -> None:
+        """Say once of a judge that the calibration of another model of its kind is not applied to it."""
+        kind = name.partition(":")[0]
+        others = [each for each in self._calibrations.judges if each.partition(":")[0] == kind]
+        if others and name not in self._told and len(self._told) < _MOST_TOLD:
+            self._told.add(name)
+            _log.warning("judge.not_calibrated", judge=name, calibrated=others[:_MOST_TOLD])

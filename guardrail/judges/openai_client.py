@@ -204,6 +204,17 @@ _TOO_LONG: Final = re.compile(
     re.IGNORECASE,
 )
 _SHORTEN: Final = "the prompt is longer than the model takes: lower {section}.max_context_chars"
+_DECISIONS: Final = (
+    (
+        re.compile(r"logprob", re.IGNORECASE),
+        "it gives no logprobs (models that reason don't): name another model, or another {section}.transport",
+    ),
+    (
+        re.compile(r"\b(options|choices|criteria)\b", re.IGNORECASE),
+        "it may take fewer options: set {section}.options to three or two",
+    ),
+)
+"""What a server says of questions of a kind that it does not answer."""
 _MESSAGE_CHARS: Final = 500
 _FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
 
@@ -225,6 +236,9 @@ def describe(error: openai.APIError, server: str, section: str) -> Failure:
     code = error.code if isinstance(error.code, str) and _CODE.fullmatch(error.code) else ""
     text = f"the server answered {status}{f' ({code})' if code else ''}"
     remedy = _SHORTEN if _too_long(error) else _REMEDIES.get(status, "")
+    if not remedy and status in {400, 422} and section == "judge.decisions":
+        said = _words(error)
+        remedy = next((each for pattern, each in _DECISIONS if pattern.search(said)), "")
     for_good = JudgeError(f"{text}; {remedy.format(section=section)}" if remedy else text)
     if code in _FILTERED:
         for_good = JudgeRefused(text)
@@ -233,8 +247,12 @@ def describe(error: openai.APIError, server: str, section: str) -> Failure:
 
 
 def _too_long(error: openai.APIStatusError) -> bool:
-    """Whether the server says that the prompt is too long. Its message is only searched, never reported."""
+    """Whether the server says that the prompt is too long."""
     if error.status_code == 413:
         return True
-    words = f"{error.code or ''} {error.type or ''} {error.message[:_MESSAGE_CHARS]}"
-    return error.status_code in {400, 422} and _TOO_LONG.search(words) is not None
+    return error.status_code in {400, 422} and _TOO_LONG.search(_words(error)) is not None
+
+
+def _words(error: openai.APIStatusError) -> str:
+    """What the server says. It is only searched, never reported."""
+    return f"{error.code or ''} {error.type or ''} {error.message[:_MESSAGE_CHARS]}"

@@ -6,17 +6,14 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
 
-from guardrail.errors import JudgeError
 from guardrail.events import Usage
 from guardrail.judges.base import Around, Judge, JudgeRequest
 from guardrail.judges.llm import LlmExplainer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.spending import BookedCalls, Budget, PriceTable, UsageLedger
 from guardrail.judges.streams import closing
-from guardrail.log_events import EventLog
 from guardrail.verdicts import Judgement
 
-_log = EventLog(__name__)
 _EXPECTED = (1_200, 60)
 """Tokens of a call that budgets count with: the instructions, a claim and its passages; a sentence."""
 
@@ -48,11 +45,7 @@ class ExplainingJudge(Around):
             async for judgement in judgements:
                 # Another judge that answered in its place gives reasons of its own.
                 decided = judgement.judge.startswith("decisions:")
-                yield (
-                    replace(judgement, explain=partial(self._reason, request, judgement))
-                    if decided
-                    else judgement
-                )
+                yield replace(judgement, explain=partial(self._reason, request)) if decided else judgement
 
     async def aclose(self) -> None:
         """Close the judge, and all connections of the model."""
@@ -62,16 +55,12 @@ class ExplainingJudge(Around):
             await self._explainer.aclose()
 
     async def _reason(self, request: JudgeRequest, judgement: Judgement) -> str:
-        """A sentence; empty if none comes. What it takes counts for the response and in all budgets."""
+        """A sentence. What it takes counts for the response and in all budgets. Raises JudgeError."""
         read, written = _EXPECTED
         cost = self._prices.cost_usd(self._model, read, 0, written)
         expected = Usage(judge_calls=1, input_tokens=read, output_tokens=written, cost_usd=cost)
+        calls = BookedCalls(request, self._budget, expected, self._ledger, self._model)
         try:
-            calls = BookedCalls(request, self._budget, expected, self._ledger, self._model)
-            try:
-                return await self._explainer.reason(request, judgement, calls)
-            finally:
-                calls.settle()
-        except JudgeError as error:
-            _log.warning("judge.failed", judge=self._explainer.name, error=f"{type(error).__name__}: {error}")
-            return ""
+            return await self._explainer.reason(request, judgement, calls)
+        finally:
+            calls.settle()

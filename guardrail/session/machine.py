@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import ClassVar, Final
 
@@ -57,6 +58,8 @@ _LEFT_TO_ASK_AGAIN: Final = 0.2  # of a claim's time
 _TO_EXPLAIN: Final = (Verdict.PARTIALLY_SUPPORTED, Verdict.UNSUPPORTED, Verdict.CONTRADICTED)
 REASONS_WITHIN_S: Final = 3.0
 """How long the final verdict waits for reasons, once everything is delivered."""
+MOST_REASONS: Final = 8
+"""Of a response, for its first claims that aren't supported: each is a call of a chat model."""
 
 
 @dataclass(slots=True)
@@ -87,14 +90,12 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What became of a response whose final verdict waits for reasons; ``at``, unless another process
-    decided it.
-    """
+    """What became of a response whose final verdict waits for reasons, and when."""
 
     decision: Decision
     rule: str
     to_the_end: bool
-    at: float | None = None
+    at: float
 
 
 class News:
@@ -110,9 +111,9 @@ class News:
 class Session:
     """One response from its start to its final events.
 
-    Every method takes ``now``, seconds on any monotonic clock, and returns the effects to carry out, in
-    order. Methods raise ProtocolError for an event that does not fit and leave the session unchanged; the
-    caller then ends it with ``end_early``. A ``challenger`` decides on the same verdicts, and the final
+    Methods take ``now``, seconds on any monotonic clock, and return the effects to carry out, in order. They
+    raise ProtocolError for an event that does not fit and leave the session unchanged; the caller then ends
+    it with ``end_early``. A ``challenger`` decides on the same verdicts, and the final
     verdict reports its decision.
     """
 
@@ -241,6 +242,11 @@ class Session:
         return self.decided and not self._observing
 
     @property
+    def told(self) -> bool:
+        """The final verdict is out, and what led to it is dropped."""
+        return self.decided and self._outcome is None
+
+    @property
     def silent(self) -> bool:
         """No more output, whatever input comes."""
         return self.delivered and self._outcome is None
@@ -248,8 +254,8 @@ class Session:
     @property
     def next_deadline(self) -> float:
         """When ``tick`` must be called at the latest, as things stand; infinity if never."""
-        due = float("inf") if self._outcome is None else self._reasons_due
-        for first in self.pending.values() if not self.decided else ():
+        due = self._reasons_due
+        for first in self.pending.values():
             # Claims are asked in order with the same time limit, so the first is due first.
             due = first.due if first.taken else self._due_at(first)
             break
@@ -260,9 +266,7 @@ class Session:
     @property
     def _reasons_due(self) -> float:
         """Until when the final verdict waits for reasons."""
-        if self._outcome is None:
-            return float("inf")
-        return float("-inf") if self._outcome.at is None else self._outcome.at + REASONS_WITHIN_S
+        return float("inf") if self._outcome is None else self._outcome.at + REASONS_WITHIN_S
 
     @property
     def oldest_held_at(self) -> float | None:
@@ -420,6 +424,8 @@ class Session:
         """The response was decided before a restart: read its input to the end without any output."""
         self.decided = True
         self.reading = False
+        self.pending.clear()
+        self._outcome = None
 
     def stop_judging(self, reason: str, now: float) -> list[Effect]:
         """Ask no judge for this response, now or later: its claims are UNVERIFIED for ``reason``."""
@@ -447,22 +453,20 @@ class Session:
         """Time has passed: expire overdue claims, and end a response that gets no input."""
         effects: list[Effect] = []
         overdue = [claim_id for claim_id, pending in self.pending.items() if self._due_at(pending) <= now]
-        if overdue and not self.decided:
+        if overdue:
             effects += self._give_up(overdue, "no verdict in time", now)
-        if self._outcome is not None and now >= self._reasons_due:
-            effects += self._conclusion(self._outcome, now)
+        if now >= self._reasons_due:
+            effects += self.tell_verdict()
         if not self.input_ended and now >= self._last_event_at + self.policy.incomplete_timeout_ms / 1000:
             self.input_ended = True
             effects += self.end_early("timed out", now) if self.reading else self._end_delivery()
         return effects
 
-    def explained(self, claim_id: str, reason: str, now: float) -> list[Effect]:
+    def explained(self, claim_id: str, reason: str) -> list[Effect]:
         """The reason for a verdict has come, or will not (empty)."""
         if claim_id in self._reasons:
             self._reasons[claim_id] = reason
-        if self._outcome is None or not self._all_explained:
-            return _NOTHING
-        return self._conclusion(self._outcome, now)
+        return self.tell_verdict() if self._all_explained else _NOTHING
 
     # ----------------------------------------------------------------------------------- inside
 
@@ -580,9 +584,10 @@ class Session:
         held.verdicts.append(verdict)
         held.missing -= 1
         effects.append(Emit(_VERDICTS, verdict))
-        if judgement.explain is not None and judgement.verdict in _TO_EXPLAIN:
+        explain = judgement.explain
+        if explain is not None and judgement.verdict in _TO_EXPLAIN and len(self._reasons) < MOST_REASONS:
             self._reasons[judgement.claim_id] = None
-            effects.append(Explain(judgement.claim_id, judgement.explain))
+            effects.append(Explain(judgement.claim_id, partial(explain, judgement)))
         if held.missing == 0 and self._queue[0].missing == 0:
             self._advance(effects, now)
 
@@ -639,17 +644,22 @@ class Session:
         self.decided = True
         self.reading = False
         self.uncut.clear()
+        self.pending.clear()
         if self._reasons:
             told = {claim.claim_id for claim in self._claims}
             self._reasons = {each: reason for each, reason in self._reasons.items() if each in told}
         self._outcome = Ending(decision, rule, to_the_end, now)
         if self._all_explained:
-            effects += self._conclusion(self._outcome, now)
+            effects += self.tell_verdict()
 
-    def _conclusion(self, outcome: Ending, now: float) -> list[Effect]:
-        """The final verdict and, if anything was wrong, the case; then drop what they needed."""
+    def tell_verdict(self) -> list[Effect]:
+        """The final verdict, if only reasons are missing, and the case if anything was wrong; then drop what
+        they needed.
+        """
+        outcome = self._outcome
+        if outcome is None:
+            return _NOTHING
         self._outcome = None
-        at = now if outcome.at is None else outcome.at
         claims = (
             [_with_reason(each, self._reasons) for each in self._claims] if self._reasons else self._claims
         )
@@ -660,7 +670,7 @@ class Session:
             outcome.rule,
             complete=outcome.to_the_end and self._incomplete_rule is None,
             usage=self.usage,
-            timings=timings(self.started_at, self._first_verdict_at, self._text_ended_at, at, claims),
+            timings=timings(self.started_at, self._first_verdict_at, self._text_ended_at, outcome.at, claims),
             challenger=self._challenged(outcome.to_the_end),
             head=self.head,
             kinds=[kind for kind, _ in self._resolved],

@@ -103,8 +103,8 @@ class Standing:
     ``chars`` of the answer, where that is more than the text; ``cut``: the cutter's position; ``resolved``:
     the first segment that is not; ``delivered`` events, and the text ``released`` with them; ``worst``
     decision so far, with its rule; ``outcome``: decision and rule of a response that is delivered and lacks
-    only its final verdict, and whether it was judged to its end; ``decided``: the final events are out;
-    ``ended``: no more input can come.
+    only its final verdict, and whether it was judged to its end, at ``outcome_ms``; ``decided``: the final
+    events are out; ``ended``: no more input can come.
     For the verdict's record and a challenger: the segment (its number, and whether it was forced) at which
     the response ended early or its judging stopped. ``excused_ms``: the time that its deadline was put off
     by, because nobody held it.
@@ -125,6 +125,7 @@ class Standing:
     decided: bool = False
     ended: bool = False
     text_ended_ms: int | None = None
+    outcome_ms: int | None = None
     first_verdict_ms: int | None = None
     excused_ms: _Count = 0
     usage: Usage = field(default_factory=Usage)
@@ -144,7 +145,7 @@ class Standing:
         return found
 
 
-_ONCE: Final = frozenset(("text_ended_ms", "first_verdict_ms"))
+_ONCE: Final = frozenset(("text_ended_ms", "outcome_ms", "first_verdict_ms"))
 _FIELDS: Final = tuple(field.name for field in fields(Standing))
 _VALUES: Final = attrgetter(*_FIELDS)
 _STANDING: Final = TypeAdapter(Standing)

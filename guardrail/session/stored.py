@@ -203,7 +203,7 @@ class StoredSession(Session):
         """Ask again about claims without a verdict, and cut the rest of a text that had ended; tell what only
         waited for reasons."""
         if self._outcome is not None:
-            return self._conclusion(self._outcome, now)
+            return self.tell_verdict()
         effects: list[Effect] = []
         if self.pending:
             asked = ((claim_id, pending.claim) for claim_id, pending in self.pending.items())
@@ -252,6 +252,7 @@ class StoredSession(Session):
             decided=self.decided and outcome is None,
             ended=self.input_ended,
             text_ended_ms=None if ended_at is None else unix_ms(ended_at),
+            outcome_ms=None if outcome is None else unix_ms(outcome.at),
             first_verdict_ms=None if self._first_verdict_at is None else unix_ms(self._first_verdict_at),
             excused_ms=self._excused_ms,
             usage=self.usage,
@@ -267,7 +268,8 @@ class StoredSession(Session):
         self.answer_chars = state.answer_chars
         self.usage = standing.usage
         if standing.outcome is not None and not standing.decided:
-            self._outcome = Ending(*standing.outcome)
+            at = now if standing.outcome_ms is None else min(now, reading(standing.outcome_ms))
+            self._outcome = Ending(*standing.outcome, at)
         self.decided = standing.decided or self._outcome is not None
         self.input_ended = standing.ended
         self._decider.worst, self._decider.worst_rule = standing.worst

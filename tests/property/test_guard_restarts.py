@@ -55,7 +55,8 @@ class Explaining(WordJudge):
             yield replace(each, explain=_because)
 
 
-async def _because() -> str:
+async def _because(final: Judgement) -> str:
+    del final
     return await asyncio.sleep(0.004, "Because.")
 
 

@@ -31,6 +31,6 @@ async def test_every_answer_and_claim_gets_a_row_and_every_call_is_counted(
     for row in rows:
         assert row["score"] is None or 0.0 <= row["score"] <= 1.0
         assert row["calls"] == len(row["seconds_of_calls"]) + row["cut"] > 0
-        assert row["tokens_in"] > row["cached"] >= 0
-        assert row["tokens_out"] > 0
+        assert row["tokens_in"] >= row["cached"] >= 0
+        assert (row["tokens_in"] > 0) is (row["tokens_out"] > 0) is bool(row["seconds_of_calls"])
     assert "\n\n".join(tables(lines)).count("| guardrail-decisions |") == 3

@@ -103,7 +103,7 @@ class Restartable:
                     effects = self.judged(list(self.pending), now)
                 case "explain" if self.unexplained:
                     number = step.number % len(self.unexplained)
-                    effects = session.explained(self.unexplained.pop(number), "", now)
+                    effects = session.explained(self.unexplained.pop(number), "")
                 case "later" | "late":
                     self.now += 30.0 if step.what == "later" else 100_000.0
                     effects = session.tick(self.now - self.clock_origin)

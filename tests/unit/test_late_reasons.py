@@ -12,16 +12,37 @@ from typing import Any
 import pytest
 
 from guardrail import Guard, UsageLedger, build_judge
-from guardrail.events import Decision, DeliveryBlocked, DeliveryCompleted, FlaggedCase, Usage
+from guardrail.claims import ClaimCutter
+from guardrail.errors import JudgeUnavailable
+from guardrail.events import (
+    Decision,
+    DeliveryBlocked,
+    DeliveryCompleted,
+    FlaggedCase,
+    ResponseStarted,
+    ResponseVerdict,
+    Usage,
+)
 from guardrail.judges import Judgement, JudgeRequest, Verdict
 from guardrail.judges.settings import JudgeSettings
 from guardrail.policy import Policy
-from guardrail.session.machine import REASONS_WITHIN_S
+from guardrail.session import AskJudge, Emit, StoredSession
+from guardrail.session.machine import MOST_REASONS, REASONS_WITHIN_S
 from tests.support.decisions_server import MODEL, DecisionsServer
 from tests.support.engine_bench import Bench, process
+from tests.support.guards import (
+    TOPICS,
+    DeliveryGuarantee,
+    Reader,
+    events_of,
+    new_broker,
+    running_guard,
+    send,
+    until,
+)
 from tests.support.judges import WordJudge
 from tests.support.llm_server import Behaviour, LlmServer, Reply, Status
-from tests.support.sessions import Driver
+from tests.support.sessions import Driver, PlainRater, judgement, later
 
 FLAGGING = Policy.model_validate({"rules": ["verdict CONTRADICTED|UNSUPPORTED: flag"]})
 WRONG = "Rome is wrong in Italy. "
@@ -90,6 +111,39 @@ def test_the_final_verdict_waits_only_a_moment_which_its_timings_do_not_count() 
     driver.check_end()
 
 
+def test_only_some_claims_of_a_long_answer_are_explained() -> None:
+    driver = Driver(FLAGGING, explaining=True)
+    driver.whole(WRONG * (MOST_REASONS + 5))
+    assert driver.unexplained == [claim.claim_id for claim in driver.claims[:MOST_REASONS]]
+    for claim_id in list(driver.unexplained):
+        driver.explain(claim_id, "It lies elsewhere.")
+    driver.check_end()
+
+
+def test_who_takes_a_response_over_tells_when_it_was_decided() -> None:
+    head = ResponseStarted(response_id="r1")
+    first = StoredSession(head, FLAGGING, ClaimCutter(PlainRater()), now=0.0, max_answer_chars=1_000)
+    [asked, *_] = first.answer(WRONG, 1.0)
+    assert isinstance(asked, AskJudge)
+    said = [judgement(claim_id, Verdict.CONTRADICTED) for claim_id, _ in asked.claims]
+    first.judged([replace(each, explain=later) for each in said], 2.0)
+    written = first.capture(lambda reading: round(reading * 1000))
+    assert written is not None
+    again = StoredSession.restored(
+        head,
+        FLAGGING,
+        [written],
+        new_cutter=lambda: ClaimCutter(PlainRater()),
+        started_at=0.0,
+        now=600.0,
+        reading=lambda unix_ms: unix_ms / 1000,
+        max_answer_chars=1_000,
+    )
+    verdict, _ = [effect.event for effect in again.resume(600.0) if isinstance(effect, Emit)]
+    assert isinstance(verdict, ResponseVerdict)
+    assert verdict.timings.total_ms == 2000
+
+
 # ------------------------------------------------------------------------------------- in the engine
 
 
@@ -99,14 +153,21 @@ class Explaining(WordJudge):
     def __init__(self, reason: Any = "Because.") -> None:
         super().__init__()
         self.gate = asyncio.Event()
+        self.asked: list[Judgement] = []
+        self.cancelled = 0
         self._said = reason
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         async for each in super().judge(request):
             yield replace(each, explain=self._explain)
 
-    async def _explain(self) -> str:
-        await self.gate.wait()
+    async def _explain(self, final: Judgement) -> str:
+        self.asked.append(final)
+        try:
+            await self.gate.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
         if isinstance(self._said, Exception):
             raise self._said
         said: str = self._said
@@ -162,6 +223,69 @@ async def test_a_judge_that_fails_to_explain_harms_nobody(reason: Any) -> None:
         judge.gate.set()
         await p.until(lambda: bool(p.closed))
     assert {claim.reasoning for claim in p.verdict().claims} == {""}
+
+
+async def test_a_judge_that_can_t_explain_is_complained_of_once_a_response(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    judge = Explaining(JudgeUnavailable("no budget"))
+    judge.gate.set()
+    async with process(judge, FLAGGING) as p:
+        await p.judged(TEXT)
+    assert len(judge.asked) == 2
+    assert caplog.text.count("no reason in words: JudgeUnavailable: no budget") == 1
+
+
+@pytest.mark.parametrize("told", [True, False])
+async def test_nobody_explains_what_is_told_or_not_wanted_any_more(told: bool) -> None:
+    judge = Explaining()
+    async with process(judge, FLAGGING) as p:
+        await delivered(p)
+        await until(lambda: len(judge.asked) == 2)
+        if told:
+            p.engine.tell_verdicts()
+        else:
+            p.engine.discard(["r1"])
+        await until(lambda: judge.cancelled == 2)
+        assert len(p.of(ResponseVerdict)) == told
+
+
+async def test_a_blocked_answer_that_waits_for_reasons_counts_with_its_texts_and_without_its_claims() -> None:
+    judge = Explaining()
+    async with process(judge, Policy()) as p:
+        p.start()
+        p.delta(0, "It costs wrong $5. ")
+        p.delta(1, "Bern is in Peru. Lima is in Chile. ")
+        await p.until(lambda: bool(p.finals()))
+        await p.engine.drain()
+        assert p.engine.pending_claims == 0
+        assert (p.engine.chars > 0, p.engine.sessions) == (True, 1)
+        p.engine.tell_verdicts()
+        assert p.engine.chars == 0
+        assert p.closed == []
+        p.complete(2)
+    assert p.closed == ["r1"]
+
+
+async def test_a_reason_is_for_the_verdict_that_is_told() -> None:
+    judge = Explaining()
+    judge.gate.set()
+    async with process(judge, FLAGGING) as p:
+        await p.judged("Paris is ~~not~~ in France. Rome is in Italy.")
+    assert [said.verdict for said in judge.asked] == [Verdict.UNSUPPORTED]
+    assert p.verdict().claims[0].verdict is Verdict.UNSUPPORTED
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once"])
+async def test_a_guard_that_leaves_tells_its_verdicts_without_reasons(guarantee: DeliveryGuarantee) -> None:
+    broker = new_broker()
+    reader = Reader(broker)
+    send(broker, events_of("r1", TEXT))
+    async with running_guard(broker, Explaining(), FLAGGING, delivery_guarantee=guarantee):
+        await until(lambda: bool(reader.finals("r1")))
+        assert reader.verdicts() == {}
+    assert [claim.reasoning for claim in reader.verdicts()["r1"].claims] == ["", "", ""]
+    assert len(reader.events(TOPICS.flagged)) == 1
 
 
 async def test_a_reason_that_is_no_utf_8_can_be_told() -> None:

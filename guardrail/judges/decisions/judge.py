@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final
 
 from guardrail import telemetry
-from guardrail.errors import JudgeError, JudgeRefused
+from guardrail.errors import JudgeError, JudgeRefused, JudgeUnavailable
 from guardrail.events import Finding, Usage, Verdict
 from guardrail.judges.base import JudgeRequest, Meter, without_contexts
 from guardrail.judges.decisions.bias import OrderBias, moved_on
@@ -58,6 +58,8 @@ _BELOW: Final = 0.001
 _MOST_MEASURED: Final = 2
 """Claims of a request: one response must not teach the order alone."""
 _MOST_MODELS: Final = 8
+_MEASURED_WITHIN_S: Final = 60.0
+"""A small machine may read a long prompt for a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class DecisionsJudge:
         self._fence = fences()
         self._biases: dict[str, OrderBias] = {}
         """By the model that the server names."""
+        self._measuring: set[asyncio.Task[None]] = set()
+        """At most one: what is learned of an order is in no hurry."""
         self._label = telemetry.model_label(settings.model)
 
     @property
@@ -114,6 +118,10 @@ class DecisionsJudge:
                 yield judgement
 
     async def aclose(self) -> None:
+        for task in self._measuring:
+            task.cancel()
+        if self._measuring:
+            await asyncio.wait(self._measuring)
         await self._endpoint.aclose()
 
     def _case(self, request: JudgeRequest) -> _Asking:
@@ -140,17 +148,19 @@ class DecisionsJudge:
         return _Asking(request, Meter(request.meter), examined, settled, question)
 
     def _examined(self, request: JudgeRequest, claim_ids: Iterable[str]) -> dict[str, Examination | None]:
-        """CPU work: what code finds out about these claims."""
+        """CPU work: what code finds out about these claims, without those for which there is no time."""
 
         def stopped() -> bool:
             return time.monotonic() >= request.deadline
 
-        return {
-            claim_id: self._checker.compare(
-                request.claims[claim_id], request.question, request.evidence, stopped
-            )
-            for claim_id in claim_ids
-        }
+        found = {}
+        for claim_id in claim_ids:
+            claim = request.claims[claim_id]
+            examined = self._checker.compare(claim, request.question, request.evidence, stopped)
+            if stopped():  # in the middle, perhaps: a wrong figure would not be known
+                break
+            found[claim_id] = examined
+        return found
 
     async def _decide(self, case: _Asking, until: float, tell: Callable[[Judgement], None]) -> None:
         """Yield all verdicts. Raises JudgeError if there are none, or if another judge can give those that
@@ -168,7 +178,9 @@ class DecisionsJudge:
 
         async def ask(claim_ids: Sequence[str]) -> None:
             try:
-                await self._ask(case, claim_ids, measured, until, comparing, tell)
+                compared = await self._ask(case, claim_ids, measured, until, comparing, tell)
+                late = JudgeUnavailable("there was no time to compare it with the documents")
+                failures.update((claim_id, late) for claim_id in claim_ids if claim_id not in compared)
             except JudgeError as error:
                 failures.update(dict.fromkeys(claim_ids, error))
 
@@ -190,9 +202,10 @@ class DecisionsJudge:
         until: float,
         comparing: Awaitable[None],
         tell: Callable[[Judgement], None],
-    ) -> None:
+    ) -> Collection[str]:
         """Yield the judgements on claims whose questions go together, of which those ``measured`` are asked
-        in both orders; ``comparing`` finds out what code can. Raises JudgeError before any.
+        in both orders; ``comparing`` finds out what code can. Returns the claims that have one, which are
+        those that were compared in time. Raises JudgeError before any.
         """
         questions = {claim_id: case.asked.questions[claim_id] for claim_id in claim_ids}
         again = [
@@ -206,17 +219,17 @@ class DecisionsJudge:
             case.asked.state,
             request=case.request,
             meter=case.meter,
-            until=until,
             claim_ids=claim_ids,
         )
-        reply = await ask([*questions.values(), *(again if fits else ())])
+        reply = await ask([*questions.values(), *(again if fits else ())], until=until)
         bias = self._bias_of(reply.model)
         if fits:
             self._measure(bias, again, reply, reply)
         judge = f"decisions:{reply.model or self._settings.model}"
         shares = split(total(Usage(judge_calls=1), self._endpoint.usage(reply)), len(questions))
-        given = {claim_id: reply.answers[each.id] for claim_id, each in questions.items()}
         await comparing
+        taken = dict(zip(questions, shares, strict=True))
+        given = {name: reply.answers[each.id] for name, each in questions.items() if name in case.examined}
         fair = {
             claim_id: {} if isinstance(answer, Unanswered) else bias.fair(answer)
             for claim_id, answer in given.items()
@@ -226,16 +239,19 @@ class DecisionsJudge:
                 replace(
                     self._settle(case, claim_id, answer, fair[claim_id], judge),
                     attempts=case.meter.attempts,
-                    usage=share,
+                    usage=taken[claim_id],
                 )
-                for (claim_id, answer), share in zip(given.items(), shares, strict=True)
+                for claim_id, answer in given.items()
             ]
         )
         for judgement in found:
             tell(judgement)
-        if again and not fits:  # the verdicts are out by now
-            with suppress(JudgeError):
-                self._measure(bias, again, reply, await ask(again))
+        if again and not fits and not self._measuring:
+            until = asyncio.get_running_loop().time() + _MEASURED_WITHIN_S
+            task = asyncio.create_task(self._measure_later(bias, again, reply, ask(again, until=until)))
+            self._measuring.add(task)
+            task.add_done_callback(self._measuring.discard)
+        return given
 
     def _bias_of(self, model: str) -> OrderBias:
         """That of the model that answers. Its probabilities may mean something else than those of another."""
@@ -248,6 +264,13 @@ class DecisionsJudge:
                 self._biases.clear()
             self._biases[model] = OrderBias(len(verdicts_of(self._settings.options)))
         return self._biases[model]
+
+    async def _measure_later(
+        self, bias: OrderBias, again: Sequence[Choice], reply: Reply, asking: Awaitable[Reply]
+    ) -> None:
+        """Ask in the other order, beside the request, which has its verdicts and mostly ends before."""
+        with suppress(JudgeError):
+            self._measure(bias, again, reply, await asking)
 
     def _measure(self, bias: OrderBias, again: Sequence[Choice], reply: Reply, second: Reply) -> None:
         """Learn from the answers in both orders, where one model gave them."""

@@ -126,12 +126,15 @@ class OpenAiDecisions:
         offered = reply.get("answers")
         if not isinstance(offered, list):
             raise JudgeReplyError(_NO_ANSWERS)
+        if len(offered) != len(questions) and not any(_named(answer) for answer in offered):
+            why = Unanswered(f"{len(questions)} answers were asked for, {len(offered)} came")
+            return _reply(reply, {each.id: why for each in questions})
         named: dict[str, list[Any]] = {}
         for number, answer in enumerate(offered):
-            name = answer.get("name") if isinstance(answer, dict) else ""
+            name = _named(answer)
             if name is None and len(offered) == len(questions):  # they come in the order of the questions
                 name = questions[number].id
-            named.setdefault(name if isinstance(name, str) else "", []).append(answer)
+            named.setdefault(name or "", []).append(answer)
         return _reply(reply, {each.id: _chosen(each, named.get(each.id, [])) for each in questions})
 
 
@@ -235,7 +238,16 @@ class NextToken:
 
 
 def _low(mass: float) -> Unanswered:
-    return Unanswered(f"the options have only {mass:.2f} of the model's probability; the rest lies elsewhere")
+    return Unanswered(
+        f"the options have only {mass:.2f} of the model's probability, it was about to say something else; "
+        "name another model, or another judge.decisions.transport"
+    )
+
+
+def _named(answer: object) -> str | None:
+    """The question that an answer says it is to; None if it says nothing."""
+    name = answer.get("name") if isinstance(answer, dict) else ""
+    return name if isinstance(name, str) or name is None else ""
 
 
 def _chosen(question: Choice, given: Sequence[Any]) -> Answer:

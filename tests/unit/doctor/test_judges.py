@@ -62,9 +62,15 @@ SETTINGS = JudgeSettings()
 @pytest.mark.parametrize("verdict", [Verdict.CONTRADICTED, Verdict.UNSUPPORTED])
 async def test_a_judge_that_is_right_is_asked_once(verdict: Verdict) -> None:
     judge = ScriptedJudge({"$95": verdict, "Madrid": verdict})
-    [check] = await ask(judge, SETTINGS)
+    [check] = await ask(judge, SETTINGS, 60_000)
     assert check.state == "ok"
     assert len(judge.claims) == 3
+
+
+async def test_a_judge_that_is_slower_than_a_policy_waits_is_told() -> None:
+    late, check = await ask(ScriptedJudge({"$95": "CONTRADICTED", "Madrid": "UNSUPPORTED"}), SETTINGS, 0)
+    assert (late.state, check.state) == ("warn", "ok")
+    assert "claim_timeout_ms" in late.detail
 
 
 @pytest.mark.parametrize(
@@ -77,7 +83,7 @@ async def test_a_judge_that_is_right_is_asked_once(verdict: Verdict) -> None:
     ],
 )
 async def test_a_judge_that_is_wrong_fails(script: dict[str, str], detail: str) -> None:
-    [check] = await ask(ScriptedJudge(script), SETTINGS)
+    [check] = await ask(ScriptedJudge(script), SETTINGS, 60_000)
     assert check.state == "fail"
     assert detail in check.detail
 

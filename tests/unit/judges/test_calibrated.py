@@ -108,6 +108,19 @@ async def test_rules_see_calibrated_probabilities() -> None:
     assert verdict.decision == "block"
 
 
+async def test_a_model_that_the_file_does_not_name_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    file = {"decisions:m-1": JudgeCalibration(support=HALF), "local": JudgeCalibration(support=HALF)}
+    for name, told in (("decisions:m-1", 0), ("decisions:m-2", 1), ("llm:m-2", 0)):
+        judge = CalibratedJudge(Saying(judge=name), Calibrations(judges=file))
+        caplog.clear()
+        async with Guard(judge) as guard:
+            await guard.check_event(ANSWER)
+            await guard.check_event(ANSWER.model_copy(update={"response_id": "again"}))
+        messages = [each.getMessage() for each in caplog.records if "not_calibrated" in each.getMessage()]
+        assert len(messages) == told
+        assert all("decisions:m-2" in each and "decisions:m-1" in each for each in messages)
+
+
 def test_every_judge_of_a_process_is_calibrated(tmp_path: Path) -> None:
     settings = JudgeSettings(calibration=file_of(tmp_path, LOCAL))
     judges = JudgeSet(settings)

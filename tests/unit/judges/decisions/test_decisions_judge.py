@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,9 +15,11 @@ from guardrail.events import Context, Finding, Severity, Verdict
 from guardrail.evidence import EvidenceIndex
 from guardrail.judges import Judgement, JudgeRequest
 from guardrail.judges.decisions import DecisionsJudge, DecisionsSettings
+from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.recorder import recording
 from tests.support.decisions_server import MODEL, DecisionsServer
 from tests.support.judges import reply_of
+from tests.support.programs import until
 
 TRANSPORTS = ("openai", "systemone", "logprobs")
 CONTEXTS = ("The basic plan costs $50 a month.", "Support answers on weekdays from 9 to 17.")
@@ -220,7 +223,7 @@ async def test_a_chat_model_that_was_about_to_say_something_else_is_undecided() 
         server.mass = 0.3
         found = await judged(judge, request(f"{WORDS}."))
     assert (found["k0"].verdict, found["k0"].findings) == (Verdict.UNVERIFIED, (Finding.JUDGE_UNCLEAR,))
-    assert "lies elsewhere" in found["k0"].reasoning
+    assert "about to say something else" in found["k0"].reasoning
 
 
 async def test_a_preference_for_a_place_is_taken_out() -> None:
@@ -336,6 +339,12 @@ async def test_another_model_behind_the_same_name_is_told(caplog: pytest.LogCapt
     [
         ((401, {"error": {"message": "sk-secret"}}), JudgeError, "401; check judge.decisions.api_key"),
         ((404, {}), JudgeError, "check judge.decisions.base_url and judge.decisions.model"),
+        ((400, {"error": {"message": "logprobs are not supported"}}), JudgeError, "models that reason"),
+        (
+            (422, {"error": {"message": "at most 3 choices"}}),
+            JudgeError,
+            "options to three",
+        ),
         ((500, {}), JudgeUnavailable, "answered 500"),
         ((200, b"<html>"), JudgeError, "not JSON; check judge.decisions.transport"),
         ((200, {"choices": []}), JudgeError, "no answers"),
@@ -369,6 +378,29 @@ async def test_a_call_that_fails_leaves_the_other_claims_their_verdicts() -> Non
     assert "400" in found["k1"].reasoning
 
 
+@pytest.mark.parametrize("fallback", ["none", "local"])
+async def test_a_claim_that_was_not_compared_to_the_end_has_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, fallback: str
+) -> None:
+    now = 0.0
+
+    def compare(checker: ClaimChecker, claim: Claim, *others: Any) -> Any:
+        nonlocal now
+        if "$60" in claim.text:
+            now = float("inf")  # the deadline passes in the middle
+            return None
+        return whole(checker, claim, *others)
+
+    whole = ClaimChecker.compare
+    monkeypatch.setattr(ClaimChecker, "compare", compare)
+    monkeypatch.setattr("guardrail.judges.decisions.judge.time", SimpleNamespace(monotonic=lambda: now))
+    asked = request(f"{WORDS} (supported).", "The basic plan costs $60 a month (supported).")
+    async with DecisionsServer() as server, asking(server, fallback=fallback) as judge:
+        found = await judged(judge, asked)
+    assert found.pop("k0").verdict is Verdict.SUPPORTED
+    assert [each.verdict for each in found.values()] == ([Verdict.UNVERIFIED] if fallback == "none" else [])
+
+
 async def test_a_claim_that_the_providers_filter_withholds_is_refused() -> None:
     filtered = {"error": {"code": "content_filter", "message": "no"}}
     async with DecisionsServer() as server, asking(server, transport="logprobs") as judge:
@@ -383,7 +415,7 @@ async def test_a_measuring_call_that_fails_leaves_the_verdict() -> None:
         server.before = lambda *_: (400, {}) if len(server.asked) > 1 else None
         # To the end: a fallback would be asked where it raises.
         found = [each async for each in judge.judge(request(f"{WORDS} (supported)."))]
-        assert len(server.asked) == 2
+        await until(lambda: len(server.asked) == 2)
     assert [(each.verdict, each.findings) for each in found] == [(Verdict.SUPPORTED, ())]
 
 
@@ -397,10 +429,24 @@ async def test_nobody_waits_for_a_measuring_call_that_hangs() -> None:
         start = time.monotonic()
         asked = request(f"{WORDS} (supported).", seconds=3.0)
         found = [(each.verdict, time.monotonic() - start) async for each in judge.judge(asked)]
-        assert len(server.asked) == 2
+        await until(lambda: len(server.asked) == 2)
     ((verdict, seconds),) = found
     assert verdict is Verdict.SUPPORTED
     assert seconds < 2.0
+
+
+async def test_the_order_is_learned_although_each_request_is_over_with_its_verdicts() -> None:
+    def first_place(claim: str, options: Sequence[str]) -> dict[str, float]:
+        return dict(zip(options, (0.7, 0.1, 0.1, 0.1), strict=True))
+
+    async with DecisionsServer(first_place) as server, asking(server, transport="logprobs") as judge:
+        requests = 0
+        while len(server.asked) - requests < 20:  # measuring calls, of which one is under way at a time
+            requests += 1
+            await judged(judge, request(f"{WORDS}.", name=f"r{requests}"))
+        found = (await judged(judge, request(f"{WORDS}.", name="later")))["k0"]
+    assert found.support is not None
+    assert found.support < 0.6  # 0.75 as the model says it
 
 
 async def test_a_reply_that_cannot_be_read_is_not_asked_for_again() -> None:

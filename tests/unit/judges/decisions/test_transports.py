@@ -139,7 +139,9 @@ def test_probabilities_that_are_none_are_a_problem(given: dict[str, Any], why: s
     [
         (OpenAiDecisions(), openai_reply(openai_answer("c1"), openai_answer("c1")), "two answers"),
         (OpenAiDecisions(), openai_reply(openai_answer("c2")), "no answer"),
-        (OpenAiDecisions(), openai_reply(None, 3), "no answer"),
+        (OpenAiDecisions(), openai_reply(None, 3), "1 answers were asked for, 2 came"),
+        (OpenAiDecisions(), openai_reply(openai_answer(None), openai_answer(None)), "2 came"),
+        (OpenAiDecisions(), openai_reply(), "0 came"),
         (
             OpenAiDecisions(),
             openai_reply(
