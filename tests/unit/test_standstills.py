@@ -30,8 +30,10 @@ def nobody_else_beats() -> None:
     """A guard that an earlier test left in a thread of its own would keep the process's clock going."""
     gc.collect()
     deadline = time.monotonic() + 10
-    while any(thread.name == "guard" for thread in threading.enumerate()) and time.monotonic() < deadline:
+    while awake._hearts and time.monotonic() < deadline:
         time.sleep(0.01)
+    others = [thread.name for thread in threading.enumerate() if thread.name.endswith(("guard", "evaluate"))]
+    assert others == []
 
 
 class Machine:
