@@ -273,7 +273,9 @@ async def measure(options: argparse.Namespace, base_url: str) -> None:
             for number, (item, name) in enumerate(todo, 1):
                 account, begun = relay.begin(name, options.limit_s), time.perf_counter()
                 found = await systems[name](item)
-                found |= {"seconds": time.perf_counter() - begun, **_spent(account)}
+                seconds = time.perf_counter() - begun
+                await account.settled()
+                found |= {"seconds": seconds, **_spent(account)}
                 row = {"part": item.part, "id": item.id, "truth": item.truth, "system": name, **found}
                 print(json.dumps(row), file=out, flush=True)
                 score = "no score" if found["score"] is None else f"{found['score']:.2f}"
@@ -285,8 +287,13 @@ async def measure(options: argparse.Namespace, base_url: str) -> None:
                 )
 
 
+_NOT_SPENT = {"until", "under_way"}
+
+
 def _spent(account: Account) -> dict[str, Any]:
-    return {name: value for name, value in asdict(account).items() if name != "until"} | {"cut": account.cut}
+    return {name: value for name, value in asdict(account).items() if name not in _NOT_SPENT} | {
+        "cut": account.cut
+    }
 
 
 def main() -> None:
