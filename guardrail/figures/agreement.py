@@ -21,7 +21,6 @@ _KEYED: Final = frozenset({Kind.VERSION, Kind.IDENTIFIER, Kind.PHONE, Kind.EMAIL
 _NUMERALS: Final = re.compile(r"\d[\d.,]*+")
 _DECIMALS: Final = re.compile(r"\d\.\d+")
 _STRICT: Final = (Bound.OVER, Bound.UNDER)
-_WHEN_OVER: Final = "after "  # "after 14 days" is when 14 days are over, no more than them
 _DOSES: Final = frozenset({"mg", "µg", "ng", "ml", "IU"})
 _LOCAL: Final = 7  # digits of a telephone number without its area
 _FREEZING: Final = 273.15
@@ -142,8 +141,7 @@ def interchangeable(claim: Figure, source: Figure) -> bool:
 
 def beyond(claim: Figure, source: Figure) -> bool:
     """Does the claim say more or less than just what the source says: "more than 49" of "49"?"""
-    strict = claim.bound in _STRICT and not claim.text.casefold().startswith(_WHEN_OVER)
-    return strict and source.bound is Bound.EXACT and claim.values == source.values
+    return claim.bound in _STRICT and source.bound is Bound.EXACT and claim.values == source.values
 
 
 def opposed(claim: Figure, source: Figure) -> bool:

@@ -247,8 +247,7 @@ class DecisionsJudge:
         for judgement in found:
             tell(judgement)
         if again and not fits and not self._measuring:
-            until = asyncio.get_running_loop().time() + _MEASURED_WITHIN_S
-            task = asyncio.create_task(self._measure_later(bias, again, reply, ask(again, until=until)))
+            task = asyncio.create_task(self._measure_later(bias, again, reply, ask))
             self._measuring.add(task)
             task.add_done_callback(self._measuring.discard)
         return given
@@ -266,11 +265,12 @@ class DecisionsJudge:
         return self._biases[model]
 
     async def _measure_later(
-        self, bias: OrderBias, again: Sequence[Choice], reply: Reply, asking: Awaitable[Reply]
+        self, bias: OrderBias, again: Sequence[Choice], reply: Reply, ask: Callable[..., Awaitable[Reply]]
     ) -> None:
         """Ask in the other order, beside the request, which has its verdicts and mostly ends before."""
+        until = asyncio.get_running_loop().time() + _MEASURED_WITHIN_S
         with suppress(JudgeError):
-            self._measure(bias, again, reply, await asking)
+            self._measure(bias, again, reply, await ask(again, until=until))
 
     def _measure(self, bias: OrderBias, again: Sequence[Choice], reply: Reply, second: Reply) -> None:
         """Learn from the answers in both orders, where one model gave them."""
@@ -296,7 +296,7 @@ class DecisionsJudge:
         if examined is None or not (self._checker.reads(examined) or examined.has_wrong_figures):
             found = _by_lines(claim_id, likely)
         else:
-            found = judgement_of(claim_id, _of_its_own_things(examined), likely, LINES)
+            found = judgement_of(claim_id, examined, likely, LINES)
             if found.verdict is Verdict.UNVERIFIED and likely.supported < LINES.supported:
                 # Whether it was calculated rightly is open, but the model finds it wrong anyway.
                 found = replace(_by_lines(claim_id, likely), evidence=found.evidence)
@@ -316,16 +316,6 @@ class DecisionsJudge:
             weighed[verdict] += answer[name]
         support = sum(_SUPPORT[verdict] * p for verdict, p in weighed.items())
         return Probabilities(support, *list(weighed.values())[1:])
-
-
-def _of_its_own_things(examined: Examination) -> Examination:
-    """Without the doubt whether a figure is that of a thing which the question alone names: the model reads
-    what a claim is about."""
-    figures = [
-        replace(check, owned=None) if check.owned and check.owned.thing not in examined.view.text else check
-        for check in examined.figures
-    ]
-    return replace(examined, figures=figures)
 
 
 def _by_lines(claim_id: str, likely: Probabilities) -> Judgement:

@@ -151,11 +151,12 @@ async def test_a_figure_that_the_documents_have_otherwise_is_contradicted_whatev
     [
         ("The basic plan costs $100 for two months.", "contradicted", Verdict.CONTRADICTED),
         ("The basic plan costs $100 for two months.", "supported", Verdict.UNVERIFIED),
-        ("It lasts 70 km.", "supported", Verdict.SUPPORTED),
+        ("It lasts 70 km.", "supported", Verdict.PARTIALLY_SUPPORTED),
+        ("It lasts 110 km.", "supported", Verdict.SUPPORTED),
         ("The Heron lasts 70 km.", "supported", Verdict.PARTIALLY_SUPPORTED),
     ],
 )
-async def test_what_code_only_doubts_is_not_supported_if_the_claim_itself_says_so(
+async def test_what_code_doubts_is_not_supported_whatever_the_model_says(
     claim: str, option: str, verdict: Verdict
 ) -> None:
     """That it is calculated; that the figure is not that of the thing the claim, or the question, names."""
