@@ -37,7 +37,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from guardrail.awake import BEAT_S, awake
-from guardrail.engine.judging import Gatherer
+from guardrail.engine.judging import Gatherer, reason_in_words
 from guardrail.engine.load import Backlog
 from guardrail.engine.runs import (
     Captured,
@@ -54,7 +54,7 @@ from guardrail.engine.runs import (
     restored_session,
     size_of,
 )
-from guardrail.errors import ConfigError, JudgeError, ProtocolError, UnreadableSession
+from guardrail.errors import ConfigError, ProtocolError, UnreadableSession
 from guardrail.events import (
     InputEvent,
     Response,
@@ -616,7 +616,7 @@ class Engine:
             return
         if session.decided:
             run.evidence = None  # it holds the contexts
-            if run.reasons and session.told:
+            if run.reasons and session.concluded:
                 _stop(run.reasons)
         if run.equal.known and not run.telling:
             self._tell_known(run)
@@ -657,17 +657,8 @@ class Engine:
         return outputs
 
     async def _explain(self, run: Run, effect: Explain) -> None:
-        """A reason that comes after its verdict. Nothing but the final verdict waits for it."""
-        reason = ""
-        try:
-            reason = (await effect.explain()).encode("utf-8", "replace").decode()
-        except JudgeError as error:
-            if not run.reason_failed:  # the others will have failed likewise
-                run.reason_failed = True
-                why = f"no reason in words: {type(error).__name__}: {error}"
-                _log.warning("judge.failed", judge=run.judge.name, error=why)
-        except Exception as error:  # noqa: BLE001 - of a judge that we don't know
-            _log.error("judge.faulty", judge=run.judge.name, error=type(error).__name__)
+        """Nothing but the final verdict waits for it."""
+        reason = await reason_in_words(run, effect)
         if not run.dropped:
             self._carry_out(run, run.session.explained(effect.claim_id, reason), self._clock())
 

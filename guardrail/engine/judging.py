@@ -28,6 +28,7 @@ from guardrail.judges.recorder import recorder
 from guardrail.judges.streams import checked, closing
 from guardrail.limits import Limits
 from guardrail.log_events import EventLog
+from guardrail.session.effects import Explain
 from guardrail.session.machine import Session
 from guardrail.verdicts import Judgement, spans_within, total, unverified
 
@@ -382,6 +383,20 @@ class _SessionMeter(Meter):
     def add(self, usage: Usage, model: str = "") -> None:
         super().add(usage, model)
         self._session.usage = total(self._session.usage, usage)
+
+
+async def reason_in_words(run: Run, effect: Explain) -> str:
+    """A reason that comes after its verdict; empty if there is none. Raises only cancellation."""
+    try:
+        return (await effect.explain()).encode("utf-8", "replace").decode()
+    except JudgeError as error:
+        if not run.reason_failed:  # the others will have failed likewise
+            run.reason_failed = True
+            why = f"no reason in words: {type(error).__name__}: {error}"
+            _log.warning("judge.failed", judge=run.judge.name, error=why)
+    except Exception as error:  # noqa: BLE001 - of a judge that we don't know
+        _log.error("judge.faulty", judge=run.judge.name, error=type(error).__name__)
+    return ""
 
 
 class _OpenClaims:

@@ -401,7 +401,7 @@ class RunTable:
         if pending != run.pending:
             more, run.pending = pending - run.pending, pending
             self.bounds.add(load, pending=more)
-        if not session.decided or not session.told:
+        if not session.decided or not session.concluded:
             return
         if session.silent and not run.silent:  # it takes next to nothing until its input ends
             run.silent = True

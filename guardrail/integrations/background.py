@@ -157,8 +157,8 @@ _threads: Final[weakref.WeakSet[LoopThread[Any]]] = weakref.WeakSet()
 
 
 @atexit.register
-def _end_all() -> None:
-    """Let judges close before the interpreter tears down what they need."""
+def end_all() -> None:
+    """End all that are left, so that judges close before the interpreter tears down what they need."""
     threads = [thread for thread in _threads if thread.lives]
     for thread in threads:
         thread.stop()

@@ -11,7 +11,8 @@ Its inputs and outputs are that component's. A statement is a claim of the answe
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -36,7 +37,6 @@ from guardrail.integrations.evaluating import (
 from guardrail.log_events import EventLog
 
 _log = EventLog(__name__)
-_NOT_JUDGED = (InputError, JudgeError, TypeError)
 
 
 @component
@@ -116,12 +116,9 @@ class HaystackFaithfulnessEvaluator:
         as its cause.
         """
         answers = _answers(questions, contexts, predicted_answers)
-        with tqdm(total=len(answers), disable=not self.progress_bar) as bar:
+        with _value_errors(), tqdm(total=len(answers), disable=not self.progress_bar) as bar:
             judge = self._guard.check_all
-            try:
-                outcomes = judge(answers, partial(bar.update, 1), fail_fast=self.raise_on_failure)
-            except _NOT_JUDGED as error:
-                raise ValueError(str(error)) from error
+            outcomes = judge(answers, partial(bar.update, 1), fail_fast=self.raise_on_failure)
         return self._output(outcomes)
 
     @component.output_types(
@@ -138,12 +135,9 @@ class HaystackFaithfulnessEvaluator:
     ) -> dict[str, Any]:
         """Like ``run``, without holding up the event loop."""
         answers = _answers(questions, contexts, predicted_answers)
-        with tqdm(total=len(answers), disable=not self.progress_bar) as bar:
+        with _value_errors(), tqdm(total=len(answers), disable=not self.progress_bar) as bar:
             judge = self._guard.acheck_all
-            try:
-                outcomes = await judge(answers, partial(bar.update, 1), fail_fast=self.raise_on_failure)
-            except _NOT_JUDGED as error:
-                raise ValueError(str(error)) from error
+            outcomes = await judge(answers, partial(bar.update, 1), fail_fast=self.raise_on_failure)
         return self._output(outcomes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -185,6 +179,15 @@ class HaystackFaithfulnessEvaluator:
             ],
             "meta": [_meta(outcome) for outcome in outcomes],
         }
+
+
+@contextmanager
+def _value_errors() -> Iterator[None]:
+    """An answer that can't be judged raises what theirs raises."""
+    try:
+        yield
+    except (InputError, JudgeError, TypeError) as error:
+        raise ValueError(str(error)) from error
 
 
 def _answers(

@@ -197,7 +197,7 @@ class JudgeSet:
         judge = DecisionsJudge(settings, prices=self._prices)
         paid = self._paid("decisions", judge, settings, alone=alone)
         if settings.reasoning == "not_supported":
-            from guardrail.judges.reasons import ExplainingJudge
+            from guardrail.judges.llm import ExplainingJudge
 
             paid = ExplainingJudge(paid, self.settings.llm, self._budget, self._ledger, self._prices)
         if settings.fallback == "none":

@@ -8,7 +8,7 @@ import asyncio
 import re
 import ssl
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -204,25 +204,18 @@ _TOO_LONG: Final = re.compile(
     re.IGNORECASE,
 )
 _SHORTEN: Final = "the prompt is longer than the model takes: lower {section}.max_context_chars"
-_DECISIONS: Final = (
-    (
-        re.compile(r"logprob", re.IGNORECASE),
-        "it gives no logprobs (models that reason don't): name another model, or another {section}.transport",
-    ),
-    (
-        re.compile(r"\b(options|choices|criteria)\b", re.IGNORECASE),
-        "it may take fewer options: set {section}.options to three or two",
-    ),
-)
-"""What a server says of questions of a kind that it does not answer."""
+_NO_HINTS: Final[Mapping[re.Pattern[str], str]] = {}
 _MESSAGE_CHARS: Final = 500
 _FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
 
 
-def describe(error: openai.APIError, server: str, section: str) -> Failure:
+def describe(
+    error: openai.APIError, server: str, section: str, hints: Mapping[re.Pattern[str], str] = _NO_HINTS
+) -> Failure:
     """Classify an error of the client. The message contains nothing of the server's body except a plain code.
 
-    ``server`` is the server's name, and ``section`` has its settings, in messages.
+    ``server`` is the server's name, and ``section`` has its settings, in messages. ``hints`` are remedies by
+    what the server says of a request that it can't answer.
     """
     if isinstance(error, openai.APITimeoutError):
         connecting = isinstance(error.__cause__, httpx.ConnectTimeout)
@@ -235,10 +228,7 @@ def describe(error: openai.APIError, server: str, section: str) -> Failure:
     status = error.status_code
     code = error.code if isinstance(error.code, str) and _CODE.fullmatch(error.code) else ""
     text = f"the server answered {status}{f' ({code})' if code else ''}"
-    remedy = _SHORTEN if _too_long(error) else _REMEDIES.get(status, "")
-    if not remedy and status in {400, 422} and section == "judge.decisions":
-        said = _words(error)
-        remedy = next((each for pattern, each in _DECISIONS if pattern.search(said)), "")
+    remedy = _remedy(error, hints)
     for_good = JudgeError(f"{text}; {remedy.format(section=section)}" if remedy else text)
     if code in _FILTERED:
         for_good = JudgeRefused(text)
@@ -246,13 +236,13 @@ def describe(error: openai.APIError, server: str, section: str) -> Failure:
     return of_status(text, status, error.response.headers, for_good, exhausted=exhausted)
 
 
-def _too_long(error: openai.APIStatusError) -> bool:
-    """Whether the server says that the prompt is too long."""
-    if error.status_code == 413:
-        return True
-    return error.status_code in {400, 422} and _TOO_LONG.search(_words(error)) is not None
-
-
-def _words(error: openai.APIStatusError) -> str:
-    """What the server says. It is only searched, never reported."""
-    return f"{error.code or ''} {error.type or ''} {error.message[:_MESSAGE_CHARS]}"
+def _remedy(error: openai.APIStatusError, hints: Mapping[re.Pattern[str], str]) -> str:
+    """By the status, or by what the server says, which is only searched, never reported."""
+    status = error.status_code
+    if status == 413:
+        return _SHORTEN
+    if status in {400, 422}:
+        said = f"{error.code or ''} {error.type or ''} {error.message[:_MESSAGE_CHARS]}"
+        every = {_TOO_LONG: _SHORTEN, **hints}
+        return next((remedy for pattern, remedy in every.items() if pattern.search(said)), "")
+    return _REMEDIES.get(status, "")

@@ -242,7 +242,7 @@ class Session:
         return self.decided and not self._observing
 
     @property
-    def told(self) -> bool:
+    def concluded(self) -> bool:
         """The final verdict is out, and what led to it is dropped."""
         return self.decided and self._outcome is None
 

@@ -7,7 +7,6 @@ parsed by the command line itself, those of modules, make and pip are looked up.
 
 from __future__ import annotations
 
-import gc
 import importlib.util
 import json
 import re
@@ -25,6 +24,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from consumers.settings import GuardSettings
+from guardrail.integrations.background import end_all
 from tests.support.docs import ROOT, Block, code_blocks, parse, shell_lines
 
 ELSEWHERE: Final = {
@@ -151,7 +151,7 @@ def test_python_runs(block: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         exec(compile(block.text, block.name, "exec"), vars(main))  # noqa: S102 - the project's own
     finally:
         vars(main).clear()
-        gc.collect()  # guards of a page end with it, or their threads go on beside later tests
+        end_all()  # as where a program ends; else guards of a page go on beside later tests
 
 
 # ------------------------------------------------------------------------------------ data

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -14,6 +13,7 @@ import pytest
 from guardrail.awake import AwakeClock, awake
 from guardrail.errors import JudgeUnavailable
 from guardrail.events import Decision, Verdict
+from guardrail.integrations.background import end_all
 from guardrail.judges import Judgement, JudgeRequest
 from guardrail.policy import Policy
 from tests.support.engine_bench import bench
@@ -28,12 +28,11 @@ STOOD_S = 3.5
 @pytest.fixture
 def nobody_else_beats() -> None:
     """A guard that an earlier test left in a thread of its own would keep the process's clock going."""
-    gc.collect()
-    deadline = time.monotonic() + 10
-    while awake._hearts and time.monotonic() < deadline:
-        time.sleep(0.01)
-    others = [thread.name for thread in threading.enumerate() if thread.name.endswith(("guard", "evaluate"))]
-    assert others == []
+    end_all()
+    for thread in threading.enumerate():
+        if thread.name.endswith("guard"):  # that is ending already
+            thread.join(10)
+            assert not thread.is_alive()
 
 
 class Machine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -34,6 +35,15 @@ _MOST_BYTES: Final = 1_000_000
 _AS_STREAM: Final = "X-Stainless-Raw-Response"
 """Has the client return before the body is read. The header goes out, and says nothing to a server."""
 _FIRST_RELEASE: Final = "3.26"
+_HINTS: Final = {
+    re.compile("(?i)logprob"): (
+        "it gives no logprobs (models that reason don't): name another model, or another {section}.transport"
+    ),
+    re.compile(r"(?i)\b(options|choices|criteria)\b"): (
+        "it may take fewer options: set {section}.options to three or two"
+    ),
+}
+"""Remedies, by what a server says of questions that it does not answer."""
 
 
 def make_transport(settings: DecisionsSettings) -> Wire:
@@ -108,7 +118,7 @@ class DecisionsEndpoint:
                 finally:
                     await reply.close()
             except openai.APIError as error:
-                return describe(error, server_of(str(client.base_url)), _SECTION)
+                return describe(error, server_of(str(client.base_url)), _SECTION, _HINTS)
             except httpx.HTTPError as error:
                 told = cut_off(server_of(str(client.base_url)), error)
                 return Failure(JudgeUnavailable(told), retry=True, fault=True)

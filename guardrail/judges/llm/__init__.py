@@ -12,6 +12,7 @@ from guardrail.lazy import face
 
 if TYPE_CHECKING:
     from guardrail.judges.llm.chat import OutputMode as OutputMode
+    from guardrail.judges.llm.explain import ExplainingJudge as ExplainingJudge
     from guardrail.judges.llm.explain import LlmExplainer as LlmExplainer
     from guardrail.judges.llm.judge import LlmJudge as LlmJudge
     from guardrail.judges.llm.prompt import Fence as Fence

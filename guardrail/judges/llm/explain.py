@@ -1,24 +1,27 @@
 """The reason of a result, or of one verdict, in the LLM's words, from claims that were judged before.
 
-It changes no verdict and no score: the model gets what the verdicts say, as data, and gives a text.
+It changes no verdict and no score: the model gets what the verdicts say, as data, and gives a text. Those of
+single verdicts come after them, for a judge that writes none.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import replace
+from functools import cache, partial
 from string import Template
 from typing import Any, Final, NamedTuple
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import ClaimVerdict, Severity, Usage, Verdict
-from guardrail.judges.base import JudgeRequest, Meter
+from guardrail.judges.base import Around, Judge, JudgeRequest, Meter
 from guardrail.judges.llm.chat import Chat, Question
 from guardrail.judges.llm.prompt import Fence, fences
 from guardrail.judges.llm.reply import MAX_REASONING_CHARS, Answer, objects
 from guardrail.judges.llm.settings import LlmJudgeSettings
-from guardrail.judges.spending import PriceTable
+from guardrail.judges.spending import BookedCalls, Budget, PriceTable, UsageLedger
+from guardrail.judges.streams import closing
 from guardrail.printable import shorten
 from guardrail.shipped import shipped_text
 from guardrail.verdicts import Judgement
@@ -37,6 +40,8 @@ _TIMEOUT_S: Final = 60.0
 """Of one explanation with all its retries."""
 _REASON_TIMEOUT_S: Final = 10.0
 _PASSAGES: Final = 3
+_EXPECTED_TOKENS: Final = (1_200, 60)
+"""Of a reason, that budgets count with: the instructions, a claim and its passages; a sentence."""
 
 
 class _ToExplain(NamedTuple):
@@ -124,6 +129,54 @@ class LlmExplainer:
     async def aclose(self) -> None:
         """Close all connections. No question may follow."""
         await self._chat.aclose()
+
+
+class ExplainingJudge(Around):
+    """A Judge around the decisions judge. Its judgements know how to have their reasons put into words, which
+    whoever takes them asks for where it wants some.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        settings: LlmJudgeSettings,
+        budget: Budget,
+        ledger: UsageLedger,
+        prices: PriceTable,
+    ) -> None:
+        """Takes over ``judge``, and closes it. Raises ConfigError if there is no key."""
+        super().__init__(judge)
+        self._explainer = LlmExplainer(settings, prices)
+        self._model = settings.model
+        self._budget = budget
+        self._ledger = ledger
+        self._prices = prices
+
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        """Yields the judge's judgements. Raises what the judge raises."""
+        async with closing(self._judge.judge(request)) as judgements:
+            async for judgement in judgements:
+                # Another judge that answered in its place gives reasons of its own.
+                decided = judgement.judge.startswith("decisions:")
+                yield replace(judgement, explain=partial(self._reason, request)) if decided else judgement
+
+    async def aclose(self) -> None:
+        """Close the judge, and all connections of the model."""
+        try:
+            await super().aclose()
+        finally:
+            await self._explainer.aclose()
+
+    async def _reason(self, request: JudgeRequest, judgement: Judgement) -> str:
+        """A sentence. What it takes counts for the response and in all budgets. Raises JudgeError."""
+        read, written = _EXPECTED_TOKENS
+        cost = self._prices.cost_usd(self._model, read, 0, written)
+        expected = Usage(judge_calls=1, input_tokens=read, output_tokens=written, cost_usd=cost)
+        calls = BookedCalls(request, self._budget, expected, self._ledger, self._model)
+        try:
+            return await self._explainer.reason(request, judgement, calls)
+        finally:
+            calls.settle()
 
 
 class _ReplyOnce:
