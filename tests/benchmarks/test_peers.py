@@ -100,7 +100,8 @@ async def test_the_forms_of_the_other_peers() -> None:
     assert unknown.status_code == 400
 
 
-@pytest.mark.parametrize("number", [0, 2, 15])
+# Answers whose right sentences no comparison of ours objects to.
+@pytest.mark.parametrize("number", [0, 2, 7])
 @pytest.mark.parametrize("name", OURS)
 async def test_the_guard_gets_the_truth_from_it(name: str, number: int) -> None:
     """What we ask is understood as it is now, and every claim comes back with its verdict."""
