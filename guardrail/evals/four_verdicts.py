@@ -4,7 +4,8 @@
 The format is that of the "RAG Faithfulness Evaluation Prompt" (2026-02-25), mended in three places. The score
 is calculated here and not by a model. Missing evidence is null and not the text "null". The prompt knows no
 verdict for a claim that could not be checked: such claims stand in ``unverified_claims``, and
-``faithfulness_score`` is always that of the claims in ``claims``.
+``faithfulness_score`` is always that of the claims in ``claims``. What the prompt's severity variant asks for
+stands beside it: the ``severity`` of each claim, and the ``severity_weighted_score``.
 
 Every model has its JSON Schema: ``FourVerdicts.model_json_schema()``.
 """
@@ -19,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from guardrail.evals.explanation import explain
 from guardrail.evals.results import EvaluationResult
 from guardrail.evals.scores import MEANING, statements, strict_score
-from guardrail.events import ResponseVerdict, Verdict
+from guardrail.events import ResponseVerdict, Severity, Verdict
 
 _Share = Annotated[float, Field(ge=0.0, le=1.0)]
 _Word = TypeVar("_Word", bound=str)
@@ -36,6 +37,7 @@ class _Claim(_Model, Generic[_Word]):
         description="Quotes from the contexts, verbatim, one a line; null if there are none."
     )
     reasoning: str
+    severity: Severity = Field(description="How much it costs if the claim is wrong.")
 
 
 class FourVerdictClaim(_Claim[Literal["SUPPORTED", "PARTIALLY_SUPPORTED", "UNSUPPORTED", "CONTRADICTED"]]):
@@ -57,6 +59,9 @@ class _Verdicts(_Model, Generic[_ClaimModel]):
     hallucinated_claims: tuple[str, ...] = Field(description="Those UNSUPPORTED or CONTRADICTED.")
     overall_assessment: str
     unverified_claims: tuple[str, ...] = Field(description="Claims that could not be checked.")
+    severity_weighted_score: _Share | None = Field(
+        description="The policy's score: graver claims weigh more."
+    )
 
 
 class FourVerdicts(_Verdicts[FourVerdictClaim]):
@@ -135,6 +140,7 @@ def _output(verdict: ResponseVerdict, explanation: str | None, said: Mapping[Ver
                 "verdict": said[each.verdict],
                 "evidence": "\n".join(evidence.quote for evidence in each.claim.evidence) or None,
                 "reasoning": each.reasoning,
+                "severity": each.claim.severity,
             }
             for each in checked
         ],
@@ -144,6 +150,7 @@ def _output(verdict: ResponseVerdict, explanation: str | None, said: Mapping[Ver
         ],
         "overall_assessment": explanation,
         "unverified_claims": [each.text for each in told if each.verdict is Verdict.UNVERIFIED],
+        "severity_weighted_score": verdict.score,
     }
 
 

@@ -21,7 +21,7 @@ from guardrail.evals.four_verdicts import (
     four_verdicts_batch,
 )
 from guardrail.evals.results import EvaluationResult
-from guardrail.events import ClaimPart, Evidence, Response, Verdict
+from guardrail.events import ClaimPart, Evidence, Response, Severity, Verdict
 from tests.unit.evals.verdicts import claim_verdict, of, response_verdict
 
 S, P, U, C, X = Verdict
@@ -65,6 +65,15 @@ def test_the_parts_of_a_claim_are_claims_of_the_prompt() -> None:
     ]
     assert output.faithfulness_score == pytest.approx(2 / 3)
     assert output.hallucinated_claims == ("It seats 900.",)
+
+
+def test_what_the_severity_variant_asks_for_stands_beside_the_rest() -> None:
+    claims = [claim_verdict(0, S, Severity.CRITICAL), claim_verdict(1, U, Severity.MINOR)]
+    verdict = response_verdict([*claims, claim_verdict(2, X, Severity.MAJOR)])
+    for output in (four_verdicts(verdict), binary_verdicts(verdict)):
+        assert [claim.severity for claim in output.claims] == [Severity.CRITICAL, Severity.MINOR]
+        assert output.severity_weighted_score == verdict.score
+        assert (verdict.score or 0) > (output.faithfulness_score or 0) == 0.5
 
 
 def test_the_binary_variant_calls_everything_else_unsupported() -> None:
