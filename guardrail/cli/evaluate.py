@@ -46,7 +46,7 @@ or settings."""
 
 _output_option: Final = partial(option, panel="Output")
 _LIVE: Final = "severity_weighted"
-VerdictForm = Literal["event", "four", "binary"]
+VerdictForm = Literal["event", "four", "binary", "four-batch", "binary-batch"]
 
 
 def evaluate_command(
@@ -96,7 +96,9 @@ def evaluate_command(
         ),
     ] = None,
     resume: Annotated[bool, _output_option("--resume", "Go on with the interrupted run in --out.")] = False,
-    force: Annotated[bool, _output_option("--force", "Replace --out, whatever it holds.")] = False,
+    force: Annotated[
+        bool, _output_option("--force", "Replace --out and --verdicts, whatever they hold.")
+    ] = False,
     verdicts: Annotated[
         str | None,
         _output_option("--verdicts FILE", "Where the verdicts alone go, one a line; - for stdout."),
@@ -105,8 +107,8 @@ def evaluate_command(
         VerdictForm,
         _output_option(
             "--verdicts-as",
-            "event: 'verdict.response'. four: as the four-verdict prompt replies. binary: as its binary "
-            "variant does.",
+            "event: 'verdict.response'. four, binary: as the four-verdict prompt replies, or its binary "
+            "variant. …-batch: one document, as for a batch of answers.",
         ),
     ] = "event",
     report_file: Annotated[
@@ -174,11 +176,11 @@ def _check_report(path: Path | None) -> None:
     if path is None:
         return
     import guardrail.evals.report  # noqa: F401 - raises ConfigError where Jinja2 is missing
-    from guardrail.cli.results_file import refuse_unless_report
+    from guardrail.cli.results_file import refuse_foreign
 
     if not path.parent.is_dir():
         raise typer.BadParameter(f"{path.parent}: no such folder; make it first", param_hint="--report")
-    refuse_unless_report(path, "--report")
+    refuse_foreign(path, "a report", "--report")
 
 
 def _score_names(given: list[str] | None) -> list[str]:

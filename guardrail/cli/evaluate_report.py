@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Final, Self, TextIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self, TextIO, cast
 
 from rich.console import Console
 from rich.file_proxy import FileProxy
@@ -22,6 +22,7 @@ from rich.text import Text
 from guardrail.cli.terminal import discard
 from guardrail.evals.evaluation import OWN_SCORE
 from guardrail.evals.formats import unread_messages
+from guardrail.evals.four_verdicts import VerdictsBatch, binary_verdicts_batch, four_verdicts_batch
 from guardrail.evals.overview import NO_REASON, OTHERS, WORST, Overview, Published, Reasons
 from guardrail.evals.results import EvaluationResult, ScoreSummary, summary_lines, write_line
 from guardrail.events import Decision, ResponseVerdict, Usage, Verdict, claim_that_decided
@@ -156,6 +157,10 @@ class _PatientConsole(Console):
         discard(self.file)
 
 
+def _as_batch(form: str, results: list[EvaluationResult]) -> VerdictsBatch[Any]:
+    return four_verdicts_batch(results) if form.startswith("four") else binary_verdicts_batch(results)
+
+
 class Report:
     """Takes the results in order. Use as a context manager; after an error there are no rows and no totals.
 
@@ -175,6 +180,7 @@ class Report:
         self._request = request
         self._sources = sources
         self._before = 0
+        self._batch: list[EvaluationResult] = []
         self._worst: list[tuple[float, int, Text]] = []
         self._errors = _PatientConsole(stderr=True, highlight=False)
         # A terminal has one cursor: where the table is on it too, the bar's console has to write the rows.
@@ -255,15 +261,19 @@ class Report:
 
     def _write_verdict(self, file: BinaryIO, result: EvaluationResult) -> None:
         form = self._request.verdicts_as
-        if form == "event":
-            if result.verdict is not None:
-                write_line(file, result.verdict)
-            return
-        from guardrail.evals.four_verdicts import binary_verdicts_batch, four_verdicts_batch
+        if form.endswith("-batch"):
+            self._batch.append(result)
+        elif form != "event":
+            # The prompt has no word for a failure, which has its line all the same.
+            entry = _as_batch(form, [result]).evaluations[0]
+            write_line(file, entry.evaluation or entry)
+        elif result.verdict is not None:
+            write_line(file, result.verdict)
 
-        batch = four_verdicts_batch if form == "four" else binary_verdicts_batch
-        file.write(batch([result]).evaluations[0].model_dump_json().encode() + b"\n")
-        file.flush()
+    def complete(self) -> None:
+        """The run is done: a batch, which is one document, is written now."""
+        if self.verdicts is not None and self._request.verdicts_as.endswith("-batch"):
+            write_line(self.verdicts, _as_batch(self._request.verdicts_as, self._batch))
 
     def note(self, result: EvaluationResult) -> None:
         """A result that was there before this run: it counts, and is not written again. To be called before

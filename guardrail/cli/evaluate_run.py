@@ -115,6 +115,7 @@ async def _judge(request: EvaluateRequest, sources: Sources, report: Report) -> 
             )
             if results is not None:
                 results.complete()
+            report.complete()
             report.tell_sources()
     finally:
         await judges.aclose()
@@ -174,7 +175,8 @@ def _open(
     elif request.verdicts is not None:
         path = Path(request.verdicts)
         refuse_source(path, read.files, "--verdicts")
-        report.verdicts = stack.enter_context(opened_for_writing(path, "--verdicts"))
+        kind = None if request.force else "verdicts"
+        report.verdicts = stack.enter_context(opened_for_writing(path, "--verdicts", kind))
     if request.out is not None:
         report.results = open_results(
             request.out, told, read.files, stack, report.note, resume=request.resume, force=request.force

@@ -7,7 +7,7 @@ import json
 import sys
 from contextlib import ExitStack, aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -96,6 +96,7 @@ def replay_command(
 
     The examples show texts of answers; all else doesn't.
     """
+    from guardrail.cli.results_file import opened_for_writing
     from guardrail.errors import DecodeError
     from guardrail.evals.records import RecordReader
     from guardrail.evals.replay import Replay
@@ -114,7 +115,7 @@ def replay_command(
     reader, said = RecordReader(), LabelsByResponse()
     replay = Replay(after, before, said, examples=examples)
     with naming_places(config, options), ExitStack() as stack:
-        to = None if changed is None else stack.enter_context(_open_changed(changed))
+        to = stack.enter_context(opened_for_writing(changed, "--changed", "changes")) if changed else None
         for each in labels or ():
             told, problems = asyncio.run(read_labels(each, settings.kafka))
             if problems:
@@ -159,22 +160,13 @@ def _against(settings: Settings, against: str | None) -> Side | None:
     return _side(load_settings(path, {}), None, "--against", path.name)
 
 
-def _open_changed(path: Path) -> TextIO:
-    try:
-        return path.open("w", encoding="utf-8")
-    except OSError as error:
-        raise typer.BadParameter(
-            f"{path}: {error.strerror}; give a file that can be written", param_hint="--changed"
-        ) from None
-
-
 async def _replay(
     sources: list[str],
     kafka: KafkaSettings,
     part: Range | None,
     reader: RecordReader,
     replay: Replay,
-    changed: TextIO | None,
+    changed: BinaryIO | None,
 ) -> None:
     for source in sources:
         async with aclosing(values_of(source, kafka, kafka.topics.verdicts, part, reader)) as values:
@@ -185,7 +177,7 @@ async def _replay(
                     reader.labels.clear()
                 change = None if verdict is None else replay.add(verdict, place)
                 if change is not None and changed is not None:
-                    changed.write(f"{json.dumps(change.as_json(), ensure_ascii=True)}\n")
+                    changed.write(f"{json.dumps(change.as_json(), ensure_ascii=True)}\n".encode())
 
 
 def _nothing(replay: Replay) -> str:

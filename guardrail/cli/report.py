@@ -108,16 +108,13 @@ def report_command(
         return
     _refuse({"--endpoint": endpoint, "--texts": texts or None}, "goes with --otlp only")
     target = Path("report.html") if target is None else target
-    from guardrail.cli.results_file import refuse_unless_report
+    from guardrail.cli.results_file import refuse_foreign
     from guardrail.evals.formats import read_labels
     from guardrail.evals.overview import WORST
     from guardrail.evals.report import write_report
     from guardrail.evals.results import StoredResults
 
-    for source in (results, other):
-        if source is not None and target.exists() and source.exists() and target.samefile(source):
-            raise typer.BadParameter(f"{target} is a file that is read; give another one", param_hint="--out")
-    refuse_unless_report(target, "--out")
+    refuse_foreign(target, "a report", "--out")
     said = None if labels is None else read_labels(labels)
     with err().status("reading", spinner="dots"):
         run = StoredResults(results, labels=said)

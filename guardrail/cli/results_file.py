@@ -5,9 +5,9 @@ files are replaced.
 from __future__ import annotations
 
 import os
-import stat
+import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -29,11 +29,22 @@ from guardrail.evals.results import (
 
 _HINT: Final = "--out"
 STDOUT: Final = "-"
-_REPORT: Final = (
-    b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-    b"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-"
-)
-"""How every report begins."""
+_BEGINNINGS: Final[Mapping[str, re.Pattern[bytes]]] = {
+    "a report": re.compile(
+        re.escape(
+            b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            b"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-"
+        )
+    ),
+    "verdicts": re.compile(
+        rb'\{"schema":\d+,"id":"[^"]*","response_id":.*"type":"verdict\.response",'
+        rb'|\{"(?:claims|evaluations|id)":.*"(?:unverified_claims|mean_faithfulness_score|evaluation":null,"error)":'
+    ),
+    "changes": re.compile(rb'\{"response_id": "[^"]*", "place": "'),
+    "what tune writes": re.compile(rb"# Written by guardrail \S+ on "),
+}
+"""How what the commands write begins, by its kind: such files they replace."""
+_READ: Final = 1 << 20
 
 
 class ResultsFile:
@@ -108,11 +119,7 @@ def open_results(
         return _begun(stdout(), settings)
     path = Path(name)
     refuse_source(path, sources, _HINT)
-    try:
-        status = path.stat()
-    except OSError:
-        status = None
-    if status is not None and stat.S_ISREG(status.st_mode) and status.st_size and not force:
+    if path.is_file() and path.stat().st_size and not force:
         return _continued(path, settings, stack, take, resume=resume)
     return _begun(stack.enter_context(opened_for_writing(path, _HINT)), settings)
 
@@ -180,8 +187,10 @@ def stdout() -> BinaryIO:
     return open(1, "wb", closefd=False)
 
 
-def opened_for_writing(path: Path, hint: str) -> BinaryIO:
-    """Raises typer.BadParameter."""
+def opened_for_writing(path: Path, hint: str, kind: str | None = None) -> BinaryIO:
+    """With a ``kind``, a file of anything else is not replaced. Raises typer.BadParameter."""
+    if kind is not None:
+        refuse_foreign(path, kind, hint)
     try:
         return path.open("wb")
     except OSError as error:
@@ -189,20 +198,16 @@ def opened_for_writing(path: Path, hint: str) -> BinaryIO:
         raise typer.BadParameter(message, param_hint=hint) from None
 
 
-def refuse_unless_report(path: Path, hint: str) -> None:
-    """Raises typer.BadParameter if ``path`` is a file of something else than a report, which would be
-    lost.
+def refuse_foreign(path: Path | None, kind: str, hint: str) -> None:
+    """Raises typer.BadParameter if ``path`` is a file of something else than ours of that ``kind``, which
+    would be lost.
     """
-    if not path.is_file():
+    if path is None or not path.is_file():
         return
-    try:
-        with path.open("rb") as file:
-            begin = file.read(len(_REPORT))
-    except OSError:
-        return  # writing will say what is wrong
-    if begin and begin != _REPORT:
-        message = f"{path} is a file of something else than a report; give another name, or remove it"
-        raise typer.BadParameter(message, param_hint=hint)
+    with suppress(OSError), path.open("rb") as file:  # writing will say what is wrong
+        if (begin := file.read(_READ)) and not _BEGINNINGS[kind].match(begin):
+            message = f"{path} is a file of something else than {kind}; give another name, or remove it"
+            raise typer.BadParameter(message, param_hint=hint)
 
 
 def refuse_source(path: Path, sources: Sequence[BinaryIO], hint: str) -> None:

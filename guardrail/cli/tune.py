@@ -209,15 +209,18 @@ def _check_share(value: float | None, option: str) -> None:
 
 
 def _check_places(config: Path | None, request: TuneRequest) -> None:
-    """Nothing that is read is written over, and a report is one that can be written."""
+    """Nothing is written over that is read or not ours, and a report is one that can be written."""
+    from guardrail.cli.results_file import refuse_foreign
+
     for path in (request.out, request.calibration, request.report):
         if path is not None and config is not None and path.resolve() == config.resolve():
             raise typer.BadParameter(f"{path} is the configuration that is read; give another file")
+    refuse_foreign(request.out, "what tune writes", "--out")
+    refuse_foreign(request.calibration, "what tune writes", "--calibration")
     if request.report is None:
         return
     if request.aim is None and request.share is None:
         raise typer.BadParameter("--report needs an aim, or --share", param_hint="--report")
     import guardrail.evals.tuning_report  # noqa: F401 - says now if the extra is missing
-    from guardrail.cli.results_file import refuse_unless_report
 
-    refuse_unless_report(request.report, "--report")
+    refuse_foreign(request.report, "a report", "--report")

@@ -4,7 +4,8 @@
 The format is that of the "RAG Faithfulness Evaluation Prompt" (2026-02-25), mended in three places. The score
 is calculated here and not by a model. Missing evidence is null and not the text "null". The prompt knows no
 verdict for a claim that could not be checked: such claims stand in ``unverified_claims``, and
-``faithfulness_score`` is always that of the claims in ``claims``.
+``faithfulness_score`` is always that of the claims in ``claims``. What the prompt's severity variant asks for
+stands beside it: the ``severity`` of each claim, and the ``severity_weighted_score``.
 
 Every model has its JSON Schema: ``FourVerdicts.model_json_schema()``.
 """
@@ -19,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from guardrail.evals.explanation import explain
 from guardrail.evals.results import EvaluationResult
 from guardrail.evals.scores import MEANING, strict_score
-from guardrail.events import ClaimVerdict, ResponseVerdict, Verdict
+from guardrail.events import ClaimVerdict, ResponseVerdict, Severity, Verdict
 
 _Share = Annotated[float, Field(ge=0.0, le=1.0)]
 _Word = TypeVar("_Word", bound=str)
@@ -36,6 +37,7 @@ class _Claim(_Model, Generic[_Word]):
         description="Quotes from the contexts, verbatim, one a line; null if there are none."
     )
     reasoning: str
+    severity: Severity = Field(description="How much it costs if the claim is wrong.")
 
 
 class FourVerdictClaim(_Claim[Literal["SUPPORTED", "PARTIALLY_SUPPORTED", "UNSUPPORTED", "CONTRADICTED"]]):
@@ -57,6 +59,9 @@ class _Verdicts(_Model, Generic[_ClaimModel]):
     hallucinated_claims: tuple[str, ...] = Field(description="Those UNSUPPORTED or CONTRADICTED.")
     overall_assessment: str
     unverified_claims: tuple[str, ...] = Field(description="Claims that could not be checked.")
+    severity_weighted_score: _Share | None = Field(
+        description="The policy's score: graver claims weigh more."
+    )
 
 
 class FourVerdicts(_Verdicts[FourVerdictClaim]):
@@ -141,6 +146,7 @@ def _output(
                 "verdict": said(claim),
                 "evidence": "\n".join(evidence.quote for evidence in claim.evidence) or None,
                 "reasoning": claim.reasoning,
+                "severity": claim.severity,
             }
             for claim in checked
         ],
@@ -150,6 +156,7 @@ def _output(
         ],
         "overall_assessment": explanation,
         "unverified_claims": [claim.text for claim in verdict.claims if claim.verdict is Verdict.UNVERIFIED],
+        "severity_weighted_score": verdict.score,
     }
 
 

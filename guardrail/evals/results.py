@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, cast
 
-from pydantic import AwareDatetime, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 from guardrail.errors import ConfigError, DecodeError
 from guardrail.evals.lines import open_unpacked
@@ -254,9 +254,9 @@ def _flat(result: EvaluationResult) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------ results files
 
 
-def write_line(stream: BinaryIO, event: Event) -> None:
-    """One event as a line, out of this process when this returns."""
-    stream.write(event.to_json() + b"\n")
+def write_line(stream: BinaryIO, model: BaseModel) -> None:
+    """An event or another model as a line, out of this process when this returns."""
+    stream.write(model.__pydantic_serializer__.to_json(model, by_alias=True) + b"\n")
     stream.flush()
 
 

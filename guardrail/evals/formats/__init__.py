@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -26,7 +26,7 @@ from guardrail.evals.formats.rows import (
     read_sources,
 )
 from guardrail.evals.formats.traces import is_observation, langfuse_samples, openinference_samples
-from guardrail.evals.formats.values import FORMATS, Fields, Format, Row, named, unread_messages
+from guardrail.evals.formats.values import FORMATS, Fields, Format, Row, missing, named, unread_messages
 from guardrail.evals.lines import BROKEN_GZIP, InputLine, lines_of, open_unpacked
 from guardrail.evals.records import is_end, parse_record
 from guardrail.evals.results import BadSample, EvaluationResult, Sample
@@ -71,7 +71,7 @@ def read_samples(path: str | Path, source_format: Format = "auto") -> Iterator[S
 def samples_in(
     stream: BinaryIO, name: str, source_format: Format = "auto", path: Path | None = None
 ) -> Iterator[Sample | BadSample]:
-    """As ``read_samples``, from an open file. ``path`` is where RAGTruth's sources are looked for."""
+    """As ``read_samples``, from an open file. ``path`` is beside what RAGTruth's and promptfoo's name."""
     try:
         yield from samples_of(read_rows(stream, name), source_format, path)
     except BROKEN_GZIP as error:
@@ -99,6 +99,8 @@ def samples_of(
         yield from langfuse_samples(rows)
     else:
         read = _ragtruth(path) if source_format == "ragtruth" else _BY_ROW[source_format]
+        if source_format == "promptfoo":
+            read = partial(promptfoo_row, folder=None if path is None else path.parent)
         for row in rows:
             yield _sample(row, read)
 
@@ -123,7 +125,7 @@ def recognise(fields: Fields) -> Format | None:
         return "promptfoo"
     if "user_input" in names:
         return "ragas"
-    if "actual_output" in names:
+    if names & {"actual_output", "actualOutput"}:
         return "deepeval"
     if names & {"predicted_answers", "predicted_answer"}:
         return "haystack"
@@ -139,20 +141,14 @@ def recognise(fields: Fields) -> Format | None:
 
 def _ragtruth(path: Path | None) -> RowReader:
     """Reads both forms of RAGTruth; the file of sources only if an answer needs it."""
-    joined: RowReader | None = None
+    sources = cache(read_sources)
 
     def read(fields: Fields, name: str, place: str) -> Sample:
-        nonlocal joined
         if "source_id" not in fields or "response" not in fields:
             return lettucedetect_row(fields, name, place)
-        if joined is None:
-            if path is None:
-                raise DecodeError(
-                    "invalid_sample",
-                    "source_id: its source can't be found beside stdin; give the file's name",
-                )
-            joined = partial(ragtruth_row, sources=read_sources(path))
-        return joined(fields, name, place)
+        if path is None:
+            raise missing("source_info.jsonl", "it can't be found beside stdin; give the file's name")
+        return ragtruth_row(fields, name, place, sources(path))
 
     return read
 

@@ -31,6 +31,8 @@ _ROWS_UNDER: Final = (
     "traces",
     "goldens",
     "examples",
+    "testCases",
+    "test_results",
 )
 
 
@@ -122,7 +124,7 @@ def _document(begun: bytes, stream: BinaryIO) -> Iterator[Row]:
 
 
 def _rows_in(found: Any) -> list[Any] | None:
-    """The rows that a document holds: a list, a list under a known name, or lists as columns.
+    """The rows that a document holds: a list, a list under a known name, or columns.
 
     None for an object that is a row itself.
     """
@@ -130,6 +132,8 @@ def _rows_in(found: Any) -> list[Any] | None:
         return found
     if not isinstance(found, Mapping):
         return None
+    if isinstance(found.get("testRunData"), Mapping):  # DeepEval's latest run
+        found = found["testRunData"]
     results = found.get("results")
     if isinstance(results, Mapping) and isinstance(results.get("results"), list):  # promptfoo
         return list(results["results"])
@@ -146,8 +150,12 @@ def _rows_in(found: Any) -> list[Any] | None:
 
 
 def _columns(columns: Mapping[str, Any]) -> list[Any] | None:
-    """Rows of columns of one length. None if not all are lists, or if they are the contexts of one answer."""
+    """Rows of columns of one length: lists, or mappings by the index, as pandas writes a frame. None if they
+    are something else, or the contexts of one answer.
+    """
     values = list(columns.values())
+    if all(isinstance(each, Mapping) and [*each] == [*values[0]] for each in values):
+        values = [list(each.values()) for each in values]
     if (
         len(values) < _FEWEST_COLUMNS
         or not all(isinstance(each, list) for each in values)

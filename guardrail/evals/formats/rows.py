@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +31,7 @@ from guardrail.evals.formats.values import (
     unpacked,
     wrong,
 )
+from guardrail.evals.lines import MAX_LINE_BYTES
 from guardrail.evals.results import Sample
 from guardrail.events import SCHEMA_VERSION, Context, Label, LabelSource, Response, Verdict
 from guardrail.inputs import named_contexts
@@ -47,6 +49,9 @@ _QUESTIONS: Final = ("question", "questions", "query", "user_input", "input")
 _CONTEXTS: Final = ("contexts", "context", "documents", "retrieved_contexts", "retrieval_context")
 _ROUTES: Final = ("route", "tenant", "generator_model", "language")
 _CONFLICTS: Final = ("conflict", "contradict")
+
+_FILE: Final = "file://"
+_PROGRAMS: Final = frozenset((".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".py"))
 
 RowReader = Callable[[Fields, str, str], Sample]
 """Fields of a row, the id for an answer without one, its place -> the sample. Raises DecodeError."""
@@ -185,12 +190,12 @@ _RAGAS: Final = Columns(
 )
 deepeval_row: Final = Columns(
     ("input",),
-    ("retrieval_context", "context"),
-    ("actual_output",),
-    metadata=("name", "expected_output"),
+    ("retrieval_context", "retrievalContext", "context"),
+    ("actual_output", "actualOutput"),
+    metadata=("name", "expected_output", "expectedOutput"),
     delimiter="|",  # what DeepEval joins a list with in a cell
 )
-"""A test case or golden of DeepEval; ``retrieval_context`` is what was retrieved."""
+"""A golden, test case or result of DeepEval; ``retrieval_context`` is what was retrieved."""
 haystack_row: Final = Columns(
     _QUESTIONS, _CONTEXTS, ("predicted_answers", "predicted_answer", "replies", "answers", "answer")
 )
@@ -206,29 +211,72 @@ def ragas_row(fields: Fields, name: str, place: str) -> Sample:
     return _RAGAS(fields, name, place)
 
 
-def promptfoo_row(fields: Fields, name: str, place: str) -> Sample:
-    """A result of promptfoo's output, with the variables and the provider's response."""
+def promptfoo_row(fields: Fields, name: str, place: str, folder: Path | None = None) -> Sample:
+    """A result of promptfoo's output in ``folder``, with the variables and the provider's response.
+
+    Its contexts are those that promptfoo graded, which are a ``contextTransform``'s if there is one; else the
+    variables'; else the response's.
+    """
     variables = fields.get("vars")
     if not isinstance(variables, Mapping):
         raise wrong("vars", variables, "give promptfoo's output as JSON or JSON lines")
-    response = fields.get("response")
-    output = response.get("output") if isinstance(response, Mapping) else fields.get("output")
+    response, grading = _mapping(fields.get("response")), _mapping(fields.get("gradingResult"))
+    output = response.get("output") if response else fields.get("output")
     if output is None:
         why = "the provider failed" if fields.get("error") else "there is none"
         raise missing("response.output", f"{why}; leave out what has no output")
-    provider, grading = fields.get("provider"), fields.get("gradingResult")
+    provider = fields.get("provider")
     model = provider.get("label") or provider.get("id") if isinstance(provider, Mapping) else provider
-    passed = grading.get("pass") if isinstance(grading, Mapping) else None
+    graded = _graded(grading)
+    read = _QUESTIONS if graded else (*_QUESTIONS, *_CONTEXTS)
+    variables = {
+        key: _file_text(key, value, folder) if key in read else value for key, value in variables.items()
+    }
+    given = (graded, variables, _mapping(response.get("metadata")))
     return built(
         fields,
         name,
         place,
         question=text_of(variables, _QUESTIONS, required=False),
-        contexts=contexts_of(variables, _CONTEXTS),
+        contexts=contexts_of(next((each for each in given if first_of(each, _CONTEXTS)[0]), {}), _CONTEXTS),
         answer=as_text(output) or "",
         generator_model=model[:256] if isinstance(model, str) else None,
-        metadata={"description": fields.get("description"), "promptfoo_pass": passed},
+        metadata={"description": fields.get("description"), "promptfoo_pass": grading.get("pass")},
     )
+
+
+def _mapping(value: Any) -> Fields:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _graded(grading: Fields) -> Fields:
+    """What has the contexts of an assertion, of context-faithfulness before any other; else nothing."""
+    parts = grading.get("componentResults")
+    parts = [each for each in parts if isinstance(each, Mapping)] if isinstance(parts, list) else []
+    parts.sort(key=lambda each: _mapping(each.get("assertion")).get("type") != "context-faithfulness")
+    kept = (_mapping(each.get("metadata")) for each in parts)
+    return next(({"context": each["context"]} for each in kept if each.get("context")), {})
+
+
+def _file_text(name: str, value: Any, folder: Path | None) -> Any:
+    """A variable's value, or the text of the file that it names. Raises DecodeError.
+
+    Whoever wrote the results chose the name, so that only texts in or below their folder are read: nothing
+    hidden, and nothing through a link that leads out. A program gave promptfoo a text that it doesn't keep.
+    """
+    if not isinstance(value, str) or not value.startswith(_FILE):
+        return value
+    with suppress(OSError, ValueError, RuntimeError):  # the last: links in a circle
+        root = (folder or Path()).resolve()
+        path = (root / value.removeprefix(_FILE)).resolve()
+        hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
+        if folder and not hidden and path.suffix.lower() not in _PROGRAMS and path.is_file():
+            with path.open("rb") as file:
+                data = file.read(MAX_LINE_BYTES + 1)
+            if len(data) <= MAX_LINE_BYTES:
+                return data.decode("utf-8-sig")
+    remedy = "put the results' file where the names in it lead, or write the text in its place"
+    raise DecodeError("invalid_sample", f"{name}: {named(value)} is no text in the results' folder; {remedy}")
 
 
 def lettucedetect_row(fields: Fields, name: str, place: str) -> Sample:

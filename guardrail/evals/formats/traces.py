@@ -21,9 +21,11 @@ from guardrail.evals.formats.values import (
     contexts_of,
     distinct,
     first_of,
+    list_in,
     missing,
     named,
     unpacked,
+    wrong,
 )
 from guardrail.evals.results import BadSample, Sample
 from guardrail.events import Label, Verdict, verdict_said
@@ -32,6 +34,13 @@ _QUESTIONS: Final = ("question", "query", "user_input", "input", "prompt", "user
 _ANSWERS: Final = ("answer", "output", "response", "result", "completion", "content", "text", "output_text")
 _CONTEXTS: Final = ("contexts", "context", "documents", "retrieved_contexts", "retrieval_context", "chunks")
 _MESSAGES: Final = ("messages", "prompts")
+_LISTS: Final = (
+    "retrieval.documents",
+    "reranker.output_documents",
+    "llm.input_messages",
+    "llm.output_messages",
+)
+"""Attributes that are lists, which stand as texts in the cells of a table."""
 # Scores with such names speak of faithfulness; other annotations (helpful, polite) do not.
 _SUPPORT_WORDS: Final = ("faithful", "grounded", "support", "factual")
 _ERROR_WORDS: Final = ("hallucinat", "unfaithful", "ungrounded", "unsupported")
@@ -50,6 +59,8 @@ class _Trace:
     model_answer: str = ""
     model_question: str = ""
     model: str | None = None
+    model_rank: tuple[bool, str] = (False, "")
+    """Of the model's span that the answer is of: whether it has messages, and when it ended."""
     has_root: bool = False
     root_span: str | None = None
     """Which the results of the evaluation belong to, once they are exported."""
@@ -167,6 +178,10 @@ def _flat(fields: Any, prefix: str = "", depth: int = 0) -> dict[str, Any]:
     pairs = fields.items() if isinstance(fields, Mapping) else enumerate(fields)
     for key, value in pairs:
         name = f"{prefix}{key}"
+        if isinstance(value, str) and name.endswith(_LISTS):
+            value = list_in(value)
+            if value is None:
+                raise wrong(name, "", "give a list as JSON or as Python prints it")
         if isinstance(value, (Mapping, list, tuple)) and depth < 12:
             found |= _flat(value, "" if name == "attributes" else f"{name}.", depth + 1)
         elif value is not None:
@@ -185,10 +200,14 @@ def _add_span(traces: dict[str, _Trace], row: Row, span: dict[str, Any]) -> None
     trace.session = trace.session or as_text(span.get("session.id"))
     _add_annotations(trace, span)
     if kind == "LLM":
-        trace.model = as_text(span.get("llm.model_name")) or trace.model
         message = as_text(span.get("llm.output_messages.0.message.content"))
-        trace.model_answer = message or _text_in(answer, _ANSWERS) or trace.model_answer
-        trace.model_question = _last_user_message(span) or trace.model_question
+        found = message or _text_in(answer, _ANSWERS)
+        rank = (bool(message), str(first_of(span, ("end_time", "endTimeUnixNano"))[1] or ""))
+        # A frame of Phoenix begins with the newest span; and builders of prompts call themselves LLM, too.
+        if found and rank >= trace.model_rank:
+            trace.model_rank, trace.model_answer = rank, found
+            trace.model = as_text(span.get("llm.model_name")) or trace.model
+            trace.model_question = _last_user_message(span) or trace.model_question
     elif kind == "RETRIEVER":
         trace.retriever_question = _text_in(question, _QUESTIONS) or trace.retriever_question
     if not parent and not trace.has_root and kind != "RETRIEVER":

@@ -87,6 +87,9 @@ _TEXT_NAMES: Final = (
 _ID_NAMES: Final = ("id", "context_id", "document_id", "doc_id", "chunk_id", "documentId")
 _SOURCE_NAMES: Final = ("source", "url", "uri", "title", "file_name", "filename")
 CONTEXTS_REMEDY: Final = "give a list of texts, or of objects with id and text"
+_PRINTED: Final = ("[Document(", "[NodeWithScore(", "[TextNode(")
+_NEXT_PRINTED: Final = re.compile(r"(?:^\[|\), )Document\(id=")
+_AFTER_PRINTED: Final = re.compile(r"'(?:, (?:blob|meta|score|embedding|sparse_embedding): |\Z)")
 _DEEPEVAL_MARK: Final = ("deepeval_source=", ",deepeval_context=")
 
 
@@ -126,17 +129,31 @@ def unpacked(value: Any) -> Any:
     return value
 
 
-def _list_in(text: str) -> list[Any] | None:
-    """The list that a cell holds: as JSON, or as Python prints it, as Ragas and Haystack do."""
-    if not text.lstrip().startswith("["):
+def list_in(text: str) -> list[Any] | None:
+    """The list that a cell holds: as JSON, or as Python prints it, as Ragas and Haystack do; else None."""
+    text = text.strip()
+    if not text.startswith("["):
         return None
     found = read_json(text)
     if found is None:
         try:
-            found = ast.literal_eval(text.strip())
+            found = ast.literal_eval(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            return None
+            return _haystack_documents(text)
     return found if isinstance(found, list) else None
+
+
+def _haystack_documents(text: str) -> list[Any] | None:
+    """Haystack's documents as they print themselves, which escapes nothing; None if one is cut."""
+    start, *printed = _NEXT_PRINTED.split(text.removesuffix(")]"))
+    found = []
+    for each in printed:
+        name, _, rest = each.partition(", content: '")
+        content = _AFTER_PRINTED.split(rest, maxsplit=1)[0]
+        if start or content[100:] == "...":  # where they cut
+            return None
+        found.append({"id": name, "content": content})
+    return found or None
 
 
 def contexts_of(
@@ -151,7 +168,9 @@ def contexts_of(
     if value is None:
         raise missing(" or ".join(names), CONTEXTS_REMEDY)
     if isinstance(value, str):
-        found = _list_in(value)
+        found = list_in(value)
+        if found is None and value.startswith(_PRINTED):
+            raise wrong(name, value, "printed documents can't be read whole; give a list of their texts")
         if found is None:
             found = value.split(delimiter) if delimiter else [value]
         value = [each for each in found if each != ""]
@@ -159,7 +178,7 @@ def contexts_of(
         value = [value]
     if not isinstance(value, (list, tuple)):
         raise wrong(name, value, CONTEXTS_REMEDY)
-    ids = _list_in(ids) if isinstance(ids, str) else ids
+    ids = list_in(ids) if isinstance(ids, str) else ids
     given = ids if isinstance(ids, (list, tuple)) and len(ids) == len(value) else [None] * len(value)
     return distinct(
         context_of(each, given[at], f"c{at + 1}", f"{name}.{at}") for at, each in enumerate(value)

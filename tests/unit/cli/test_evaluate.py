@@ -537,12 +537,38 @@ def test_verdicts_are_written_as_the_four_verdict_prompt_replies(
     lines = answer("bad", WRONG) + "\n{}"
     done = called("evaluate", "-", "--verdicts", "-", "--verdicts-as", form, stdin=lines)
     wrong, unreadable = map(json.loads, done.stdout.splitlines())
-    assert wrong["id"] == "bad"
-    assert verdict in {claim["verdict"] for claim in wrong["evaluation"]["claims"]}
-    assert len(wrong["evaluation"]["hallucinated_claims"]) == hallucinated
-    assert wrong["evaluation"]["faithfulness_score"] == 0.5
-    assert unreadable["evaluation"] is None
-    assert unreadable["error"]
+    assert [*wrong][:4] == ["claims", "faithfulness_score", "hallucinated_claims", "overall_assessment"]
+    assert verdict in {claim["verdict"] for claim in wrong["claims"]}
+    assert {claim["severity"] for claim in wrong["claims"]} >= {"critical"}
+    assert len(wrong["hallucinated_claims"]) == hallucinated
+    assert wrong["faithfulness_score"] == 0.5
+    assert wrong["severity_weighted_score"] is not None
+    assert "claims" not in unreadable
+    assert "missing" in unreadable["error"]
+    batch = called("evaluate", "-", "--verdicts", "-", "--verdicts-as", f"{form}-batch", stdin=lines)
+    (document,) = map(json.loads, batch.stdout.splitlines())
+    assert [each["id"] for each in document["evaluations"]] == ["bad", "line 2"]
+    assert document["evaluations"][0]["evaluation"] == wrong
+    assert (document["mean_faithfulness_score"], document["evaluated"], document["failed"]) == (0.5, 1, 1)
+
+
+@pytest.mark.parametrize("form", ["event", "four", "binary", "four-batch"])
+def test_verdicts_replace_verdicts_and_nothing_else(called: Program, tmp_path: Path, form: str) -> None:
+    held = tmp_path / "held.jsonl"
+    for text in (
+        *("dear diary\n", json.dumps({"claims": [], "faithfulness_score": 1.0})),
+        *('{"schema":1,"id":"l","response_id":"r","type":"label","verdict":"SUPPORTED"}', answer("a")),
+    ):
+        held.write_text(text)
+        done = called("evaluate", "-", "--verdicts", "held.jsonl", "--verdicts-as", form, stdin=answer())
+        assert done.returncode == 2
+        assert "something else than verdicts" in " ".join(done.stderr.replace("│", "").split())
+        assert held.read_text() == text
+    force: tuple[str, ...] = ("--force",)
+    for stdin in (f"{{}}\n{answer()}", answer(), answer()):  # in the first, a failure comes first
+        options = ("--verdicts", "held.jsonl", "--verdicts-as", form, *force)
+        assert called("evaluate", "-", *options, stdin=stdin).returncode < 2
+        force = ()
 
 
 def test_some_claims_that_nobody_judged_are_a_failure_too(called: Program, tmp_path: Path) -> None:

@@ -109,6 +109,17 @@ def test_changes_go_to_a_file_without_texts(program: Program, folder: Path) -> N
     )
     assert (change["before"]["decision"], change["after"]["decision"]) == ("release", "block")
     assert "phone" not in line
+    again = program("replay", "records.jsonl", "-c", "new.yaml", "--changed", "changed.jsonl")
+    assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.parametrize("name", ["records.jsonl", "new.yaml"])
+def test_changes_replace_changes_and_nothing_else(program: Program, folder: Path, name: str) -> None:
+    before = (folder / name).read_bytes()
+    done = program("replay", "records.jsonl", "-c", "new.yaml", "--changed", name)
+    assert done.returncode == 2
+    assert "something else than changes" in " ".join(done.stderr.replace("│", "").split())
+    assert (folder / name).read_bytes() == before
 
 
 def test_labels_tell_wrongful_blocks_and_misses(program: Program, folder: Path) -> None:

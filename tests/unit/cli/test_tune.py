@@ -95,6 +95,21 @@ def test_a_policy_of_a_configuration_is_tuned_and_keeps_what_the_aim_does_not_ch
     assert after.flag_below != before.flag_below
 
 
+@pytest.mark.parametrize("option", ["--out", "--calibration", "--report"])
+def test_it_replaces_its_own_files_and_nothing_else(tune: Tune, tmp_path: Path, option: str) -> None:
+    verdicts, labels = records(tmp_path, answers())
+    held = tmp_path / "held"
+    arguments = (verdicts, "-l", labels, "--catch", "0.95", option, held)
+    held.write_text("policies:\n  default: {}  # mine\n", "utf-8")
+    refused = tune(*arguments, "--force")
+    assert refused.exit_code == 2
+    assert "is a file of something else than" in " ".join(refused.stderr.replace("│", "").split())
+    assert "# mine" in held.read_text("utf-8")
+    held.unlink()
+    for _ in range(2):  # the second replaces the first
+        assert tune(*arguments).exit_code == 0
+
+
 def test_too_few_labels_write_nothing_and_say_how_many_are_needed(tune: Tune, tmp_path: Path) -> None:
     verdicts, labels = records(tmp_path, answers(16))
     arguments = (verdicts, "-l", labels, "--catch", "0.95", "--out", "tuned.yaml")

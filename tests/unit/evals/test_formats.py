@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +263,49 @@ def test_deepeval(data: str, name: str) -> None:
     assert [each.source for each in response.contexts] == [None, "terms.pdf"]
 
 
+# As deepeval 4.3 writes results: DEEPEVAL_RESULTS_FOLDER/test_run_*.json and .deepeval/.latest_run_full.json,
+# the same within .latest_test_run.json, and EvaluationResult.model_dump_json(), without figures of metrics.
+DEEPEVAL_TEST_RUN = {
+    "testCases": [
+        {
+            "name": "test_case_0",
+            "input": "How much?",
+            "actualOutput": "It costs 49 euros.",
+            "retrievalContext": TEXTS,
+            "success": True,
+            "metricsData": [{"name": "Faithfulness", "strictMode": False}],
+            "order": 0,
+        }
+    ],
+    "conversationalTestCases": [],
+    "metricsScores": [{"metric": "Faithfulness", "scores": [1.0]}],
+    "testPassed": 1,
+}
+DEEPEVAL_RESULT = {
+    "test_results": [
+        {
+            "name": "test_case_0",
+            "success": True,
+            "metrics_data": [{"name": "Faithfulness"}],
+            "conversational": False,
+            "input": "How much?",
+            "actual_output": "It costs 49 euros.",
+            "context": ["another"],
+            "retrieval_context": TEXTS,
+        }
+    ],
+    "confident_link": None,
+    "test_run_id": None,
+}
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("written", [DEEPEVAL_TEST_RUN, {"testRunData": DEEPEVAL_TEST_RUN}, DEEPEVAL_RESULT])
+def test_results_of_deepeval(written: dict[str, Any], indent: int | None) -> None:
+    response = only(json.dumps(written, indent=indent)).response
+    assert parts(response) == ("How much?", ["c1", "c2"], TEXTS, TEXTS[0])
+
+
 # ----------------------------------------------------------------------------------------- Haystack
 
 HAYSTACK_INPUTS = {
@@ -307,6 +352,46 @@ def test_documents_of_haystack_and_langchain_are_contexts() -> None:
     ]
 
 
+# As detailed_report(output_format="csv") writes Documents: their repr, which escapes nothing.
+HAYSTACK_PRINTED = """question,documents,predicted_answer,faithfulness
+How much?,"[Document(id=5a4a, content: 'It costs 49 euros.', meta: {{'at': 'page (2)'}}, score: 0.5), \
+Document(id=910c, content: '{content}')]",It costs 49 euros.,1.0
+"""
+
+
+def test_documents_as_haystack_prints_them() -> None:
+    second = 'It\'s paid ""monthly"",\nor (as of May) \'yearly\'.'
+    found = only(HAYSTACK_PRINTED.format(content=second), "h.csv").response
+    assert parts(found)[1:3] == (["5a4a", "910c"], ["It costs 49 euros.", second.replace('""', '"')])
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        f"[Document(id=910c, content: '{'x' * 100}...')]",  # of Haystack, cut after 100 characters
+        f"[Document(id=910c, content: 'x'), Document(id=910d, content: '{'x' * 100}...', score: 1)]",
+        "[Document(metadata={}, page_content='x')]",  # of LangChain
+        "[NodeWithScore(node=TextNode(id_='n', text='x'), score=0.5)]",
+    ],
+)
+def test_printed_documents_that_are_not_whole_are_an_error(cell: str) -> None:
+    told = problem(lines({"predicted_answer": "a", "documents": cell}))
+    assert told == "documents: a text; printed documents can't be read whole; give a list of their texts"
+
+
+# ------------------------------------------------------------------------------------- data frames
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_data_frame_that_pandas_writes_by_columns(rows: int) -> None:
+    row = {"user_input": "How much?", "retrieved_contexts": TEXTS, "response": TEXTS[0], "reference": None}
+    found = samples(pd.DataFrame([row] * rows, index=[7, 9][:rows]).to_json(), "frame.json")
+    assert [each.place for each in found] == ["row 1", "row 2"][:rows]
+    for each in found:
+        assert isinstance(each, Sample)
+        assert parts(each.response) == ("How much?", ["c1", "c2"], TEXTS, TEXTS[0])
+
+
 # ---------------------------------------------------------------------------------------- promptfoo
 
 # The fields that promptfoo 0.121 writes (its EvaluateSummaryV3 and EvaluateResult), the others left out.
@@ -347,6 +432,117 @@ def test_promptfoo(indent: int | None) -> None:
 def test_a_result_of_promptfoo_without_an_output_is_an_error() -> None:
     failed = {key: value for key, value in PROMPTFOO_RESULT.items() if key != "response"}
     assert "response.output: missing; the provider failed" in problem(lines({**failed, "error": "429"}))
+
+
+def graded(*assertions: tuple[str, Any]) -> dict[str, Any]:
+    """As promptfoo 0.123 keeps what its assertions had as context."""
+    return {
+        "pass": False,
+        "componentResults": [
+            {"assertion": {"type": "contains"}, "pass": True},
+            *(
+                {"assertion": {"type": kind, "contextTransform": "…"}, "metadata": {"context": context}}
+                for kind, context in assertions
+            ),
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("variables", "result", "texts"),
+    [
+        ({}, {"gradingResult": graded(("context-faithfulness", TEXTS))}, TEXTS),
+        ({}, {"gradingResult": graded(("context-recall", "x"), ("context-faithfulness", TEXTS))}, TEXTS),
+        # promptfoo has read the file, or run the program, whose text is the context
+        (
+            {"context": "file://no.js"},
+            {"gradingResult": graded(("context-recall", json.dumps(TEXTS)))},
+            TEXTS,
+        ),
+        ({"context": "of the variables"}, {"gradingResult": graded()}, ["of the variables"]),
+        ({}, {"response": {"output": "49", "metadata": {"context": TEXTS}}}, TEXTS),
+        ({}, {"response": {"output": "49", "metadata": {"documents": [{"text": "one"}]}}}, ["one"]),
+    ],
+)
+def test_contexts_of_promptfoo_that_are_no_variables(
+    variables: dict[str, Any], result: dict[str, Any], texts: list[str]
+) -> None:
+    found = only(lines({**PROMPTFOO_RESULT, "vars": {"query": "How much?", **variables}, **result})).response
+    assert [each.text for each in found.contexts] == texts
+
+
+@pytest.fixture
+def promptfoo(tmp_path: Path) -> Callable[..., Sample | BadSample]:
+    """Reads a result with these variables from a file in a folder with documents, and secrets beside it."""
+    folder = tmp_path / "project"
+    (folder / "docs").mkdir(parents=True)
+    for place, text in {
+        "docs/one.txt": TEXTS[0],
+        "docs/two.json": json.dumps(TEXTS),
+        "docs/run.JS": "secret",
+        "docs/.env": "secret",
+        "../secret.txt": "secret",
+    }.items():
+        (folder / place).write_text(text)
+    (folder / "docs/bytes.txt").write_bytes(b"secret \xff")
+    (folder / "docs/out.txt").symlink_to(tmp_path / "secret.txt")
+    (folder / "docs/in.txt").symlink_to(folder / "docs/one.txt")
+    (folder / "docs/circle.txt").symlink_to(folder / "docs/circle.txt")
+    (folder / "docs/up").symlink_to(tmp_path)
+    os.mkfifo(folder / "docs/pipe.txt")
+
+    def read(**variables: str) -> Sample | BadSample:
+        (folder / "output.jsonl").write_text(lines({**PROMPTFOO_RESULT, "vars": variables}))
+        (found,) = read_samples(folder / "output.jsonl")
+        return found
+
+    return read
+
+
+def test_variables_of_promptfoo_that_name_files_have_their_texts(
+    promptfoo: Callable[..., Sample | BadSample], tmp_path: Path
+) -> None:
+    for name, texts in (
+        ("docs/one.txt", TEXTS[:1]),
+        ("./docs/in.txt", TEXTS[:1]),
+        (f"{tmp_path}/project/docs/one.txt", TEXTS[:1]),
+        ("docs/two.json", TEXTS),
+    ):
+        found = promptfoo(query="file://docs/one.txt", context=f"file://{name}", other="file://docs/.env")
+        assert isinstance(found, Sample)
+        assert found.response.question == TEXTS[0]
+        assert [each.text for each in found.response.contexts] == texts
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            "gone.txt",
+            "docs",
+            "",
+            "../secret.txt",
+            "docs/../../secret.txt",
+            "/etc/passwd",
+            "docs/up/secret.txt",
+        ),
+        *("docs/out.txt", "docs/circle.txt", "docs/.env", "docs/run.JS", "docs/pipe.txt", "docs/bytes.txt"),
+        *("docs/\0.txt", "x" * 5_000, "/proc/self/environ", "/dev/zero"),
+    ],
+)
+def test_a_file_that_results_of_promptfoo_may_not_name_is_an_error_of_their_row(
+    promptfoo: Callable[..., Sample | BadSample], name: str
+) -> None:
+    found = promptfoo(query="q", context=f"file://{name}")
+    assert isinstance(found, BadSample)
+    assert found.error.startswith("context: 'file://")
+    assert "is no text in the results' folder; put the results' file where" in found.error
+    assert "secret " not in found.error
+
+
+def test_files_that_results_of_promptfoo_name_are_not_looked_for_without_their_folder() -> None:
+    result = {**PROMPTFOO_RESULT, "vars": {"context": "file://pyproject.toml"}}
+    assert "is no text in the results' folder" in problem(lines(result))
 
 
 # ----------------------------------------------------------------------------------------- RAGTruth

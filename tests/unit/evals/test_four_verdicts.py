@@ -21,7 +21,7 @@ from guardrail.evals.four_verdicts import (
     four_verdicts_batch,
 )
 from guardrail.evals.results import EvaluationResult
-from guardrail.events import Evidence, Response, Verdict
+from guardrail.events import Evidence, Response, Severity, Verdict
 from tests.unit.evals.verdicts import claim_verdict, of, response_verdict
 
 S, P, U, C, X = Verdict
@@ -52,6 +52,15 @@ def test_the_prompts_output() -> None:
     assert four_verdicts(verdict, explain(verdict)) == output
     assert four_verdicts(verdict, "In other words.").overall_assessment == "In other words."
     assert json.loads(output.model_dump_json())["claims"][0]["evidence"] is None
+
+
+def test_what_the_severity_variant_asks_for_stands_beside_the_rest() -> None:
+    claims = [claim_verdict(0, S, Severity.CRITICAL), claim_verdict(1, U, Severity.MINOR)]
+    verdict = response_verdict([*claims, claim_verdict(2, X, Severity.MAJOR)])
+    for output in (four_verdicts(verdict), binary_verdicts(verdict)):
+        assert [claim.severity for claim in output.claims] == [Severity.CRITICAL, Severity.MINOR]
+        assert output.severity_weighted_score == verdict.score
+        assert (verdict.score or 0) > (output.faithfulness_score or 0) == 0.5
 
 
 def test_the_binary_variant_calls_everything_else_unsupported() -> None:

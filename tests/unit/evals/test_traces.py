@@ -88,6 +88,40 @@ def test_what_a_reranker_chose_goes_before_what_was_retrieved() -> None:
     assert [each.text for each in found.response.contexts] == ["It costs 49 euros."]
 
 
+def test_a_data_frame_of_phoenix_as_csv(tmp_path: Path) -> None:
+    """As ``client.spans.get_spans_dataframe().to_csv()`` writes it, which begins with the newest span."""
+    documents = [
+        {"document.id": "price", "document.content": "It costs 49 euros.", "document.score": 1.0},
+        {"document.content": 'It\'s paid "monthly".'},
+    ]
+    messages = [{"message.content": "How much?", "message.role": "user"}]
+    replies = [{"message.content": "It costs 49 euros.", "message.role": "assistant"}]
+    frame = pd.DataFrame(
+        [
+            {"span_kind": "LLM", "attributes.llm.output_messages": replies, "end_time": "2026-01-01 10:00:09"}
+            | {"attributes.llm.input_messages": messages, "attributes.output.value": "{}"},
+            {"span_kind": "LLM", "attributes.llm.output_messages": [{"message.content": "Not yet."}]}
+            | {"attributes.llm.input_messages": messages, "end_time": "2026-01-01 10:00:05.5"},
+            # Haystack's PromptBuilder, whose output is a prompt
+            {"span_kind": "LLM", "attributes.output.value": "Answer!", "end_time": "2026-01-01 10:00:09.9"},
+            {"span_kind": "RETRIEVER", "attributes.retrieval.documents": documents},
+        ]
+    ).assign(**{"context.trace_id": "t", "parent_id": "p"})
+    frame.to_csv(tmp_path / "spans.csv")
+    frame.to_json(tmp_path / "spans.json")
+    for name in ("spans.csv", "spans.json"):
+        (found,) = read_samples(tmp_path / name)
+        assert isinstance(found, Sample)
+        texts = [("price", "It costs 49 euros."), ("c2", 'It\'s paid "monthly".')]
+        assert told(found) == ("How much?", texts, "It costs 49 euros.")
+    torn = [documents[0], "…"]
+    frame["attributes.retrieval.documents"] = f"{torn}"[:-5]
+    frame.to_csv(tmp_path / "spans.csv")
+    first, *_ = read_samples(tmp_path / "spans.csv")
+    assert isinstance(first, BadSample)
+    assert first.error.startswith("attributes.retrieval.documents: a text; give a list as JSON or as Python")
+
+
 def test_nested_attributes_and_the_columns_of_a_data_frame(tmp_path: Path) -> None:
     documents = [
         {"document.id": "price", "document.content": "It costs 49 euros."},
