@@ -17,23 +17,6 @@ export interface Answer {
 
 export type Verdict = 'SUPPORTED' | 'PARTIALLY_SUPPORTED' | 'UNSUPPORTED' | 'CONTRADICTED' | 'UNVERIFIED';
 
-/** An exact result beside the verdict, such as "figure_conflict"; docs/events.md lists them. */
-export type Finding =
-  | 'figure_conflict'
-  | 'figure_absent'
-  | 'calculation_unchecked'
-  | 'language_uncovered'
-  | 'judge_refused'
-  | 'judge_unclear'
-  | 'too_many_claims'
-  | 'figure_ambiguous'
-  | 'other_thing'
-  | 'link_absent'
-  | 'citation_absent'
-  | 'display_mismatch'
-  | 'contexts_disagree'
-  | 'checked_in_part';
-
 export interface ClaimVerdict {
   claim_id: string;
   text: string;
@@ -43,11 +26,14 @@ export interface ClaimVerdict {
   confidence: number;
   support: number | null;
   contradiction: number | null;
-  findings: Finding[];
+  /** Exact results beside the verdict, such as "figure_conflict"; docs/events.md lists them. */
+  findings: string[];
   evidence: { context_id: string; quote: string; span: [number, number] }[];
   /** Ids of contexts that contradict the claim while another one supports it. */
   conflicting_contexts: string[];
   reasoning: string;
+  /** The statements that the claim was decomposed into, if it was. */
+  parts: { text: string; verdict: Verdict }[];
   judge: string;
 }
 

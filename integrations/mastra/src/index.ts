@@ -7,4 +7,4 @@ export {
   MASTRA_VERDICT,
   type MastraVerdict,
 } from './scorer.ts';
-export type { Answer, ClaimVerdict, Document, EvaluationResult, Finding, ResponseVerdict, Verdict } from './events.ts';
+export type { Answer, ClaimVerdict, Document, EvaluationResult, ResponseVerdict, Verdict } from './events.ts';

@@ -1,5 +1,6 @@
-import { createScorer, notScorable } from '@mastra/core/evals';
+import * as evals from '@mastra/core/evals';
 import type { ScorerRunInputForAgent, ScorerRunOutputForAgent } from '@mastra/core/evals';
+import type { MastraModelConfig } from '@mastra/core/llm';
 import {
   extractToolResults,
   getAssistantMessageFromRunOutput,
@@ -8,7 +9,7 @@ import {
 } from '@mastra/evals/scorers/utils';
 
 import type { ClaimVerdict, Document, ResponseVerdict, Verdict } from './events.ts';
-import { Guardrail, type GuardrailOptions } from './guardrail.ts';
+import { Guardrail, GuardrailError, type GuardrailOptions, refuseOthers, sharedGuardrail } from './guardrail.ts';
 
 /** What Mastra's judge says of a claim. */
 export type MastraVerdict = 'yes' | 'no' | 'unsure';
@@ -25,7 +26,7 @@ export const MASTRA_VERDICT: Record<Verdict, MastraVerdict | undefined> = {
   UNVERIFIED: undefined,
 };
 
-/** A claim in the analyze step's result: Mastra's fields, and what the guard knows beside them. */
+/** A statement in the analyze step's result: Mastra's fields, and what the guard knows of its claim beside them. */
 export interface JudgedClaim {
   claim: string;
   verdict: MastraVerdict;
@@ -33,15 +34,17 @@ export interface JudgedClaim {
   guardrail: Pick<ClaimVerdict, 'claim_id' | 'span' | 'severity' | 'verdict' | 'support' | 'evidence' | 'judge'>;
 }
 
+const STATES_NOTHING = 'the answer states nothing that can be checked';
+
 export interface FaithfulnessOptions {
-  /** The documents of every answer. Default: the results of the run's tools. */
+  /** The documents of every answer; blank ones are none. Default: the results of the run's tools. */
   context?: readonly Document[];
   /** Finds the documents of a run; goes before `context`. */
   contextExtractor?: (
     input: ScorerRunInputForAgent | undefined,
     output: ScorerRunOutputForAgent,
   ) => readonly Document[] | Promise<readonly Document[]>;
-  /** The highest score. Default: 1. */
+  /** The highest score, above 0. Default: 1. */
   scale?: number;
   /**
    * `mastra`: supported claims / claims, with two decimals, as Mastra's own scorer. `severity_weighted`: the guard's
@@ -54,62 +57,79 @@ export interface FaithfulnessOptions {
 }
 
 export interface FaithfulnessScorerConfig {
-  options?: FaithfulnessOptions;
-  /** The guard to ask, or how to start one of its own. One guard serves any number of scorers. */
-  guardrail?: Guardrail | GuardrailOptions;
+  /** The model that judges, as for Mastra's own scorer. Default: the local judge, or that of the guard's settings. */
+  model?: MastraModelConfig | undefined;
+  options?: FaithfulnessOptions | undefined;
+  /** The guard to ask, or how to start one. Scorers with the same model and options share one. */
+  guardrail?: Guardrail | GuardrailOptions | undefined;
 }
 
 /**
- * Mastra's faithfulness scorer, answered by the guard: the same id, steps and scale, but no prompt and no model.
+ * Mastra's faithfulness scorer, answered by the guard: the same arguments, id, steps and scale, but no prompt of Mastra's.
  *
  * Steps: `preprocess` has the claims and the guard's verdict, `analyze` each claim's verdict and reason, then come score
- * and reason. A run without documents, or whose answer states nothing, is not scorable; Mastra's own gives it 0.
+ * and reason. An empty answer scores 0. One that states nothing is not scorable (0 before @mastra/core 1.68).
  */
-export function createFaithfulnessScorer({ options = {}, guardrail }: FaithfulnessScorerConfig = {}) {
-  const guard = guardrail instanceof Guardrail ? guardrail : new Guardrail(guardrail);
-  const scale = options.scale ?? 1;
+export function createFaithfulnessScorer({ model, options = {}, guardrail, ...others }: FaithfulnessScorerConfig = {}) {
+  refuseOthers(others, ['model', 'options', 'guardrail']);
+  refuseOthers(options, ['context', 'contextExtractor', 'scale', 'score', 'route', 'tenant'], 'options: ');
+  const { scale = 1, score = 'mastra', route, tenant } = options;
+  if (!(Number.isFinite(scale) && scale > 0)) {
+    throw new RangeError(`scale: ${scale} is no highest score; give a number above 0, or leave it out for 1`);
+  }
+  if (score !== 'mastra' && score !== 'severity_weighted') {
+    throw new RangeError(`score: '${score}' is unknown; known are mastra, severity_weighted`);
+  }
+  if (model !== undefined && (guardrail instanceof Guardrail || guardrail?.model !== undefined)) {
+    throw new TypeError('model: the guard that is given has a judge of its own; give new Guardrail({ model }), or leave it out');
+  }
+  const guard = guardrail instanceof Guardrail ? guardrail : sharedGuardrail(model ? { ...guardrail, model } : { ...guardrail });
 
-  return createScorer({
-    id: 'faithfulness-scorer',
-    name: 'Faithfulness Scorer',
-    description: 'Checks every claim of the answer against its documents with streaming-guardrail',
-    type: 'agent',
-  })
+  return evals
+    .createScorer<any, any>({
+      id: 'faithfulness-scorer',
+      name: 'Faithfulness Scorer',
+      description: 'Checks every claim of the answer against its documents with streaming-guardrail',
+      type: 'agent',
+    })
     .preprocess(async ({ run }) => {
-      const answer = getAssistantMessageFromRunOutput(run.output);
-      if (!answer) return notScorable('the run has no text to check');
-      const contexts = await documentsOf(options, run.input, run.output);
-      if (contexts.length === 0) {
-        return notScorable('the run has no documents: no tool returned a result, and no context is given');
-      }
+      const answer = getAssistantMessageFromRunOutput(run.output) ?? '';
       const verdict = await guard.check({
         question: getUserMessageFromRunInput(run.input) ?? '',
-        contexts,
+        contexts: await documentsOf(options, run.input, run.output),
         answer,
-        ...(options.route === undefined ? {} : { route: options.route }),
-        ...(options.tenant === undefined ? {} : { tenant: options.tenant }),
+        ...(route === undefined ? {} : { route }),
+        ...(tenant === undefined ? {} : { tenant }),
       });
-      if (verdict.claims.length === 0) return notScorable('the answer states nothing that can be checked');
-      if (verdict.score === null) return notScorable('no claim could be checked');
-      return { claims: verdict.claims.map((claim) => claim.text), guardrail: verdict };
+      const claims = statementsOf(verdict).map((each) => each.claim);
+      const unanswered = verdict.claims.find((each) => each.findings.length === 0); // findings say why it is left open
+      if (claims.length === 0 && unanswered !== undefined) {
+        const why = [unanswered.reasoning, guard.failure].filter(Boolean).join('; ');
+        throw new GuardrailError(`no claim of the answer could be judged: ${why}`);
+      }
+      if (claims.length === 0 && answer.trim() !== '' && 'notScorable' in evals) {
+        return evals.notScorable(verdict.claims.length === 0 ? STATES_NOTHING : 'no claim could be checked');
+      }
+      return { claims, guardrail: verdict };
     })
-    .analyze(({ results }) => ({ verdicts: judged(results.preprocessStepResult.guardrail) }))
+    .analyze(({ results }) => ({ verdicts: statementsOf(results.preprocessStepResult.guardrail) }))
     .generateScore(({ results }) => {
       const { verdicts } = results.analyzeStepResult;
-      if (options.score === 'severity_weighted') return (results.preprocessStepResult.guardrail.score ?? 0) * scale;
+      if (verdicts.length === 0) return 0;
+      if (score === 'severity_weighted') return (results.preprocessStepResult.guardrail.score ?? 0) * scale;
       const supported = verdicts.filter((each) => each.verdict === 'yes').length;
       return roundToTwoDecimals((supported / verdicts.length) * scale);
     })
     .generateReason(({ results, score }) => reasonOf(score, results.analyzeStepResult.verdicts));
 }
 
-async function documentsOf(
-  options: FaithfulnessOptions,
-  input: ScorerRunInputForAgent | undefined,
-  output: ScorerRunOutputForAgent,
-): Promise<readonly Document[]> {
-  if (options.contextExtractor !== undefined) return options.contextExtractor(input, output);
-  if (options.context !== undefined) return options.context;
+async function documentsOf({ context, contextExtractor }: FaithfulnessOptions, input: any, output: any): Promise<Document[]> {
+  const given = (await contextExtractor?.(input, output)) ?? context ?? resultsOfTools(output);
+  return given.filter((each) => (typeof each === 'string' ? each : each.text).trim() !== '');
+}
+
+function resultsOfTools(output: unknown): Document[] {
+  if (!Array.isArray(output)) return [];
   return extractToolResults(output).map(({ toolName, toolCallId, result }, at) => ({
     id: toolCallId === '' ? `${toolName}-${at + 1}` : toolCallId,
     text: typeof result === 'string' ? result : JSON.stringify(result),
@@ -117,23 +137,37 @@ async function documentsOf(
   }));
 }
 
-function judged(verdict: ResponseVerdict): JudgedClaim[] {
+/**
+ * The parts of each claim that has any, else the claim. One that is not supported although all its parts are stays
+ * whole: what is wrong lies between the parts. `statements` in guardrail/evals/scores.py says the same.
+ */
+function statementsOf(verdict: ResponseVerdict): JudgedClaim[] {
   return verdict.claims.flatMap((claim) => {
-    const word = MASTRA_VERDICT[claim.verdict];
-    if (word === undefined) return [];
-    const { claim_id, span, severity, support, evidence, judge } = claim;
-    return [
-      {
-        claim: claim.text,
-        verdict: word,
-        reason: claim.reasoning || evidence.map((each) => each.quote).join(' … ') || claim.verdict,
-        guardrail: { claim_id, span, severity, verdict: claim.verdict, support, evidence, judge },
-      },
-    ];
+    const told = claim.parts.some((part) => part.verdict !== 'SUPPORTED' && part.verdict !== 'UNVERIFIED');
+    const apart = claim.parts.length > 0 && claim.verdict !== 'UNVERIFIED' && (told || claim.verdict === 'SUPPORTED');
+    return (apart ? claim.parts : [claim]).flatMap((each) => judged(each, claim));
   });
 }
 
+function judged({ text, verdict }: { text: string; verdict: Verdict }, claim: ClaimVerdict): JudgedClaim[] {
+  const word = MASTRA_VERDICT[verdict];
+  if (word === undefined) return [];
+  const { claim_id, span, severity, support, evidence, judge } = claim;
+  const quotes = evidence.map((each) => each.quote).join(' … ');
+  // The claim's reason speaks of what is wrong with it.
+  const told = verdict === 'SUPPORTED' && claim.verdict !== 'SUPPORTED' ? '' : claim.reasoning;
+  return [
+    {
+      claim: text,
+      verdict: word,
+      reason: told || quotes || verdict,
+      guardrail: { claim_id, span, severity, verdict, support, evidence, judge },
+    },
+  ];
+}
+
 function reasonOf(score: number, verdicts: readonly JudgedClaim[]): string {
+  if (verdicts.length === 0) return `The score is ${score} because ${STATES_NOTHING}.`;
   const unsupported = verdicts.filter((each) => each.verdict !== 'yes');
   const counted = `${verdicts.length - unsupported.length} of ${verdicts.length} claims`;
   const told = unsupported.map(

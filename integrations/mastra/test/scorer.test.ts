@@ -5,12 +5,12 @@ import { after, describe, it } from 'node:test';
 
 import { Agent } from '@mastra/core/agent';
 import { Mastra } from '@mastra/core';
-import { runEvals } from '@mastra/core/evals';
+import * as evals from '@mastra/core/evals';
 import type { MastraModelConfig } from '@mastra/core/llm';
 import { InMemoryStore } from '@mastra/core/storage';
 import { createTool } from '@mastra/core/tools';
 import { createFaithfulnessScorer as createMastrasOwn } from '@mastra/evals/scorers/prebuilt';
-import { createAgentTestRun, createTestMessage } from '@mastra/evals/scorers/utils';
+import * as utils from '@mastra/evals/scorers/utils';
 import { convertArrayToReadableStream, MockLanguageModelV3 } from 'ai/test';
 import { z } from 'zod';
 
@@ -18,6 +18,8 @@ import { createFaithfulnessScorer, type FaithfulnessOptions, Guardrail, MASTRA_V
 import { BOTH, CONTEXT, PROGRAM, QUESTION, RIGHT, WRONG } from './program.ts';
 
 process.env['MASTRA_TELEMETRY_DISABLED'] = '1';
+
+const { createAgentTestRun, createTestMessage } = utils;
 
 const guard = new Guardrail({ command: [PROGRAM] });
 after(() => guard.close());
@@ -128,13 +130,13 @@ describe('the pipeline', () => {
     assert.ok((weighed.score ?? 1) < 0.9);
   });
 
-  it('takes documents from tools, in old and new messages, or from a function', async () => {
+  it('takes documents from tools, or from a function', async () => {
     const asked = { toolCallId: 't1', toolName: 'search', args: {}, result: { page: CONTEXT[0] ?? '' }, state: 'result' };
     const old = createTestMessage({ content: RIGHT, role: 'assistant', toolInvocations: [asked] });
     const part = { type: 'tool-invocation' as const, toolInvocation: { ...asked, state: 'result' as const } };
     const parts = createTestMessage({ content: RIGHT, role: 'assistant', parts: [part, { type: 'text', text: RIGHT }] });
-    for (const output of [old, parts]) {
-      const { score, preprocessStepResult } = await scorerOf({}).run({ ...runOf(RIGHT), output: [output] });
+    for (const message of 'mergeToolInvocations' in utils ? [old, parts] : [old]) {
+      const { score, preprocessStepResult } = await scorerOf({}).run({ ...runOf(RIGHT), output: [message] });
       assert.equal(score, 1);
       assert.equal(preprocessStepResult?.guardrail.claims[0]?.evidence[0]?.context_id, 't1');
     }
@@ -142,16 +144,26 @@ describe('the pipeline', () => {
     assert.equal(found.preprocessStepResult?.guardrail.claims[0]?.evidence[0]?.context_id, 'prices');
   });
 
-  it('does not score a run without documents, text or statements', async () => {
+  it('scores a run without documents or text with 0', async () => {
     for (const [options, answer, reason] of [
-      [{}, RIGHT, /no documents/],
-      [{ context: CONTEXT }, '', /no text/],
-      [{ context: CONTEXT }, 'How can I help you?', /states nothing/],
+      [{}, RIGHT, /support 0 of 1 claims.*There is no document/s],
+      [{ context: [' ', ''] }, RIGHT, /support 0 of 1 claims.*There is no document/s],
+      [{ context: CONTEXT }, '', /because the answer states nothing/],
     ] as const) {
       const result = await scorerOf(options).run(runOf(answer));
-      assert.equal(result.score, undefined);
-      assert.match(result.notScorable?.reason ?? '', reason);
+      assert.equal(result.score, 0);
+      assert.match(result.reason ?? '', reason);
     }
+  });
+
+  it('does not score one that states nothing, where Mastra has a word for it', async () => {
+    const result = await scorerOf().run(runOf('How can I help you?'));
+    assert.equal(result.score, 'notScorable' in evals ? undefined : 0);
+    assert.match(result.notScorable?.reason ?? result.reason ?? '', /states nothing/);
+  });
+
+  it('takes plain texts for question and answer', async () => {
+    assert.equal((await scorerOf().run({ input: QUESTION, output: BOTH })).score, 0.5);
   });
 
   it('fails with the reason if the guard can’t judge', async () => {
@@ -168,7 +180,7 @@ describe('an agent', () => {
   it('is evaluated by runEvals, with tools as its documents and a threshold', async () => {
     const seen: unknown[] = [];
     const mastra = new Mastra({ agents: { helper: helper({ query: 'price' }, BOTH) }, logger: false });
-    const { scores, summary } = await runEvals({
+    const { scores, summary } = await evals.runEvals({
       target: mastra.getAgent('helper'),
       data: [{ input: QUESTION }],
       scorers: [scorerOf({})],
