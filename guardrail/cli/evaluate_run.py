@@ -27,7 +27,7 @@ from guardrail.cli.terminal import (
     replace_unencodable,
     safe,
 )
-from guardrail.evals.evaluation import Asked, checker, default_concurrency, evaluate_each
+from guardrail.evals.evaluation import Asked, checker, counts_parts, default_concurrency, evaluate_each
 from guardrail.evals.results import Evaluation, StoredResults
 from guardrail.judges.cache import fingerprint
 from guardrail.judges.factory import JudgeSet
@@ -108,6 +108,7 @@ async def _judge(request: EvaluateRequest, sources: Sources, report: Report) -> 
                     settings.limits,
                     judges.by_kind,
                     {name: each.mode for name, each in settings.policies.items()},
+                    parts=counts_parts(request.scores) or request.verdicts_as != "event",
                 ),
                 report.add,
                 concurrency=workers,

@@ -35,11 +35,12 @@ from guardrail.evals.explanation import Explainer, explained
 from guardrail.evals.formats import Format, read_samples, samples_of, unread_messages
 from guardrail.evals.formats.values import Row, Unread
 from guardrail.evals.results import BadSample, Evaluation, EvaluationResult, Sample, TraceStep
-from guardrail.evals.scores import SCORES, all_scores
+from guardrail.evals.scores import OF_CLAIMS, SCORES, all_scores
 from guardrail.events import Response, ResponseVerdict
 from guardrail.guard import Guard
 from guardrail.judges.base import Judge
 from guardrail.judges.recorder import JudgeStep, recording
+from guardrail.judges.statements import StatementsJudge
 from guardrail.limits import Limits
 from guardrail.policy import Mode, Policy
 from guardrail.routing import PolicyRouter
@@ -89,6 +90,8 @@ def checker(
     limits: Limits | None = None,
     judges: Mapping[str, Judge] | None = None,
     modes: Mapping[str, Mode] | None = None,
+    *,
+    parts: bool = False,
 ) -> Check:
     """A function that judges one response with a guard of its own.
 
@@ -97,8 +100,12 @@ def checker(
     ``deadline_ms`` is for the user who waited for it then, so it does not hold here.
 
     ``modes`` are those that the policies have live, by name: verdicts bear them, since that is what their
-    readers know the policies by.
+    readers know the policies by. ``parts``: claims of several statements are taken apart, as ``counts_parts``
+    says that scores need.
     """
+    if parts:
+        judge = StatementsJudge(judge)
+        judges = {kind: StatementsJudge(each) for kind, each in (judges or {}).items()}
 
     async def check(response: Response) -> ResponseVerdict:
         async with Guard(judge, router=router, judges=judges, limits=limits) as guard:
@@ -107,6 +114,11 @@ def checker(
         return verdict if live == verdict.mode else verdict.model_copy(update={"mode": live})
 
     return check
+
+
+def counts_parts(scores: Iterable[str]) -> bool:
+    """Whether any of these scores counts statements."""
+    return not OF_CLAIMS.issuperset(scores)
 
 
 def default_concurrency(judge_name: str) -> int:
@@ -132,7 +144,8 @@ async def aevaluate(
     """Judge every claim of every sample, and score the answers.
 
     ``judge`` defaults to the local judge; one that you pass stays open. ``concurrency`` answers are judged
-    at a time. A sample that can't be read or judged is a result with ``error`` and never a score, or with
+    at a time. For scores that count statements, claims of several are taken apart. A sample that can't be
+    read or judged is a result with ``error`` and never a score, or with
     ``raise_on_failure`` an error that ends everything: InputError or JudgeUnavailable. ``progress`` shows a
     bar on stderr if that is a terminal. ``explain`` adds the reason in words to each result, by template or
     by ``explainer``; ``trace`` the steps to its verdict, which hold texts of prompts and documents. Warns of
@@ -168,7 +181,7 @@ async def aevaluate(
         try:
             await evaluate_each(
                 noted(_arriving(samples, source_format)),
-                checker(judge, router, modes={policy.name: policy.mode}),
+                checker(judge, router, modes={policy.name: policy.mode}, parts=counts_parts(scores)),
                 take,
                 concurrency=concurrency or default_concurrency(judge.name),
                 asked=Asked(scores, explain or explainer is not None, explainer, trace),

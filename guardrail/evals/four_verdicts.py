@@ -12,15 +12,15 @@ Every model has its JSON Schema: ``FourVerdicts.model_json_schema()``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from guardrail.evals.explanation import explain
 from guardrail.evals.results import EvaluationResult
-from guardrail.evals.scores import MEANING, strict_score
-from guardrail.events import ClaimVerdict, ResponseVerdict, Severity, Verdict
+from guardrail.evals.scores import MEANING, statements, strict_score
+from guardrail.events import ResponseVerdict, Severity, Verdict
 
 _Share = Annotated[float, Field(ge=0.0, le=1.0)]
 _Word = TypeVar("_Word", bound=str)
@@ -31,7 +31,7 @@ class _Model(BaseModel):
 
 
 class _Claim(_Model, Generic[_Word]):
-    claim: str = Field(description="The claim as it is written in the answer.")
+    claim: str = Field(description="A statement: a part of a claim that has any, else the claim as written.")
     verdict: _Word
     evidence: str | None = Field(
         description="Quotes from the contexts, verbatim, one a line; null if there are none."
@@ -100,7 +100,7 @@ def four_verdicts(verdict: ResponseVerdict, explanation: str | None = None) -> F
 
     Raises ValueError if the verdict was stored without its claims.
     """
-    return FourVerdicts.model_validate(_output(verdict, explanation, lambda claim: claim.verdict.value))
+    return FourVerdicts.model_validate(_output(verdict, explanation, {each: each.value for each in Verdict}))
 
 
 def binary_verdicts(verdict: ResponseVerdict, explanation: str | None = None) -> BinaryVerdicts:
@@ -108,13 +108,8 @@ def binary_verdicts(verdict: ResponseVerdict, explanation: str | None = None) ->
 
     Raises ValueError if the verdict was stored without its claims.
     """
-    return BinaryVerdicts.model_validate(
-        _output(
-            verdict,
-            explanation,
-            lambda claim: "SUPPORTED" if MEANING[claim.verdict].binary else "UNSUPPORTED",
-        )
-    )
+    said = {each: "SUPPORTED" if MEANING[each].binary else "UNSUPPORTED" for each in Verdict}
+    return BinaryVerdicts.model_validate(_output(verdict, explanation, said))
 
 
 def four_verdicts_batch(results: Iterable[EvaluationResult]) -> VerdictsBatch[FourVerdicts]:
@@ -127,35 +122,34 @@ def binary_verdicts_batch(results: Iterable[EvaluationResult]) -> VerdictsBatch[
     return VerdictsBatch[BinaryVerdicts].model_validate(_batch(results, binary_verdicts))
 
 
-def _output(
-    verdict: ResponseVerdict, explanation: str | None, said: Callable[[ClaimVerdict], str]
-) -> dict[str, Any]:
+def _output(verdict: ResponseVerdict, explanation: str | None, said: Mapping[Verdict, str]) -> dict[str, Any]:
     if not verdict.claims and "claims" in verdict.omitted:
         raise ValueError(
             f"verdict of {verdict.response_id!r}: it was stored without its claims; evaluate the answer again"
         )
-    checked = [claim for claim in verdict.claims if claim.verdict is not Verdict.UNVERIFIED]
-    strict = strict_score([claim.verdict for claim in checked])
+    told = statements(verdict)
+    checked = [each for each in told if each.verdict is not Verdict.UNVERIFIED]
+    strict = strict_score([each.verdict for each in checked])
     if explanation is None or explanation == explain(verdict):
         # It speaks of the score beside it, where the template would of the policy's score.
         explanation = explain(verdict.model_copy(update={"score": strict}))
     return {
         "claims": [
             {
-                "claim": claim.text,
-                "verdict": said(claim),
-                "evidence": "\n".join(evidence.quote for evidence in claim.evidence) or None,
-                "reasoning": claim.reasoning,
-                "severity": claim.severity,
+                "claim": each.text,
+                "verdict": said[each.verdict],
+                "evidence": "\n".join(evidence.quote for evidence in each.claim.evidence) or None,
+                "reasoning": each.reasoning,
+                "severity": each.claim.severity,
             }
-            for claim in checked
+            for each in checked
         ],
         "faithfulness_score": strict,
         "hallucinated_claims": [
-            claim.text for claim in checked if said(claim) in {Verdict.UNSUPPORTED, Verdict.CONTRADICTED}
+            each.text for each in checked if said[each.verdict] in {Verdict.UNSUPPORTED, Verdict.CONTRADICTED}
         ],
         "overall_assessment": explanation,
-        "unverified_claims": [claim.text for claim in verdict.claims if claim.verdict is Verdict.UNVERIFIED],
+        "unverified_claims": [each.text for each in told if each.verdict is Verdict.UNVERIFIED],
         "severity_weighted_score": verdict.score,
     }
 

@@ -1,12 +1,13 @@
 """The published faithfulness scores, each computed from the same verdicts.
 
-A verdict on a claim stands for what another system's judge would have said of the statement: ``MEANING`` is
-the whole translation. Only that the judge is another one is different from the original; from there on the
-arithmetic is the original's, so that its judge's 0s and 1s give the same number here.
+What another system's judge says of a statement stands here in the verdict on a claim, or on a part of one:
+``statements`` says which, and ``MEANING`` is the whole translation. Only the judge and the cut are other ones
+than the original's; from there on the arithmetic is the original's, so that its judge's 0s and 1s give the
+same number here.
 
 UNVERIFIED is not an answer of a judge, and the originals have no word for it. Such claims are left out, as if
 the judge had not been asked, or count as not supported (``unverified="fail"``). If no claim is left because
-none could be checked, there is no score. A score over part of the claims says so in its ``reason``.
+none could be checked, there is no score. A score over part of the answer says so in its ``reason``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from enum import StrEnum
 from typing import Final, Literal, NamedTuple
 
 from guardrail.evals.results import ScoreValue
-from guardrail.events import ResponseVerdict, Severity, Verdict
+from guardrail.events import ClaimVerdict, ResponseVerdict, Severity, Verdict
 from guardrail.scoring import DEFAULT_CREDITS, DEFAULT_WEIGHTS, Formula, ScoreKeeper
 
 Unverified = Literal["leave_out", "fail"]
@@ -51,6 +52,38 @@ MEANING: Final[Mapping[Verdict, Meaning]] = {
     Verdict.CONTRADICTED: Meaning(0, MastraAnswer.NO, False),
     Verdict.UNVERIFIED: Meaning(None, None, None),
 }
+
+
+class ScoredStatement(NamedTuple):
+    """What published scores count; ``claim`` has its severity, its evidence and the reason."""
+
+    text: str
+    verdict: Verdict
+    claim: ClaimVerdict
+
+    @property
+    def reasoning(self) -> str:
+        """The claim's; a supported part has none if that speaks of what is wrong with others."""
+        spoken_of = self.verdict is not Verdict.SUPPORTED or self.claim.verdict is Verdict.SUPPORTED
+        return self.claim.reasoning if spoken_of else ""
+
+
+def statements(verdict: ResponseVerdict) -> list[ScoredStatement]:
+    """The statements of an answer, in its order: the parts of a claim that has any, else the claim.
+
+    A claim that is not supported although all its parts are is one statement: what is wrong lies between the
+    parts, and a score must not lose it. So is one that is UNVERIFIED.
+    """
+    found: list[ScoredStatement] = []
+    for claim in verdict.claims:
+        told = {part.verdict for part in claim.parts}
+        apart = claim.verdict is Verdict.SUPPORTED or told - {Verdict.SUPPORTED, Verdict.UNVERIFIED}
+        if apart and claim.verdict is not Verdict.UNVERIFIED and claim.parts:
+            found += (ScoredStatement(part.text, part.verdict, claim) for part in claim.parts)
+        else:
+            found.append(ScoredStatement(claim.text, claim.verdict, claim))
+    return found
+
 
 _NO_CLAIMS: Final = "the answer states nothing that can be checked"
 _COUNTS_AS_0: Final = f"{_NO_CLAIMS}, which counts as 0 in this score"
@@ -135,11 +168,12 @@ Score = Callable[[ResponseVerdict, ScoreOptions], ScoreValue]
 
 
 @dataclass(frozen=True, slots=True)
-class _CountedClaims:
+class _Counted:
     """The verdicts that count, and how many don't because they are UNVERIFIED."""
 
     verdicts: Sequence[Verdict]
     left_out: int
+    units: str
 
     @property
     def nothing_checked(self) -> bool:
@@ -151,7 +185,9 @@ class _CountedClaims:
         if not self.left_out:
             return None
         total = len(self.verdicts) + self.left_out
-        return f"{self.left_out} of {total} claims could not be checked and {_are(self.left_out)} left out"
+        return (
+            f"{self.left_out} of {total} {self.units} could not be checked and {_are(self.left_out)} left out"
+        )
 
 
 def _are(count: int) -> str:
@@ -190,15 +226,15 @@ def _severity_weighted(verdict: ResponseVerdict, options: ScoreOptions) -> Score
 
 
 def _of_verdicts(figure: Callable[[Sequence[Verdict], ScoreOptions], float | None], of_nothing: str) -> Score:
-    """The score that ``figure`` gives of the verdicts alone; ``of_nothing`` is said of an answer without
-    claims."""
+    """The score that ``figure`` gives of the verdicts on the statements alone; ``of_nothing`` is said of an
+    answer without claims."""
 
     def score(verdict: ResponseVerdict, options: ScoreOptions) -> ScoreValue:
-        claims = _claims(verdict, options)
-        if claims.nothing_checked:
+        told = _statements(verdict, options)
+        if told.nothing_checked:
             return _undefined(_NONE_CHECKED)
-        value = figure(claims.verdicts, options)
-        return ScoreValue(value=value, reason=claims.note if claims.verdicts else of_nothing)
+        value = figure(told.verdicts, options)
+        return ScoreValue(value=value, reason=told.note if told.verdicts else of_nothing)
 
     return score
 
@@ -230,6 +266,9 @@ SCORES: Final[Mapping[str, Score]] = {
     "llama_index": _llama_index,
 }
 """Every score by its name."""
+OF_CLAIMS: Final = frozenset({"severity_weighted", "llama_index"})
+"""The scores that count claims, since a part has no severity, and an answer passes only if everything holds.
+The others count statements."""
 
 
 def score_value(
@@ -273,15 +312,25 @@ def as_mastra(verdicts: Iterable[Verdict]) -> list[MastraAnswer]:
     return [meaning.mastra for each in verdicts if (meaning := MEANING[each]).mastra is not None]
 
 
-def _claims(verdict: ResponseVerdict, options: ScoreOptions) -> _CountedClaims:
-    """From the counts, which a verdict has even if it was too large for its claims; no score depends on the
-    order."""
+def _claims(verdict: ResponseVerdict, options: ScoreOptions) -> _Counted:
+    """From the counts, which a verdict has even if it was too large for its claims."""
     counts = {each: getattr(verdict.counts, each.lower()) for each in Verdict}
-    unverified = counts.pop(Verdict.UNVERIFIED)
-    counted = [each for each, count in counts.items() for _ in range(count)]
+    return _counted([each for each, count in counts.items() for _ in range(count)], options, "claims")
+
+
+def _statements(verdict: ResponseVerdict, options: ScoreOptions) -> _Counted:
+    if not any(claim.parts for claim in verdict.claims):
+        return _claims(verdict, options)
+    return _counted([each.verdict for each in statements(verdict)], options, "statements")
+
+
+def _counted(verdicts: Sequence[Verdict], options: ScoreOptions, units: str) -> _Counted:
+    """No score depends on the order."""
+    checked = [each for each in verdicts if each is not Verdict.UNVERIFIED]
+    unverified = len(verdicts) - len(checked)
     if options.unverified == "fail":
-        return _CountedClaims([*counted, *[Verdict.UNSUPPORTED] * unverified], 0)
-    return _CountedClaims(counted, unverified)
+        return _Counted([*checked, *[Verdict.UNSUPPORTED] * unverified], 0, units)
+    return _Counted(checked, unverified, units)
 
 
 def _undefined(reason: str) -> ScoreValue:

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from guardrail.config import Settings, SettingsError, load_settings
 from guardrail.config.problems import explain
 from guardrail.errors import ConfigError, JudgeUnavailable, only_cause
-from guardrail.evals.evaluation import Check, checker, judging_everything
+from guardrail.evals.evaluation import OWN_SCORE, Check, checker, counts_parts, judging_everything
 from guardrail.evals.scores import SCORES
 from guardrail.events import Response, ResponseVerdict
 from guardrail.inputs import ContextLike, as_json, event_of, named_contexts
@@ -62,7 +62,8 @@ class EvaluatingGuard:
 
     ``judge`` is a Judge, which stays open, or the settings of one; the local judge by default. ``settings``
     is the path of a file as ``guardrail run`` takes it, for the policies and, where ``judge`` is not given,
-    the judge; the environment counts then, too. ``concurrency`` answers are judged at a time.
+    the judge; the environment counts then, too. ``concurrency`` answers are judged at a time. ``score`` is
+    the published score that is wanted: parts of claims are judged if it counts them.
 
     It opens on first use, and may be used again after it was closed. Methods that begin with ``a`` are for
     event loops, the others for plain code. Raises ConfigError if settings are wrong.
@@ -74,12 +75,14 @@ class EvaluatingGuard:
         settings: str | Path | None = None,
         *,
         concurrency: int = CONCURRENCY,
+        score: str = OWN_SCORE,
     ) -> None:
         if concurrency < 1:
             raise ConfigError(
                 f"concurrency: {concurrency!r} is less than 1; give the answers judged at a time"
             )
         self._concurrency = concurrency
+        self.score = check_score(score)
         self._path = None if settings is None else str(settings)
         self._judge: Judge | None = None
         self._values: dict[str, Any] | None = None
@@ -171,7 +174,9 @@ class EvaluatingGuard:
                 file.write_text({**known, **texts}[name], encoding="utf-8")
             values = self._values or {}
             llm = {**values.get("llm", {}), "prompts": {**values.get("llm", {}).get("prompts", {}), **files}}
-            changed = EvaluatingGuard({**values, "llm": llm}, self._path, concurrency=self._concurrency)
+            changed = EvaluatingGuard(
+                {**values, "llm": llm}, self._path, concurrency=self._concurrency, score=self.score
+            )
         except BaseException:
             shutil.rmtree(folder)
             raise
@@ -215,7 +220,8 @@ class EvaluatingGuard:
         with self._changing:
             # A thread that has died was that of the process before a fork, or could not open the judge.
             if self._thread is None or not self._thread.lives:
-                opening = partial(_opened, self._judge, self._settings(), self._concurrency)
+                parts = counts_parts([self.score])
+                opening = partial(_opened, self._judge, self._settings(), self._concurrency, parts)
                 self._thread = LoopThread("evaluating-guard", opening, _CLOSED)
                 weakref.finalize(self, self._thread.stop).atexit = False
             return self._thread
@@ -336,14 +342,15 @@ def _all(
 
 
 async def _opened(
-    judge: Judge | None, settings: Settings, concurrency: int, stack: AsyncExitStack
+    judge: Judge | None, settings: Settings, concurrency: int, parts: bool, stack: AsyncExitStack
 ) -> _Checks:
     live = settings.policies
     policies = {name: judging_everything(policy) for name, policy in live.items()}
     router = PolicyRouter(policies, settings.routes, settings.default_policy, settings.challengers)
     modes = {name: policy.mode for name, policy in live.items()}
     if judge is not None:
-        return _Checks(checker(judge, router, settings.limits, modes=modes), concurrency)
+        return _Checks(checker(judge, router, settings.limits, modes=modes, parts=parts), concurrency)
     judges = await asyncio.to_thread(JudgeSet, settings.judge, router.policies)
     stack.push_async_callback(judges.aclose)
-    return _Checks(checker(judges.default, router, settings.limits, judges.by_kind, modes), concurrency)
+    check = checker(judges.default, router, settings.limits, judges.by_kind, modes, parts=parts)
+    return _Checks(check, concurrency)

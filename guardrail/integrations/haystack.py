@@ -5,7 +5,7 @@
     evaluator = HaystackFaithfulnessEvaluator()
     result = evaluator.run(questions=questions, contexts=contexts, predicted_answers=answers)
 
-Its inputs and outputs are that component's. A statement is a claim of the answer, and 1 stands for SUPPORTED.
+Its inputs and outputs are that component's. 1 stands for SUPPORTED.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from guardrail.errors import InputError, JudgeError
 from guardrail.evals.results import ScoreValue
-from guardrail.evals.scores import MEANING, score_value
+from guardrail.evals.scores import MEANING, score_value, statements
 from guardrail.events import ResponseVerdict
 from guardrail.inputs import ContextLike
 from guardrail.integrations.evaluating import (
@@ -31,7 +31,6 @@ from guardrail.integrations.evaluating import (
     AnswerToCheck,
     EvaluatingGuard,
     JudgeLike,
-    check_score,
     with_own_ids,
 )
 from guardrail.log_events import EventLog
@@ -65,10 +64,9 @@ class HaystackFaithfulnessEvaluator:
     ) -> None:
         self.progress_bar = progress_bar
         self.raise_on_failure = raise_on_failure
-        self.score = check_score(score)
         # One NaN is the same as itself only as the same object, and equal components have equal parameters.
         self.undefined_score = math.nan if math.isnan(undefined_score) else float(undefined_score)
-        self._guard = EvaluatingGuard(judge, settings, concurrency=concurrency)
+        self._guard = EvaluatingGuard(judge, settings, concurrency=concurrency, score=score)
 
     def warm_up(self) -> None:
         """Open the judge. ``run`` does so, too."""
@@ -147,7 +145,7 @@ class HaystackFaithfulnessEvaluator:
             **self._guard.parameters(),
             progress_bar=self.progress_bar,
             raise_on_failure=self.raise_on_failure,
-            score=self.score,
+            score=self._guard.score,
             **({} if math.isnan(self.undefined_score) else {"undefined_score": self.undefined_score}),
         )
         return values
@@ -162,7 +160,7 @@ class HaystackFaithfulnessEvaluator:
         scored = [
             ScoreValue(value=None, reason=str(each))
             if isinstance(each, Exception)
-            else score_value(self.score, each)
+            else score_value(self._guard.score, each)
             for each in outcomes
         ]
         failed = sum(isinstance(each, Exception) for each in outcomes)
@@ -222,8 +220,8 @@ def _statements(outcome: ResponseVerdict | Exception) -> dict[str, Any]:
     if isinstance(outcome, Exception):
         return {"statements": [], "statement_scores": [], "status": "error", "verdict": None}
     return {
-        "statements": [claim.text for claim in outcome.claims],
-        "statement_scores": [MEANING[claim.verdict].binary for claim in outcome.claims],
+        "statements": [each.text for each in statements(outcome)],
+        "statement_scores": [MEANING[each.verdict].binary for each in statements(outcome)],
         "status": "evaluated",
         "verdict": outcome.model_dump(mode="json"),
     }

@@ -28,7 +28,6 @@ from guardrail.integrations.evaluating import (
     CONCURRENCY,
     EvaluatingGuard,
     JudgeLike,
-    check_score,
     with_own_ids,
 )
 
@@ -62,9 +61,8 @@ class LlamaIndexFaithfulnessEvaluator(BaseEvaluator):
         raise_error: bool = False,
         concurrency: int = CONCURRENCY,
     ) -> None:
-        self._score = check_score(score)
         self._raise_error = raise_error
-        self._guard = EvaluatingGuard(judge, settings, concurrency=concurrency)
+        self._guard = EvaluatingGuard(judge, settings, concurrency=concurrency, score=score)
 
     def close(self) -> None:
         """Close the judge that was opened here; the next evaluation opens it again."""
@@ -173,7 +171,7 @@ class LlamaIndexFaithfulnessEvaluator(BaseEvaluator):
         return LlamaIndexEvaluationResult(
             **given,
             passing=passing.passed,
-            score=score_value(self._score, outcome).value,
+            score=score_value(self._guard.score, outcome).value,
             feedback=explain(outcome),
             invalid_result=passing.passed is None,
             invalid_reason=passing.reason if passing.passed is None else None,

@@ -31,7 +31,6 @@ from guardrail.integrations.evaluating import (
     CONCURRENCY,
     EvaluatingGuard,
     JudgeLike,
-    check_score,
     with_own_ids,
 )
 
@@ -57,8 +56,7 @@ class RagasFaithfulness(BaseMetric):
         score: str = "ragas",
         concurrency: int = CONCURRENCY,
     ) -> None:
-        self._published = check_score(score)
-        self._guard = EvaluatingGuard(judge, settings, concurrency=concurrency)
+        self._guard = EvaluatingGuard(judge, settings, concurrency=concurrency, score=score)
         super().__init__(name=name)
 
     def close(self) -> None:
@@ -80,7 +78,7 @@ class RagasFaithfulness(BaseMetric):
         answer, and JudgeUnavailable if the judge could say nothing of it.
         """
         verdict = await self._guard.acheck(user_input, retrieved_contexts, response)
-        scored = score_value(self._published, verdict)
+        scored = score_value(self._guard.score, verdict)
         why = explain(verdict) if scored.reason is None else f"{scored.reason}\n{explain(verdict)}"
         given = {
             "user_input": user_input,
@@ -110,8 +108,7 @@ class RagasSingleTurnFaithfulness(SingleTurnMetric):
         score: str = "ragas",
         concurrency: int = CONCURRENCY,
     ) -> None:
-        self._published = check_score(score)
-        self._guard = EvaluatingGuard(judge, settings, concurrency=concurrency)
+        self._guard = EvaluatingGuard(judge, settings, concurrency=concurrency, score=score)
         columns = {
             "response",
             "retrieved_contexts",
@@ -146,7 +143,7 @@ class RagasSingleTurnFaithfulness(SingleTurnMetric):
         except Exception as error:
             step.on_chain_error(error)
             raise
-        scored = score_value(self._published, verdict)
+        scored = score_value(self._guard.score, verdict)
         told = {"value": scored.value, "reason": scored.reason, "verdict": verdict.model_dump(mode="json")}
         step.on_chain_end({"output": told})
         return math.nan if scored.value is None else scored.value

@@ -110,6 +110,9 @@ class JudgeRequest:
 
     ``since``, a reading of the same clock, is when the time of the first of the claims began: they may have
     waited for a turn since then. None: it begins now.
+
+    ``parts``: the statements of each claim are wanted. A judge that takes claims apart in the same call gives
+    every claim its ``parts``, one of a single statement that one.
     """
 
     response_id: str
@@ -125,6 +128,7 @@ class JudgeRequest:
     turn_within_s: float | None = None
     budget: ResponseBudget | None = None
     since: float | None = None
+    parts: bool = False
 
     @property
     def has_contexts(self) -> bool:

@@ -47,7 +47,8 @@ _MAX_BYTES: Final = 8_192
 
 
 def request_digest(request: JudgeRequest, fingerprint: str) -> bytes:
-    """What all claims of a request have in common: tenant, question, contexts, judge and settings.
+    """What all claims of a request have in common: tenant, question, contexts, judge and settings, and
+    whether their parts are wanted.
 
     This passes over all contexts: call it off the event loop if they are long. The order of contexts counts,
     their ids don't. Tenants never share verdicts.
@@ -55,6 +56,8 @@ def request_digest(request: JudgeRequest, fingerprint: str) -> bytes:
     digest = hashlib.blake2b(digest_size=32)
     for part in (str(_VERSION), fingerprint, request.tenant or "", request.question):
         _feed(digest, part)
+    if request.parts:
+        _feed(digest, "parts")
     for context in request.evidence.contexts:
         _feed(digest, context.text)
         _feed(digest, context.source or "")

@@ -256,6 +256,9 @@ class LlmJudge:
         """
         self._settings = settings
         self._prompts = Prompts(settings)
+        # For scores that count statements, unless the user wants claims whole.
+        apart = settings.decompose or "decompose" not in settings.model_fields_set
+        self._apart = Prompts(settings.model_copy(update={"decompose": True})) if apart else None
         self._chat = Chat(settings, prices)
         self._fence = fences()
 
@@ -280,10 +283,16 @@ class LlmJudge:
         left = request.deadline - time.monotonic()
         deadline = asyncio.get_running_loop().time() + left
         fence = self._fence(request.response_id)
-        prompt = await asyncio.to_thread(self._prompts.build, request, fence)
-        case = _Case(self._chat, self._prompts, request, prompt, self._settings)
+        prompts = (request.parts and self._apart) or self._prompts
+        prompt = await asyncio.to_thread(prompts.build, request, fence)
+        case = _Case(self._chat, prompts, request, prompt, self._settings)
         async with closing(from_callback(partial(case.decide, deadline))) as judgements:
             async for judgement in judgements:
+                if prompts is self._apart and judgement.support is not None and not judgement.parts:
+                    only = ClaimPart(
+                        text=request.claims[judgement.claim_id].prose.text, verdict=judgement.verdict
+                    )
+                    judgement = replace(judgement, parts=(only,))
                 yield judgement
 
     async def aclose(self) -> None:

@@ -265,6 +265,22 @@ async def test_it_works_where_a_loop_runs_as_in_a_notebook() -> None:
         evaluate([BAD], judge=WordJudge(), raise_on_failure=True)
 
 
+TWO = {**GOOD, "answer": "It costs 49 euros and includes the wrong breakfast."}
+
+
+@pytest.mark.parametrize(("scores", "again"), [(["severity_weighted", "llama_index"], 0), (["haystack"], 1)])
+async def test_parts_are_judged_for_scores_that_count_them(scores: list[str], again: int) -> None:
+    judge = WordJudge()
+    (result,) = (await aevaluate([TWO], judge=judge, scores=scores)).results
+    assert len(judge.requests) == 1 + again
+    assert result.verdict is not None
+    assert [part.verdict for part in result.verdict.claims[0].parts] == ["SUPPORTED", "CONTRADICTED"][
+        : 2 * again
+    ]
+    assert result.scores[scores[-1]].value == 0.5 * again
+    assert (result.verdict.decision, result.verdict.counts.contradicted) == ("block", 1)
+
+
 async def test_an_unknown_score_is_refused_before_anything_is_judged() -> None:
     judge = WordJudge()
     with pytest.raises(ConfigError, match="unknown score 'nope'; known scores: severity_weighted, strict"):

@@ -21,7 +21,7 @@ from guardrail.evals.four_verdicts import (
     four_verdicts_batch,
 )
 from guardrail.evals.results import EvaluationResult
-from guardrail.events import Evidence, Response, Severity, Verdict
+from guardrail.events import ClaimPart, Evidence, Response, Severity, Verdict
 from tests.unit.evals.verdicts import claim_verdict, of, response_verdict
 
 S, P, U, C, X = Verdict
@@ -52,6 +52,19 @@ def test_the_prompts_output() -> None:
     assert four_verdicts(verdict, explain(verdict)) == output
     assert four_verdicts(verdict, "In other words.").overall_assessment == "In other words."
     assert json.loads(output.model_dump_json())["claims"][0]["evidence"] is None
+
+
+def test_the_parts_of_a_claim_are_claims_of_the_prompt() -> None:
+    parts = (ClaimPart(text="It opened in 1931.", verdict=S), ClaimPart(text="It seats 900.", verdict=C))
+    quote = Evidence(context_id="d", quote="It seats 400.", span=(0, 13))
+    wrong = claim_verdict(0, C, parts=parts, evidence=(quote,), reasoning="400, not 900.")
+    output = four_verdicts(response_verdict([wrong, claim_verdict(1, S)]))
+    assert [(claim.claim, claim.verdict, claim.evidence, claim.reasoning) for claim in output.claims[:2]] == [
+        ("It opened in 1931.", "SUPPORTED", "It seats 400.", ""),
+        ("It seats 900.", "CONTRADICTED", "It seats 400.", "400, not 900."),
+    ]
+    assert output.faithfulness_score == pytest.approx(2 / 3)
+    assert output.hallucinated_claims == ("It seats 900.",)
 
 
 def test_what_the_severity_variant_asks_for_stands_beside_the_rest() -> None:

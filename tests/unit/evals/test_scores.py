@@ -21,8 +21,9 @@ from guardrail.evals.scores import (
     mastra_score,
     ragas_score,
     score_value,
+    statements,
 )
-from guardrail.events import Severity, Verdict
+from guardrail.events import ClaimPart, Severity, Verdict
 from guardrail.guard import Guard
 from guardrail.policy import Policy
 from guardrail.scoring import Formula
@@ -115,6 +116,66 @@ def test_unverified_claims_count_as_not_supported_on_request() -> None:
     assert scores["llama_index"].passed is False
     assert scores["severity_weighted"].value == 0.6
     assert all(score.reason is None for score in scores.values())
+
+
+def parts(*verdicts: Verdict) -> tuple[ClaimPart, ...]:
+    return tuple(ClaimPart(text=f"Part {n}.", verdict=each) for n, each in enumerate(verdicts))
+
+
+def test_the_parts_of_a_claim_are_its_statements() -> None:
+    verdict = response_verdict(
+        [claim_verdict(0, C, parts=parts(S, S, C)), claim_verdict(1, S), claim_verdict(2, X)]
+    )
+    told = statements(verdict)
+    assert [each.verdict for each in told] == [S, S, C, S, X]
+    assert [each.text for each in told[1:4]] == ["Part 1.", "Part 2.", verdict.claims[1].text]
+    assert [each.claim.index for each in told] == [0, 0, 0, 1, 2]
+    scores = all_scores(verdict)
+    assert [scores[name].value for name in ("strict", "haystack", "ragas", "mastra")] == [0.75] * 4
+    assert scores["llama_index"].value == 0.0
+    assert scores["ragas"].reason == "1 of 5 statements could not be checked and is left out"
+    assert scores["severity_weighted"] == score_value("severity_weighted", of(C, S, X))
+
+
+@pytest.mark.parametrize("whole", [P, U, C])
+@pytest.mark.parametrize("of_parts", [(S, S), (S, X)])
+def test_what_is_wrong_between_the_parts_is_not_lost(whole: Verdict, of_parts: tuple[Verdict, ...]) -> None:
+    verdict = response_verdict([claim_verdict(0, whole, parts=parts(*of_parts))])
+    assert [(each.text, each.verdict) for each in statements(verdict)] == [(verdict.claims[0].text, whole)]
+    assert score_value("strict", verdict).value == 0.0
+
+
+def test_an_unverified_claim_is_one_statement() -> None:
+    assert [
+        each.verdict for each in statements(response_verdict([claim_verdict(0, X, parts=parts(S, C))]))
+    ] == [X]
+
+
+def test_a_part_has_the_reason_only_where_it_speaks_of_it() -> None:
+    wrong = claim_verdict(0, C, parts=parts(S, C), reasoning="It is 5.")
+    right = claim_verdict(1, S, parts=parts(S, S), reasoning="It says so.")
+    told = [each.reasoning for each in statements(response_verdict([wrong, right]))]
+    assert told == ["", "It is 5.", "It says so.", "It says so."]
+
+
+@given(
+    CLAIMS.flatmap(
+        lambda claims: st.tuples(
+            *(st.tuples(st.just(each), st.lists(st.sampled_from(Verdict), max_size=4)) for each in claims)
+        )
+    )
+)
+def test_no_score_is_perfect_where_a_claim_is_not_supported(claims: tuple[Any, ...]) -> None:
+    verdict = response_verdict(
+        [
+            claim_verdict(n, one, severity, parts=parts(*more))
+            for n, ((one, severity), more) in enumerate(claims)
+        ]
+    )
+    wrong = any(one in {P, U, C} for (one, _), _ in claims)
+    for name in ("strict", "haystack", "ragas", "mastra"):
+        value = score_value(name, verdict).value
+        assert not wrong or value is None or value < 1.0
 
 
 def test_an_answer_with_an_unverified_claim_may_fail_but_not_pass() -> None:
