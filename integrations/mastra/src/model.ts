@@ -53,7 +53,6 @@ export async function serve(model: MastraModelConfig, limitMs: number): Promise<
     GUARDRAIL_JUDGE__LLM__MODEL: (await agent.getModel()).modelId,
     GUARDRAIL_JUDGE__LLM__BASE_URL: `http://127.0.0.1:${(server.unref().address() as AddressInfo).port}/v1`,
     GUARDRAIL_JUDGE__LLM__API_KEY: key,
-    GUARDRAIL_JUDGE__LLM__DECOMPOSE: 'true',
     NO_PROXY: unproxied,
     no_proxy: unproxied,
   };
