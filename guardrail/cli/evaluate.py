@@ -96,9 +96,7 @@ def evaluate_command(
         ),
     ] = None,
     resume: Annotated[bool, _output_option("--resume", "Go on with the interrupted run in --out.")] = False,
-    force: Annotated[
-        bool, _output_option("--force", "Replace --out and --verdicts, whatever they hold.")
-    ] = False,
+    force: Annotated[bool, _output_option("--force", "Replace any --out and --verdicts.")] = False,
     verdicts: Annotated[
         str | None,
         _output_option("--verdicts FILE", "Where the verdicts alone go, one a line; - for stdout."),

@@ -10,7 +10,7 @@ import heapq
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self, TextIO, cast
 
@@ -157,10 +157,6 @@ class _PatientConsole(Console):
         discard(self.file)
 
 
-def _as_batch(form: str, results: list[EvaluationResult]) -> VerdictsBatch[Any]:
-    return four_verdicts_batch(results) if form.startswith("four") else binary_verdicts_batch(results)
-
-
 class Report:
     """Takes the results in order. Use as a context manager; after an error there are no rows and no totals.
 
@@ -180,7 +176,9 @@ class Report:
         self._request = request
         self._sources = sources
         self._before = 0
-        self._batch: list[EvaluationResult] = []
+        self._batch: list[EvaluationResult] | None = [] if request.verdicts_as.endswith("-batch") else None
+        self._as_batch: Callable[[list[EvaluationResult]], VerdictsBatch[Any]]
+        self._as_batch = four_verdicts_batch if "four" in request.verdicts_as else binary_verdicts_batch
         self._worst: list[tuple[float, int, Text]] = []
         self._errors = _PatientConsole(stderr=True, highlight=False)
         # A terminal has one cursor: where the table is on it too, the bar's console has to write the rows.
@@ -220,6 +218,8 @@ class Report:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._progress.stop()
+        if self._batch is not None and self.verdicts is not None and not isinstance(error, OSError):
+            write_line(self.verdicts, self._as_batch(self._batch))
         if error is None:
             self._print_rows()
             for line in totals(self.run, self._unrouted):
@@ -260,20 +260,14 @@ class Report:
         self._progress.update(self._task, completed=self._sources.position, judged=self.run.whole.judged)
 
     def _write_verdict(self, file: BinaryIO, result: EvaluationResult) -> None:
-        form = self._request.verdicts_as
-        if form.endswith("-batch"):
-            self._batch.append(result)
-        elif form != "event":
+        if self._batch is not None:
+            self._batch.append(result)  # one document, written at the end
+        elif self._request.verdicts_as != "event":
             # The prompt has no word for a failure, which has its line all the same.
-            entry = _as_batch(form, [result]).evaluations[0]
+            entry = self._as_batch([result]).evaluations[0]
             write_line(file, entry.evaluation or entry)
         elif result.verdict is not None:
             write_line(file, result.verdict)
-
-    def complete(self) -> None:
-        """The run is done: a batch, which is one document, is written now."""
-        if self.verdicts is not None and self._request.verdicts_as.endswith("-batch"):
-            write_line(self.verdicts, _as_batch(self._request.verdicts_as, self._batch))
 
     def note(self, result: EvaluationResult) -> None:
         """A result that was there before this run: it counts, and is not written again. To be called before

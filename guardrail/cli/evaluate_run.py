@@ -116,7 +116,6 @@ async def _judge(request: EvaluateRequest, sources: Sources, report: Report) -> 
             )
             if results is not None:
                 results.complete()
-            report.complete()
             report.tell_sources()
     finally:
         await judges.aclose()

@@ -31,10 +31,8 @@ _HINT: Final = "--out"
 STDOUT: Final = "-"
 _BEGINNINGS: Final[Mapping[str, re.Pattern[bytes]]] = {
     "a report": re.compile(
-        re.escape(
-            b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            b"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-"
-        )
+        rb'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        rb'<meta http-equiv="Content-Security-Policy" content="default-src .none.; style-src .sha256-'
     ),
     "verdicts": re.compile(
         rb'\{"schema":\d+,"id":"[^"]*","response_id":.*"type":"verdict\.response",'
@@ -44,7 +42,6 @@ _BEGINNINGS: Final[Mapping[str, re.Pattern[bytes]]] = {
     "what tune writes": re.compile(rb"# Written by guardrail \S+ on "),
 }
 """How what the commands write begins, by its kind: such files they replace."""
-_READ: Final = 1 << 20
 
 
 class ResultsFile:
@@ -205,7 +202,7 @@ def refuse_foreign(path: Path | None, kind: str, hint: str) -> None:
     if path is None or not path.is_file():
         return
     with suppress(OSError), path.open("rb") as file:  # writing will say what is wrong
-        if (begin := file.read(_READ)) and not _BEGINNINGS[kind].match(begin):
+        if (begin := file.read(1 << 20)) and not _BEGINNINGS[kind].match(begin):
             message = f"{path} is a file of something else than {kind}; give another name, or remove it"
             raise typer.BadParameter(message, param_hint=hint)
 

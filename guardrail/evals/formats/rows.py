@@ -261,16 +261,16 @@ def _graded(grading: Fields) -> Fields:
 def _file_text(name: str, value: Any, folder: Path | None) -> Any:
     """A variable's value, or the text of the file that it names. Raises DecodeError.
 
-    Whoever wrote the results chose the name, so that only texts in or below their folder are read: nothing
-    hidden, and nothing through a link that leads out. A program gave promptfoo a text that it doesn't keep.
+    Whoever wrote the results chose the name, so that only texts in or below their folder are read, unless it
+    is the root: nothing hidden, and nothing through a link that leads out. A program's text isn't kept.
     """
     if not isinstance(value, str) or not value.startswith(_FILE):
         return value
     with suppress(OSError, ValueError, RuntimeError):  # the last: links in a circle
-        root = (folder or Path()).resolve()
+        root = (folder or Path("/")).resolve()
         path = (root / value.removeprefix(_FILE)).resolve()
         hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
-        if folder and not hidden and path.suffix.lower() not in _PROGRAMS and path.is_file():
+        if root.name and not hidden and path.suffix.lower() not in _PROGRAMS and path.is_file():
             with path.open("rb") as file:
                 data = file.read(MAX_LINE_BYTES + 1)
             if len(data) <= MAX_LINE_BYTES:

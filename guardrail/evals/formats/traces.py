@@ -34,13 +34,8 @@ _QUESTIONS: Final = ("question", "query", "user_input", "input", "prompt", "user
 _ANSWERS: Final = ("answer", "output", "response", "result", "completion", "content", "text", "output_text")
 _CONTEXTS: Final = ("contexts", "context", "documents", "retrieved_contexts", "retrieval_context", "chunks")
 _MESSAGES: Final = ("messages", "prompts")
-_LISTS: Final = (
-    "retrieval.documents",
-    "reranker.output_documents",
-    "llm.input_messages",
-    "llm.output_messages",
-)
-"""Attributes that are lists, which stand as texts in the cells of a table."""
+_LISTS: Final = ("retrieval.documents", "reranker.output_documents", "put_messages")
+"""How attributes that are lists end, which stand as texts in the cells of a table."""
 # Scores with such names speak of faithfulness; other annotations (helpful, polite) do not.
 _SUPPORT_WORDS: Final = ("faithful", "grounded", "support", "factual")
 _ERROR_WORDS: Final = ("hallucinat", "unfaithful", "ungrounded", "unsupported")

@@ -87,9 +87,10 @@ _TEXT_NAMES: Final = (
 _ID_NAMES: Final = ("id", "context_id", "document_id", "doc_id", "chunk_id", "documentId")
 _SOURCE_NAMES: Final = ("source", "url", "uri", "title", "file_name", "filename")
 CONTEXTS_REMEDY: Final = "give a list of texts, or of objects with id and text"
-_PRINTED: Final = ("[Document(", "[NodeWithScore(", "[TextNode(")
-_NEXT_PRINTED: Final = re.compile(r"(?:^\[|\), )Document\(id=")
-_AFTER_PRINTED: Final = re.compile(r"'(?:, (?:blob|meta|score|embedding|sparse_embedding): |\Z)")
+_STRING: Final = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\\?\Z)" + r'|"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
+_PRINTED: Final = ("Document(id=", "Document(metadata=", "NodeWithScore(node=", "TextNode(id_=")
+_NEXT_PRINTED: Final = re.compile(r"(?<=\)), (?=Document\(id=)")
+_AFTER_PRINTED: Final = re.compile(r"'(?:, (?:blob|meta|score|embedding|sparse_embedding): |\)\Z)")
 _DEEPEVAL_MARK: Final = ("deepeval_source=", ",deepeval_context=")
 
 
@@ -138,22 +139,11 @@ def list_in(text: str) -> list[Any] | None:
     if found is None:
         try:
             found = ast.literal_eval(text)
+            if not _STRING.sub("", text).strip("[] \n"):  # NumPy's, whose texts Python joins
+                found = [ast.literal_eval(each) for each in _STRING.findall(text)]
         except (ValueError, SyntaxError, MemoryError, RecursionError):
-            return _haystack_documents(text)
+            return _NEXT_PRINTED.split(text[1:-1]) if text.startswith(_PRINTED, 1) else None
     return found if isinstance(found, list) else None
-
-
-def _haystack_documents(text: str) -> list[Any] | None:
-    """Haystack's documents as they print themselves, which escapes nothing; None if one is cut."""
-    start, *printed = _NEXT_PRINTED.split(text.removesuffix(")]"))
-    found = []
-    for each in printed:
-        name, _, rest = each.partition(", content: '")
-        content = _AFTER_PRINTED.split(rest, maxsplit=1)[0]
-        if start or content[100:] == "...":  # where they cut
-            return None
-        found.append({"id": name, "content": content})
-    return found or None
 
 
 def contexts_of(
@@ -169,8 +159,6 @@ def contexts_of(
         raise missing(" or ".join(names), CONTEXTS_REMEDY)
     if isinstance(value, str):
         found = list_in(value)
-        if found is None and value.startswith(_PRINTED):
-            raise wrong(name, value, "printed documents can't be read whole; give a list of their texts")
         if found is None:
             found = value.split(delimiter) if delimiter else [value]
         value = [each for each in found if each != ""]
@@ -197,6 +185,8 @@ def distinct(contexts: Iterable[Context]) -> list[Context]:
 
 def context_of(value: Any, given_id: Any, default_id: str, place: str) -> Context:
     """One context from a text, or an object as LangChain, Haystack, LlamaIndex and others write it."""
+    if isinstance(value, str) and value.startswith(_PRINTED):
+        value = _unprinted(value, place)
     if isinstance(value, str):
         source, text = _marked(value)
         return Context(id=_id(given_id) or default_id, text=text, source=source)
@@ -221,6 +211,15 @@ def context_of(value: Any, given_id: Any, default_id: str, place: str) -> Contex
         source=source if isinstance(source, str) else None,
         score=float(score) if isinstance(score, (int, float)) and not isinstance(score, bool) else None,
     )
+
+
+def _unprinted(text: str, place: str) -> Fields:
+    """Haystack's document as it prints itself, which escapes nothing. Raises DecodeError if it is cut."""
+    document_id, content, rest = text.removeprefix(_PRINTED[0]).partition(", content: '")
+    rest = _AFTER_PRINTED.split(rest, maxsplit=1)[0]
+    if not content or rest[100:] == "...":  # where it cuts; other libraries' say more than the text
+        raise wrong(place, text, "a printed document can't be read whole; give the documents' texts")
+    return {"id": document_id, "content": rest}
 
 
 def _marked(text: str) -> tuple[str | None, str]:

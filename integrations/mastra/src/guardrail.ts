@@ -85,12 +85,14 @@ export function refuseOthers(given: object, known: readonly string[], place = ''
  */
 export class Guardrail {
   readonly #options: GuardrailOptions;
+  readonly #timeoutMs: number;
   #running: Promise<Running> | undefined;
   #current: Running | undefined;
 
   constructor(options: GuardrailOptions = {}) {
     refuseOthers(options, ['model', 'command', 'config', 'policy', 'timeoutMs', 'env'], 'guardrail: ');
     this.#options = options;
+    this.#timeoutMs = options.timeoutMs ?? 60_000;
   }
 
   /** Judges a whole answer. Rejects with a GuardrailError if that fails or takes too long. */
@@ -103,7 +105,7 @@ export class Guardrail {
     if (running.ended !== undefined) throw new GuardrailError(running.ended);
     const { promise, resolve, reject } = Promise.withResolvers<ResponseVerdict>();
     const place = `line ${++running.lines}`;
-    const timeoutMs = this.#options.timeoutMs ?? 60_000;
+    const timeoutMs = this.#timeoutMs;
     const timer = setTimeout(() => {
       this.#settle(running, place)?.reject(new GuardrailError(`no verdict within ${timeoutMs} ms (timeoutMs)`));
     }, timeoutMs);
@@ -141,7 +143,7 @@ export class Guardrail {
       ['--policy', policy],
     ];
     const options = named.flatMap(([name, value]) => (value === undefined ? [] : [name, String(value)]));
-    const model = given === undefined ? undefined : await serve(given);
+    const model = given === undefined ? undefined : await serve(given, 0.9 * this.#timeoutMs);
     // The score asks for verdicts on the parts of claims.
     const asked = ['evaluate', '-', '--format', 'guardrail', '--out', '-', '--score', 'mastra'];
     const child = spawn(program, [...first, ...asked, ...options], {

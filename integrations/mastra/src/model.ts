@@ -25,17 +25,19 @@ interface Call {
 /** As the AI SDK throws them. */
 type ModelError = Error & { statusCode?: number; responseBody?: string; isRetryable?: boolean };
 
-export async function serve(model: MastraModelConfig): Promise<ServedModel> {
+/** `limitMs`: how long a call may take. The guard tells verdicts in the order of the answers, so that one would hold up all. */
+export async function serve(model: MastraModelConfig, limitMs: number): Promise<ServedModel> {
   const agent = new Agent({ id: 'guardrail-judge', name: 'guardrail-judge', instructions: [], model });
   const key = randomUUID();
   const server = createServer(async (request, response) => {
     const gone = new AbortController();
     response.on('close', () => gone.abort());
+    const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(limitMs)]);
     const reply = (status: number, body: string) =>
       response.writeHead(status, { 'content-type': 'application/json' }).end(body);
     if (request.headers.authorization !== `Bearer ${key}`) return reply(401, '{}');
     try {
-      return reply(200, JSON.stringify(await complete(agent, (await json(request)) as Call, gone.signal)));
+      return reply(200, JSON.stringify(await complete(agent, (await json(request)) as Call, signal)));
     } catch (error) {
       const { message, statusCode = 0, responseBody, isRetryable } = error as ModelError;
       served.failure = message;
@@ -51,7 +53,6 @@ export async function serve(model: MastraModelConfig): Promise<ServedModel> {
     GUARDRAIL_JUDGE__LLM__MODEL: (await agent.getModel()).modelId,
     GUARDRAIL_JUDGE__LLM__BASE_URL: `http://127.0.0.1:${(server.unref().address() as AddressInfo).port}/v1`,
     GUARDRAIL_JUDGE__LLM__API_KEY: key,
-    GUARDRAIL_JUDGE__LLM__DECOMPOSE: 'true',
     NO_PROXY: unproxied,
     no_proxy: unproxied,
   };
@@ -64,6 +65,7 @@ async function complete(agent: Agent, { messages, temperature, ...call }: Call, 
   const settings = { maxRetries: 0, maxOutputTokens: call.max_completion_tokens }; // the guard itself repeats a call
   const modelSettings = temperature === undefined ? settings : { ...settings, temperature };
   const said = await agent.generate(of('user'), { instructions: of('system'), abortSignal, modelSettings });
+  abortSignal.throwIfAborted(); // Mastra takes it for an end
   return {
     choices: [{ message: { content: said.text }, finish_reason: said.finishReason?.replace('-', '_') }],
     usage: { prompt_tokens: said.usage.inputTokens ?? 0, completion_tokens: said.usage.outputTokens ?? 0 },

@@ -197,3 +197,16 @@ describe('with a scripted model, a documented case scores as documented:', () =>
     });
   }
 });
+
+// It reads "will probably keep growing" as following from the growth so far; the sentence then counts as one statement.
+const OTHERWISE_LOCALLY = new Set(['factual and speculative']);
+
+describe('with the local judge, a documented case scores as documented, or less:', () => {
+  for (const { kind, context, answer, score } of CASES) {
+    it(kind, async () => {
+      const result = await createFaithfulnessScorer({ options: { context }, guardrail }).run(runOf(answer));
+      if (OTHERWISE_LOCALLY.has(kind)) assert.ok((result.score ?? 1) <= score);
+      else assert.equal(result.score, score);
+    });
+  }
+});

@@ -12,6 +12,7 @@ import { createAgentTestRun, createTestMessage } from '@mastra/evals/scorers/uti
 import { MockLanguageModelV3 } from 'ai/test';
 
 import { createFaithfulnessScorer, type FaithfulnessScorerConfig, Guardrail } from '../src/index.ts';
+import { serve } from '../src/model.ts';
 import { KEY, replyTo, scriptedJudge } from './judge.ts';
 import { CONTEXT, PROGRAM, QUESTION, RIGHT } from './program.ts';
 
@@ -84,6 +85,33 @@ describe('a model that fails', () => {
   it('says which key is missing, as Mastra does', async () => {
     assert.equal(process.env['OPENAI_API_KEY'], undefined);
     await assert.rejects(scoreWith({ model: 'openai/gpt-4o' }), (error) => /OPENAI_API_KEY/.test(told(error)));
+  });
+});
+
+describe('the port that a guard process asks', () => {
+  const never = new MockLanguageModelV3({ doGenerate: () => new Promise(() => undefined) });
+  const asked = async (change: (env: Record<string, string>) => Record<string, string> = (env) => env) => {
+    const served = await serve(never as unknown as MastraModelConfig, 50);
+    const env = change(served.env);
+    const response = await fetch(`${env['GUARDRAIL_JUDGE__LLM__BASE_URL']}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${env['GUARDRAIL_JUDGE__LLM__API_KEY']}` },
+      body: JSON.stringify({ messages: [{ role: 'user', content: 'Well?' }], max_completion_tokens: 9 }),
+    });
+    served.close();
+    return { status: response.status, body: await response.text() };
+  };
+
+  it('ends a call that takes too long, so that no answer waits behind it', async () => {
+    const { status, body } = await asked();
+    assert.equal(status, 400); // the guard does not repeat it
+    assert.match(body, /timeout/);
+  });
+
+  it('answers no other program', async () => {
+    const { status } = await asked((env) => ({ ...env, GUARDRAIL_JUDGE__LLM__API_KEY: 'guessed' }));
+    assert.equal(status, 401);
+    assert.equal(never.doGenerateCalls.length, 1);
   });
 });
 

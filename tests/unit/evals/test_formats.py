@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from guardrail.errors import ConfigError
 from guardrail.evals import BadSample, Sample, read_samples
-from guardrail.evals.formats import FORMATS, labelled, read_labels, unread_messages
+from guardrail.evals.formats import FORMATS, labelled, read_labels, samples_in, unread_messages
 from guardrail.evals.formats.values import labels_of
 from guardrail.events import Context, Decision, Label, LabelSource, Response, Verdict
 from tests.unit.demo.events import case
@@ -206,6 +206,15 @@ def test_ragas(data: str, name: str) -> None:
     assert found.response.metadata == {"reference": "49"}
 
 
+def test_a_list_as_numpy_prints_it_is_not_one_text() -> None:
+    row = {"user_input": "How much?", "retrieved_contexts": TEXTS, "response": TEXTS[0]}
+    parquet, table = io.BytesIO(), io.StringIO()
+    pd.DataFrame([row]).to_parquet(parquet)
+    pd.read_parquet(parquet).to_csv(table, index=False)
+    assert ",' '" not in table.getvalue()
+    assert parts(only(table.getvalue(), "r.csv").response) == ("How much?", ["c1", "c2"], TEXTS, TEXTS[0])
+
+
 def test_ragas_of_several_turns_is_refused() -> None:
     assert "user_input: a list" in problem('{"user_input": [{"content": "Hi", "type": "human"}]}')
 
@@ -363,6 +372,9 @@ def test_documents_as_haystack_prints_them() -> None:
     second = 'It\'s paid ""monthly"",\nor (as of May) \'yearly\'.'
     found = only(HAYSTACK_PRINTED.format(content=second), "h.csv").response
     assert parts(found)[1:3] == (["5a4a", "910c"], ["It costs 49 euros.", second.replace('""', '"')])
+    # as json.dump(…, default=str) writes them
+    row = {"predicted_answer": "a", "documents": ["Document(id=5a4a, content: 'It's 49 euros.', score: 1.0)"]}
+    assert parts(only(lines(row)).response)[1:3] == (["5a4a"], ["It's 49 euros."])
 
 
 @pytest.mark.parametrize(
@@ -376,7 +388,8 @@ def test_documents_as_haystack_prints_them() -> None:
 )
 def test_printed_documents_that_are_not_whole_are_an_error(cell: str) -> None:
     told = problem(lines({"predicted_answer": "a", "documents": cell}))
-    assert told == "documents: a text; printed documents can't be read whole; give a list of their texts"
+    assert told.startswith("documents.")
+    assert told.endswith(": a text; a printed document can't be read whole; give the documents' texts")
 
 
 # ------------------------------------------------------------------------------------- data frames
@@ -541,8 +554,10 @@ def test_a_file_that_results_of_promptfoo_may_not_name_is_an_error_of_their_row(
 
 
 def test_files_that_results_of_promptfoo_name_are_not_looked_for_without_their_folder() -> None:
-    result = {**PROMPTFOO_RESULT, "vars": {"context": "file://pyproject.toml"}}
-    assert "is no text in the results' folder" in problem(lines(result))
+    result = {**PROMPTFOO_RESULT, "vars": {"context": f"file://{Path('pyproject.toml').resolve()}"}}
+    for path in (None, Path("/output.jsonl")):  # all files are in the root
+        (found,) = samples_in(io.BytesIO(lines(result).encode()), "", "auto", path)
+        assert "is no text in the results' folder" in (found.error if isinstance(found, BadSample) else "")
 
 
 # ----------------------------------------------------------------------------------------- RAGTruth
