@@ -75,8 +75,9 @@ class RagasFaithfulness(BaseMetric):
 
         In the result, ``value`` is None where there is no score, ``reason`` says why, or names the claims
         that are not supported, and ``traces["output"]`` is the ``verdict.response`` event as a dictionary,
-        with the ``statements`` that were counted. A context is a text, or a mapping with ``id`` and ``text``. Raises InputError for what can't be an
-        answer, and JudgeUnavailable if the judge could say nothing of it.
+        with the ``statements`` that were counted. A context is a text, or a mapping with ``id`` and
+        ``text``. Raises InputError for what can't be an answer, and JudgeUnavailable if the judge could say
+        nothing of it.
         """
         verdict = await self._guard.acheck(user_input, retrieved_contexts, response)
         scored = score_value(self._guard.score, verdict)
