@@ -88,31 +88,17 @@ describe('a model that fails', () => {
   });
 });
 
-describe('the port that a guard process asks', () => {
-  const never = new MockLanguageModelV3({ doGenerate: () => new Promise(() => undefined) });
-  const asked = async (change: (env: Record<string, string>) => Record<string, string> = (env) => env) => {
-    const served = await serve(never as unknown as MastraModelConfig, 50);
-    const env = change(served.env);
-    const response = await fetch(`${env['GUARDRAIL_JUDGE__LLM__BASE_URL']}/chat/completions`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${env['GUARDRAIL_JUDGE__LLM__API_KEY']}` },
-      body: JSON.stringify({ messages: [{ role: 'user', content: 'Well?' }], max_completion_tokens: 9 }),
-    });
-    served.close();
-    return { status: response.status, body: await response.text() };
-  };
-
-  it('ends a call that takes too long, so that no answer waits behind it', async () => {
-    const { status, body } = await asked();
-    assert.equal(status, 400); // the guard does not repeat it
-    assert.match(body, /timeout/);
+it('the port that a guard process asks answers no other program', async () => {
+  const model = new MockLanguageModelV3();
+  const served = await serve(model as unknown as MastraModelConfig);
+  const response = await fetch(`${served.env['GUARDRAIL_JUDGE__LLM__BASE_URL']}/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: 'Bearer guessed' },
+    body: JSON.stringify({ messages: [{ role: 'user', content: 'Well?' }], max_completion_tokens: 9 }),
   });
-
-  it('answers no other program', async () => {
-    const { status } = await asked((env) => ({ ...env, GUARDRAIL_JUDGE__LLM__API_KEY: 'guessed' }));
-    assert.equal(status, 401);
-    assert.equal(never.doGenerateCalls.length, 1);
-  });
+  served.close();
+  assert.equal(response.status, 401);
+  assert.equal(model.doGenerateCalls.length, 0);
 });
 
 describe('what is not understood is refused:', () => {
