@@ -25,7 +25,8 @@ from ragas.metrics.collections.base import BaseMetric
 from ragas.metrics.result import MetricResult
 
 from guardrail.evals.explanation import explain
-from guardrail.evals.scores import score_value
+from guardrail.evals.scores import MEANING, score_value, statements
+from guardrail.events import ResponseVerdict
 from guardrail.inputs import ContextLike
 from guardrail.integrations.evaluating import (
     CONCURRENCY,
@@ -73,9 +74,10 @@ class RagasFaithfulness(BaseMetric):
         """Score an answer; Ragas has ``score``, ``batch_score`` and ``abatch_score`` on top of this.
 
         In the result, ``value`` is None where there is no score, ``reason`` says why, or names the claims
-        that are not supported, and ``traces["output"]`` is the ``verdict.response`` event as a dictionary. A
-        context is a text, or a mapping with ``id`` and ``text``. Raises InputError for what can't be an
-        answer, and JudgeUnavailable if the judge could say nothing of it.
+        that are not supported, and ``traces["output"]`` is the ``verdict.response`` event as a dictionary,
+        with the ``statements`` that were counted. A context is a text, or a mapping with ``id`` and
+        ``text``. Raises InputError for what can't be an answer, and JudgeUnavailable if the judge could say
+        nothing of it.
         """
         verdict = await self._guard.acheck(user_input, retrieved_contexts, response)
         scored = score_value(self._guard.score, verdict)
@@ -88,7 +90,7 @@ class RagasFaithfulness(BaseMetric):
         return MetricResult(
             value=scored.value,
             reason=why,
-            traces={"input": given, "output": verdict.model_dump(mode="json")},
+            traces={"input": given, "output": {**verdict.model_dump(mode="json"), **_statements(verdict)}},
         )
 
 
@@ -145,8 +147,17 @@ class RagasSingleTurnFaithfulness(SingleTurnMetric):
             raise
         scored = score_value(self._guard.score, verdict)
         told = {"value": scored.value, "reason": scored.reason, "verdict": verdict.model_dump(mode="json")}
-        step.on_chain_end({"output": told})
+        step.on_chain_end({"output": {**told, **_statements(verdict)}})
         return math.nan if scored.value is None else scored.value
+
+
+def _statements(verdict: ResponseVerdict) -> dict[str, Any]:
+    """What was counted, in Ragas' words: 1 is supported, None could not be checked."""
+    told = [
+        {"statement": each.text, "verdict": MEANING[each.verdict].binary, "reason": each.reasoning}
+        for each in statements(verdict)
+    ]
+    return {"statements": told}
 
 
 def _contexts(sample: SingleTurnSample) -> list[ContextLike]:

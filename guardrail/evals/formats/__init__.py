@@ -156,8 +156,8 @@ def _ragtruth(path: Path | None) -> RowReader:
 def _unknown(fields: Fields) -> str:
     names = ", ".join(named(each) for each in list(fields)[:_MOST_NAMES]) or "none"
     return (
-        f"no known format by its fields ({names}); give {{question, contexts: [texts], answer}}, or name the "
-        "format with --format"
+        f"no known format by its fields ({names}); give {{question, contexts: [texts], answer}}, from pandas "
+        'by to_json(orient="records"), or name the format with --format'
     )
 
 

@@ -87,6 +87,7 @@ _TEXT_NAMES: Final = (
 _ID_NAMES: Final = ("id", "context_id", "document_id", "doc_id", "chunk_id", "documentId")
 _SOURCE_NAMES: Final = ("source", "url", "uri", "title", "file_name", "filename")
 CONTEXTS_REMEDY: Final = "give a list of texts, or of objects with id and text"
+_STRING: Final = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\\?\Z)" + r'|"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
 _PRINTED: Final = ("Document(id=", "Document(metadata=", "NodeWithScore(node=", "TextNode(id_=")
 _NEXT_PRINTED: Final = re.compile(r"(?<=\)), (?=Document\(id=)")
 _AFTER_PRINTED: Final = re.compile(r"'(?:, (?:blob|meta|score|embedding|sparse_embedding): |\)\Z)")
@@ -138,6 +139,8 @@ def list_in(text: str) -> list[Any] | None:
     if found is None:
         try:
             found = ast.literal_eval(text)
+            if not _STRING.sub("", text).strip("[] \n"):  # NumPy's, whose texts Python joins
+                found = [ast.literal_eval(each) for each in _STRING.findall(text)]
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             return _NEXT_PRINTED.split(text[1:-1]) if text.startswith(_PRINTED, 1) else None
     return found if isinstance(found, list) else None

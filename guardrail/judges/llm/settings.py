@@ -335,7 +335,8 @@ class LlmJudgeSettings(ChatModelSettings):
     decompose: bool = Field(
         default=False,
         description="Split claims of several statements and resolve pronouns in the same call. The "
-        "claim's verdict is then computed from the verdicts on its parts.",
+        "claim's verdict is then computed from the verdicts on its parts. Evaluations whose scores "
+        "count statements do so unless false is written here.",
     )
     prompts: PromptFiles = Field(
         default_factory=PromptFiles, description="Prompts and examples of your own, in files."

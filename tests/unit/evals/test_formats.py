@@ -206,6 +206,15 @@ def test_ragas(data: str, name: str) -> None:
     assert found.response.metadata == {"reference": "49"}
 
 
+def test_a_list_as_numpy_prints_it_is_not_one_text() -> None:
+    row = {"user_input": "How much?", "retrieved_contexts": TEXTS, "response": TEXTS[0]}
+    parquet, table = io.BytesIO(), io.StringIO()
+    pd.DataFrame([row]).to_parquet(parquet)
+    pd.read_parquet(parquet).to_csv(table, index=False)
+    assert ",' '" not in table.getvalue()
+    assert parts(only(table.getvalue(), "r.csv").response) == ("How much?", ["c1", "c2"], TEXTS, TEXTS[0])
+
+
 def test_ragas_of_several_turns_is_refused() -> None:
     assert "user_input: a list" in problem('{"user_input": [{"content": "Hi", "type": "human"}]}')
 

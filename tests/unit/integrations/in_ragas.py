@@ -85,6 +85,15 @@ def test_a_score_comes_with_its_reason_and_all_of_the_verdict(metric: RagasFaith
     assert right["evidence"][0]["quote"] == PRICES
 
 
+def test_the_statements_of_a_sentence_count_and_are_in_the_traces(metric: RagasFaithfulness) -> None:
+    found = metric.score(**given("The basic plan costs $49 a month and includes 90 seats."))
+    assert found.value == 0.5
+    assert [(each["statement"], each["verdict"]) for each in found.traces["output"]["statements"]] == [
+        ("The basic plan costs $49 a month.", 1),
+        ("The basic plan includes 90 seats.", 0),
+    ]
+
+
 async def test_batches_are_scored_at_once_and_an_answer_that_states_nothing_has_no_score() -> None:
     judge = MeetingJudge(together=2)
     metric = RagasFaithfulness(judge)
