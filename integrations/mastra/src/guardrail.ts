@@ -17,7 +17,7 @@ export interface GuardrailOptions {
   policy?: string;
   /** How long an answer may take, in milliseconds; the first one waits for the judge to load. Default: 60,000. */
   timeoutMs?: number;
-  /** Variables added to the environment of the program, such as a key of the LLM judge. */
+  /** Variables added to the environment of the program: settings, such as a key of the LLM judge. */
   env?: Record<string, string>;
 }
 
@@ -153,7 +153,7 @@ export class Guardrail {
     const asked = ['evaluate', '-', '--format', 'guardrail', '--out', '-', '--score', 'mastra'];
     const child = spawn(program, [...first, ...asked, ...options], {
       stdio: ['pipe', 'pipe', 'pipe'],
-      env: { ...process.env, ...env, ...model?.env },
+      env: { ...process.env, ...model?.env, ...env },
     });
     const running: Running = { process: child, model, lines: 0, pending: new Map(), said: '' };
     children.add(child);

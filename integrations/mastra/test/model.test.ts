@@ -67,9 +67,11 @@ describe('the model that is given judges', () => {
     assert.deepEqual([model.doGenerateCalls[0]?.temperature, model.doGenerateCalls[0]?.maxOutputTokens], [0, 4096]);
   });
 
-  it('as one of a provider of the AI SDK', async () => {
+  it('as one of a provider of the AI SDK, by the settings of the LLM judge', async () => {
     const acme = createOpenAI({ baseURL: judge.url, apiKey: KEY });
-    assert.equal((await scoreWith({ model: acme.chat('judge') })).score, 0);
+    const env = { GUARDRAIL_JUDGE__LLM__MAX_OUTPUT_TOKENS: '16000' };
+    assert.equal((await scoreWith({ model: acme.chat('judge'), guardrail: { ...guardrail, env } })).score, 0);
+    assert.match(JSON.stringify(judge.calls.at(-1)), /"max_(completion_)?tokens":16000/);
   });
 
   it('and the local judge if none is given', async () => assert.equal((await scoreWith({})).score, 1));
