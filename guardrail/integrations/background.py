@@ -10,9 +10,11 @@ import asyncio
 import atexit
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import AsyncExitStack, suppress
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, Self, TypeVar, cast
@@ -26,6 +28,8 @@ from guardrail.policy import Policy
 
 _R = TypeVar("_R")
 _T = TypeVar("_T")
+CALLER: Final[ContextVar[asyncio.AbstractEventLoop | None]] = ContextVar("CALLER", default=None)
+"""The event loop on which somebody waits for what is done."""
 _CLOSING_S: Final = 10.0
 """How long the process waits at its end for what is open to close."""
 
@@ -86,8 +90,13 @@ class LoopThread(Generic[_R]):
             future.cancel()  # Ctrl-C
             raise
 
-    async def await_(self, future: Future[_T]) -> _T:
-        """As ``wait``, on a loop of the caller's; what the caller cancels is cancelled."""
+    async def await_(self, work: Callable[[_R], Coroutine[Any, Any, _T]]) -> _T:
+        """Begin work and wait for it, on a loop of the caller's; what the caller cancels is cancelled."""
+        before = CALLER.set(asyncio.get_running_loop())  # the work has the context of this moment
+        try:
+            future = self.begin(work)
+        finally:
+            CALLER.reset(before)
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
@@ -166,12 +175,54 @@ def end_all() -> None:
         thread.join(_CLOSING_S)
 
 
+class OnOwnLoop(ABC, Generic[_R]):
+    """What is open on an event loop of its own from its first use until it is closed, and then again.
+
+    Nobody has to close it: its thread ends with it, or with the process.
+    """
+
+    def __init__(self, name: str, if_closed: str) -> None:
+        """As for ``LoopThread``."""
+        self._named = name, if_closed
+        self._changing = threading.Lock()
+        self._thread: LoopThread[_R] | None = None
+
+    @abstractmethod
+    def _opening(self) -> Callable[[AsyncExitStack], Awaitable[_R]]:
+        """What opens it; a function that doesn't hold this object, which otherwise never ended."""
+
+    def close(self) -> None:
+        """Cancel what is under way, and close. May be called again.
+
+        Raises what closing raises, and TimeoutError after 10 s. Blocks: on an event loop use ``aclose``.
+        """
+        with self._changing:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.stop(join_raises=True)
+            if not thread.join(_CLOSE_S):
+                raise TimeoutError(f"it did not close within {_CLOSE_S:g} s")
+
+    async def aclose(self) -> None:
+        """As ``close``, from whatever loop."""
+        await asyncio.to_thread(self.close)
+
+    def _running(self) -> LoopThread[_R]:
+        with self._changing:
+            # A thread that has died was that of the process before a fork, or could not open.
+            if self._thread is None or not self._thread.lives:
+                name, if_closed = self._named
+                self._thread = LoopThread(name, self._opening(), if_closed)
+                weakref.finalize(self, self._thread.stop).atexit = False
+            return self._thread
+
+
 _END: Final = object()
 _CLOSE_S: Final = 10.0
 _CLOSED: Final = "the guard was closed before the answer was decided"
 
 
-class BackgroundGuard:
+class BackgroundGuard(OnOwnLoop[Guard]):
     """A guard that can be used from every thread and every event loop, with ``await`` and without.
 
     ``settings`` is the path of a file as ``guardrail run`` takes it, which names judge and policies. Without
@@ -184,11 +235,10 @@ class BackgroundGuard:
     ) -> None:
         if settings is not None and not (judge is None and policy is None):
             raise ValueError("settings name judge and policies: give either settings, or judge and policy")
+        super().__init__("guard", _CLOSED)
         self._settings = None if settings is None else Path(settings)
         self._judge = judge
         self._policy = policy
-        self._changing = threading.Lock()
-        self._thread: LoopThread[Guard] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -202,22 +252,6 @@ class BackgroundGuard:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def close(self) -> None:
-        """Close the guard and end its thread. May be called again; a later check opens anew.
-
-        Raises what closing raises, and TimeoutError after 10 s. Blocks: on an event loop use ``aclose``.
-        """
-        with self._changing:
-            thread, self._thread = self._thread, None
-        if thread is not None:
-            thread.stop(join_raises=True)
-            if not thread.join(_CLOSE_S):
-                raise TimeoutError(f"the guard did not close within {_CLOSE_S:g} s")
-
-    async def aclose(self) -> None:
-        """As ``close``, from whatever loop."""
-        await asyncio.to_thread(self.close)
-
     def check(
         self, question: str, contexts: Sequence[ContextLike], answer: str, **head: Any
     ) -> ResponseVerdict:
@@ -230,8 +264,7 @@ class BackgroundGuard:
     ) -> ResponseVerdict:
         """Judge a whole answer, see ``Guard.check``, from whatever loop."""
         thread = self._running()
-        checking = thread.begin(lambda guard: guard.check(question, contexts, answer, **head))
-        return await thread.await_(checking)
+        return await thread.await_(lambda guard: guard.check(question, contexts, answer, **head))
 
     def stream(
         self, question: str, contexts: Sequence[ContextLike], deltas: Iterator[str], **head: Any
@@ -264,22 +297,17 @@ class BackgroundGuard:
         source = _Stepped(deltas)
         events = _Events(question, contexts, _texts_from(here, source), head)
         try:
-            while (event := await thread.await_(thread.begin(events.step))) is not _END:
+            while (event := await thread.await_(events.step)) is not _END:
                 yield cast("AnyOutputEvent", event)
         finally:
             try:
                 with suppress(GuardClosed):
-                    await thread.await_(thread.begin(events.close))
+                    await thread.await_(events.close)
             finally:
                 await source.aclose()
 
-    def _running(self) -> LoopThread[Guard]:
-        with self._changing:
-            if self._thread is None or not self._thread.lives:
-                opening = partial(_opened, self._settings, self._judge, self._policy)
-                self._thread = LoopThread("guard", opening, _CLOSED)
-                weakref.finalize(self, self._thread.stop).atexit = False
-            return self._thread
+    def _opening(self) -> Callable[[AsyncExitStack], Awaitable[Guard]]:
+        return partial(_opened, self._settings, self._judge, self._policy)
 
 
 async def _opened(
@@ -347,14 +375,15 @@ class _Stepped:
 async def _texts_from(loop: asyncio.AbstractEventLoop, source: _Stepped) -> AsyncGenerator[str, None]:
     """The texts of an iterator of ``loop``, on another loop."""
     try:
-        while (text := await _there(loop, source.step())) is not _END:
+        while (text := await there(loop, source.step())) is not _END:
             yield text
     finally:
         if not loop.is_closed():
-            await _there(loop, source.aclose())
+            await there(loop, source.aclose())
 
 
-async def _there(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any]) -> Any:
+async def there(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any]) -> Any:
+    """The result of work on another loop."""
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
 
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-import threading
 import weakref
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import ValidationError
 
@@ -29,13 +28,16 @@ from guardrail.evals.evaluation import OWN_SCORE, Check, checker, counts_parts, 
 from guardrail.evals.scores import SCORES
 from guardrail.events import Response, ResponseVerdict
 from guardrail.inputs import ContextLike, as_json, event_of, named_contexts
-from guardrail.integrations.background import LoopThread
+from guardrail.integrations.background import OnOwnLoop
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet
 from guardrail.judges.llm.settings import PromptName
 from guardrail.leaves import leaves
 from guardrail.routing import PolicyRouter
 from guardrail.secrets import MASK
+
+if TYPE_CHECKING:
+    from guardrail.integrations.chat_models import ChatModel
 
 CONCURRENCY: Final = 8
 """Answers judged at a time; within an answer the judge has its own bounds."""
@@ -57,13 +59,14 @@ class AnswerToCheck:
     text: str
 
 
-class EvaluatingGuard:
+class EvaluatingGuard(OnOwnLoop["_Checks"]):
     """Judges whole answers: every claim of them, whatever the policy would do with the text.
 
     ``judge`` is a Judge, which stays open, or the settings of one; the local judge by default. ``settings``
     is the path of a file as ``guardrail run`` takes it, for the policies and, where ``judge`` is not given,
-    the judge; the environment counts then, too. ``concurrency`` answers are judged at a time. ``score`` is
-    the published score that is wanted: parts of claims are judged if it counts them.
+    the judge; the environment counts then, too. ``llm`` is the LLM judge's model, which makes it the judge
+    unless settings name a cascade. ``concurrency`` answers are judged at a time. ``score`` is the published
+    score that is wanted: parts of claims are judged if it counts them.
 
     It opens on first use, and may be used again after it was closed. Methods that begin with ``a`` are for
     event loops, the others for plain code. Raises ConfigError if settings are wrong.
@@ -74,14 +77,19 @@ class EvaluatingGuard:
         judge: JudgeLike | None = None,
         settings: str | Path | None = None,
         *,
+        llm: ChatModel | None = None,
         concurrency: int = CONCURRENCY,
         score: str = OWN_SCORE,
     ) -> None:
+        super().__init__("evaluating-guard", _CLOSED)
+        if isinstance(judge, Judge) and llm is not None:
+            raise ConfigError(f"judge: give a {type(judge).__name__}, or {llm.name}, not both")
         if concurrency < 1:
             raise ConfigError(
                 f"concurrency: {concurrency!r} is less than 1; give the answers judged at a time"
             )
         self._concurrency = concurrency
+        self._llm = llm
         self.score = check_score(score)
         self._path = None if settings is None else str(settings)
         self._judge: Judge | None = None
@@ -91,8 +99,6 @@ class EvaluatingGuard:
         elif judge is not None:
             self._values = _judge_values(judge)
         self._settings()  # wrong ones are told where they are written, not where they are first used
-        self._changing = threading.Lock()
-        self._thread: LoopThread[_Checks] | None = None
 
     # ------------------------------------------------------------------------------- open and close
 
@@ -103,18 +109,6 @@ class EvaluatingGuard:
     async def aopen(self) -> None:
         """Like ``open``."""
         await asyncio.wrap_future(self._running().ready)
-
-    def close(self) -> None:
-        """Cancel what is being judged, and close the judge if it was made here. May be called again."""
-        thread = self._stopped()
-        if thread is not None:
-            thread.join()
-
-    async def aclose(self) -> None:
-        """Like ``close``."""
-        thread = self._stopped()
-        if thread is not None:
-            await asyncio.to_thread(thread.join)
 
     # ---------------------------------------------------------------------------------------- judge
 
@@ -161,21 +155,27 @@ class EvaluatingGuard:
         return {name: template(name, judge.llm.prompts).template for name in names}
 
     def with_prompts(self, texts: Mapping[str, str]) -> EvaluatingGuard:
-        """A guard whose LLM judge has these prompts. Raises ConfigError, which names a missing variable."""
+        """A guard whose LLM judge has these prompts, or ``examples`` in YAML. Raises ConfigError, which names
+        a missing variable.
+        """
         known = self.prompts()
-        unknown = sorted(texts.keys() - known.keys())
+        unknown = sorted(texts.keys() - known.keys() - ({"examples"} if known else set()))
         if unknown:
             there_are = f"there are {' and '.join(known)}" if known else "this judge asks no LLM"
             raise ConfigError(f"prompt {unknown[0]!r} is unknown: {there_are}")
         folder = Path(tempfile.mkdtemp(prefix="guardrail-prompts-"))  # settings name prompts by their files
         try:
-            files = {name: folder / f"{name}.md" for name in known}
+            files = {name: folder / name for name in {**known, **texts}}
             for name, file in files.items():
                 file.write_text({**known, **texts}[name], encoding="utf-8")
             values = self._values or {}
-            llm = {**values.get("llm", {}), "prompts": {**values.get("llm", {}).get("prompts", {}), **files}}
+            own = {**values.get("llm", {}), "prompts": {**values.get("llm", {}).get("prompts", {}), **files}}
             changed = EvaluatingGuard(
-                {**values, "llm": llm}, self._path, concurrency=self._concurrency, score=self.score
+                {**values, "llm": own},
+                self._path,
+                llm=self._llm,
+                concurrency=self._concurrency,
+                score=self.score,
             )
         except BaseException:
             shutil.rmtree(folder)
@@ -208,38 +208,39 @@ class EvaluatingGuard:
     # --------------------------------------------------------------------------------------- inside
 
     def _settings(self) -> Settings:
-        given = {} if self._values is None else {"judge": self._values}
-        if self._path is not None:
-            return load_settings(self._path, given)
+        judge = self._values if self._llm is None else self._llm.settings(self._values or {})
+        given = {} if judge is None else {"judge": judge}
         try:
-            return Settings.model_validate(given)  # as for Guard, the environment has no say
+            # Without a file the environment has no say, as for Guard.
+            settings = load_settings(self._path, given) if self._path else Settings.model_validate(given)
         except ValidationError as error:
             raise SettingsError(explain(Settings, error, lambda _: None)) from None
+        return settings if self._llm is None else self._llm.asked_by(settings)
 
-    def _running(self) -> LoopThread[_Checks]:
-        with self._changing:
-            # A thread that has died was that of the process before a fork, or could not open the judge.
-            if self._thread is None or not self._thread.lives:
-                parts = counts_parts([self.score])
-                opening = partial(_opened, self._judge, self._settings(), self._concurrency, parts)
-                self._thread = LoopThread("evaluating-guard", opening, _CLOSED)
-                weakref.finalize(self, self._thread.stop).atexit = False
-            return self._thread
-
-    def _stopped(self) -> LoopThread[_Checks] | None:
-        with self._changing:
-            thread, self._thread = self._thread, None
-        if thread is not None:
-            thread.stop()
-        return thread
+    def _opening(self) -> Callable[[AsyncExitStack], Awaitable[_Checks]]:
+        parts = counts_parts([self.score])
+        return partial(_opened, self._judge, self._settings(), self._concurrency, parts)
 
     def _wait(self, work: _Work[_T]) -> _T:
         thread = self._running()
         return thread.wait(thread.begin(work))
 
     async def _await(self, work: _Work[_T]) -> _T:
-        thread = self._running()
-        return await thread.await_(thread.begin(work))
+        return await self._running().await_(work)
+
+
+class HasGuard:
+    """What every evaluator and metric does with its guard."""
+
+    _guard: EvaluatingGuard
+
+    def close(self) -> None:
+        """Close the judge that was opened here; the next answer opens it again."""
+        self._guard.close()
+
+    async def aclose(self) -> None:
+        """Like ``close``."""
+        await self._guard.aclose()
 
 
 def with_own_ids(contexts: Iterable[tuple[str, str]]) -> list[ContextLike]:

@@ -2,23 +2,29 @@
 
 ::
 
-    evaluator = HaystackFaithfulnessEvaluator()
+    evaluator = FaithfulnessEvaluator()
     result = evaluator.run(questions=questions, contexts=contexts, predicted_answers=answers)
 
-Its inputs and outputs are that component's. 1 stands for SUPPORTED.
+Its name, arguments, inputs and outputs are that component's. 1 stands for SUPPORTED.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
+import yaml
 from haystack import Document, component, default_from_dict, default_to_dict
+from haystack.components.evaluators import faithfulness as theirs
+from haystack.components.generators.chat.types import ChatGenerator
+from haystack.core.serialization import component_to_dict, generate_qualified_class_name
+from haystack.dataclasses import ChatMessage
+from haystack.utils import Secret, deserialize_chatgenerator_inplace
 from tqdm import tqdm
 
 from guardrail.errors import InputError, JudgeError
@@ -33,47 +39,67 @@ from guardrail.integrations.evaluating import (
     JudgeLike,
     with_own_ids,
 )
+from guardrail.leaves import mapped
 from guardrail.log_events import EventLog
 
+if TYPE_CHECKING:
+    from guardrail.integrations.chat_models import ChatModel, Reply
+
 _log = EventLog(__name__)
+_INPUTS: Final = {"questions": list[str], "contexts": list[list[str]], "predicted_answers": list[str]}
+_OUTPUTS: Final = component.output_types(
+    individual_scores=list[float], score=float, results=list[dict[str, Any]], meta=list[dict[str, Any]]
+)
 
 
 @component
-class HaystackFaithfulnessEvaluator:
+class FaithfulnessEvaluator:
     """Scores answers by how much of them their contexts support, each claim with its verdict and evidence.
 
-    ``judge`` is a ``guardrail.Judge``, or the section ``judge`` of the settings as a dictionary; the local
-    judge by default, which needs no key. ``settings`` is the path of a settings file. ``score`` names a
-    published score (``guardrail.evals.scores.SCORES``). ``concurrency`` answers are judged at a time.
+    ``chat_generator`` is the model of the LLM judge; without one the local judge is asked, which needs no
+    key. ``examples``, as Haystack's component takes them, stand in the LLM judge's prompt in place of ours.
 
-    A score that is undefined, because the answer states nothing or could not be judged, is
-    ``undefined_score``, NaN by default, and never counts in the mean. Raises ConfigError if settings are
-    wrong.
+    ``judge`` is a ``guardrail.Judge``, or the section ``judge`` of the settings as a dictionary, in which a
+    ``Secret`` may stand. ``settings`` is the path of a settings file. ``score`` names a published score
+    (``guardrail.evals.scores.SCORES``); one that is undefined is NaN, and never counts in the mean.
+    ``concurrency`` answers are judged at a time. Raises ConfigError if settings are wrong, and ValueError for
+    examples in another form.
     """
 
     def __init__(
         self,
-        judge: JudgeLike | None = None,
-        *,
+        examples: list[dict[str, Any]] | None = None,
         progress_bar: bool = True,
         raise_on_failure: bool = True,
+        chat_generator: ChatGenerator | None = None,
+        *,
+        judge: JudgeLike | None = None,
         settings: str | Path | None = None,
-        score: str = "strict",
+        score: str = "haystack",
         concurrency: int = CONCURRENCY,
-        undefined_score: float = math.nan,
     ) -> None:
+        self.examples = examples
         self.progress_bar = progress_bar
         self.raise_on_failure = raise_on_failure
-        # One NaN is the same as itself only as the same object, and equal components have equal parameters.
-        self.undefined_score = math.nan if math.isnan(undefined_score) else float(undefined_score)
-        self._guard = EvaluatingGuard(judge, settings, concurrency=concurrency, score=score)
+        self._chat_generator = chat_generator
+        if isinstance(judge, Mapping):
+            judge = mapped(judge, lambda leaf: _plain(leaf.value))
+        llm = None if chat_generator is None else _chat_model(chat_generator)
+        self._made = self._guard = EvaluatingGuard(
+            judge, settings, llm=llm, concurrency=concurrency, score=score
+        )
+        if examples and examples != theirs._DEFAULT_EXAMPLES:
+            self._guard = self._made.with_prompts({"examples": yaml.safe_dump(_our_examples(examples))})
+        component.set_input_types(self, **_INPUTS)
 
     def warm_up(self) -> None:
-        """Open the judge. ``run`` does so, too."""
+        """Open the judge, and the chat generator. ``run`` does so, too."""
+        getattr(self._chat_generator, "warm_up", lambda: None)()
         self._guard.open()
 
     async def warm_up_async(self) -> None:
         """Like ``warm_up``."""
+        getattr(self._chat_generator, "warm_up", lambda: None)()
         await self._guard.aopen()
 
     def close(self) -> None:
@@ -84,19 +110,10 @@ class HaystackFaithfulnessEvaluator:
         """Like ``close``."""
         await self._guard.aclose()
 
-    @component.output_types(
-        individual_scores=list[float],
-        score=float,
-        results=list[dict[str, Any]],
-        meta=list[dict[str, Any]],
-    )
-    def run(
-        self,
-        questions: list[str],
-        contexts: list[list[str]],
-        predicted_answers: list[str],
-    ) -> dict[str, Any]:
-        """Evaluate answers, ``concurrency`` of them at a time.
+    @_OUTPUTS
+    def run(self, **inputs: Any) -> dict[str, Any]:
+        """Evaluate answers, ``concurrency`` of them at a time: ``questions``, ``contexts``, a list for each
+        answer, and ``predicted_answers``.
 
         A context is a text, a Haystack ``Document``, or a mapping with ``id`` and ``text``. Returns, in the
         order of the answers:
@@ -109,30 +126,22 @@ class HaystackFaithfulnessEvaluator:
           dictionary.
         - ``meta``: judges, policy, usage, and duration in milliseconds.
 
-        Raises ValueError for lists of different lengths. Unless ``raise_on_failure`` is False, raises
-        ValueError for the first answer that can't be judged, with InputError, TypeError or JudgeUnavailable
-        as its cause.
+        Raises ValueError for lists that are missing, or of different lengths. Unless ``raise_on_failure`` is
+        False, raises ValueError for the first answer that can't be judged, with InputError, TypeError or
+        JudgeUnavailable as its cause.
         """
-        answers = _answers(questions, contexts, predicted_answers)
+        answers = _answers(inputs)
+        self.warm_up()
         with _value_errors(), tqdm(total=len(answers), disable=not self.progress_bar) as bar:
             judge = self._guard.check_all
             outcomes = judge(answers, partial(bar.update, 1), fail_fast=self.raise_on_failure)
         return self._output(outcomes)
 
-    @component.output_types(
-        individual_scores=list[float],
-        score=float,
-        results=list[dict[str, Any]],
-        meta=list[dict[str, Any]],
-    )
-    async def run_async(
-        self,
-        questions: list[str],
-        contexts: list[list[str]],
-        predicted_answers: list[str],
-    ) -> dict[str, Any]:
+    @_OUTPUTS
+    async def run_async(self, **inputs: Any) -> dict[str, Any]:
         """Like ``run``, without holding up the event loop."""
-        answers = _answers(questions, contexts, predicted_answers)
+        answers = _answers(inputs)
+        await self.warm_up_async()
         with _value_errors(), tqdm(total=len(answers), disable=not self.progress_bar) as bar:
             judge = self._guard.acheck_all
             outcomes = await judge(answers, partial(bar.update, 1), fail_fast=self.raise_on_failure)
@@ -140,20 +149,27 @@ class HaystackFaithfulnessEvaluator:
 
     def to_dict(self) -> dict[str, Any]:
         """The component as plain values. Raises ConfigError if it has a Judge or a secret."""
+        generator = self._chat_generator
         values: dict[str, Any] = default_to_dict(
             self,
-            **self._guard.parameters(),
+            **self._made.parameters(),
+            examples=self.examples,
+            chat_generator=generator and component_to_dict(generator, "chat_generator"),
             progress_bar=self.progress_bar,
             raise_on_failure=self.raise_on_failure,
             score=self._guard.score,
-            **({} if math.isnan(self.undefined_score) else {"undefined_score": self.undefined_score}),
         )
         return values
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """The component that ``to_dict`` wrote."""
-        made: Self = default_from_dict(cls, data)
+        """The component that ``to_dict`` wrote, or that of Haystack's own component."""
+        parameters = dict(data.get("init_parameters", {}))
+        if parameters.get("chat_generator"):
+            deserialize_chatgenerator_inplace(parameters, key="chat_generator")
+        written_by_theirs = data.get("type") == generate_qualified_class_name(theirs.FaithfulnessEvaluator)
+        kind = generate_qualified_class_name(cls) if written_by_theirs else data.get("type")
+        made: Self = default_from_dict(cls, {**data, "type": kind, "init_parameters": parameters})
         return made
 
     def _output(self, outcomes: Sequence[ResponseVerdict | Exception]) -> dict[str, Any]:
@@ -167,10 +183,10 @@ class HaystackFaithfulnessEvaluator:
         if failed:
             _log.warning("haystack.not_judged", failed=failed, of=len(outcomes))
         defined = [each.value for each in scored if each.value is not None]
-        scores = [self.undefined_score if each.value is None else each.value for each in scored]
+        scores = [math.nan if each.value is None else each.value for each in scored]
         return {
             "individual_scores": scores,
-            "score": fmean(defined) if defined else self.undefined_score,
+            "score": fmean(defined) if defined else math.nan,
             "results": [
                 {**_statements(outcome), "score": score, "reason": each.reason}
                 for outcome, score, each in zip(outcomes, scores, scored, strict=True)
@@ -188,23 +204,62 @@ def _value_errors() -> Iterator[None]:
         raise ValueError(str(error)) from error
 
 
-def _answers(
-    questions: list[str], contexts: list[list[str]], predicted_answers: list[str]
-) -> list[AnswerToCheck]:
-    given: dict[str, Sized] = {
-        "questions": questions,
-        "contexts": contexts,
-        "predicted_answers": predicted_answers,
-    }
-    for name, each in given.items():
-        if not isinstance(each, list):
-            raise TypeError(f"{name}: give a list, not a {type(each).__name__}")
-    if len({len(each) for each in given.values()}) > 1:
-        lengths = ", ".join(f"{len(each)} {name}" for name, each in given.items())
+def _chat_model(generator: Any) -> ChatModel:
+    from guardrail.integrations.chat_models import ChatModel  # loads the client, which others don't need
+
+    def reply(result: Mapping[str, Any]) -> Reply:
+        first = result["replies"][0]
+        return first.text, first.meta.get("usage")
+
+    of_role = {"system": ChatMessage.from_system, "user": ChatMessage.from_user}
+    aask = (lambda given: generator.run_async(messages=given)) if hasattr(generator, "run_async") else None
+    return ChatModel(
+        generator,
+        lambda given: [of_role[role](text) for role, text in given],
+        lambda given: generator.run(messages=given),
+        aask,
+        reply,
+    )
+
+
+def _plain(value: object) -> object:
+    """A Secret as settings have one; one that holds its token raises ValueError."""
+    return {"env": value.to_dict()["env_vars"][0]} if isinstance(value, Secret) else value
+
+
+def _our_examples(given: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Statements as claims. What a statement rests on is not said: the context with most of its words."""
+    made = []
+    for each in given:
+        try:
+            contexts = each["inputs"]["contexts"]
+            said = each["outputs"]
+            claims: list[dict[str, Any]] = []
+            for text, score in zip(said["statements"], said["statement_scores"], strict=True):
+                shared = [len({*text.split()} & {*context.split()}) for context in contexts]
+                rests = {"verdict": "SUPPORTED", "evidence": [shared.index(max(shared)) + 1]}
+                claims.append({"text": text, **(rests if score else {"verdict": "UNSUPPORTED"})})
+            made.append({"sentences": contexts, "question": each["inputs"]["questions"], "claims": claims})
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(
+                f"examples: {error!r}; each has inputs with questions, contexts and predicted_answers, and "
+                "outputs with statements and statement_scores"
+            ) from error
+    return made
+
+
+def _answers(inputs: Mapping[str, Any]) -> list[AnswerToCheck]:
+    if unknown := sorted(inputs.keys() - _INPUTS.keys()):
+        raise TypeError(f"{unknown[0]}: unknown input; there are {', '.join(_INPUTS)}")
+    for name in _INPUTS:
+        if not isinstance(each := inputs.get(name), list):
+            raise ValueError(f"{name}: give a list, not a {type(each).__name__}")  # noqa: TRY004 - as theirs
+    if len({len(each) for each in inputs.values()}) > 1:
+        lengths = ", ".join(f"{len(each)} {name}" for name, each in inputs.items())
         raise ValueError(f"there are {lengths}; give as many of each")
     return [
         AnswerToCheck(question, _contexts(texts), answer)
-        for question, texts, answer in zip(questions, contexts, predicted_answers, strict=True)
+        for question, texts, answer in zip(*(inputs[name] for name in _INPUTS), strict=True)
     ]
 
 

@@ -21,7 +21,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, 
 from contextlib import aclosing, closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
 from langchain_core.callbacks.manager import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
@@ -34,6 +34,9 @@ from guardrail.events import AnyOutputEvent, Context, DeliveryBlocked, DeliveryS
 from guardrail.inputs import ContextLike
 from guardrail.integrations.background import BackgroundGuard
 from guardrail.policy import MissingContexts
+
+if TYPE_CHECKING:
+    from guardrail.integrations.chat_models import ChatModel, Reply
 
 VERDICT_EVENT: Final = "guardrail.verdict"
 """The custom event at the end of each answer; its data is the ``verdict.response``."""
@@ -57,6 +60,7 @@ class _Guarded:
         self,
         guard: BackgroundGuard | None = None,
         *,
+        llm: Runnable[Any, Any] | None = None,
         settings: str | Path | None = None,
         question_key: str = "question",
         contexts_key: str = "contexts",
@@ -66,13 +70,15 @@ class _Guarded:
         **head: Any,
     ) -> None:
         """``settings`` is the path of a file as ``guardrail run`` takes it, which names judge and policies;
-        without it the local judge and the default policy hold. Give ``guard`` instead to share one, or to
-        close it. ``missing_contexts`` is what happens to the claims of an answer without documents. ``head``
-        takes the other fields of a response: route, tenant, generator_model, …. Raises ConfigError.
+        without it the local judge and the default policy hold. Give ``llm``, a chat model, instead for the
+        LLM judge to ask, or ``guard`` to share one, or to close it. ``missing_contexts`` is what happens to
+        the claims of an answer without documents. ``head`` takes the other fields of a response: route,
+        tenant, generator_model, …. Raises ConfigError.
         """
-        if guard is not None and settings is not None:
-            raise ValueError("settings: the guard that you give has its own; give guard or settings")
-        self.guard = guard or BackgroundGuard(settings)
+        if (guard, settings, llm).count(None) < 2:
+            raise ValueError("guard, settings, llm: each names the judge; give one of them")
+        judge = None if llm is None else chat_model_of(llm).judge()
+        self.guard = guard or BackgroundGuard(settings, judge=judge)
         self._keys = Keys(question_key, contexts_key, answer_key)
         missing = MissingContexts(missing_contexts, missing_contexts_message)
         self._head = {**head, "missing_contexts": missing}
@@ -376,6 +382,22 @@ class _Parts:
             f"{name}: missing; the mapping needs {self.keys.question}, {self.keys.contexts} and "
             f"{self.keys.answer}, or other names given as question_key, contexts_key and answer_key"
         )
+
+
+def chat_model_of(llm: Runnable[Any, Any]) -> ChatModel:
+    """A chat model as that of the LLM judge, also one with retries, fallbacks or arguments bound to it."""
+    if not isinstance(llm, Runnable):
+        raise TypeError(f"llm: give a chat model of LangChain, not a {type(llm).__name__}")
+    from guardrail.integrations.chat_models import ChatModel  # loads the client, which others don't need
+
+    def reply(message: Any) -> Reply:
+        return str(getattr(message, "text", message)), getattr(message, "usage_metadata", None)
+
+    # Its own callbacks hold. Those of a chain would show its reader what the judge is asked and says.
+    config = RunnableConfig(callbacks=[])
+    return ChatModel(
+        llm, list, lambda given: llm.invoke(given, config), lambda given: llm.ainvoke(given, config), reply
+    )
 
 
 def contexts_of(documents: Sequence[Document | ContextLike]) -> list[ContextLike]:

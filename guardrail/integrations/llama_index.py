@@ -2,7 +2,7 @@
 
 ::
 
-    evaluator = LlamaIndexFaithfulnessEvaluator()
+    evaluator = FaithfulnessEvaluator()
     result = evaluator.evaluate_response(response=query_engine.query(question))
 
 An answer passes if every claim of it is SUPPORTED.
@@ -11,15 +11,16 @@ An answer passes if every claim of it is SUPPORTED.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
+from llama_index.core import Settings, evaluation
 from llama_index.core.base.response.schema import Response
-from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
+from llama_index.core.llms import LLM, ChatMessage, ChatResponse, CustomLLM, MockLLM
 from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 
-from guardrail.errors import InputError, JudgeError
+from guardrail.errors import ConfigError, InputError, JudgeError
 from guardrail.evals.explanation import explain
 from guardrail.evals.scores import score_value
 from guardrail.events import ResponseVerdict
@@ -27,171 +28,159 @@ from guardrail.inputs import ContextLike
 from guardrail.integrations.evaluating import (
     CONCURRENCY,
     EvaluatingGuard,
+    HasGuard,
     JudgeLike,
     with_own_ids,
 )
+from guardrail.log_events import EventLog
+
+if TYPE_CHECKING:
+    from guardrail.integrations.chat_models import ChatModel, Reply
+
+_log = EventLog(__name__)
+_PROMPTS: Final = {"eval_template": "system", "user_template": "user"}
+"""Our prompts under names in LlamaIndex' manner."""
 
 
-class LlamaIndexEvaluationResult(EvaluationResult):
-    """LlamaIndex's result with the verdict that it comes from: claims with severity, evidence and more."""
+class EvaluationResult(evaluation.EvaluationResult):
+    """LlamaIndex's result with the verdict that it comes from: claims with severity, evidence and more.
+
+    Results are equal if all fields of LlamaIndex are: a verdict has times.
+    """
 
     verdict: ResponseVerdict | None = None
 
+    def __eq__(self, other: object) -> bool:
+        fields = evaluation.EvaluationResult.model_fields
+        return isinstance(other, evaluation.EvaluationResult) and all(
+            getattr(self, name) == getattr(other, name) for name in fields
+        )
 
-class LlamaIndexFaithfulnessEvaluator(BaseEvaluator):
+
+class FaithfulnessEvaluator(HasGuard, evaluation.BaseEvaluator):
     """Evaluates whether an answer is supported by its contexts, claim by claim.
 
-    ``judge`` is a ``guardrail.Judge``, or the section ``judge`` of the settings as a dictionary; the local
-    judge by default, which needs no key. ``settings`` is the path of a settings file. ``score`` names a
+    ``llm`` is the model of the LLM judge, or ``Settings.llm`` if the application has set that; else the
+    local judge is asked, which needs no key. ``eval_template`` is the LLM judge's system prompt, with our
+    variables; there is no use for a ``refine_template``. ``judge`` is a ``guardrail.Judge``, or the section
+    ``judge`` of the settings as a dictionary. ``settings`` is the path of a settings file. ``score`` names a
     published score (``guardrail.evals.scores.SCORES``); that of LlamaIndex is 1.0 or 0.0. ``concurrency``
     answers are judged at a time.
 
     In a result, ``passing`` says whether every claim is supported, ``feedback`` why, and ``verdict`` has all
     details. It is ``invalid_result``, with ``passing`` None, if the answer states nothing, or if a claim
     could not be judged and no other one fails the answer. An answer that can't be judged at all is invalid,
-    too; with ``raise_error`` its error is raised. Raises ConfigError if settings are wrong.
+    too. With ``raise_error`` an answer that fails raises ValueError, and one that can't be judged what the
+    judge raised. Raises ConfigError if settings are wrong.
     """
 
     def __init__(
         self,
-        judge: JudgeLike | None = None,
+        llm: LLM | None = None,
+        raise_error: bool = False,
+        eval_template: str | BasePromptTemplate | None = None,
+        refine_template: str | BasePromptTemplate | None = None,
         *,
+        judge: JudgeLike | None = None,
         settings: str | Path | None = None,
         score: str = "llama_index",
-        raise_error: bool = False,
         concurrency: int = CONCURRENCY,
     ) -> None:
+        if refine_template is not None:
+            raise ConfigError("refine_template: one call sees all that an answer is judged by; leave it out")
         self._raise_error = raise_error
-        self._guard = EvaluatingGuard(judge, settings, concurrency=concurrency, score=score)
-
-    def close(self) -> None:
-        """Close the judge that was opened here; the next evaluation opens it again."""
-        self._guard.close()
-
-    async def aclose(self) -> None:
-        """Like ``close``."""
-        await self._guard.aclose()
-
-    def evaluate(
-        self,
-        query: str | None = None,
-        response: str | None = None,
-        contexts: Sequence[str] | None = None,
-        **others: Any,
-    ) -> LlamaIndexEvaluationResult:
-        """Evaluate an answer. Works within a running event loop, too, which then stands still.
-
-        Raises ValueError if ``response`` or ``contexts`` is missing, and TypeError for unknown arguments. A
-        ``reference`` is allowed, because batches give all evaluators the same, and no evidence.
-        """
-        _check_names(others)
-        return self._evaluate(query, response, contexts)
+        theirs = Settings._llm  # Settings.llm would make one
+        if (llm, judge, settings) == (None,) * 3 and not isinstance(theirs, MockLLM | None):  # a mock is none
+            llm = theirs
+            _log.info("llama_index.settings_llm", llm=type(llm).__name__)
+        model = None if llm is None else _chat_model(llm)
+        self._guard = EvaluatingGuard(judge, settings, llm=model, concurrency=concurrency, score=score)
+        if eval_template is not None:
+            if isinstance(eval_template, str):
+                eval_template = PromptTemplate(eval_template)
+            self._update_prompts({"eval_template": eval_template})
 
     async def aevaluate(
         self,
         query: str | None = None,
         response: str | None = None,
-        contexts: Sequence[str] | None = None,
+        contexts: Sequence[ContextLike] | None = None,
         sleep_time_in_seconds: float = 0,
-        **others: Any,
-    ) -> LlamaIndexEvaluationResult:
-        """Like ``evaluate``."""
-        _check_names(others)
+        reference: str | None = None,
+    ) -> EvaluationResult:
+        """Evaluate an answer; LlamaIndex has ``evaluate`` on top of this, for plain code.
+
+        Raises ValueError if ``response`` or ``contexts`` is missing. A ``reference``, which batches give all
+        evaluators, is no evidence.
+        """
+        del reference
+        if response is None or contexts is None:
+            missing = "response" if response is None else "contexts"
+            raise ValueError(f"{missing}: missing; an answer is evaluated against its contexts")
         await asyncio.sleep(sleep_time_in_seconds)
-        return await self._aevaluate(query, response, contexts)
-
-    def evaluate_response(
-        self, query: str | None = None, response: Response | None = None, **others: Any
-    ) -> LlamaIndexEvaluationResult:
-        """Evaluate what a query engine answered; evidence names its source nodes by their ids."""
-        _check_names(others)
-        return self._evaluate(query, *_parts(response))
-
-    async def aevaluate_response(
-        self,
-        query: str | None = None,
-        response: Response | None = None,
-        sleep_time_in_seconds: float = 0,
-        **others: Any,
-    ) -> LlamaIndexEvaluationResult:
-        """Like ``evaluate_response``."""
-        _check_names(others)
-        await asyncio.sleep(sleep_time_in_seconds)
-        return await self._aevaluate(query, *_parts(response))
-
-    # ------------------------------------------------------------------------------------- prompts
-
-    def _get_prompts(self) -> dict[str, BasePromptTemplate]:
-        """``system`` and ``user`` of an LLM judge; their variables are ours, such as $claims."""
-        return {name: PromptTemplate(text) for name, text in self._guard.prompts().items()}
-
-    def _update_prompts(self, prompts: dict[str, BasePromptTemplate]) -> None:
-        self._guard = self._guard.with_prompts(
-            {name: prompt.get_template() for name, prompt in prompts.items()}
-        )
-
-    def _get_prompt_modules(self) -> dict[str, Any]:
-        return {}
-
-    # -------------------------------------------------------------------------------------- inside
-
-    def _evaluate(
-        self, query: str | None, response: str | None, contexts: Sequence[ContextLike] | None
-    ) -> LlamaIndexEvaluationResult:
-        response, contexts = _required(response, contexts)
-        try:
-            outcome: ResponseVerdict | Exception = self._guard.check(query or "", contexts, response)
-        except (InputError, JudgeError) as error:
-            outcome = error
-        return self._result(query, response, contexts, outcome)
-
-    async def _aevaluate(
-        self, query: str | None, response: str | None, contexts: Sequence[ContextLike] | None
-    ) -> LlamaIndexEvaluationResult:
-        response, contexts = _required(response, contexts)
-        try:
-            outcome: ResponseVerdict | Exception = await self._guard.acheck(query or "", contexts, response)
-        except (InputError, JudgeError) as error:
-            outcome = error
-        return self._result(query, response, contexts, outcome)
-
-    def _result(
-        self,
-        query: str | None,
-        response: str,
-        contexts: Sequence[ContextLike],
-        outcome: ResponseVerdict | Exception,
-    ) -> LlamaIndexEvaluationResult:
         given = {"query": query, "response": response, "contexts": [_text(each) for each in contexts]}
-        if isinstance(outcome, Exception):
+        try:
+            verdict = await self._guard.acheck(query or "", contexts, response)
+        except (InputError, JudgeError) as error:
             if self._raise_error:
-                raise outcome
-            return LlamaIndexEvaluationResult(**given, invalid_result=True, invalid_reason=str(outcome))
-        passing = score_value("llama_index", outcome)
-        return LlamaIndexEvaluationResult(
+                raise
+            return EvaluationResult(**given, invalid_result=True, invalid_reason=str(error))
+        passing = score_value("llama_index", verdict)
+        if self._raise_error and passing.passed is False:
+            raise ValueError(f"The response is invalid: {explain(verdict)}")
+        return EvaluationResult(
             **given,
             passing=passing.passed,
-            score=score_value(self._guard.score, outcome).value,
-            feedback=explain(outcome),
+            score=score_value(self._guard.score, verdict).value,
+            feedback=explain(verdict),
             invalid_result=passing.passed is None,
             invalid_reason=passing.reason if passing.passed is None else None,
-            verdict=outcome,
+            verdict=verdict,
         )
 
+    def evaluate_response(
+        self, query: str | None = None, response: Response | None = None, **options: Any
+    ) -> EvaluationResult:
+        """Evaluate what a query engine answered; evidence names its source nodes by their ids."""
+        found: EvaluationResult = self.evaluate(query, *_parts(response), **options)
+        return found
 
-def _check_names(others: Mapping[str, Any]) -> None:
-    unknown = [name for name in others if name != "reference"]
-    if unknown:
-        raise TypeError(f"{unknown[0]}: unknown argument; what it asks for would not be done")
+    async def aevaluate_response(
+        self, query: str | None = None, response: Response | None = None, **options: Any
+    ) -> EvaluationResult:
+        """Like ``evaluate_response``."""
+        return await self.aevaluate(query, *_parts(response), **options)
+
+    def _get_prompts(self) -> dict[str, BasePromptTemplate]:
+        """``eval_template`` and ``user_template`` of an LLM judge, with our variables, such as $claims."""
+        ours = self._guard.prompts()
+        return {name: PromptTemplate(ours[our]) for name, our in _PROMPTS.items() if our in ours}
+
+    def _update_prompts(self, prompts: dict[str, BasePromptTemplate]) -> None:
+        known = self._get_prompts()
+        if unknown := sorted(prompts.keys() - known.keys()):
+            there_are = f"there are {' and '.join(known)}" if known else "this judge asks no LLM"
+            raise ConfigError(f"{unknown[0]}: {there_are}")
+        texts = {_PROMPTS[name]: prompt.get_template() for name, prompt in prompts.items()}
+        self._guard = self._guard.with_prompts(texts)
 
 
-def _required(
-    response: str | None, contexts: Sequence[ContextLike] | None
-) -> tuple[str, Sequence[ContextLike]]:
-    if response is None or contexts is None:
-        missing = "response" if response is None else "contexts"
-        raise ValueError(f"{missing}: missing; an answer is evaluated against its contexts")
-    return response, contexts
+def _chat_model(llm: LLM) -> ChatModel:
+    if not isinstance(llm, LLM):
+        raise TypeError(f"llm: give an LLM of llama_index.core, not a {type(llm).__name__}; or give judge=…")
+    from guardrail.integrations.chat_models import ChatModel  # loads the client, which others don't need
+
+    def reply(response: ChatResponse) -> Reply:
+        told = getattr(response.raw, "usage", None) or response.additional_kwargs
+        return response.message.content, told or response.message.additional_kwargs
+
+    return ChatModel(
+        llm,
+        lambda given: [ChatMessage(role=role, content=text) for role, text in given],
+        llm.chat,
+        None if isinstance(llm, CustomLLM) else llm.achat,  # its own achat would hold up the event loop
+        reply,
+    )
 
 
 def _parts(response: Response | None) -> tuple[str | None, Sequence[ContextLike] | None]:

@@ -1,14 +1,11 @@
-"""The guard as metrics of Ragas, in the place of its ``Faithfulness``, which Ragas has twice.
+"""The guard as metrics of Ragas, in the place of those of ``ragas.metrics`` and its ``collections``.
 
-``RagasFaithfulness`` is for the calls of ``ragas.metrics.collections`` and for experiments::
+::
 
-    result = await RagasFaithfulness().ascore(
-        user_input=question, response=answer, retrieved_contexts=contexts
-    )
+    result = await Faithfulness().ascore(user_input=question, response=answer, retrieved_contexts=contexts)
+    evaluate(dataset, metrics=[Faithfulness()])
 
-``RagasSingleTurnFaithfulness`` is for ``ragas.evaluate`` and its samples::
-
-    evaluate(dataset, metrics=[RagasSingleTurnFaithfulness()])
+Ragas has two interfaces, with a ``Faithfulness`` for each. Here one is for both.
 """
 
 from __future__ import annotations
@@ -16,121 +13,113 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from langchain_core.messages import convert_to_messages
+from langchain_core.outputs import LLMResult
+from langchain_core.prompt_values import ChatPromptValue
+from langchain_core.runnables import Runnable
+from pydantic import BaseModel
 from ragas.callbacks import ChainType, new_group
 from ragas.dataset_schema import SingleTurnSample
-from ragas.metrics.base import MetricType, SingleTurnMetric
+from ragas.llms import BaseRagasLLM, InstructorBaseRagasLLM
+from ragas.metrics.base import MetricOutputType, MetricType, SingleTurnMetric
 from ragas.metrics.collections.base import BaseMetric
 from ragas.metrics.result import MetricResult
 
+from guardrail.errors import ConfigError
 from guardrail.evals.explanation import explain
 from guardrail.evals.scores import MEANING, score_value, statements
 from guardrail.events import ResponseVerdict
 from guardrail.inputs import ContextLike
+from guardrail.integrations.chat_models import ChatModel, Messages, Reply
 from guardrail.integrations.evaluating import (
     CONCURRENCY,
     EvaluatingGuard,
+    HasGuard,
     JudgeLike,
     with_own_ids,
 )
+from guardrail.integrations.langchain import chat_model_of
+from guardrail.log_events import EventLog
 
-VERDICTS = "verdicts"
+VERDICTS: Final = "verdicts"
 """The step of a metric, in the traces of an evaluation, that has the verdict."""
+_COLUMNS: Final = {"response", "retrieved_contexts", "retrieved_context_ids:optional", "user_input:optional"}
+_log = EventLog(__name__)
 
 
-class RagasFaithfulness(BaseMetric):
-    """How much of an answer its contexts support, claim by claim, from 0 to 1.
+class Faithfulness(HasGuard, SingleTurnMetric, BaseMetric):
+    """How much of an answer its contexts support, claim by claim, from 0 to 1; NaN without a score.
 
-    ``judge`` is a ``guardrail.Judge``, or the section ``judge`` of the settings as a dictionary; the local
-    judge by default, which needs no key. ``settings`` is the path of a settings file. ``score`` names a
-    published score (``guardrail.evals.scores.SCORES``). ``concurrency`` answers are judged at a time.
-    Raises ConfigError if settings are wrong.
+    ``llm``, of Ragas or LangChain, is the model of the LLM judge; without it the local one is asked, which
+    needs no key.
+    ``evaluate(llm=…)`` is told to metrics of Ragas only. ``judge`` is a ``guardrail.Judge``, or the section
+    ``judge`` of the settings as a dictionary. ``settings`` is the path of a settings file. ``score`` names a
+    published score (``guardrail.evals.scores.SCORES``). ``concurrency`` answers are judged at a time. Raises
+    ConfigError if settings are wrong.
     """
 
     def __init__(
         self,
-        judge: JudgeLike | None = None,
+        llm: Any = None,
         name: str = "faithfulness",
+        allowed_values: tuple[float, float] = (0.0, 1.0),
         *,
+        judge: JudgeLike | None = None,
         settings: str | Path | None = None,
         score: str = "ragas",
         concurrency: int = CONCURRENCY,
     ) -> None:
-        self._guard = EvaluatingGuard(judge, settings, concurrency=concurrency, score=score)
-        super().__init__(name=name)
+        SingleTurnMetric.__init__(self, {MetricType.SINGLE_TURN: _COLUMNS}, name)
+        BaseMetric.__init__(self, name, allowed_values)
+        self.llm, self.output_type = llm, MetricOutputType.CONTINUOUS
+        model = None if llm is None else _chat_model(llm)
+        self._guard = EvaluatingGuard(judge, settings, llm=model, concurrency=concurrency, score=score)
 
-    def close(self) -> None:
-        """Close the judge that was opened here; the next answer opens it again."""
-        self._guard.close()
+    def init(self, run_config: Any) -> None:
+        """Hands the configuration of a run to a model that takes one."""
+        if isinstance(self.llm, BaseRagasLLM):
+            self.llm.set_run_config(run_config)
 
-    async def aclose(self) -> None:
-        """Like ``close``."""
-        await self._guard.aclose()
+    def get_prompts(self) -> dict[str, str]:
+        """``system`` and ``user`` of an LLM judge; their variables are ours, such as $claims."""
+        return self._guard.prompts()
+
+    def set_prompts(self, **prompts: str) -> None:
+        """Change prompts of an LLM judge. Raises ConfigError for an unknown one, or a missing variable."""
+        for name, text in prompts.items():
+            if not isinstance(text, str):
+                raise ConfigError(f"{name}: give a text, as get_prompts() does, not a {type(text).__name__}")
+        self._guard = self._guard.with_prompts(prompts)
 
     async def ascore(
-        self, response: str, retrieved_contexts: Sequence[ContextLike], user_input: str = ""
+        self, user_input: str, response: str, retrieved_contexts: Sequence[ContextLike]
     ) -> MetricResult:
         """Score an answer; Ragas has ``score``, ``batch_score`` and ``abatch_score`` on top of this.
 
-        In the result, ``value`` is None where there is no score, ``reason`` says why, or names the claims
-        that are not supported, and ``traces["output"]`` is the ``verdict.response`` event as a dictionary,
-        with the ``statements`` that were counted. A context is a text, or a mapping with ``id`` and
-        ``text``. Raises InputError for what can't be an answer, and JudgeUnavailable if the judge could say
-        nothing of it.
+        In the result, ``reason`` says why there is no score, or names the claims that are not supported, and
+        ``traces["output"]`` is the ``verdict.response`` event as a dictionary, with the ``statements`` that
+        were counted. A context is a text, or a mapping with ``id`` and ``text``. Raises ValueError for what
+        is empty, InputError for what can't be an answer, and JudgeUnavailable if the judge could say nothing
+        of it.
         """
+        given = {"response": response, "user_input": user_input, "retrieved_contexts": retrieved_contexts}
+        if empty := [name for name, each in given.items() if not each]:
+            raise ValueError(f"{empty[0]} is missing: an answer is scored with its question and contexts")
         verdict = await self._guard.acheck(user_input, retrieved_contexts, response)
         scored = score_value(self._guard.score, verdict)
         why = explain(verdict) if scored.reason is None else f"{scored.reason}\n{explain(verdict)}"
-        given = {
-            "user_input": user_input,
-            "response": response,
-            "retrieved_contexts": list(retrieved_contexts),
-        }
         return MetricResult(
-            value=scored.value,
+            value=math.nan if scored.value is None else scored.value,
             reason=why,
             traces={"input": given, "output": {**verdict.model_dump(mode="json"), **_statements(verdict)}},
         )
 
-
-class RagasSingleTurnFaithfulness(SingleTurnMetric):
-    """The same for ``ragas.evaluate``, ``single_turn_score`` and ``single_turn_ascore``.
-
-    Ragas takes a number here and means over those that are not NaN: an answer without a score is NaN. The
-    verdict is in the traces of the evaluation, ``result.traces[i][name]["verdicts"]["output"]``.
-    """
-
-    def __init__(
-        self,
-        judge: JudgeLike | None = None,
-        name: str = "faithfulness",
-        *,
-        settings: str | Path | None = None,
-        score: str = "ragas",
-        concurrency: int = CONCURRENCY,
-    ) -> None:
-        self._guard = EvaluatingGuard(judge, settings, concurrency=concurrency, score=score)
-        columns = {
-            "response",
-            "retrieved_contexts",
-            "retrieved_context_ids:optional",
-            "user_input:optional",
-        }
-        super().__init__(_required_columns={MetricType.SINGLE_TURN: columns}, name=name)
-
-    def init(self, run_config: Any) -> None:
-        """Nothing to do: the judge opens with the first answer, beside the event loop."""
-
-    def close(self) -> None:
-        """Close the judge that was opened here; the next answer opens it again."""
-        self._guard.close()
-
-    async def aclose(self) -> None:
-        """Like ``close``."""
-        await self._guard.aclose()
-
     async def _single_turn_ascore(self, sample: SingleTurnSample, callbacks: Any) -> float:
+        """The score of a sample, for ``ragas.evaluate``; the verdict is in the traces of the evaluation,
+        ``result.traces[i][name]["verdicts"]["output"]``.
+        """
         if sample.response is None or sample.retrieved_contexts is None:
             missing = "response" if sample.response is None else "retrieved_contexts"
             raise ValueError(f"{missing}: missing; an answer is scored against its contexts")
@@ -149,6 +138,63 @@ class RagasSingleTurnFaithfulness(SingleTurnMetric):
         told = {"value": scored.value, "reason": scored.reason, "verdict": verdict.model_dump(mode="json")}
         step.on_chain_end({"output": {**told, **_statements(verdict)}})
         return math.nan if scored.value is None else scored.value
+
+
+class FaithfulnesswithHHEM(Faithfulness):
+    """``Faithfulness`` with HHEM-2.1-Open as the judge, which needs the extra ``classifier-torch``.
+
+    An ``llm``, by which Ragas cuts answers into statements, is not asked, as the log says. The classifier
+    runs on a GPU where torch has one, in batches of its own: another ``device`` or ``batch_size`` than Ragas'
+    default raises ConfigError.
+    """
+
+    def __init__(
+        self,
+        llm: Any = None,
+        name: str = "faithfulness_with_hhem",
+        device: str = "cpu",
+        batch_size: int = 10,
+        **options: Any,
+    ) -> None:
+        for argument, given, default in (("device", device, "cpu"), ("batch_size", batch_size, 10)):
+            if given != default:
+                raise ConfigError(f"{argument}: the judge finds it by itself; leave it out")
+        if llm is not None:
+            _log.info("ragas.llm_not_asked", metric=name)
+        super().__init__(None, name, judge={"kind": "hhem"}, **options)
+
+
+class _Form(BaseModel):
+    """The LLM judge's reply, for models that fill in a form."""
+
+    v: list[str]
+
+
+def _chat_model(llm: Any) -> ChatModel:
+    if isinstance(llm, Runnable):
+        return chat_model_of(llm)
+    if isinstance(llm, BaseRagasLLM):
+        return ChatModel(getattr(llm, "langchain_llm", llm), _prompt, llm.generate_text, llm.generate, _text)
+    if not isinstance(llm, InstructorBaseRagasLLM):
+        raise TypeError(f"llm: give a model of Ragas or LangChain, not a {type(llm).__name__}; or judge=…")
+    blocks = getattr(llm, "is_async", True) is False
+    return ChatModel(
+        llm,
+        lambda given: "\n\n".join(text for _, text in given),
+        lambda prompt: llm.generate(prompt, _Form),
+        None if blocks else lambda prompt: llm.agenerate(prompt, _Form),
+        lambda form: (form.model_dump_json(), getattr(getattr(form, "_raw_response", None), "usage", None)),
+    )
+
+
+def _prompt(given: Messages) -> ChatPromptValue:
+    return ChatPromptValue(messages=convert_to_messages(given))
+
+
+def _text(result: LLMResult) -> Reply:
+    first = result.generations[0][0]
+    usage = getattr(getattr(first, "message", None), "usage_metadata", None)
+    return first.text, usage or (result.llm_output or {}).get("token_usage")
 
 
 def _statements(verdict: ResponseVerdict) -> dict[str, Any]:

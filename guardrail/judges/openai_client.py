@@ -50,15 +50,16 @@ class OwnClients:
     ``ALL_PROXY``, ``NO_PROXY``, ``SSL_CERT_FILE``, ``SSL_CERT_DIR``), and send nothing from the environment.
     """
 
-    def __init__(self, base_url: str, key: str) -> None:
-        """Raises ConfigError if the environment names a SOCKS proxy without the package that it takes."""
-        self._base_url = base_url
-        self._key = key
+    def __init__(self, base_url: str, key: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        """``transport`` answers in place of the server. Raises ConfigError if the environment names a SOCKS
+        proxy without the package that it takes.
+        """
+        self._given = base_url, key, transport
         self._by_loop: dict[asyncio.AbstractEventLoop, list[_Shared]] = {}
         self._lock = threading.Lock()
         try:
             # The first to be used. What is wrong is told at the start and not with the first claim.
-            self._unused: openai.AsyncOpenAI | None = _make_client(base_url, key)
+            self._unused: openai.AsyncOpenAI | None = _make_client(*self._given)
         except ImportError as error:
             if "SOCKS" not in str(error):
                 raise
@@ -81,7 +82,7 @@ class OwnClients:
         if shared is None:
             with self._lock:
                 unused, self._unused = self._unused, None
-            shared = _Shared(unused or _make_client(self._base_url, self._key))
+            shared = _Shared(unused or _make_client(*self._given))
             clients.append(shared)
         shared.calls += 1
         try:
@@ -108,7 +109,7 @@ class _Shared:
     calls: int = 0
 
 
-def _make_client(base_url: str, key: str) -> openai.AsyncOpenAI:
+def _make_client(base_url: str, key: str, transport: httpx.AsyncBaseTransport | None) -> openai.AsyncOpenAI:
     # Every call ends by its deadline; the client's own timeout would only end replies that are still coming.
     timeout = openai.Timeout(None, connect=_CONNECT_TIMEOUT_S)
     base_url, query = split_base_url(base_url)
@@ -127,6 +128,7 @@ def _make_client(base_url: str, key: str) -> openai.AsyncOpenAI:
             # The pool holds no call back: one that ended may keep its connection for a moment.
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=_CONNECTIONS),
             verify=_tls(),
+            transport=transport,
         ),
     )
 

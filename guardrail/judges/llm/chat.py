@@ -233,7 +233,7 @@ class ModelEndpoint:
         self.prices = prices
         self.caller = Caller(self.name, settings.model, settings.max_concurrency, clock)
         self.dialect = Dialect(settings)
-        self.clients = OwnClients(settings.base_url, settings.resolve_api_key(place))
+        self.clients = OwnClients(settings.base_url, settings.resolve_api_key(place), settings._transport)
         self.headers = {name: value.get_secret_value() for name, value in settings.extra_headers.items()}
 
     async def ask(self, question: Question, until: float) -> Outcome:

@@ -12,6 +12,7 @@ from pydantic import (
     AfterValidator,
     Field,
     PlainSerializer,
+    PrivateAttr,
     TypeAdapter,
     ValidationError,
     model_validator,
@@ -341,6 +342,9 @@ class LlmJudgeSettings(ChatModelSettings):
     prompts: PromptFiles = Field(
         default_factory=PromptFiles, description="Prompts and examples of your own, in files."
     )
+
+    _transport: Any = PrivateAttr(None)
+    """What answers in place of the server, as the client's HTTP library has it; not a setting."""
 
     def resolve_api_key(self, place: str = "judge.llm") -> str:
         """The key to send. Raises ConfigError, which says where a key was looked for, never the key."""

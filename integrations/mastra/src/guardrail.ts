@@ -17,7 +17,7 @@ export interface GuardrailOptions {
   policy?: string;
   /** How long an answer may take, in milliseconds; the first one waits for the judge to load. Default: 60,000. */
   timeoutMs?: number;
-  /** Variables added to the environment of the program, such as a key of the LLM judge. */
+  /** Variables added to the environment of the program: settings, such as a key of the LLM judge. */
   env?: Record<string, string>;
 }
 
@@ -39,7 +39,8 @@ interface Running {
   lines: number;
   pending: Map<string, Pending>;
   said: string;
-  hasJudged?: boolean;
+  /** When its last result came, in milliseconds. */
+  judgedAt?: number;
   /** Why it runs no more. */
   ended?: string;
   idle?: NodeJS.Timeout;
@@ -47,6 +48,7 @@ interface Running {
 
 const MOST_SAID = 4_000;
 const IDLE_MS = 60_000;
+const MOST_ANSWERS = 10_000; // of one process, which keeps a little of each
 
 const children = new Set<ChildProcess>();
 process.on('exit', () => children.forEach((child) => child.kill()));
@@ -85,14 +87,12 @@ export function refuseOthers(given: object, known: readonly string[], place = ''
  */
 export class Guardrail {
   readonly #options: GuardrailOptions;
-  readonly #timeoutMs: number;
   #running: Promise<Running> | undefined;
   #current: Running | undefined;
 
   constructor(options: GuardrailOptions = {}) {
     refuseOthers(options, ['model', 'command', 'config', 'policy', 'timeoutMs', 'env'], 'guardrail: ');
     this.#options = options;
-    this.#timeoutMs = options.timeoutMs ?? 60_000;
   }
 
   /** Judges a whole answer. Rejects with a GuardrailError if that fails or takes too long. */
@@ -103,15 +103,20 @@ export class Guardrail {
   async #ask(answer: Answer, askAgain?: Pending['askAgain']): Promise<ResponseVerdict> {
     const running = await (this.#running ??= this.#start());
     if (running.ended !== undefined) throw new GuardrailError(running.ended);
+    if (running !== this.#current) return this.#ask(answer, askAgain); // it takes no more
     const { promise, resolve, reject } = Promise.withResolvers<ResponseVerdict>();
     const place = `line ${++running.lines}`;
-    const timeoutMs = this.#timeoutMs;
+    const timeoutMs = this.#options.timeoutMs ?? 60_000;
+    const asked = performance.now();
     const timer = setTimeout(() => {
       this.#settle(running, place)?.reject(new GuardrailError(`no verdict within ${timeoutMs} ms (timeoutMs)`));
+      const isStuck = (running.judgedAt ?? 0) <= asked; // no other answer got one either
+      if (isStuck) running.process.kill();
     }, timeoutMs);
     running.pending.set(place, { resolve, reject, timer, askAgain });
     this.#hold(running, true);
     running.process.stdin?.write(`${JSON.stringify(answer)}\n`);
+    if (running.lines === MOST_ANSWERS) this.#end(running);
     return promise;
   }
 
@@ -143,12 +148,12 @@ export class Guardrail {
       ['--policy', policy],
     ];
     const options = named.flatMap(([name, value]) => (value === undefined ? [] : [name, String(value)]));
-    const model = given === undefined ? undefined : await serve(given, 0.9 * this.#timeoutMs);
+    const model = given === undefined ? undefined : await serve(given);
     // The score asks for verdicts on the parts of claims.
     const asked = ['evaluate', '-', '--format', 'guardrail', '--out', '-', '--score', 'mastra'];
     const child = spawn(program, [...first, ...asked, ...options], {
       stdio: ['pipe', 'pipe', 'pipe'],
-      env: { ...process.env, ...env, ...model?.env },
+      env: { ...process.env, ...model?.env, ...env },
     });
     const running: Running = { process: child, model, lines: 0, pending: new Map(), said: '' };
     children.add(child);
@@ -173,7 +178,7 @@ export class Guardrail {
     if (!line.includes('"evaluation.result"')) return;
     const result = JSON.parse(line) as EvaluationResult;
     const pending = this.#settle(running, result.place);
-    running.hasJudged = true;
+    running.judgedAt = performance.now();
     if (result.verdict !== null) pending?.resolve(result.verdict);
     else pending?.reject(new GuardrailError(result.error ?? 'no verdict'));
   }
@@ -211,7 +216,7 @@ export class Guardrail {
     for (const [place, { resolve, reject, askAgain }] of [...running.pending]) {
       this.#settle(running, place);
       // One that never judged would fail again.
-      if (running.hasJudged && askAgain) askAgain().then(resolve, reject);
+      if (running.judgedAt !== undefined && askAgain) askAgain().then(resolve, reject);
       else reject(new GuardrailError(reason));
     }
   }

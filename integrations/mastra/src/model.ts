@@ -25,19 +25,17 @@ interface Call {
 /** As the AI SDK throws them. */
 type ModelError = Error & { statusCode?: number; responseBody?: string; isRetryable?: boolean };
 
-/** `limitMs`: how long a call may take. The guard tells verdicts in the order of the answers, so that one would hold up all. */
-export async function serve(model: MastraModelConfig, limitMs: number): Promise<ServedModel> {
+export async function serve(model: MastraModelConfig): Promise<ServedModel> {
   const agent = new Agent({ id: 'guardrail-judge', name: 'guardrail-judge', instructions: [], model });
   const key = randomUUID();
   const server = createServer(async (request, response) => {
     const gone = new AbortController();
     response.on('close', () => gone.abort());
-    const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(limitMs)]);
     const reply = (status: number, body: string) =>
       response.writeHead(status, { 'content-type': 'application/json' }).end(body);
     if (request.headers.authorization !== `Bearer ${key}`) return reply(401, '{}');
     try {
-      return reply(200, JSON.stringify(await complete(agent, (await json(request)) as Call, signal)));
+      return reply(200, JSON.stringify(await complete(agent, (await json(request)) as Call, gone.signal)));
     } catch (error) {
       const { message, statusCode = 0, responseBody, isRetryable } = error as ModelError;
       served.failure = message;
@@ -65,7 +63,6 @@ async function complete(agent: Agent, { messages, temperature, ...call }: Call, 
   const settings = { maxRetries: 0, maxOutputTokens: call.max_completion_tokens }; // the guard itself repeats a call
   const modelSettings = temperature === undefined ? settings : { ...settings, temperature };
   const said = await agent.generate(of('user'), { instructions: of('system'), abortSignal, modelSettings });
-  abortSignal.throwIfAborted(); // Mastra takes it for an end
   return {
     choices: [{ message: { content: said.text }, finish_reason: said.finishReason?.replace('-', '_') }],
     usage: { prompt_tokens: said.usage.inputTokens ?? 0, completion_tokens: said.usage.outputTokens ?? 0 },

@@ -75,6 +75,35 @@ describe('a guard that fails', () => {
   });
 });
 
+// Answers each line with its process id, but none from one on that says so.
+const SAYS_ITS_ID = [
+  process.execPath,
+  '--eval',
+  `let lines = 0;
+  require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+    if (line.includes('hang')) process.stdin.pause();
+    const verdict = { summary: process.pid };
+    console.log(JSON.stringify({ type: line.includes('hang') ? '' : 'evaluation.result', place: 'line ' + ++lines, verdict, error: null }));
+  })`,
+  '--',
+];
+
+it('a guard has a new process after one got stuck', async () => {
+  await using guard = new Guardrail({ command: SAYS_ITS_ID, timeoutMs: 3_000 });
+  const check = (answer: string) => guard.check({ question: '', contexts: [], answer });
+  const before = (await check('')).summary;
+  await assert.rejects(check('hang'), /no verdict within/);
+  assert.notEqual((await check('')).summary, before);
+});
+
+it('a guard has a new process after ten thousand answers, and loses none', async () => {
+  await using guard = new Guardrail({ command: SAYS_ITS_ID });
+  const answers = Array.from({ length: 10_001 }, () => guard.check({ question: '', contexts: [], answer: '' }));
+  const processes = (await Promise.all(answers)).map((verdict) => verdict.summary);
+  assert.equal(new Set(processes).size, 2);
+  assert.equal(new Set(processes.slice(0, 10_000)).size, 1);
+});
+
 it('a guard that was not closed does not keep Node from ending', async () => {
   const index = new URL('../src/index.ts', import.meta.url);
   const code = `

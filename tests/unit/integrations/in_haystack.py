@@ -7,20 +7,24 @@ import json
 import math
 import re
 import textwrap
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from haystack import Document, Pipeline, component
-from haystack.components.evaluators import FaithfulnessEvaluator
+from haystack.components.evaluators import FaithfulnessEvaluator as TheirEvaluator
+from haystack.components.generators.chat import OpenAIChatGenerator
 from haystack.dataclasses import ChatMessage
 from haystack.evaluation import EvaluationRunResult
+from haystack.utils import Secret
 
-from guardrail.errors import InputError, JudgeUnavailable
+from guardrail.errors import ConfigError, InputError, JudgeUnavailable
 from guardrail.evals.scores import SCORES
-from guardrail.integrations.haystack import HaystackFaithfulnessEvaluator
+from guardrail.integrations.haystack import FaithfulnessEvaluator
 from tests.support.judges import FaultyJudge, WordJudge
 from tests.support.llm_server import LlmServer
+from tests.unit.integrations.chatting import verdicts
 from tests.unit.integrations.judges import MeetingJudge
 from tests.unit.integrations.page import examples, printed_by
 
@@ -41,6 +45,56 @@ class FixedGenerator:
         return {"replies": [ChatMessage.from_assistant(self.reply)]}
 
 
+@component
+class JudgingGenerator:
+    """Says what the LLM judge wants to know; has no asynchronous call."""
+
+    def __init__(self, failing: str = "\0") -> None:
+        self.failing = failing
+        self.warm = False
+        self.asked: list[list[ChatMessage]] = []
+
+    def warm_up(self) -> None:
+        self.warm = True
+
+    @component.output_types(replies=list[ChatMessage])
+    def run(self, messages: list[ChatMessage]) -> dict[str, Any]:
+        self.asked.append(messages)
+        if self.failing in str(messages[-1].text):
+            raise RuntimeError
+        text = verdicts("\n".join(str(each.text) for each in messages))
+        usage = {"prompt_tokens": 70, "completion_tokens": 7}
+        return {"replies": [ChatMessage.from_assistant(text, meta={"usage": usage})]}
+
+
+@component
+class AsyncGenerator:
+    def __init__(self) -> None:
+        self.threads: list[int] = []
+
+    @component.output_types(replies=list[ChatMessage])
+    def run(self, messages: list[ChatMessage]) -> dict[str, Any]:
+        raise AssertionError(messages)
+
+    @component.output_types(replies=list[ChatMessage])
+    async def run_async(self, messages: list[ChatMessage]) -> dict[str, Any]:
+        self.threads.append(threading.get_ident())
+        return JudgingGenerator().run(messages)
+
+
+EXAMPLE: Any = {
+    "inputs": {
+        "questions": "What is the capital of Italy?",
+        "contexts": ["Berlin is in Germany.", "Rome is the capital of Italy."],
+        "predicted_answers": "Rome, with 4 million inhabitants.",
+    },
+    "outputs": {
+        "statements": ["Rome is the capital.", "It has 4 million inhabitants."],
+        "statement_scores": [1, 0],
+    },
+}
+
+
 def inputs(*answers: str) -> dict[str, Any]:
     many = len(answers)
     return {
@@ -51,18 +105,18 @@ def inputs(*answers: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def evaluator() -> Iterator[HaystackFaithfulnessEvaluator]:
-    made = HaystackFaithfulnessEvaluator(progress_bar=False)
+def evaluator() -> Iterator[FaithfulnessEvaluator]:
+    made = FaithfulnessEvaluator(progress_bar=False)
     made.warm_up()
     yield made
     made.close()
 
 
 def test_the_example_of_their_documentation_runs_with_our_class(capsys: pytest.CaptureFixture[str]) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", FaithfulnessEvaluator.__doc__, re.DOTALL)
+    (example,) = re.findall(r"```python\n(.*?)```", TheirEvaluator.__doc__, re.DOTALL)
     ours = textwrap.dedent(example).replace(
         "from haystack.components.evaluators import FaithfulnessEvaluator",
-        "from guardrail.integrations.haystack import HaystackFaithfulnessEvaluator as FaithfulnessEvaluator",
+        "from guardrail.integrations.haystack import FaithfulnessEvaluator",
     )
     assert ours.count("guardrail") == 1
     exec(ours, {})  # noqa: S102 - it is what is tested
@@ -73,8 +127,8 @@ def test_the_example_of_their_documentation_runs_with_our_class(capsys: pytest.C
 
 def test_inputs_and_outputs_are_theirs_and_more() -> None:
     reply = json.dumps({"statements": [RIGHT], "statement_scores": [1]})
-    theirs = FaithfulnessEvaluator(chat_generator=FixedGenerator(reply), progress_bar=False)
-    ours = HaystackFaithfulnessEvaluator(WordJudge(), progress_bar=False)
+    theirs = TheirEvaluator(chat_generator=FixedGenerator(reply), progress_bar=False)
+    ours = FaithfulnessEvaluator(judge=WordJudge(), progress_bar=False)
     expected, found = theirs.run(**inputs(RIGHT)), ours.run(**inputs(RIGHT))
     ours.close()
     assert found.keys() == expected.keys()
@@ -94,7 +148,7 @@ def test_inputs_and_outputs_are_theirs_and_more() -> None:
     assert first == second
 
 
-def test_verdicts_are_reachable_with_evidence_and_severity(evaluator: HaystackFaithfulnessEvaluator) -> None:
+def test_verdicts_are_reachable_with_evidence_and_severity(evaluator: FaithfulnessEvaluator) -> None:
     documents = [[Document(id="terms", content=PRICES), Document(id="other", content="We are open daily.")]]
     found = evaluator.run(questions=["?"], contexts=documents, predicted_answers=[f"{RIGHT} {WRONG}"])
     (result,) = found["results"]
@@ -108,29 +162,35 @@ def test_verdicts_are_reachable_with_evidence_and_severity(evaluator: HaystackFa
     assert found["meta"][0]["judges"] == ["local"]
 
 
-def test_an_answer_that_states_nothing_has_no_score_and_is_not_in_the_mean(
-    evaluator: HaystackFaithfulnessEvaluator,
+def test_an_answer_that_states_nothing_counts_as_in_theirs_or_not_at_all(
+    evaluator: FaithfulnessEvaluator,
 ) -> None:
-    found = evaluator.run(**inputs(UNKNOWN, RIGHT, f"{RIGHT} {WRONG}"))
+    found = evaluator.run(**inputs(UNKNOWN, RIGHT, f"{RIGHT} {WRONG}", ""))
+    assert found["individual_scores"] == [0.0, 1.0, 0.5, 0.0]
+    assert found["score"] == 0.375
+    assert "states nothing that can be checked, which counts as 0" in found["results"][0]["reason"]
+    strict = FaithfulnessEvaluator(progress_bar=False, score="strict")
+    found = strict.run(**inputs(UNKNOWN, RIGHT, f"{RIGHT} {WRONG}"))
     assert found["individual_scores"] == [math.nan, 1.0, 0.5]
     assert found["score"] == 0.75
-    assert found["results"][0]["reason"] == "the answer states nothing that can be checked"
-    assert math.isnan(evaluator.run(**inputs(UNKNOWN))["score"])
-    assert math.isnan(evaluator.run(**inputs())["score"])
+    assert math.isnan(strict.run(**inputs())["score"])
+    strict.close()
 
 
-def test_their_report_takes_undefined_scores(evaluator: HaystackFaithfulnessEvaluator) -> None:
+def test_their_report_takes_undefined_scores() -> None:
+    evaluator = FaithfulnessEvaluator(progress_bar=False, score="strict")
     given = inputs(UNKNOWN, RIGHT)
     result = EvaluationRunResult("run", given, {"faithfulness": evaluator.run(**given)})
     scores = result.detailed_report()["faithfulness"]
     assert math.isnan(scores[0])
     assert scores[1] == 1.0
     assert result.aggregated_report()["score"] == [1.0]
+    evaluator.close()
 
 
 @pytest.mark.parametrize("name", sorted(SCORES))
 def test_every_published_score_can_be_chosen(name: str) -> None:
-    made = HaystackFaithfulnessEvaluator(WordJudge(), score=name, progress_bar=False)
+    made = FaithfulnessEvaluator(judge=WordJudge(), score=name, progress_bar=False)
     found = made.run(**inputs(f"{RIGHT} The pro plan costs a wrong $9 a month.", UNKNOWN))
     made.close()
     of_nothing = 0.0 if name in {"haystack", "mastra"} else math.nan
@@ -141,7 +201,7 @@ async def test_answers_are_judged_concurrently_in_an_asynchronous_pipeline() -> 
     judge = MeetingJudge(together=4)
     pipeline = Pipeline()
     pipeline.add_component(
-        "faithfulness", HaystackFaithfulnessEvaluator(judge, concurrency=4, progress_bar=False)
+        "faithfulness", FaithfulnessEvaluator(judge=judge, concurrency=4, progress_bar=False)
     )
     found = await pipeline.run_async({"faithfulness": inputs(*[RIGHT] * 8)})
     assert found["faithfulness"]["individual_scores"] == [1.0] * 8
@@ -150,7 +210,7 @@ async def test_answers_are_judged_concurrently_in_an_asynchronous_pipeline() -> 
 
 def test_a_pipeline_runs_is_written_and_read_again() -> None:
     pipeline = Pipeline()
-    made = HaystackFaithfulnessEvaluator({"kind": "local"}, progress_bar=False, score="mastra", concurrency=2)
+    made = FaithfulnessEvaluator(judge={"kind": "local"}, progress_bar=False, score="mastra", concurrency=2)
     pipeline.add_component("faithfulness", made)
     read = Pipeline.loads(pipeline.dumps(), allowed_modules=["guardrail.integrations.haystack"])
     assert read.to_dict() == pipeline.to_dict()
@@ -167,7 +227,7 @@ def test_texts_of_another_component_come_in_by_a_connection() -> None:
 
     pipeline = Pipeline()
     pipeline.add_component("source", Source())
-    pipeline.add_component("faithfulness", HaystackFaithfulnessEvaluator(progress_bar=False))
+    pipeline.add_component("faithfulness", FaithfulnessEvaluator(progress_bar=False))
     pipeline.connect("source.questions", "faithfulness.questions")
     pipeline.connect("source.contexts", "faithfulness.contexts")
     pipeline.connect("source.answers", "faithfulness.predicted_answers")
@@ -175,7 +235,7 @@ def test_texts_of_another_component_come_in_by_a_connection() -> None:
 
 
 @pytest.mark.parametrize("name", ["questions", "contexts", "predicted_answers"])
-def test_lists_of_different_lengths_are_told(evaluator: HaystackFaithfulnessEvaluator, name: str) -> None:
+def test_lists_of_different_lengths_are_told(evaluator: FaithfulnessEvaluator, name: str) -> None:
     given = inputs(RIGHT, RIGHT)
     given[name] = given[name][:1]
     with pytest.raises(ValueError, match=f"1 {name}"):
@@ -186,7 +246,7 @@ def test_a_failure_raises_or_is_a_row_without_score() -> None:
     def fail(request: Any) -> Any:
         raise JudgeUnavailable("no connection")
 
-    failing = HaystackFaithfulnessEvaluator(FaultyJudge(fail), progress_bar=False)
+    failing = FaithfulnessEvaluator(judge=FaultyJudge(fail), progress_bar=False)
     with pytest.raises(ValueError, match="no connection"):
         failing.run(**inputs(RIGHT))
     with pytest.raises(ValueError, match="no connection"):
@@ -195,7 +255,7 @@ def test_a_failure_raises_or_is_a_row_without_score() -> None:
 
 
 def test_one_answer_that_fails_leaves_the_others_their_scores(
-    evaluator: HaystackFaithfulnessEvaluator,
+    evaluator: FaithfulnessEvaluator,
 ) -> None:
     given = inputs(RIGHT, "half a pair: \ud800", WRONG)
     with pytest.raises(ValueError, match="surrogate") as caught:
@@ -212,7 +272,7 @@ def test_one_answer_that_fails_leaves_the_others_their_scores(
 
 @pytest.mark.parametrize("contexts", [PRICES, None, 5])
 def test_contexts_that_are_no_list_fail_only_their_answer(
-    evaluator: HaystackFaithfulnessEvaluator, contexts: Any
+    evaluator: FaithfulnessEvaluator, contexts: Any
 ) -> None:
     given = inputs(RIGHT, RIGHT) | {"contexts": [contexts, [PRICES]]}
     with pytest.raises(ValueError, match="contexts: give a list"):
@@ -231,23 +291,122 @@ def test_a_component_that_takes_numbers_connects_behind_it() -> None:
             return {"passed": score >= 0.5 and len(scores) == 1}
 
     pipeline = Pipeline()
-    pipeline.add_component("faithfulness", HaystackFaithfulnessEvaluator(WordJudge(), progress_bar=False))
+    pipeline.add_component("faithfulness", FaithfulnessEvaluator(judge=WordJudge(), progress_bar=False))
     pipeline.add_component("threshold", Threshold())
     pipeline.connect("faithfulness.score", "threshold.score")
     pipeline.connect("faithfulness.individual_scores", "threshold.scores")
     assert pipeline.run({"faithfulness": inputs(RIGHT)})["threshold"] == {"passed": True}
 
 
-@pytest.mark.parametrize("undefined", [float("nan"), 0.0])
-def test_a_pipeline_that_is_read_again_is_equal(undefined: float) -> None:
+@pytest.mark.parametrize("more", [{}, {"chat_generator": FixedGenerator("?"), "examples": [EXAMPLE]}])
+def test_a_pipeline_that_is_read_again_is_equal(more: dict[str, Any]) -> None:
     pipeline = Pipeline()
-    made = HaystackFaithfulnessEvaluator(progress_bar=False, undefined_score=undefined)
-    pipeline.add_component("faithfulness", made)
-    assert Pipeline.loads(pipeline.dumps(), allowed_modules=["guardrail.integrations.haystack"]) == pipeline
+    pipeline.add_component("faithfulness", FaithfulnessEvaluator(progress_bar=False, **more))
+    read = Pipeline.loads(pipeline.dumps(), allowed_modules=["guardrail.integrations.haystack", __name__])
+    assert read == pipeline
+
+
+# --------------------------------------------------------------------------- the LLM of their users
+
+
+def test_a_chat_generator_is_the_judges_model() -> None:
+    model = JudgingGenerator()
+    made = FaithfulnessEvaluator(chat_generator=model, progress_bar=False)
+    found = made.run(**inputs(RIGHT, f"{RIGHT} The trial is free."))
+    made.close()
+    assert found["individual_scores"] == [1.0, 0.5]
+    assert found["meta"][0]["judges"] == ["llm:JudgingGenerator"]
+    assert found["meta"][0]["usage"]["prompt_tokens"] == 70
+    assert model.warm
+    assert [message.role for message in model.asked[0]] == ["system", "user"]
+
+
+async def test_an_asynchronous_one_is_asked_on_the_callers_loop() -> None:
+    model = AsyncGenerator()
+    made = FaithfulnessEvaluator(chat_generator=model, progress_bar=False)
+    found = await made.run_async(**inputs(RIGHT))
+    await made.close_async()
+    assert found["score"] == 1.0
+    assert model.threads == [threading.get_ident()]
+
+
+def test_a_generator_that_fails_fails_its_answer() -> None:
+    model = JudgingGenerator(failing="free")
+    made = FaithfulnessEvaluator(chat_generator=model, progress_bar=False, raise_on_failure=False)
+    given = inputs(RIGHT, "The trial is free.")
+    found = made.run(**given)
+    assert found["individual_scores"] == [1.0, math.nan]
+    assert found["results"][1]["status"] == "error"
+    made.raise_on_failure = True
+    with pytest.raises(ValueError, match=r"500 \(RuntimeError\)"):
+        made.run(**given)
+    made.close()
+
+
+def test_examples_stand_in_the_llms_prompt() -> None:
+    model = JudgingGenerator()
+    made = FaithfulnessEvaluator([EXAMPLE], False, True, model)
+    assert made.run(**inputs(RIGHT))["score"] == 1.0
+    made.close()
+    system = model.asked[0][0].text
+    shown = system.partition("# Examples")[2]
+    assert "[2] Rome is the capital of Italy." in shown
+    assert "c1: Rome is the capital.\nc2: It has 4 million inhabitants." in shown
+    assert '{"v":["c1 2 supported","c2 unsupported"]}' in shown
+    assert "The basic plan" not in shown
+
+
+def test_examples_that_nobody_would_read_are_told() -> None:
+    with pytest.raises(ConfigError, match="'examples' is unknown: this judge asks no LLM"):
+        FaithfulnessEvaluator([EXAMPLE])
+    for wrong in (
+        {"inputs": {}},
+        {**EXAMPLE, "outputs": {"statements": ["a", "b"], "statement_scores": [1]}},
+        5,
+    ):
+        with pytest.raises(ValueError, match=r"examples: .* each has inputs with questions"):
+            FaithfulnessEvaluator([wrong], chat_generator=FixedGenerator("?"))
+
+
+def test_what_theirs_has_written_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    written = TheirEvaluator(progress_bar=False).to_dict()
+    read = FaithfulnessEvaluator.from_dict(written)
+    assert isinstance(read._chat_generator, OpenAIChatGenerator)
+    assert read.progress_bar is False
+    assert read.to_dict()["init_parameters"]["examples"] == written["init_parameters"]["examples"]
+    moved = {**written, "type": "guardrail.integrations.haystack.FaithfulnessEvaluator"}
+    assert FaithfulnessEvaluator.from_dict(moved).to_dict() == read.to_dict()
+    written["init_parameters"]["api"] = "openai"
+    with pytest.raises(TypeError, match="'api'"):
+        FaithfulnessEvaluator.from_dict(written)
+
+
+def test_a_secret_of_theirs_may_stand_in_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_KEY", "sk-secret")
+    llm = {"api_key": Secret.from_env_var("JUDGE_KEY"), "base_url": "http://127.0.0.1:9/v1"}
+    made = FaithfulnessEvaluator(judge={"kind": "llm", "llm": llm})
+    assert made.to_dict()["init_parameters"]["judge"]["llm"]["api_key"] == {"env": "JUDGE_KEY"}
+    with pytest.raises(ValueError, match="token-based secret"):
+        FaithfulnessEvaluator(judge={"llm": {"api_key": Secret.from_token("sk-secret")}})
+
+
+@pytest.mark.parametrize("name", ["questions", "contexts", "predicted_answers"])
+def test_inputs_are_checked_as_theirs_are(evaluator: FaithfulnessEvaluator, name: str) -> None:
+    given = inputs(RIGHT)
+    with pytest.raises(ValueError, match=f"^{name}: give a list, not a str"):
+        evaluator.run(**given | {name: "text"})
+    del given[name]
+    with pytest.raises(ValueError, match=f"^{name}: give a list"):
+        evaluator.run(**given)
+    with pytest.raises(TypeError, match=r"^answers: unknown input"):
+        evaluator.run(**inputs(RIGHT), answers=[RIGHT])
+    with pytest.raises(TypeError, match="judges"):
+        FaithfulnessEvaluator(judges=WordJudge())  # type: ignore[call-arg]
 
 
 def test_progress_is_shown_unless_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
-    made = HaystackFaithfulnessEvaluator(WordJudge())
+    made = FaithfulnessEvaluator(judge=WordJudge())
     made.run(**inputs(RIGHT, RIGHT, RIGHT))
     assert "3/3" in capsys.readouterr().err
     made.progress_bar = False
@@ -259,7 +418,7 @@ def test_progress_is_shown_unless_switched_off(capsys: pytest.CaptureFixture[str
 async def test_an_llm_judges_as_its_settings_say() -> None:
     async with LlmServer() as server:
         llm = {"base_url": server.url, "model": "judge-1"}
-        made = HaystackFaithfulnessEvaluator({"kind": "llm", "llm": llm}, progress_bar=False)
+        made = FaithfulnessEvaluator(judge={"kind": "llm", "llm": llm}, progress_bar=False)
         await made.warm_up_async()
         found = await made.run_async(**inputs(RIGHT, WRONG))
         await made.close_async()

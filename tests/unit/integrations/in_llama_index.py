@@ -7,16 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_index.core import Document, MockEmbedding, Response, SummaryIndex
-from llama_index.core.evaluation import BatchEvalRunner, EvaluationResult, FaithfulnessEvaluator
-from llama_index.core.llms import MockLLM
+from llama_index.core import Document, MockEmbedding, Response, Settings, SummaryIndex
+from llama_index.core.evaluation import BatchEvalRunner
+from llama_index.core.evaluation import EvaluationResult as TheirResult
+from llama_index.core.evaluation import FaithfulnessEvaluator as TheirEvaluator
+from llama_index.core.llms import CompletionResponse, CompletionResponseGen, CustomLLM, LLMMetadata, MockLLM
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import NodeWithScore, TextNode
+from pydantic import Field
 
 from guardrail.errors import ConfigError, JudgeUnavailable
-from guardrail.integrations.llama_index import LlamaIndexFaithfulnessEvaluator
+from guardrail.integrations.llama_index import EvaluationResult, FaithfulnessEvaluator
 from tests.support.judges import FaultyJudge, WordJudge
 from tests.support.llm_server import LlmServer
+from tests.unit.integrations.chatting import verdicts
 from tests.unit.integrations.judges import MeetingJudge
 from tests.unit.integrations.page import examples, printed_by
 
@@ -30,17 +34,17 @@ def answered(answer: str | None, *nodes: tuple[str, str]) -> Response:
 
 
 @pytest.fixture
-def evaluator() -> Iterator[LlamaIndexFaithfulnessEvaluator]:
-    made = LlamaIndexFaithfulnessEvaluator()
+def evaluator() -> Iterator[FaithfulnessEvaluator]:
+    made = FaithfulnessEvaluator()
     yield made
     made.close()
 
 
 def test_a_supported_answer_passes_and_another_fails_with_the_reason(
-    evaluator: LlamaIndexFaithfulnessEvaluator,
+    evaluator: FaithfulnessEvaluator,
 ) -> None:
     right = evaluator.evaluate(query="How much?", response=RIGHT, contexts=[PRICES])
-    assert isinstance(right, EvaluationResult)
+    assert isinstance(right, TheirResult)
     assert (right.passing, right.score, right.invalid_result) == (True, 1.0, False)
     assert (right.query, right.response, right.contexts) == ("How much?", RIGHT, [PRICES])
     wrong = evaluator.evaluate(response=f"{RIGHT} {WRONG}", contexts=[PRICES])
@@ -50,13 +54,13 @@ def test_a_supported_answer_passes_and_another_fails_with_the_reason(
 
 
 def test_the_result_has_the_fields_of_theirs() -> None:
-    theirs = FaithfulnessEvaluator(llm=MockLLM()).evaluate("?", RIGHT, [PRICES])
-    ours = LlamaIndexFaithfulnessEvaluator(WordJudge()).evaluate("?", RIGHT, [PRICES])
+    theirs = TheirEvaluator(llm=MockLLM()).evaluate("?", RIGHT, [PRICES])
+    ours = FaithfulnessEvaluator(judge=WordJudge()).evaluate("?", RIGHT, [PRICES])
     assert theirs.model_dump().keys() == ours.model_dump().keys() - {"verdict"}
 
 
 def test_what_a_query_engine_answered_is_evaluated_against_its_nodes(
-    evaluator: LlamaIndexFaithfulnessEvaluator,
+    evaluator: FaithfulnessEvaluator,
 ) -> None:
     index = SummaryIndex.from_documents(
         [Document(text=PRICES, id_="prices"), Document(text="We are open daily.", id_="hours")],
@@ -72,7 +76,7 @@ def test_what_a_query_engine_answered_is_evaluated_against_its_nodes(
     assert [each.context_id for each in claim.evidence] == [node.node_id]
 
 
-async def test_the_asynchronous_calls_say_the_same(evaluator: LlamaIndexFaithfulnessEvaluator) -> None:
+async def test_the_asynchronous_calls_say_the_same(evaluator: FaithfulnessEvaluator) -> None:
     response = answered(WRONG, ("terms", PRICES))
     found = await evaluator.aevaluate_response("?", response)
     again = await evaluator.aevaluate("?", WRONG, [PRICES], sleep_time_in_seconds=0)
@@ -82,7 +86,7 @@ async def test_the_asynchronous_calls_say_the_same(evaluator: LlamaIndexFaithful
 
 
 def test_an_answer_that_states_nothing_neither_passes_nor_fails(
-    evaluator: LlamaIndexFaithfulnessEvaluator,
+    evaluator: FaithfulnessEvaluator,
 ) -> None:
     for answer in ("I don't know.", ""):
         found = evaluator.evaluate(response=answer, contexts=[PRICES])
@@ -90,12 +94,12 @@ def test_an_answer_that_states_nothing_neither_passes_nor_fails(
         assert str(found.invalid_reason).startswith("the answer states nothing that can be checked")
 
 
-def test_without_contexts_nothing_is_supported(evaluator: LlamaIndexFaithfulnessEvaluator) -> None:
+def test_without_contexts_nothing_is_supported(evaluator: FaithfulnessEvaluator) -> None:
     assert evaluator.evaluate(response=RIGHT, contexts=[]).passing is False
 
 
 @pytest.mark.parametrize("missing", ["response", "contexts"])
-def test_what_is_missing_is_told(evaluator: LlamaIndexFaithfulnessEvaluator, missing: str) -> None:
+def test_what_is_missing_is_told(evaluator: FaithfulnessEvaluator, missing: str) -> None:
     given: dict[str, Any] = {"response": RIGHT, "contexts": [PRICES], missing: None}
     with pytest.raises(ValueError, match=f"^{missing}: missing"):
         evaluator.evaluate("?", **given)
@@ -103,16 +107,16 @@ def test_what_is_missing_is_told(evaluator: LlamaIndexFaithfulnessEvaluator, mis
         evaluator.evaluate_response("?", None)
 
 
-async def test_an_argument_that_would_be_ignored_is_told(evaluator: LlamaIndexFaithfulnessEvaluator) -> None:
+async def test_an_argument_that_would_be_ignored_is_told(evaluator: FaithfulnessEvaluator) -> None:
     assert evaluator.evaluate("?", RIGHT, [PRICES], reference=WRONG).passing is True
     response = Response(RIGHT, source_nodes=[])
-    with pytest.raises(TypeError, match="context: unknown argument"):
+    with pytest.raises(TypeError, match="keyword argument 'context'"):
         evaluator.evaluate("?", RIGHT, [PRICES], context=[PRICES])
-    with pytest.raises(TypeError, match="context: unknown argument"):
+    with pytest.raises(TypeError, match="keyword argument 'context'"):
         await evaluator.aevaluate("?", RIGHT, [PRICES], context=[PRICES])
-    with pytest.raises(TypeError, match="response_field: unknown argument"):
+    with pytest.raises(TypeError, match="keyword argument 'response_field'"):
         evaluator.evaluate_response("?", response, response_field="sql_query")
-    with pytest.raises(TypeError, match="response_field: unknown argument"):
+    with pytest.raises(TypeError, match="keyword argument 'response_field'"):
         await evaluator.aevaluate_response("?", response, response_field="sql_query")
 
 
@@ -120,35 +124,55 @@ def test_a_failure_of_the_judge_is_no_verdict() -> None:
     def fail(_: Any) -> Any:
         raise JudgeUnavailable("no connection")
 
-    found = LlamaIndexFaithfulnessEvaluator(FaultyJudge(fail)).evaluate("?", RIGHT, [PRICES])
+    found = FaithfulnessEvaluator(judge=FaultyJudge(fail)).evaluate("?", RIGHT, [PRICES])
     assert (found.passing, found.score, found.invalid_result) == (None, None, True)
     assert "no connection" in str(found.invalid_reason)
-    raising = LlamaIndexFaithfulnessEvaluator(FaultyJudge(fail), raise_error=True)
+    raising = FaithfulnessEvaluator(None, True, judge=FaultyJudge(fail))
     with pytest.raises(JudgeUnavailable, match="no connection"):
         raising.evaluate("?", RIGHT, [PRICES])
-    assert LlamaIndexFaithfulnessEvaluator(raise_error=True).evaluate("?", WRONG, [PRICES]).passing is False
+
+
+def test_an_answer_that_fails_raises_as_in_theirs_if_asked_for() -> None:
+    raising = FaithfulnessEvaluator(raise_error=True)
+    assert raising.evaluate("?", RIGHT, [PRICES]).passing
+    with pytest.raises(ValueError, match=r"^The response is invalid: Of 1 claim, none is supported"):
+        raising.evaluate("?", WRONG, [PRICES])
+    assert raising.evaluate("?", "I don't know.", [PRICES]).invalid_result
+    raising.close()
+
+
+async def test_results_are_equal_if_what_theirs_has_is(evaluator: FaithfulnessEvaluator) -> None:
+    first = evaluator.evaluate("?", WRONG, [PRICES])
+    assert await evaluator.aevaluate("?", WRONG, [PRICES]) == first
+    theirs = TheirResult(**first.model_dump(exclude={"verdict"}))
+    assert theirs == first
+    assert first != theirs.model_copy(update={"score": 1.0})
+    assert first != WRONG
+    read = EvaluationResult.model_validate_json(first.model_dump_json())
+    assert read == first
+    assert read.verdict == first.verdict
 
 
 def test_another_published_score_stands_beside_the_same_passing() -> None:
-    made = LlamaIndexFaithfulnessEvaluator(WordJudge(), score="strict")
+    made = FaithfulnessEvaluator(judge=WordJudge(), score="strict")
     found = made.evaluate("?", f"{RIGHT} The pro plan costs a wrong $9.", [PRICES])
     assert (found.passing, found.score) == (False, 0.5)
     with pytest.raises(ConfigError, match="score: 'mean' is unknown"):
-        LlamaIndexFaithfulnessEvaluator(score="mean")
+        FaithfulnessEvaluator(score="mean")
 
 
 def test_a_batch_is_evaluated_as_concurrently_as_its_runner() -> None:
     judge = MeetingJudge(together=4)
-    runner = BatchEvalRunner({"faithfulness": LlamaIndexFaithfulnessEvaluator(judge)}, workers=4)
+    runner = BatchEvalRunner({"faithfulness": FaithfulnessEvaluator(judge=judge)}, workers=4)
     found = runner.evaluate_responses(queries=["?"] * 8, responses=[answered(RIGHT, ("terms", PRICES))] * 8)
     assert [each.passing for each in found["faithfulness"]] == [True] * 8
     assert judge.most == 4
 
 
 async def test_a_batch_of_texts_runs_beside_their_evaluator(
-    evaluator: LlamaIndexFaithfulnessEvaluator,
+    evaluator: FaithfulnessEvaluator,
 ) -> None:
-    both = {"ours": evaluator, "theirs": FaithfulnessEvaluator(llm=MockLLM())}
+    both = {"ours": evaluator, "theirs": TheirEvaluator(llm=MockLLM())}
     found = await BatchEvalRunner(both).aevaluate_response_strs(
         queries=["?", "?"], response_strs=[RIGHT, WRONG], contexts_list=[[PRICES], [PRICES]]
     )
@@ -156,10 +180,13 @@ async def test_a_batch_of_texts_runs_beside_their_evaluator(
     assert len(found["theirs"]) == 2
 
 
-def test_the_local_judge_has_no_prompts(evaluator: LlamaIndexFaithfulnessEvaluator) -> None:
+def test_the_local_judge_has_no_prompts(evaluator: FaithfulnessEvaluator) -> None:
     assert evaluator.get_prompts() == {}
-    with pytest.raises(ConfigError, match="'eval_template' is unknown: this judge asks no LLM"):
-        evaluator.update_prompts({"eval_template": PromptTemplate("{query_str} {context_str}")})
+    template = PromptTemplate("{query_str} {context_str}")
+    with pytest.raises(ConfigError, match=r"^eval_template: this judge asks no LLM"):
+        evaluator.update_prompts({"eval_template": template})
+    with pytest.raises(ConfigError, match=r"^eval_template: this judge asks no LLM"):
+        FaithfulnessEvaluator(eval_template=template)
 
 
 @pytest.mark.parametrize("in_file", [False, True])
@@ -169,30 +196,107 @@ async def test_the_prompts_of_an_llm_judge_are_shown_and_changed(tmp_path: Path,
         file = tmp_path / "guardrail.yaml"
         file.write_text(f"judge: {{kind: llm, llm: {{base_url: '{server.url}', model: m}}}}\n")
         made = (
-            LlamaIndexFaithfulnessEvaluator(settings=file)
+            FaithfulnessEvaluator(settings=file)
             if in_file
-            else LlamaIndexFaithfulnessEvaluator({"kind": "llm", "llm": llm})
+            else FaithfulnessEvaluator(judge={"kind": "llm", "llm": llm})
         )
         before = made.get_prompts()
-        assert before.keys() == {"system", "user"}
-        assert "$claims" in before["user"].get_template()
+        assert before.keys() == {"eval_template", "user_template"}
+        assert "$claims" in before["user_template"].get_template()
         assert (await made.aevaluate("?", RIGHT, [PRICES])).passing
-        made.update_prompts({"system": PromptTemplate("Be strict. " + before["system"].get_template())})
+        strict = PromptTemplate("Be strict. " + before["eval_template"].get_template())
+        made.update_prompts({"eval_template": strict})
         assert (await made.aevaluate("?", WRONG, [PRICES])).passing, "the stand-in finds everything supported"
         await made.aclose()
     first, second = (str(call.body["messages"][0]["content"]) for call in server.calls)
     assert second.startswith(f"Be strict. {first[:1000]}"), "what is behind has a marker, anew in each call"
-    assert made.get_prompts()["user"].get_template() == before["user"].get_template()
+    assert made.get_prompts()["user_template"].get_template() == before["user_template"].get_template()
 
 
 def test_a_prompt_that_lacks_a_variable_is_refused_and_changes_nothing() -> None:
-    made = LlamaIndexFaithfulnessEvaluator({"kind": "llm", "llm": {"base_url": "http://127.0.0.1:9/v1"}})
+    made = FaithfulnessEvaluator(judge={"kind": "llm", "llm": {"base_url": "http://127.0.0.1:9/v1"}})
     before = made.get_prompts()
     with pytest.raises(ConfigError, match=r"missing variables? \$marker"):
-        made.update_prompts({"system": PromptTemplate("Say YES or NO.")})
-    with pytest.raises(ConfigError, match="'eval_template' is unknown: there are system and user"):
-        made.update_prompts({"eval_template": PromptTemplate("x")})
+        made.update_prompts({"eval_template": PromptTemplate("Say YES or NO.")})
+    with pytest.raises(ConfigError, match=r"^refine_template: there are eval_template and user_template"):
+        made.update_prompts({"refine_template": PromptTemplate("x")})
     assert made.get_prompts() == before
+    with pytest.raises(ConfigError, match=r"missing variables \$marker, \$reply_form in the system prompt"):
+        FaithfulnessEvaluator(JudgingLLM(), eval_template="Say YES or NO.")
+    with pytest.raises(ConfigError, match=r"^refine_template: one call sees all"):
+        FaithfulnessEvaluator(JudgingLLM(), refine_template="Say YES or NO.")
+
+
+# --------------------------------------------------------------------------- the LLM of their users
+
+
+class JudgingLLM(CustomLLM):
+    """Says what the LLM judge wants to know."""
+
+    model: str = "their-model"
+    asked: list[str] = Field(default_factory=list)
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(model_name=self.model)
+
+    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
+        self.asked.append(prompt)
+        used = {"prompt_tokens": 60, "completion_tokens": 6}
+        return CompletionResponse(text=verdicts(prompt), additional_kwargs=used)
+
+    def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponseGen:
+        raise AssertionError(prompt)
+
+
+async def test_an_llm_is_the_judges_model() -> None:
+    llm = JudgingLLM()
+    made = FaithfulnessEvaluator(llm)
+    right = await made.aevaluate("?", RIGHT, [PRICES])
+    wrong = await made.aevaluate("?", f"{RIGHT} The trial is free.", [PRICES])
+    plain = made.evaluate("?", "It is new.", [PRICES])  # though a loop runs here
+    await made.aclose()
+    assert (right.passing, wrong.passing, plain.passing) == (True, False, False)
+    assert right.verdict is not None
+    assert right.verdict.claims[0].judge == "llm:their-model"
+    assert right.verdict.usage.input_tokens == 60
+    assert len(llm.asked) == 3
+    assert llm.asked[0].startswith("system: You check whether the claims")
+
+
+async def test_a_template_with_our_variables_is_the_llms_system_prompt() -> None:
+    llm = JudgingLLM()
+    text = "Be strict.\n$reply_form\nThe marker is $marker"
+    assert (await FaithfulnessEvaluator(llm, eval_template=text).aevaluate("?", RIGHT, [PRICES])).passing
+    assert llm.asked[0].startswith("system: Be strict.\n")
+
+
+@pytest.mark.parametrize("given", [None, MockLLM(), JudgingLLM()])
+def test_the_llm_of_settings_counts_if_the_application_has_set_it(
+    given: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Settings, "_llm", given)
+    caplog.set_level("INFO", "guardrail")
+    made = FaithfulnessEvaluator()
+    found = made.evaluate("?", RIGHT, [PRICES])
+    made.close()
+    assert found.verdict is not None
+    if isinstance(given, JudgingLLM):
+        assert found.verdict.claims[0].judge == "llm:their-model"
+        assert "llama_index.settings_llm llm='JudgingLLM'" in caplog.text
+    else:
+        assert found.verdict.claims[0].judge == "local"
+        assert "settings_llm" not in caplog.text
+    local = FaithfulnessEvaluator(judge={"kind": "local"})
+    assert local.evaluate("?", RIGHT, [PRICES]).verdict.claims[0].judge == "local"  # type: ignore[union-attr]
+    local.close()
+
+
+def test_what_is_no_llm_is_told() -> None:
+    with pytest.raises(TypeError, match=r"llm: give an LLM of llama_index.core, not a dict; or give judge="):
+        FaithfulnessEvaluator({"kind": "llm"})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="llms"):
+        FaithfulnessEvaluator(llms=JudgingLLM())  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(("code", "said"), examples("LlamaIndex"))

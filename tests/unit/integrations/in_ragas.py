@@ -8,19 +8,26 @@ import re
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult, Generation, LLMResult
 from ragas import EvaluationDataset, SingleTurnSample, evaluate
+from ragas.llms import BaseRagasLLM, InstructorBaseRagasLLM, LangchainLLMWrapper
 from ragas.metrics import Faithfulness as TheirSingleTurnFaithfulness
 from ragas.metrics.collections import Faithfulness as TheirFaithfulness
 from ragas.run_config import RunConfig
 
 from guardrail.errors import ConfigError, InputError, JudgeUnavailable
-from guardrail.integrations.ragas import RagasFaithfulness, RagasSingleTurnFaithfulness
+from guardrail.integrations.ragas import Faithfulness, FaithfulnesswithHHEM
 from tests.support.judges import FaultyJudge, WordJudge
+from tests.unit.integrations.chatting import verdicts
 from tests.unit.integrations.judges import MeetingJudge
 from tests.unit.integrations.page import examples, printed_by
 
@@ -43,15 +50,8 @@ def failing(_: Any) -> Any:
 
 
 @pytest.fixture
-def metric() -> Iterator[RagasFaithfulness]:
-    made = RagasFaithfulness()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def single() -> Iterator[RagasSingleTurnFaithfulness]:
-    made = RagasSingleTurnFaithfulness()
+def metric() -> Iterator[Faithfulness]:
+    made = Faithfulness()
     yield made
     made.close()
 
@@ -64,14 +64,14 @@ def test_the_example_of_their_documentation_runs_with_our_class(capsys: pytest.C
     lines = re.findall(r"^ *(?:>>>|\.\.\.) ?(.*)$", doc, re.MULTILINE)
     code = "\n".join(lines[next(i for i, line in enumerate(lines) if line.startswith("metric =")) :])
     assert code.count("Faithfulness(llm=llm)") == 1
-    ours = code.replace("Faithfulness(llm=llm)", "RagasFaithfulness()")
-    scope: dict[str, Any] = {"RagasFaithfulness": RagasFaithfulness}
+    ours = code.replace("Faithfulness(llm=llm)", "Faithfulness()")
+    scope: dict[str, Any] = {"Faithfulness": Faithfulness}
     exec(f"async def main():\n{textwrap.indent(ours, '    ')}\n    metric.close()", scope)  # noqa: S102 - what is tested
     asyncio.run(scope["main"]())
     assert re.fullmatch(r"Faithfulness Score: [01]\.0\n", capsys.readouterr().out)
 
 
-def test_a_score_comes_with_its_reason_and_all_of_the_verdict(metric: RagasFaithfulness) -> None:
+def test_a_score_comes_with_its_reason_and_all_of_the_verdict(metric: Faithfulness) -> None:
     found = metric.score(**given(f"{RIGHT} {WRONG}"))
     assert found.value == 0.5
     assert f"Contradicted (major: price): “{WRONG}”" in found.reason
@@ -85,7 +85,7 @@ def test_a_score_comes_with_its_reason_and_all_of_the_verdict(metric: RagasFaith
     assert right["evidence"][0]["quote"] == PRICES
 
 
-def test_the_statements_of_a_sentence_count_and_are_in_the_traces(metric: RagasFaithfulness) -> None:
+def test_the_statements_of_a_sentence_count_and_are_in_the_traces(metric: Faithfulness) -> None:
     found = metric.score(**given("The basic plan costs $49 a month and includes 90 seats."))
     assert found.value == 0.5
     assert [(each["statement"], each["verdict"]) for each in found.traces["output"]["statements"]] == [
@@ -96,39 +96,48 @@ def test_the_statements_of_a_sentence_count_and_are_in_the_traces(metric: RagasF
 
 async def test_batches_are_scored_at_once_and_an_answer_that_states_nothing_has_no_score() -> None:
     judge = MeetingJudge(together=2)
-    metric = RagasFaithfulness(judge)
+    metric = Faithfulness(judge=judge)
     found = await metric.abatch_score([given(RIGHT), given(UNKNOWN), given(RIGHT)])
     await metric.aclose()
-    assert [each.value for each in found] == [1.0, None, 1.0]
+    assert (found[0].value, found[2].value) == (1.0, 1.0)
+    assert math.isnan(found[1].value)
     assert found[1].reason.startswith("the answer states nothing that can be checked")
     assert judge.most == 2
 
 
-def test_plain_batches_keep_their_order(metric: RagasFaithfulness) -> None:
+def test_plain_batches_keep_their_order(metric: Faithfulness) -> None:
     assert [each.value for each in metric.batch_score([given(RIGHT), given(WRONG)])] == [1.0, 0.0]
 
 
-def test_documents_with_ids_and_no_question_are_taken(metric: RagasFaithfulness) -> None:
-    found = metric.score(response=RIGHT, retrieved_contexts=[{"id": "terms", "text": PRICES}])
+def test_documents_with_ids_are_taken(metric: Faithfulness) -> None:
+    found = metric.score(**given(RIGHT) | {"retrieved_contexts": [{"id": "terms", "text": PRICES}]})
     assert found.traces["output"]["claims"][0]["evidence"][0]["context_id"] == "terms"
-    assert metric.score(response=RIGHT, retrieved_contexts=[]).value == 0.0
 
 
-def test_what_is_wrong_is_told(metric: RagasFaithfulness) -> None:
+@pytest.mark.parametrize("name", ["user_input", "response", "retrieved_contexts"])
+def test_what_is_empty_raises_as_in_theirs(metric: Faithfulness, name: str) -> None:
+    for empty in ("", [], None):
+        with pytest.raises(ValueError, match=f"^{name} is missing"):
+            metric.score(**given(RIGHT) | {name: empty})
+
+
+def test_what_is_wrong_is_told(metric: Faithfulness) -> None:
     with pytest.raises(TypeError, match="answer"):
-        metric.score(answer=RIGHT, retrieved_contexts=[PRICES])
+        metric.score(**given(RIGHT), answer=RIGHT)
     with pytest.raises(InputError, match="answer"):
-        metric.score(response=None, retrieved_contexts=[PRICES])
+        metric.score(**given(RIGHT) | {"response": 5})
     with pytest.raises(ConfigError, match="score: 'mean' is unknown"):
-        RagasFaithfulness(score="mean")
-    with pytest.raises(ConfigError, match="score: 'mean' is unknown"):
-        RagasSingleTurnFaithfulness(score="mean")
+        Faithfulness(score="mean")
+    with pytest.raises(TypeError, match="nli_statements_prompt"):
+        Faithfulness(nli_statements_prompt=None)
+    with pytest.raises(TypeError, match="llm: give a model of Ragas or LangChain, not a dict; or judge="):
+        Faithfulness({"kind": "llm"})
     with pytest.raises(JudgeUnavailable, match="no connection"):
-        RagasFaithfulness(FaultyJudge(failing)).score(**given(RIGHT))
+        Faithfulness(judge=FaultyJudge(failing)).score(**given(RIGHT))
 
 
 def test_another_published_score_can_be_chosen() -> None:
-    metric = RagasFaithfulness(WordJudge(), score="llama_index")
+    metric = Faithfulness(judge=WordJudge(), score="llama_index")
     assert metric.score(**given(f"{RIGHT} The pro plan costs a wrong $9.")).value == 0.0
     metric.close()
 
@@ -136,9 +145,9 @@ def test_another_published_score_can_be_chosen() -> None:
 # --------------------------------------------------------------------------------------- evaluate
 
 
-def test_a_dataset_is_evaluated_and_its_traces_have_the_verdicts(single: RagasSingleTurnFaithfulness) -> None:
+def test_a_dataset_is_evaluated_and_its_traces_have_the_verdicts(metric: Faithfulness) -> None:
     samples = dataset(RIGHT, WRONG, UNKNOWN, retrieved_context_ids=["terms"])
-    found = evaluate(samples, metrics=[single], show_progress=False)
+    found = evaluate(samples, metrics=[metric], show_progress=False)
     first, second, third = found["faithfulness"]
     assert (first, second) == (1.0, 0.0)
     assert math.isnan(third)
@@ -150,63 +159,168 @@ def test_a_dataset_is_evaluated_and_its_traces_have_the_verdicts(single: RagasSi
     assert told[0]["verdict"]["claims"][0]["evidence"][0]["context_id"] == "terms"
 
 
-def test_samples_are_scored_one_by_one(single: RagasSingleTurnFaithfulness) -> None:
-    assert single.single_turn_score(SingleTurnSample(**given(RIGHT))) == 1.0
-    assert asyncio.run(single.single_turn_ascore(SingleTurnSample(**given(WRONG)), timeout=60)) == 0.0
+def test_samples_are_scored_one_by_one(metric: Faithfulness) -> None:
+    assert metric.single_turn_score(SingleTurnSample(**given(RIGHT))) == 1.0
+    assert asyncio.run(metric.single_turn_ascore(SingleTurnSample(**given(WRONG)), timeout=60)) == 0.0
     with pytest.raises(ValueError, match=r"^response: missing"):
-        single.single_turn_score(SingleTurnSample(retrieved_contexts=[PRICES]))
+        metric.single_turn_score(SingleTurnSample(retrieved_contexts=[PRICES]))
     with pytest.raises(ValueError, match=r"^retrieved_contexts: missing"):
-        single.single_turn_score(SingleTurnSample(response=RIGHT))
+        metric.single_turn_score(SingleTurnSample(response=RIGHT))
 
 
-def test_it_asks_for_what_theirs_asks_for_or_less(single: RagasSingleTurnFaithfulness) -> None:
+def test_it_asks_for_what_theirs_asks_for_or_less(metric: Faithfulness) -> None:
     theirs = TheirSingleTurnFaithfulness().required_columns["SINGLE_TURN"]
-    assert single.required_columns["SINGLE_TURN"] == theirs - {"user_input"}
-    assert single.name == TheirSingleTurnFaithfulness().name
+    assert metric.required_columns["SINGLE_TURN"] == theirs - {"user_input"}
+    assert metric.name == TheirSingleTurnFaithfulness().name
     with pytest.raises(ValueError, match="retrieved_contexts"):
-        evaluate(EvaluationDataset.from_list([{"response": RIGHT}]), metrics=[single], show_progress=False)
+        evaluate(EvaluationDataset.from_list([{"response": RIGHT}]), metrics=[metric], show_progress=False)
 
 
 def test_answers_of_a_dataset_are_judged_at_once_as_many_as_configured() -> None:
     judge = MeetingJudge(together=3)
-    single = RagasSingleTurnFaithfulness(judge, concurrency=3)
-    found = evaluate(dataset(*[RIGHT] * 6), metrics=[single], show_progress=False)
-    single.close()
+    metric = Faithfulness(judge=judge, concurrency=3)
+    found = evaluate(dataset(*[RIGHT] * 6), metrics=[metric], show_progress=False)
+    metric.close()
     assert found["faithfulness"] == [1.0] * 6
     assert judge.most == 3
 
 
-async def test_callbacks_are_optional_as_in_theirs(single: RagasSingleTurnFaithfulness) -> None:
+async def test_callbacks_are_optional_as_in_theirs(metric: Faithfulness) -> None:
     sample = SingleTurnSample(user_input="?", response=RIGHT, retrieved_contexts=[PRICES])
-    assert await single._single_turn_ascore(sample, None) == 1.0
+    assert await metric._single_turn_ascore(sample, None) == 1.0
 
 
 def test_a_failure_is_nan_or_raises_as_ragas_is_told() -> None:
-    single = RagasSingleTurnFaithfulness(judge=FaultyJudge(failing))
+    metric = Faithfulness(judge=FaultyJudge(failing))
     config = RunConfig(max_retries=1)
-    found = evaluate(dataset(RIGHT), metrics=[single], run_config=config, show_progress=False)
+    found = evaluate(dataset(RIGHT), metrics=[metric], run_config=config, show_progress=False)
     assert math.isnan(found["faithfulness"][0])
     with pytest.raises(JudgeUnavailable, match="no connection"):
         evaluate(
-            dataset(RIGHT), metrics=[single], run_config=config, show_progress=False, raise_exceptions=True
+            dataset(RIGHT), metrics=[metric], run_config=config, show_progress=False, raise_exceptions=True
         )
-    single.close()
+    metric.close()
+
+
+# --------------------------------------------------------------------------- the LLM of their users
+
+
+class FormModel(InstructorBaseRagasLLM):
+    """A model of ``llm_factory`` that says what the LLM judge wants to know."""
+
+    model = "their-model"
+
+    def __init__(self, *, is_async: bool = True) -> None:
+        self.is_async = is_async
+        self.threads: list[int] = []
+
+    def generate(self, prompt: str, response_model: Any) -> Any:
+        self.threads.append(threading.get_ident())
+        filled = response_model.model_validate_json(verdicts(prompt))
+        filled._raw_response = SimpleNamespace(usage=SimpleNamespace(prompt_tokens=50, completion_tokens=5))
+        return filled
+
+    async def agenerate(self, prompt: str, response_model: Any) -> Any:
+        assert self.is_async
+        return self.generate(prompt, response_model)
+
+
+class TextModel(BaseRagasLLM):
+    """One of the older interface."""
+
+    def generate_text(self, prompt: Any, *_: Any, **__: Any) -> LLMResult:
+        text = verdicts("\n".join(each.content for each in prompt.to_messages()))
+        used = {"token_usage": {"prompt_tokens": 50, "completion_tokens": 5}}
+        return LLMResult(generations=[[Generation(text=text)]], llm_output=used)
+
+    async def agenerate_text(self, prompt: Any, *_: Any, **__: Any) -> LLMResult:
+        return self.generate_text(prompt)
+
+    def is_finished(self, response: LLMResult) -> bool:
+        return True
+
+
+class JudgingChatModel(GenericFakeChatModel):
+    messages: Any = iter(())
+
+    def _generate(self, messages: Any, *_: Any, **__: Any) -> ChatResult:
+        message = AIMessage(verdicts("\n".join(each.text for each in messages)))
+        message.usage_metadata = {"input_tokens": 50, "output_tokens": 5, "total_tokens": 55}
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+@pytest.mark.parametrize(
+    ("llm", "name"),
+    [
+        (FormModel(), "their-model"),
+        (FormModel(is_async=False), "their-model"),
+        (TextModel(), "TextModel"),
+        (LangchainLLMWrapper(JudgingChatModel()), "JudgingChatModel"),
+        (JudgingChatModel(), "JudgingChatModel"),
+    ],
+)
+async def test_a_model_of_theirs_is_the_judges(llm: Any, name: str) -> None:
+    metric = Faithfulness(llm)
+    found = await metric.ascore(**given(f"{RIGHT} The trial is free."))
+    again = await metric.single_turn_ascore(SingleTurnSample(**given("It is new.")))
+    await metric.aclose()
+    assert (found.value, again) == (0.5, 0.0)
+    output = found.traces["output"]
+    assert {claim["judge"] for claim in output["claims"]} == {f"llm:{name}"}
+    assert (output["usage"]["input_tokens"], output["usage"]["output_tokens"]) == (50, 5)
+    if isinstance(llm, FormModel):
+        assert (llm.threads[0] == threading.get_ident()) is llm.is_async
+
+
+def test_a_runs_configuration_reaches_its_model() -> None:
+    llm = TextModel()
+    metric = Faithfulness(llm=llm)
+    config = RunConfig(timeout=7)
+    found = evaluate(dataset(RIGHT), metrics=[metric], run_config=config, show_progress=False)
+    metric.close()
+    assert found["faithfulness"] == [1.0]
+    assert llm.run_config is config
+
+
+async def test_prompts_of_the_llm_judge_are_shown_and_changed() -> None:
+    assert Faithfulness().get_prompts() == {}
+    llm = FormModel()
+    metric = Faithfulness(llm=llm)
+    assert metric.get_prompts().keys() == {"system", "user"}
+    metric.set_prompts(system="Be strict.\n$reply_form\nThe marker is $marker")
+    assert metric.get_prompts()["system"].startswith("Be strict.")
+    assert (await metric.ascore(**given(RIGHT))).value == 1.0
+    await metric.aclose()
+    with pytest.raises(ConfigError, match="'n_l_i_statement_prompt' is unknown: there are system and user"):
+        metric.set_prompts(n_l_i_statement_prompt="x")
+    with pytest.raises(ConfigError, match="system: give a text, as get_prompts"):
+        metric.set_prompts(system=TheirFaithfulness)
+
+
+def test_the_variant_with_hhem_has_that_judge(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "guardrail")
+    metric = FaithfulnesswithHHEM(llm=FormModel(), device="cpu", batch_size=10)
+    assert metric.name == "faithfulness_with_hhem"
+    assert metric._guard.parameters()["judge"]["kind"] == "hhem"
+    assert "ragas.llm_not_asked metric='faithfulness_with_hhem'" in caplog.text
+    with pytest.raises(ConfigError, match="device: the judge finds it by itself"):
+        FaithfulnesswithHHEM(device="cuda:1")
 
 
 NOTEBOOK = """
 import asyncio, warnings
 warnings.simplefilter("ignore")
 from ragas import EvaluationDataset, evaluate
-from guardrail.integrations.ragas import RagasFaithfulness, RagasSingleTurnFaithfulness
+from guardrail.integrations.ragas import Faithfulness
 
 sample = {"user_input": "?", "response": "It costs $5.", "retrieved_contexts": ["It costs $5."]}
-before, after = RagasSingleTurnFaithfulness(), RagasSingleTurnFaithfulness()
+before, after = Faithfulness(), Faithfulness()
 
 async def cell():
     for metric in (before, before, after):
         found = evaluate(EvaluationDataset.from_list([sample]), metrics=[metric], show_progress=False)
         assert found["faithfulness"] == [1.0], found
-    assert (await RagasFaithfulness().ascore(**sample)).value == 1.0
+    assert (await Faithfulness().ascore(**sample)).value == 1.0
 
 asyncio.run(cell())
 """

@@ -1,0 +1,185 @@
+"""Models of applications as the LLM judge's: what is asked of them, where, and what their failures do."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from guardrail import Judge
+from guardrail.errors import ConfigError, JudgeUnavailable
+from guardrail.integrations.background import BackgroundGuard
+from guardrail.integrations.chat_models import ChatModel, Messages
+from guardrail.integrations.evaluating import EvaluatingGuard
+from tests.support.judges import WordJudge
+from tests.unit.integrations.chatting import verdicts
+
+PRICES = "The basic plan costs $49 a month."
+RIGHT, WRONG = PRICES, "The pro plan is free."
+ASKED = ("How much?", [PRICES], f"{RIGHT} {WRONG}")
+
+
+class Model:
+    """Says ``verdicts``, or what ``fail`` raises first; knows what it was asked, and in which threads."""
+
+    model_name = "their-model"
+
+    def __init__(self, fail: Callable[[Messages], None] = lambda _: None) -> None:
+        self.asked: list[Messages] = []
+        self.threads: list[int] = []
+        self.fail = fail
+
+    def ask(self, given: Messages) -> str:
+        self.asked.append(given)
+        self.threads.append(threading.get_ident())
+        self.fail(given)
+        return verdicts("\n".join(text for _, text in given))
+
+    async def aask(self, given: Messages) -> str:
+        await asyncio.sleep(0)
+        return self.ask(given)
+
+    def chat(self, *, plain: bool = False, told: Any = None) -> ChatModel:
+        return ChatModel(self, list, self.ask, None if plain else self.aask, lambda text: (text, told))
+
+
+def guard(model: ChatModel, **judge: Any) -> EvaluatingGuard:
+    return EvaluatingGuard(judge or None, llm=model)
+
+
+def found(verdict: Any) -> list[str]:
+    return [str(each.verdict) for each in verdict.claims]
+
+
+def test_it_gets_the_judges_messages_and_its_verdicts_count() -> None:
+    model = Model()
+    judged = guard(model.chat(told={"prompt_tokens": 120, "completion_tokens": 8}))
+    verdict = judged.check(*ASKED)
+    judged.close()
+    assert found(verdict) == ["SUPPORTED", "UNSUPPORTED"]
+    assert {claim.judge for claim in verdict.claims} == {"llm:their-model"}
+    assert (verdict.usage.judge_calls, verdict.usage.input_tokens, verdict.usage.output_tokens) == (1, 120, 8)
+    ((system, user),) = model.asked
+    assert (system[0], user[0]) == ("system", "user")
+    assert PRICES in user[1]
+
+
+async def test_it_is_asked_where_somebody_waits() -> None:
+    here = threading.get_ident()
+    model = Model()
+    judged = guard(model.chat())
+    await judged.acheck(*ASKED)
+    assert model.threads == [here], "its connections belong to this loop"
+    await asyncio.to_thread(judged.check, "Again?", [PRICES], "The plan is new.")
+    assert model.threads[1] != here
+    await judged.aclose()
+    plain = Model()
+    judged = guard(plain.chat(plain=True))
+    await judged.acheck(*ASKED)
+    await judged.aclose()
+    assert plain.threads[0] != here, "it would hold up this loop"
+
+
+async def test_what_the_caller_cancels_is_cancelled_in_the_model() -> None:
+    asked, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def hang(_: Messages) -> str:
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        raise AssertionError
+
+    judged = guard(ChatModel(object(), list, lambda _: "", hang, lambda text: (text, None)))
+    task = asyncio.create_task(judged.acheck(*ASKED))
+    await asked.wait()
+    task.cancel()
+    await cancelled.wait()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await judged.aclose()
+
+
+async def test_a_stream_is_guarded_by_it() -> None:
+    async def written() -> Any:
+        yield f"{RIGHT} {WRONG}"
+
+    model = Model()
+    async with BackgroundGuard(judge=model.chat().judge()) as guarded:
+        events = [each async for each in guarded.astream("How much?", [PRICES], written())]
+    (verdict,) = (each for each in events if each.type == "verdict.response")
+    assert found(verdict) == ["SUPPORTED", "UNSUPPORTED"]
+    assert set(model.threads) == {threading.get_ident()}
+
+
+class Limited(Exception):
+    status_code = 429
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(ValueError("secret"), r"500 \(ValueError\)"), (Limited(), r"429 \(Limited\)")]
+)
+def test_its_failures_are_told_without_their_texts_and_not_repeated(error: Exception, said: str) -> None:
+    def fail(_: Messages) -> None:
+        raise error
+
+    model = Model(fail)
+    judged = guard(model.chat())
+    with pytest.raises(JudgeUnavailable, match=said) as caught:
+        judged.check(*ASKED)
+    judged.close()
+    assert "secret" not in str(caught.value)
+    assert len(model.asked) == 1
+
+
+def test_a_model_without_a_system_role_gets_one_message() -> None:
+    def fail(given: Messages) -> None:
+        if given[0][0] == "system":
+            raise ValueError("System role not supported")
+
+    model = Model(fail)
+    judged = guard(model.chat())
+    assert found(judged.check(*ASKED)) == ["SUPPORTED", "UNSUPPORTED"]
+    judged.close()
+    assert [len(given) for given in model.asked] == [2, 1]
+
+
+def test_a_broken_reply_is_asked_for_again() -> None:
+    replies = iter(["YES", verdicts("")])
+
+    def ask(given: Messages) -> str:
+        reply = next(replies)
+        return reply if reply == "YES" else verdicts("\n".join(text for _, text in given))
+
+    judged = guard(ChatModel(object(), list, ask, None, lambda text: (text, None)))
+    verdict = judged.check(*ASKED)
+    judged.close()
+    assert found(verdict) == ["SUPPORTED", "UNSUPPORTED"]
+    assert {claim.judge for claim in verdict.claims} == {"llm:object"}
+
+
+def test_a_cascade_asks_it_for_what_its_first_judge_leaves() -> None:
+    model = Model()
+    judged = guard(model.chat(), kind="cascade", llm={"reasoning": "none"})
+    verdict = judged.check(*ASKED)
+    judged.close()
+    assert verdict.claims[0].judge == "local"
+    assert verdict.claims[1].judge == "llm:their-model"
+
+
+@pytest.mark.parametrize(
+    ("judge", "message"),
+    [
+        ({"llm": {"model": "m"}}, r"judge\.llm\.model: their-model, which you give, decides it"),
+        ({"llm": {"api_key": {"env": "KEY"}}}, r"judge\.llm\.api_key: their-model"),
+        ({"kind": "local"}, r"judge\.kind: local asks no LLM, and you give their-model"),
+        (WordJudge(), "judge: give a WordJudge, or their-model, not both"),
+    ],
+)
+def test_settings_that_say_otherwise_are_refused(judge: Judge | dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        EvaluatingGuard(judge, llm=Model().chat())
