@@ -60,6 +60,7 @@ TESTS: Final[Mapping[str, Sequence[str]]] = {
     "postgres": ["tests/unit/consumers/test_cases.py"],
     "ragas": [f"{_INTEGRATIONS}/in_ragas.py"],
     "redis": ["tests/unit/judges/test_redis_cache.py"],
+    "serve": ["tests/unit/gateway/test_completions.py"],
     "report": ["tests/unit/cli/test_report_command.py::test_it_writes_a_page_and_says_what_is_in_it"],
 }
 """What shows that an extra works, by its name."""
