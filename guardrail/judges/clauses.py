@@ -62,7 +62,7 @@ class _Sentence:
         found = _MAIN.match(self.kinds)
         self.verb = found.end(1) if found else len(words)
         group = _GROUP.match(self.kinds, self.verb)
-        self.aux = words[self.verb : max(group.end(1), group.end(2))] if group else []
+        self.aux = words[self.verb : max(group.end(1), group.end(2), self.verb)] if group else []
         self.end = group.end() if group else 0
         self.subject = words[: self.verb]
         self.whole = bool(found and _SUBJECT.fullmatch(found[1]))
