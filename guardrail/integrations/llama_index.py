@@ -100,6 +100,10 @@ class FaithfulnessEvaluator(HasGuard, evaluation.BaseEvaluator):
                 eval_template = PromptTemplate(eval_template)
             self._update_prompts({"eval_template": eval_template})
 
+    def evaluate(self, *answer: Any, **options: Any) -> EvaluationResult:
+        """Like ``aevaluate``. Within a running event loop, too, which then stands still."""
+        return self._guard.run(self.aevaluate(*answer, **options))
+
     async def aevaluate(
         self,
         query: str | None = None,
@@ -108,7 +112,7 @@ class FaithfulnessEvaluator(HasGuard, evaluation.BaseEvaluator):
         sleep_time_in_seconds: float = 0,
         reference: str | None = None,
     ) -> EvaluationResult:
-        """Evaluate an answer; LlamaIndex has ``evaluate`` on top of this, for plain code.
+        """Evaluate an answer.
 
         Raises ValueError if ``response`` or ``contexts`` is missing. A ``reference``, which batches give all
         evaluators, is no evidence.
@@ -137,8 +141,7 @@ class FaithfulnessEvaluator(HasGuard, evaluation.BaseEvaluator):
         self, query: str | None = None, response: Response | None = None, **options: Any
     ) -> EvaluationResult:
         """Evaluate what a query engine answered; evidence names its source nodes by their ids."""
-        found: EvaluationResult = self.evaluate(query, *_parts(response), **options)
-        return found
+        return self.evaluate(query, *_parts(response), **options)
 
     async def aevaluate_response(
         self, query: str | None = None, response: Response | None = None, **options: Any
