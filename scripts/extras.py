@@ -38,6 +38,7 @@ _PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["p
 
 ALWAYS: Final = "(none)"
 _INTEGRATIONS: Final = "tests/unit/integrations"
+_CONFORMANCE: Final = f"{_INTEGRATIONS}/conformance"
 TESTS: Final[Mapping[str, Sequence[str]]] = {
     ALWAYS: [
         # aiokafka's private parts, with the newest release that pyproject.toml allows
@@ -50,15 +51,15 @@ TESTS: Final[Mapping[str, Sequence[str]]] = {
     "classifier": ["tests/unit/judges/model/test_loading.py"],
     "docs": ["tests/unit/test_site.py::test_every_page_of_the_documentation_is_on_the_site"],
     "examples": ["tests/examples/test_chat_service.py::test_a_reader_who_goes_away_ends_the_answer"],
-    "haystack": [f"{_INTEGRATIONS}/in_haystack.py"],
+    "haystack": [f"{_INTEGRATIONS}/in_haystack.py", f"{_CONFORMANCE}/in_haystack.py"],
     "langchain": [f"{_INTEGRATIONS}/test_langchain.py", f"{_INTEGRATIONS}/test_langchain_agents.py"],
     "litellm": [f"{_INTEGRATIONS}/in_litellm.py"],
-    "llama-index": [f"{_INTEGRATIONS}/in_llama_index.py"],
+    "llama-index": [f"{_INTEGRATIONS}/in_llama_index.py", f"{_CONFORMANCE}/in_llama_index.py"],
     "openai-agents": [f"{_INTEGRATIONS}/test_openai_agents.py"],
     "otel": ["tests/unit/test_tracing.py"],
     "parquet": ["tests/unit/evals/test_formats.py::test_parquet_is_read_in_batches_of_rows"],
     "postgres": ["tests/unit/consumers/test_cases.py"],
-    "ragas": [f"{_INTEGRATIONS}/in_ragas.py"],
+    "ragas": [f"{_INTEGRATIONS}/in_ragas.py", f"{_CONFORMANCE}/in_ragas.py"],
     "redis": ["tests/unit/judges/test_redis_cache.py"],
     "report": ["tests/unit/cli/test_report_command.py::test_it_writes_a_page_and_says_what_is_in_it"],
 }

@@ -140,6 +140,10 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
         """Like ``check_all``."""
         return await self._await(_all(answers, on_done, fail_fast=fail_fast))
 
+    def run(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """The result of work that asks this guard, done on its loop while the caller waits."""
+        return self._wait(lambda _: work)
+
     # ------------------------------------------------------------------------------------- settings
 
     def prompts(self) -> dict[str, str]:

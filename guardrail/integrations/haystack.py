@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -164,7 +165,7 @@ class FaithfulnessEvaluator:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """The component that ``to_dict`` wrote, or that of Haystack's own component."""
-        parameters = dict(data.get("init_parameters", {}))
+        parameters = deepcopy(data.get("init_parameters", {}))  # what reads them may change them
         if parameters.get("chat_generator"):
             deserialize_chatgenerator_inplace(parameters, key="chat_generator")
         written_by_theirs = data.get("type") == generate_qualified_class_name(theirs.FaithfulnessEvaluator)

@@ -45,7 +45,7 @@ from guardrail.log_events import EventLog
 
 VERDICTS: Final = "verdicts"
 """The step of a metric, in the traces of an evaluation, that has the verdict."""
-_COLUMNS: Final = {"response", "retrieved_contexts", "retrieved_context_ids:optional", "user_input:optional"}
+_COLUMNS: Final = {"user_input", "response", "retrieved_contexts", "retrieved_context_ids:optional"}
 _log = EventLog(__name__)
 
 

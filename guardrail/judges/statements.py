@@ -7,10 +7,12 @@ supported.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Final
 
-from guardrail.claims.model import Claim
+from guardrail.claims.model import read_prose
+from guardrail.claims.phrases import pattern
 from guardrail.errors import JudgeError
 from guardrail.events import ClaimPart, Verdict
 from guardrail.judges.base import Around, JudgeRequest
@@ -18,50 +20,44 @@ from guardrail.judges.clauses import statements_in
 from guardrail.judges.streams import checked, closing
 from guardrail.verdicts import Judgement
 
+_POINTS_BACK: Final = pattern("word_for_word_depends")
+
 
 class StatementsJudge(Around):
     """A judge around another whose judgements of claims of several statements have ``parts``.
 
     The verdict on a claim stays what the judge says of the whole. The parts of one that is not supported are
-    read by the same judge, each beside the same contexts and question. A claim keeps no parts where that
-    can't be said of each.
+    read by the same judge, each beside the same contexts and question, and behind the first part if it points
+    back. A claim has no parts if the judge doesn't judge them all.
     """
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """Yields what the judge yields, with parts."""
         async with closing(self._judge.judge(replace(request, parts=True))) as judgements:
             async for judgement in judgements:
-                claim = request.claims.get(judgement.claim_id)
-                if judgement.parts or judgement.verdict is Verdict.UNVERIFIED or claim is None:
-                    several = len(judgement.parts) > 1
-                    yield judgement if several else replace(judgement, parts=())
-                    continue
-                texts = statements_in(claim.prose.text)
-                yield replace(judgement, parts=await self._parts(judgement, claim, texts, request))
+                open_ = judgement.verdict is Verdict.UNVERIFIED or judgement.claim_id not in request.claims
+                if not (judgement.parts or open_):
+                    judgement = replace(judgement, parts=await self._parts(judgement, request))
+                yield judgement if len(judgement.parts) > 1 else replace(judgement, parts=())
 
-    async def _parts(
-        self, judgement: Judgement, claim: Claim, texts: Sequence[str], request: JudgeRequest
-    ) -> tuple[ClaimPart, ...]:
-        if len(texts) < 2:
-            return ()
-        if judgement.verdict is Verdict.SUPPORTED:
+    async def _parts(self, judgement: Judgement, request: JudgeRequest) -> tuple[ClaimPart, ...]:
+        """The parts of a claim, judged; none if it has none, or if not all can be."""
+        claim = request.claims[judgement.claim_id]
+        texts = statements_in(claim.prose.text)
+        if judgement.verdict is Verdict.SUPPORTED or len(texts) == 1:
             return tuple(ClaimPart(text=text, verdict=judgement.verdict) for text in texts)
-        claims = {
-            f"{judgement.claim_id}.{number}": part_of(claim, text) for number, text in enumerate(texts, 1)
-        }
+        claims = {}
+        for number, text in enumerate(texts):
+            before = texts[0] if number and _POINTS_BACK.match(text) else ""
+            lead_in = f"{claim.lead_in} {before}".strip()
+            part = replace(claim, text=text, prose=read_prose(text), lead_in=lead_in)
+            claims[f"{judgement.claim_id}.{number}"] = part
         told: dict[str, Verdict] = {}
         try:
-            async for part in checked(self._judge, replace(request, claims=claims, gathering=None)):
-                told[part.claim_id] = part.verdict
+            async for each in checked(self._judge, replace(request, claims=claims, gathering=None)):
+                told[each.claim_id] = each.verdict
         except JudgeError:
             return ()
         if Verdict.UNVERIFIED in told.values() or len(told) < len(claims):
             return ()
-        return tuple(ClaimPart(text=each.text, verdict=told[part_id]) for part_id, each in claims.items())
-
-
-def part_of(claim: Claim, text: str) -> Claim:
-    """The claim of one statement. The markup and the citations of the whole are the whole's."""
-    return Claim(
-        claim.index, claim.segment, text, claim.start, claim.end, claim.severity, lead_in=claim.lead_in
-    )
+        return tuple(ClaimPart(text=part.text, verdict=told[name]) for name, part in claims.items())

@@ -20,7 +20,6 @@ from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult, Generation, LLMResult
 from ragas import EvaluationDataset, SingleTurnSample, evaluate
 from ragas.llms import BaseRagasLLM, InstructorBaseRagasLLM, LangchainLLMWrapper
-from ragas.metrics import Faithfulness as TheirSingleTurnFaithfulness
 from ragas.metrics.collections import Faithfulness as TheirFaithfulness
 from ragas.run_config import RunConfig
 
@@ -166,14 +165,6 @@ def test_samples_are_scored_one_by_one(metric: Faithfulness) -> None:
         metric.single_turn_score(SingleTurnSample(retrieved_contexts=[PRICES]))
     with pytest.raises(ValueError, match=r"^retrieved_contexts: missing"):
         metric.single_turn_score(SingleTurnSample(response=RIGHT))
-
-
-def test_it_asks_for_what_theirs_asks_for_or_less(metric: Faithfulness) -> None:
-    theirs = TheirSingleTurnFaithfulness().required_columns["SINGLE_TURN"]
-    assert metric.required_columns["SINGLE_TURN"] == theirs - {"user_input"}
-    assert metric.name == TheirSingleTurnFaithfulness().name
-    with pytest.raises(ValueError, match="retrieved_contexts"):
-        evaluate(EvaluationDataset.from_list([{"response": RIGHT}]), metrics=[metric], show_progress=False)
 
 
 def test_answers_of_a_dataset_are_judged_at_once_as_many_as_configured() -> None:

@@ -57,11 +57,26 @@ async def test_the_parts_of_another_claim_are_read_by_the_same_judge() -> None:
     assert (again.evidence, again.question, again.parts) == (asked.evidence, asked.question, False)
 
 
+async def test_a_part_that_points_back_is_read_behind_what_it_points_to() -> None:
+    judge = WordJudge()
+    said = "The hall opened in 1931, but it has the wrong roof."
+    (found,) = (await reply_of(StatementsJudge(judge), request(said))).judgements
+    first, second = judge.requests[1].claims.values()
+    assert (first.lead_in, second.lead_in) == ("", "The hall opened in 1931.")
+    assert parts(found) == [("The hall opened in 1931.", S), ("It has the wrong roof.", C)]
+
+
+async def test_a_claim_that_is_open_has_no_parts() -> None:
+    judge = PartsJudge(verdict=X)
+    (found,) = (await reply_of(StatementsJudge(judge), request(TWO))).judgements
+    assert (found.parts, len(judge.requests)) == ((), 1)
+
+
 async def test_a_claim_has_no_parts_where_one_could_not_be_judged() -> None:
     class Forgetful(WordJudge):
         async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
             async for each in super().judge(request):
-                if not each.claim_id.endswith(".1"):
+                if not each.claim_id.endswith(".0"):
                     yield each
 
     asked = request("The hall opened in 1931 and seats the wrong number.")
