@@ -93,12 +93,12 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
         self._llm = llm
         self.score = check_score(score)
         self._path = None if settings is None else str(settings)
-        self._judge: Judge | None = None
-        self._values: dict[str, Any] | None = None
-        if isinstance(judge, Judge):
-            self._judge = judge
-        elif judge is not None:
-            self._values = _judge_values(judge)
+        given: object = judge
+        if not isinstance(given, Judge | Mapping | None):
+            what = "settings ({'kind': 'llm', …})"
+            raise TypeError(f"judge: give a guardrail.Judge or {what}, not a {type(judge).__name__}")
+        self._judge = judge if isinstance(judge, Judge) else None
+        self._values = dict(judge) if isinstance(judge, Mapping) else None
         self._settings()  # wrong ones are told where they are written, not where they are first used
 
     # ------------------------------------------------------------------------------- open and close
@@ -130,10 +130,10 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
         """
         return await self._running().await_(_all(answers, on_done, fail_fast=fail_fast))
 
-    def run(self, work: Coroutine[Any, Any, _T]) -> _T:
+    def run(self, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         """The result of work that asks this guard, for plain code. An event loop there stands still."""
         thread = self._running()
-        return thread.wait(thread.begin(lambda _: work))
+        return thread.wait(thread.begin(lambda _: work()))
 
     # ------------------------------------------------------------------------------------- settings
 
@@ -245,14 +245,6 @@ def check_score(name: str) -> str:
     if name not in SCORES:
         raise ConfigError(f"score: {name!r} is unknown; write one of {', '.join(SCORES)}")
     return name
-
-
-def _judge_values(judge: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(judge, Mapping):
-        raise TypeError(
-            f"judge: give a guardrail.Judge or settings ({{'kind': 'llm', …}}), not a {type(judge).__name__}"
-        )
-    return dict(judge)
 
 
 def _masked(shown: Mapping[str, Any]) -> str | None:

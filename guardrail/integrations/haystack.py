@@ -125,7 +125,7 @@ class FaithfulnessEvaluator(HasGuard):
         False, raises ValueError for the first answer that can't be judged, with InputError, TypeError or
         JudgeUnavailable as its cause.
         """
-        return self._guard.run(self.run_async(**inputs))
+        return self._guard.run(lambda: self.run_async(**inputs))
 
     @_OUTPUTS
     async def run_async(self, **inputs: Any) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class FaithfulnessEvaluator(HasGuard, evaluation.BaseEvaluator):
         self, query: Any = None, response: Any = None, contexts: Any = None, **options: Any
     ) -> EvaluationResult:
         """Like ``aevaluate``. Within a running event loop, too, which then stands still."""
-        return self._guard.run(self.aevaluate(query, response, contexts, **options))
+        return self._guard.run(lambda: self.aevaluate(query, response, contexts, **options))
 
     async def aevaluate(
         self,

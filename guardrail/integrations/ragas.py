@@ -137,6 +137,10 @@ class Faithfulness(HasGuard, SingleTurnMetric, BaseMetric):
         return math.nan if scored.value is None else scored.value
 
 
+faithfulness: Final = Faithfulness()
+"""As ``ragas.metrics`` has one, for those who import that."""
+
+
 class FaithfulnesswithHHEM(Faithfulness):
     """``Faithfulness`` with HHEM-2.1-Open as the judge, which needs the extra ``classifier-torch``.
 

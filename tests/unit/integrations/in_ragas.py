@@ -24,7 +24,7 @@ from ragas.metrics.collections import Faithfulness as TheirFaithfulness
 from ragas.run_config import RunConfig
 
 from guardrail.errors import ConfigError, InputError, JudgeUnavailable
-from guardrail.integrations.ragas import Faithfulness, FaithfulnesswithHHEM
+from guardrail.integrations.ragas import Faithfulness, FaithfulnesswithHHEM, faithfulness
 from tests.support.judges import FaultyJudge, WordJudge
 from tests.unit.integrations.chatting import verdicts
 from tests.unit.integrations.judges import MeetingJudge
@@ -156,6 +156,12 @@ def test_a_dataset_is_evaluated_and_its_traces_have_the_verdicts(metric: Faithfu
     assert [each["value"] for each in told] == [1.0, 0.0, None]
     assert told[2]["reason"].startswith("the answer states nothing that can be checked")
     assert told[0]["verdict"]["claims"][0]["evidence"][0]["context_id"] == "terms"
+
+
+def test_the_metric_that_is_there_already_may_be_imported() -> None:
+    found = evaluate(dataset(RIGHT, WRONG), metrics=[faithfulness], show_progress=False)
+    faithfulness.close()
+    assert found["faithfulness"] == [1.0, 0.0]
 
 
 def test_samples_are_scored_one_by_one(metric: Faithfulness) -> None:
