@@ -87,6 +87,7 @@ _TEXT_NAMES: Final = (
 _ID_NAMES: Final = ("id", "context_id", "document_id", "doc_id", "chunk_id", "documentId")
 _SOURCE_NAMES: Final = ("source", "url", "uri", "title", "file_name", "filename")
 CONTEXTS_REMEDY: Final = "give a list of texts, or of objects with id and text"
+_BEGUN: Final = ("['", '["', "[{")
 _STRING: Final = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\\?\Z)" + r'|"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
 _PRINTED: Final = ("Document(id=", "Document(metadata=", "NodeWithScore(node=", "TextNode(id_=")
 _NEXT_PRINTED: Final = re.compile(r"(?<=\)), (?=Document\(id=)")
@@ -160,6 +161,8 @@ def contexts_of(
     if isinstance(value, str):
         found = list_in(value)
         if found is None:
+            if value.lstrip().startswith(_BEGUN):
+                raise wrong(name, value, "it begins as a list and is none, so it may be cut; give JSON")
             found = value.split(delimiter) if delimiter else [value]
         value = [each for each in found if each != ""]
     if isinstance(value, Mapping):
