@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import re
@@ -10,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import haystack
 import pytest
 from haystack import Document, Pipeline, component
 from haystack.components.evaluators import FaithfulnessEvaluator as TheirEvaluator
@@ -29,6 +31,8 @@ from tests.unit.integrations.page import examples, printed_by
 PRICES = "The basic plan costs $49 a month."
 RIGHT, WRONG = "The basic plan costs $49 a month.", "The basic plan costs $79 a month."
 UNKNOWN = "I don't know."
+NEEDS_TRUST = "allowed_modules" in inspect.signature(Pipeline.loads).parameters  # from Haystack 3 on
+AsyncPipeline = Pipeline if hasattr(Pipeline, "run_async") else getattr(haystack, "AsyncPipeline")  # noqa: B009
 
 
 @component
@@ -45,6 +49,11 @@ class AsyncGenerator:
         self.threads.append(threading.get_ident())
         replied: dict[str, Any] = Scripted().run(messages)
         return replied
+
+
+def read_again(pipeline: Pipeline) -> Pipeline:
+    trusted = {"allowed_modules": ["guardrail.integrations.haystack", __name__]}
+    return Pipeline.loads(pipeline.dumps(), **trusted if NEEDS_TRUST else {})
 
 
 def inputs(*answers: str) -> dict[str, Any]:
@@ -66,7 +75,9 @@ def evaluator() -> Iterator[FaithfulnessEvaluator]:
 
 def test_the_example_of_their_documentation_runs_with_our_class(capsys: pytest.CaptureFixture[str]) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", TheirEvaluator.__doc__, re.DOTALL)
-    ours = textwrap.dedent(example).replace(
+    code, shown, _ = textwrap.dedent(example).partition('print(result["score"])\n')
+    code += f'{shown}print(result["results"])'  # what it prints stands behind each
+    ours = code.replace(
         "from haystack.components.evaluators import FaithfulnessEvaluator",
         "from guardrail.integrations.haystack import FaithfulnessEvaluator",
     )
@@ -117,7 +128,7 @@ def test_every_published_score_can_be_chosen(name: str) -> None:
 
 async def test_answers_are_judged_concurrently_in_an_asynchronous_pipeline() -> None:
     judge = MeetingJudge(together=4)
-    pipeline = Pipeline()
+    pipeline = AsyncPipeline()
     pipeline.add_component(
         "faithfulness", FaithfulnessEvaluator(judge=judge, concurrency=4, progress_bar=False)
     )
@@ -130,7 +141,7 @@ def test_a_pipeline_runs_is_written_and_read_again() -> None:
     pipeline = Pipeline()
     made = FaithfulnessEvaluator(judge={"kind": "local"}, progress_bar=False, score="mastra", concurrency=2)
     pipeline.add_component("faithfulness", made)
-    read = Pipeline.loads(pipeline.dumps(), allowed_modules=["guardrail.integrations.haystack"])
+    read = read_again(pipeline)
     assert read.to_dict() == pipeline.to_dict()
     found = read.run({"faithfulness": inputs(RIGHT, WRONG)})["faithfulness"]
     assert found["individual_scores"] == [1.0, 0.0]
@@ -215,7 +226,7 @@ def test_examples_that_nobody_would_read_are_told() -> None:
 
 def test_what_theirs_has_written_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-    written = TheirEvaluator(progress_bar=False).to_dict()
+    written = TheirEvaluator(chat_generator=OpenAIChatGenerator(), progress_bar=False).to_dict()
     read = FaithfulnessEvaluator.from_dict(written)
     assert isinstance(read._chat_generator, OpenAIChatGenerator)
     assert read.progress_bar is False

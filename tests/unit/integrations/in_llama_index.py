@@ -212,7 +212,9 @@ def test_the_llm_of_settings_counts_if_the_application_has_set_it(
         assert found.verdict.claims[0].judge == "local"
         assert "settings_llm" not in caplog.text
     local = FaithfulnessEvaluator(judge={"kind": "local"})
-    assert local.evaluate("?", RIGHT, [PRICES]).verdict.claims[0].judge == "local"
+    found = local.evaluate("?", RIGHT, [PRICES])
+    assert found.verdict is not None
+    assert found.verdict.claims[0].judge == "local"
     local.close()
 
 
