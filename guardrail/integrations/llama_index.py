@@ -122,8 +122,8 @@ class FaithfulnessEvaluator(HasGuard, evaluation.BaseEvaluator):
             missing = "response" if response is None else "contexts"
             raise ValueError(f"{missing}: missing; an answer is evaluated against its contexts")
         await asyncio.sleep(sleep_time_in_seconds)
-        given = {"query": query, "response": response, "contexts": [_text(each) for each in contexts]}
         verdict = await self._guard.acheck(query or "", contexts, response)
+        given = {"query": query, "response": response, "contexts": [_text(each) for each in contexts]}
         passing = score_value("llama_index", verdict)
         if self._raise_error and passing.passed is False:
             raise ValueError(f"The response is invalid: {explain(verdict)}")

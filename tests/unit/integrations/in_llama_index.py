@@ -14,7 +14,7 @@ from llama_index.core.llms import MockLLM
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from guardrail.errors import ConfigError, JudgeUnavailable
+from guardrail.errors import ConfigError, InputError, JudgeUnavailable
 from guardrail.integrations.llama_index import EvaluationResult, FaithfulnessEvaluator
 from tests.support.judges import FaultyJudge, WordJudge
 from tests.support.llm_server import LlmServer
@@ -216,6 +216,13 @@ def test_the_llm_of_settings_counts_if_the_application_has_set_it(
     assert found.verdict is not None
     assert found.verdict.claims[0].judge == "local"
     local.close()
+
+
+def test_contexts_that_are_no_texts_are_told(evaluator: FaithfulnessEvaluator) -> None:
+    with pytest.raises(InputError, match=r"^contexts\.1"):
+        evaluator.evaluate("?", RIGHT, [PRICES, None])
+    with pytest.raises(TypeError, match="contexts: give a list of contexts, not one text"):
+        evaluator.evaluate("?", RIGHT, PRICES)
 
 
 def test_what_is_no_llm_is_told() -> None:

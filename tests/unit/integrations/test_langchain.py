@@ -394,6 +394,8 @@ def test_wrong_options_are_named(guard: BackgroundGuard) -> None:
     for given in ({"settings": "guardrail.yaml"}, {"llm": ChatOpenAI()}):
         with pytest.raises(ValueError, match="give one of them"):
             GuardCheck(guard, **given)
+    with pytest.raises(TypeError, match="'temperature' is not a field of a response"):
+        GuardStream(guard, temperature=0)
     with pytest.raises(TypeError, match="llm: give a chat model of LangChain, not a str"):
         GuardCheck(llm="gpt-4o")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="either settings, or judge and policy"):
