@@ -65,11 +65,12 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
     ``judge`` is a Judge, which stays open, or the settings of one; the local judge by default. ``settings``
     is the path of a file as ``guardrail run`` takes it, for the policies and, where ``judge`` is not given,
     the judge; the environment counts then, too. ``llm`` is the LLM judge's model, which makes it the judge
-    unless settings name a cascade. ``concurrency`` answers are judged at a time. ``score`` is the published
-    score that is wanted: parts of claims are judged if it counts them.
+    unless settings name a cascade. ``concurrency`` answers are judged at a time. ``score`` names the
+    published score that is wanted (``guardrail.evals.scores.SCORES``): claims are taken apart if it counts
+    their parts.
 
-    It opens on first use, and may be used again after it was closed. Methods that begin with ``a`` are for
-    event loops, the others for plain code. Raises ConfigError if settings are wrong.
+    It opens on first use, and may be used again after it was closed. Plain code asks by ``run``. Raises
+    ConfigError if settings are wrong.
     """
 
     def __init__(
@@ -112,37 +113,27 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
 
     # ---------------------------------------------------------------------------------------- judge
 
-    def check(self, question: str, contexts: Sequence[ContextLike], answer: str) -> ResponseVerdict:
-        """Judge an answer. Raises InputError, which names the invalid field, and JudgeUnavailable if the
-        judge could not say anything of any claim.
-
-        May be called within an event loop, which then stands still; ``acheck`` is for there.
-        """
-        return self._wait(_one(AnswerToCheck(question, contexts, answer)))
-
     async def acheck(self, question: str, contexts: Sequence[ContextLike], answer: str) -> ResponseVerdict:
-        """Like ``check``. What the caller cancels is cancelled."""
-        return await self._await(_one(AnswerToCheck(question, contexts, answer)))
-
-    def check_all(
-        self, answers: Sequence[AnswerToCheck], on_done: Callable[[], object], *, fail_fast: bool
-    ) -> list[ResponseVerdict | Exception]:
-        """Judge answers concurrently. In their order: the verdict, or the error that ``check`` would raise.
-
-        ``on_done`` is called after each, in another thread. With ``fail_fast`` the first error ends the rest
-        and is raised.
+        """Judge an answer. Raises InputError, which names the invalid field, and JudgeUnavailable if the
+        judge could not say anything of any claim. What the caller cancels is cancelled.
         """
-        return self._wait(_all(answers, on_done, fail_fast=fail_fast))
+        answer_to_check = AnswerToCheck(question, contexts, answer)
+        return await self._running().await_(lambda checks: checks.check(answer_to_check))
 
     async def acheck_all(
         self, answers: Sequence[AnswerToCheck], on_done: Callable[[], object], *, fail_fast: bool
     ) -> list[ResponseVerdict | Exception]:
-        """Like ``check_all``."""
-        return await self._await(_all(answers, on_done, fail_fast=fail_fast))
+        """Judge answers concurrently. In their order: the verdict, or the error that ``acheck`` would raise.
+
+        ``on_done`` is called after each, in another thread. With ``fail_fast`` the first error ends the rest
+        and is raised.
+        """
+        return await self._running().await_(_all(answers, on_done, fail_fast=fail_fast))
 
     def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """The result of work that asks this guard, done on its loop while the caller waits."""
-        return self._wait(lambda _: work)
+        """The result of work that asks this guard, for plain code. An event loop there stands still."""
+        thread = self._running()
+        return thread.wait(thread.begin(lambda _: work))
 
     # ------------------------------------------------------------------------------------- settings
 
@@ -225,13 +216,6 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
         parts = counts_parts([self.score])
         return partial(_opened, self._judge, self._settings(), self._concurrency, parts)
 
-    def _wait(self, work: _Work[_T]) -> _T:
-        thread = self._running()
-        return thread.wait(thread.begin(work))
-
-    async def _await(self, work: _Work[_T]) -> _T:
-        return await self._running().await_(work)
-
 
 class HasGuard:
     """What every evaluator and metric does with its guard."""
@@ -312,10 +296,6 @@ class _Checks:
 
 
 _Work = Callable[[_Checks], Coroutine[Any, Any, _T]]
-
-
-def _one(answer: AnswerToCheck) -> _Work[ResponseVerdict]:
-    return lambda checks: checks.check(answer)
 
 
 def _all(

@@ -52,12 +52,9 @@ _log = EventLog(__name__)
 class Faithfulness(HasGuard, SingleTurnMetric, BaseMetric):
     """How much of an answer its contexts support, claim by claim, from 0 to 1; NaN without a score.
 
-    ``llm``, of Ragas or LangChain, is the model of the LLM judge; without it the local one is asked, which
-    needs no key.
-    ``evaluate(llm=…)`` is told to metrics of Ragas only. ``judge`` is a ``guardrail.Judge``, or the section
-    ``judge`` of the settings as a dictionary. ``settings`` is the path of a settings file. ``score`` names a
-    published score (``guardrail.evals.scores.SCORES``). ``concurrency`` answers are judged at a time. Raises
-    ConfigError if settings are wrong.
+    ``llm``, of Ragas or LangChain, is the model of the LLM judge; without it the local judge is asked, which
+    needs no key. ``evaluate(llm=…)`` is told to metrics of Ragas only. The other arguments are those of
+    ``EvaluatingGuard``. Raises ConfigError if settings are wrong.
     """
 
     def __init__(
