@@ -217,10 +217,14 @@ def context_of(value: Any, given_id: Any, default_id: str, place: str) -> Contex
 
 
 def _unprinted(text: str, place: str) -> Fields:
-    """Haystack's document as it prints itself, which escapes nothing. Raises DecodeError if it is cut."""
+    """Haystack's document as it prints itself, which escapes nothing. Raises DecodeError if it is cut, or if its
+    text may end at several places.
+    """
     document_id, content, rest = text.removeprefix(_PRINTED[0]).partition(", content: '")
-    rest = _AFTER_PRINTED.split(rest, maxsplit=1)[0]
-    if not content or rest[100:] == "...":  # where it cuts; other libraries' say more than the text
+    rest, *after = _AFTER_PRINTED.split(rest)
+    if (
+        not content or len(after) != 1 or rest[100:] == "..."
+    ):  # where it cuts; other libraries' say more than the text
         raise wrong(place, text, "a printed document can't be read whole; give the documents' texts")
     return {"id": document_id, "content": rest}
 

@@ -394,6 +394,7 @@ def test_documents_as_haystack_prints_them() -> None:
     "cell",
     [
         f"[Document(id=910c, content: '{'x' * 100}...')]",  # of Haystack, cut after 100 characters
+        "[Document(id=910c, content: 'They said 'free', meta: 'none', score: 1)]",  # ends at two places
         f"[Document(id=910c, content: 'x'), Document(id=910d, content: '{'x' * 100}...', score: 1)]",
         "[Document(metadata={}, page_content='x')]",  # of LangChain
         "[NodeWithScore(node=TextNode(id_='n', text='x'), score=0.5)]",
