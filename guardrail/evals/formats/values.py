@@ -217,8 +217,8 @@ def context_of(value: Any, given_id: Any, default_id: str, place: str) -> Contex
 
 
 def _unprinted(text: str, place: str) -> Fields:
-    """Haystack's document as it prints itself, which escapes nothing. Raises DecodeError if it is cut, or if its
-    text may end at several places.
+    """Haystack's document as it prints itself, escaping nothing. Raises DecodeError if it is cut, or if it is
+    not clear where its text ends.
     """
     document_id, content, rest = text.removeprefix(_PRINTED[0]).partition(", content: '")
     rest, *after = _AFTER_PRINTED.split(rest)

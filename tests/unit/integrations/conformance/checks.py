@@ -76,6 +76,11 @@ class Conformance:
         return f"{self.framework} {metadata.version(self.framework)}"
 
 
+def done(result: Any) -> Any:
+    """What a call returns, also of an asynchronous one."""
+    return asyncio.run(result) if inspect.iscoroutine(result) else result
+
+
 def raised(call: Callable[[], Any]) -> list[str]:
     """The kinds of error that a caller can catch; none if nothing is raised."""
     try:
@@ -101,8 +106,7 @@ def _compared(check: Callable[[Any], Any], theirs: Any, ours: Any) -> tuple[bool
 
 
 def _seen(check: Callable[[Any], Any], module: Any) -> Any:
-    seen = check(module)
-    return _plain(asyncio.run(seen) if inspect.iscoroutine(seen) else seen)
+    return _plain(done(check(module)))
 
 
 def _plain(seen: Any) -> Any:

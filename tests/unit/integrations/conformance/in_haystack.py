@@ -12,7 +12,7 @@ from haystack.dataclasses import ChatMessage
 from haystack.evaluation import EvaluationRunResult
 
 from guardrail.integrations import haystack as ours
-from tests.unit.integrations.conformance.checks import Conformance, raised
+from tests.unit.integrations.conformance.checks import Conformance, done, raised
 from tests.unit.integrations.conformance.script import (
     HALF,
     LUCAS,
@@ -94,16 +94,13 @@ def scores(found: dict[str, Any]) -> Any:
     return {name: found[name] for name in ("score", "individual_scores", "results")}
 
 
-def run(module: Any, *answers: str, generator: Any = None, **other: Any) -> Any:
-    return scores(made(module, generator, raise_on_failure=False).run(**inputs(*answers, **other)))
+def run(module: Any, *answers: str, generator: Any = None, call: str = "run", **other: Any) -> Any:
+    evaluator = made(module, generator, raise_on_failure=False)
+    return scores(done(getattr(evaluator, call)(**inputs(*answers, **other))))
 
 
 def raising(module: Any, generator: Any = None, **other: Any) -> Any:
     return raised(lambda: made(module, generator).run(**inputs(RIGHT, WRONG, **other)))
-
-
-async def run_async(module: Any, *answers: str, generator: Any = None) -> Any:
-    return scores(await made(module, generator, raise_on_failure=False).run_async(**inputs(*answers)))
 
 
 def shown_examples(module: Any) -> Any:
@@ -177,14 +174,16 @@ CONFORMANCE = Conformance(
     {
         "the documented example": lambda m: run(m, LUCAS, contexts=[[PYTHON]]),
         "scores, statements and mean": lambda m: run(m, RIGHT, WRONG, HALF, f"{RIGHT} {WRONG}"),
-        "run_async": lambda m: run_async(m, RIGHT, WRONG, HALF),
+        "run_async": lambda m: run(m, RIGHT, WRONG, HALF, call="run_async"),
         "an answer without statements": lambda m: run(m, UNKNOWN, RIGHT),
         "several contexts": lambda m: run(m, RIGHT, contexts=[[*OTHER, PRICES]]),
         "contexts that don't say it": lambda m: run(m, RIGHT, HALF, contexts=[OTHER, [PRICES]]),
-        "no contexts": lambda m: run(m, RIGHT, contexts=[[]])["individual_scores"],
+        "no contexts": lambda m: run(m, RIGHT, contexts=[[]]),
         "no answers": run,
         "a model that is away": lambda m: run(m, RIGHT, WRONG, HALF, generator=Scripted(WRONG)),
-        "a model that is away, run_async": lambda m: run_async(m, RIGHT, WRONG, generator=Scripted(WRONG)),
+        "a model that is away, run_async": lambda m: run(
+            m, RIGHT, WRONG, generator=Scripted(WRONG), call="run_async"
+        ),
         "a model that is away for all": lambda m: run(m, RIGHT, generator=Scripted(PRICES)),
         "a model that is away, raising": lambda m: raising(m, Scripted(WRONG)),
         "a reply without form": lambda m: run(m, RIGHT, WRONG, generator=Scripted(None, WRONG)),
