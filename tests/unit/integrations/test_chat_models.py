@@ -15,7 +15,7 @@ from guardrail.integrations.background import BackgroundGuard
 from guardrail.integrations.chat_models import ChatModel, Messages
 from guardrail.integrations.evaluating import EvaluatingGuard
 from tests.support.judges import WordJudge
-from tests.unit.integrations.chatting import verdicts
+from tests.unit.integrations.conformance.script import Script
 
 PRICES = "The basic plan costs $49 a month."
 RIGHT, WRONG = PRICES, "The pro plan is free."
@@ -23,7 +23,7 @@ ASKED = ("How much?", [PRICES], f"{RIGHT} {WRONG}")
 
 
 class Model:
-    """Says ``verdicts``, or what ``fail`` raises first; knows what it was asked, and in which threads."""
+    """Replies by a script, or what ``fail`` raises first; knows what it was asked, and in which threads."""
 
     model_name = "their-model"
 
@@ -36,7 +36,7 @@ class Model:
         self.asked.append(given)
         self.threads.append(threading.get_ident())
         self.fail(given)
-        return verdicts("\n".join(text for _, text in given))
+        return Script().reply("\n".join(text for _, text in given))
 
     async def aask(self, given: Messages) -> str:
         await asyncio.sleep(0)
@@ -149,11 +149,10 @@ def test_a_model_without_a_system_role_gets_one_message() -> None:
 
 
 def test_a_broken_reply_is_asked_for_again() -> None:
-    replies = iter(["YES", verdicts("")])
+    replies = iter(["YES", ""])
 
     def ask(given: Messages) -> str:
-        reply = next(replies)
-        return reply if reply == "YES" else verdicts("\n".join(text for _, text in given))
+        return next(replies) or Script().reply("\n".join(text for _, text in given))
 
     judged = guard(ChatModel(object(), list, ask, None, lambda text: (text, None)))
     verdict = judged.run(lambda: judged.acheck(*ASKED))
