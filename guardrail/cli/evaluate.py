@@ -164,6 +164,8 @@ def evaluate_command(
 def _refuse(request: EvaluateRequest) -> None:
     if request.out == "-" == request.verdicts:
         raise typer.BadParameter("only one of --out and --verdicts can be stdout", param_hint="--verdicts")
+    if request.verdicts_as != "event" and request.verdicts is None:
+        raise typer.BadParameter("give --verdicts the name of a file, or -", param_hint="--verdicts-as")
     if request.resume and request.out is None:
         raise typer.BadParameter("give the --out of the interrupted run", param_hint="--resume")
     if request.resume and request.force:

@@ -155,11 +155,8 @@ export class Guardrail {
     const { command = ['guardrail'], config, policy, env, model: given } = this.#options;
     const [program, ...first] = command;
     if (program === undefined) throw new TypeError("command: give at least a program, such as ['guardrail']");
-    const named: [string, string | number | undefined][] = [
-      ['--config', config],
-      ['--policy', policy],
-    ];
-    const options = named.flatMap(([name, value]) => (value === undefined ? [] : [name, String(value)]));
+    const named = Object.entries({ '--config': config, '--policy': policy });
+    const options = named.flatMap(([name, value]) => (value === undefined ? [] : [name, value]));
     const model = given === undefined ? undefined : await serve(given);
     // The score asks for verdicts on the parts of claims.
     const asked = ['evaluate', '-', '--format', 'guardrail', '--out', '-', '--score', 'mastra'];

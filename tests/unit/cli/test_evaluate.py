@@ -200,6 +200,7 @@ def test_a_policy_can_be_named_for_all_lines(called: Program, tmp_path: Path) ->
         (("in.jsonl", "--report", "no/such/folder/r.html"), "folder"),
         (("in.jsonl", "--report", "in.jsonl"), "in.jsonl is a file"),
         (("in.jsonl", "--report", "."), "is a folder"),
+        (("in.jsonl", "--verdicts-as", "four"), "give --verdicts"),
         (("in.jsonl", "--out", "one", "--verdicts", "./one"), "is the file of --out"),
         (("in.jsonl", "--out", "one", "--report", "one"), "is the file of --out"),
         (("in.jsonl", "--config", "in.jsonl", "--out", "in.jsonl", "--force"), "is the file of --config"),
