@@ -13,6 +13,7 @@ import tempfile
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -28,7 +29,7 @@ from guardrail.evals.evaluation import OWN_SCORE, Check, checker, counts_parts, 
 from guardrail.evals.scores import SCORES
 from guardrail.events import Response, ResponseVerdict
 from guardrail.inputs import ContextLike, as_json, event_of, named_contexts
-from guardrail.integrations.background import OnOwnLoop
+from guardrail.integrations.background import LoopThread, OnOwnLoop
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet
 from guardrail.judges.llm.settings import PromptName
@@ -48,6 +49,10 @@ _UNNAMED: Final = "answer"
 JudgeLike = Judge | Mapping[str, Any]
 """A judge, or the settings of one: those of the section ``judge`` in the settings file."""
 _T = TypeVar("_T")
+_WITHIN: Final[ContextVar[tuple[EvaluatingGuard, LoopThread[_Checks]] | None]] = ContextVar(
+    "WITHIN", default=None
+)
+"""The guard whose ``run`` is at work, and its thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +123,7 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
         judge could not say anything of any claim. What the caller cancels is cancelled.
         """
         answer_to_check = AnswerToCheck(question, contexts, answer)
-        return await self._running().await_(lambda checks: checks.check(answer_to_check))
+        return await self._asked().await_(lambda checks: checks.check(answer_to_check))
 
     async def acheck_all(
         self, answers: Sequence[AnswerToCheck], on_done: Callable[[], object], *, fail_fast: bool
@@ -128,12 +133,22 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
         ``on_done`` is called after each, in another thread. With ``fail_fast`` the first error ends the rest
         and is raised.
         """
-        return await self._running().await_(_all(answers, on_done, fail_fast=fail_fast))
+        return await self._asked().await_(_all(answers, on_done, fail_fast=fail_fast))
 
     def run(self, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         """The result of work that asks this guard, for plain code. An event loop there stands still."""
         thread = self._running()
-        return thread.wait(thread.begin(lambda _: work()))
+
+        async def within() -> _T:
+            _WITHIN.set((self, thread))
+            return await work()
+
+        return thread.wait(thread.begin(lambda _: within()))
+
+    def _asked(self) -> LoopThread[_Checks]:
+        """For the work of ``run`` the thread that it is on, even while that closes: it opens no other."""
+        within = _WITHIN.get()
+        return within[1] if within is not None and within[0] is self else self._running()
 
     # ------------------------------------------------------------------------------------- settings
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -161,9 +162,11 @@ def test_closing_ends_what_is_under_way_with_an_error_that_says_so() -> None:
     guard = EvaluatingGuard(judge)
 
     async def close_meanwhile() -> None:
-        asking = asyncio.create_task(guard.acheck("", PRICES, RIGHT))
         all_of_them = partial(guard.acheck_all, answers(1), nothing, fail_fast=True)
         plain = asyncio.create_task(asyncio.to_thread(guard.run, all_of_them))
+        await asyncio.to_thread(judge.came.wait)
+        judge.came.clear()
+        asking = asyncio.create_task(guard.acheck("", PRICES, RIGHT))
         await asyncio.to_thread(judge.came.wait)
         await guard.aclose()
         for each in (asking, plain):
@@ -171,6 +174,21 @@ def test_closing_ends_what_is_under_way_with_an_error_that_says_so() -> None:
                 await each
 
     asyncio.run(close_meanwhile())
+
+
+def test_work_that_a_closing_guard_has_begun_does_not_open_it_anew(words: EvaluatingGuard) -> None:
+    closing = threading.Thread(target=words.close)
+
+    async def ask_late() -> None:
+        closing.start()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        with pytest.raises(GuardrailError, match="closed"):
+            await words.acheck("", PRICES, RIGHT)
+
+    words.run(ask_late)
+    closing.join()
+    assert evaluating_threads() == []
 
 
 def test_a_closed_guard_opens_anew_when_it_is_asked(words: EvaluatingGuard) -> None:
