@@ -38,6 +38,7 @@ _PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["p
 
 ALWAYS: Final = "(none)"
 _INTEGRATIONS: Final = "tests/unit/integrations"
+_CONFORMANCE: Final = f"{_INTEGRATIONS}/conformance"
 TESTS: Final[Mapping[str, Sequence[str]]] = {
     ALWAYS: [
         # aiokafka's private parts, with the newest release that pyproject.toml allows
@@ -50,15 +51,15 @@ TESTS: Final[Mapping[str, Sequence[str]]] = {
     "classifier": ["tests/unit/judges/model/test_loading.py"],
     "docs": ["tests/unit/test_site.py::test_every_page_of_the_documentation_is_on_the_site"],
     "examples": ["tests/examples/test_chat_service.py::test_a_reader_who_goes_away_ends_the_answer"],
-    "haystack": [f"{_INTEGRATIONS}/in_haystack.py"],
+    "haystack": [f"{_INTEGRATIONS}/in_haystack.py", f"{_CONFORMANCE}/in_haystack.py"],
     "langchain": [f"{_INTEGRATIONS}/test_langchain.py", f"{_INTEGRATIONS}/test_langchain_agents.py"],
     "litellm": [f"{_INTEGRATIONS}/in_litellm.py"],
-    "llama-index": [f"{_INTEGRATIONS}/in_llama_index.py"],
+    "llama-index": [f"{_INTEGRATIONS}/in_llama_index.py", f"{_CONFORMANCE}/in_llama_index.py"],
     "openai-agents": [f"{_INTEGRATIONS}/test_openai_agents.py"],
     "otel": ["tests/unit/test_tracing.py"],
     "parquet": ["tests/unit/evals/test_formats.py::test_parquet_is_read_in_batches_of_rows"],
     "postgres": ["tests/unit/consumers/test_cases.py"],
-    "ragas": [f"{_INTEGRATIONS}/in_ragas.py"],
+    "ragas": [f"{_INTEGRATIONS}/in_ragas.py", f"{_CONFORMANCE}/in_ragas.py"],
     "redis": ["tests/unit/judges/test_redis_cache.py"],
     "serve": ["tests/unit/gateway/test_completions.py"],
     "report": ["tests/unit/cli/test_report_command.py::test_it_writes_a_page_and_says_what_is_in_it"],
@@ -109,7 +110,9 @@ class Place:
     @property
     def tests(self) -> Mapping[str, Sequence[str]]:
         proxy = ["tests/integration/in_litellm.py"] if self.beside == "litellm[proxy]" else []
-        return {extra: [*TESTS[extra], *proxy] for extra in self.extras}
+        left_out = _CONFORMANCE if self.oldest else "\0"  # what theirs does is what its newest version does
+        own = {extra: [file for file in TESTS[extra] if left_out not in file] for extra in self.extras}
+        return {extra: [*files, *proxy] for extra, files in own.items()}
 
 
 @dataclass

@@ -73,12 +73,12 @@ class ChatModel(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         asked = json.loads(await request.aread())["messages"]
         messages = self.messages([(each["role"], each["content"]) for each in asked])
-        caller = CALLER.get()
+        here, caller = asyncio.get_running_loop(), CALLER.get()
         try:
-            if caller is not None and self.aask is not None:
-                answer = await there(caller, self.aask(messages))
-            else:
+            if caller is None or caller is here or self.aask is None:
                 answer = await asyncio.to_thread(self.ask, messages)
+            else:
+                answer = await there(caller, self.aask(messages))
             text, told = self.reply(answer)
         except Exception as error:  # noqa: BLE001 - whatever the object raises, the client reads as HTTP
             status = getattr(error, "status_code", None)

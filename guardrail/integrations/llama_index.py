@@ -20,7 +20,7 @@ from llama_index.core.base.response.schema import Response
 from llama_index.core.llms import LLM, ChatMessage, ChatResponse, CustomLLM, MockLLM
 from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 
-from guardrail.errors import ConfigError, InputError, JudgeError
+from guardrail.errors import ConfigError
 from guardrail.evals.explanation import explain
 from guardrail.evals.scores import score_value
 from guardrail.events import ResponseVerdict
@@ -62,16 +62,14 @@ class FaithfulnessEvaluator(HasGuard, evaluation.BaseEvaluator):
 
     ``llm`` is the model of the LLM judge, or ``Settings.llm`` if the application has set that; else the
     local judge is asked, which needs no key. ``eval_template`` is the LLM judge's system prompt, with our
-    variables; there is no use for a ``refine_template``. ``judge`` is a ``guardrail.Judge``, or the section
-    ``judge`` of the settings as a dictionary. ``settings`` is the path of a settings file. ``score`` names a
-    published score (``guardrail.evals.scores.SCORES``); that of LlamaIndex is 1.0 or 0.0. ``concurrency``
-    answers are judged at a time.
+    variables; there is no use for a ``refine_template``. The other arguments are those of
+    ``EvaluatingGuard``; the score of LlamaIndex is 1.0 or 0.0.
 
     In a result, ``passing`` says whether every claim is supported, ``feedback`` why, and ``verdict`` has all
     details. It is ``invalid_result``, with ``passing`` None, if the answer states nothing, or if a claim
-    could not be judged and no other one fails the answer. An answer that can't be judged at all is invalid,
-    too. With ``raise_error`` an answer that fails raises ValueError, and one that can't be judged what the
-    judge raised. Raises ConfigError if settings are wrong.
+    could not be judged and no other one fails the answer. An answer that can't be judged at all raises
+    InputError or JudgeUnavailable; with ``raise_error`` one that fails raises ValueError. Raises ConfigError
+    if settings are wrong.
     """
 
     def __init__(
@@ -100,6 +98,12 @@ class FaithfulnessEvaluator(HasGuard, evaluation.BaseEvaluator):
                 eval_template = PromptTemplate(eval_template)
             self._update_prompts({"eval_template": eval_template})
 
+    def evaluate(
+        self, query: Any = None, response: Any = None, contexts: Any = None, **options: Any
+    ) -> EvaluationResult:
+        """Like ``aevaluate``. Within a running event loop, too, which then stands still."""
+        return self._guard.run(lambda: self.aevaluate(query, response, contexts, **options))
+
     async def aevaluate(
         self,
         query: str | None = None,
@@ -108,7 +112,7 @@ class FaithfulnessEvaluator(HasGuard, evaluation.BaseEvaluator):
         sleep_time_in_seconds: float = 0,
         reference: str | None = None,
     ) -> EvaluationResult:
-        """Evaluate an answer; LlamaIndex has ``evaluate`` on top of this, for plain code.
+        """Evaluate an answer.
 
         Raises ValueError if ``response`` or ``contexts`` is missing. A ``reference``, which batches give all
         evaluators, is no evidence.
@@ -118,13 +122,8 @@ class FaithfulnessEvaluator(HasGuard, evaluation.BaseEvaluator):
             missing = "response" if response is None else "contexts"
             raise ValueError(f"{missing}: missing; an answer is evaluated against its contexts")
         await asyncio.sleep(sleep_time_in_seconds)
+        verdict = await self._guard.acheck(query or "", contexts, response)
         given = {"query": query, "response": response, "contexts": [_text(each) for each in contexts]}
-        try:
-            verdict = await self._guard.acheck(query or "", contexts, response)
-        except (InputError, JudgeError) as error:
-            if self._raise_error:
-                raise
-            return EvaluationResult(**given, invalid_result=True, invalid_reason=str(error))
         passing = score_value("llama_index", verdict)
         if self._raise_error and passing.passed is False:
             raise ValueError(f"The response is invalid: {explain(verdict)}")
@@ -142,8 +141,7 @@ class FaithfulnessEvaluator(HasGuard, evaluation.BaseEvaluator):
         self, query: str | None = None, response: Response | None = None, **options: Any
     ) -> EvaluationResult:
         """Evaluate what a query engine answered; evidence names its source nodes by their ids."""
-        found: EvaluationResult = self.evaluate(query, *_parts(response), **options)
-        return found
+        return self.evaluate(query, *_parts(response), **options)
 
     async def aevaluate_response(
         self, query: str | None = None, response: Response | None = None, **options: Any

@@ -15,9 +15,10 @@ The documents come from the object that the application passes as the run's cont
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,7 +30,7 @@ from guardrail.inputs import ContextLike
 from guardrail.integrations.background import BackgroundGuard
 from guardrail.policy import MissingContexts
 
-ContextsOf = Callable[[RunContextWrapper[Any]], Sequence[ContextLike]]
+ContextsOf = Callable[[RunContextWrapper[Any]], Sequence[ContextLike] | Awaitable[Sequence[ContextLike]]]
 
 
 @dataclass(slots=True)
@@ -107,11 +108,11 @@ def answer_guardrail(
 
     ``settings`` is the path of a file as ``guardrail run`` takes it; without it the local judge and the
     default policy hold. Give ``guard`` instead to share one, or to close it. ``contexts`` returns the
-    documents of a run; by default they are those of its ``RunSources``. ``text_of`` returns the text of an
-    output that is not a mere text. ``trip_on`` are the decisions that trip it: a redacted text must not be
-    shown as it was written, which a guardrail can't change. ``missing_contexts`` is what happens to the
-    claims of an answer without documents: it is blocked, or flagged. ``head`` takes the other fields of a
-    response: route, tenant, …. Raises ConfigError.
+    documents of a run, at once or awaited; by default they are those of its ``RunSources``. ``text_of``
+    returns the text of an output that is not a mere text. ``trip_on`` are the decisions that trip it: a
+    redacted text must not be shown as it was written, which a guardrail can't change. ``missing_contexts``
+    is what happens to the claims of an answer without documents: it is blocked, or flagged. ``head`` takes
+    the other fields of a response: route, tenant, …. Raises ConfigError.
     """
     if guard is not None and settings is not None:
         raise ValueError("settings: the guard that you give has its own; give guard or settings")
@@ -138,7 +139,10 @@ class _GuardrailChecks:
     ) -> GuardrailFunctionOutput:
         del agent
         answer = self.text_of(output)
-        outcome = await self._outcome(_question(context), self.contexts(context), answer)
+        documents = self.contexts(context)
+        if isawaitable(documents):
+            documents = await documents
+        outcome = await self._outcome(_question(context), documents, answer)
         return GuardrailFunctionOutput(outcome, tripwire_triggered=outcome.decision in self.trip_on)
 
     async def _outcome(self, question: str, documents: Sequence[ContextLike], answer: str) -> Outcome:

@@ -30,10 +30,10 @@ _DEEPEST: Final = 8
 # B "cost", G "costing", E "treated", n other words; F verbs with a subject, f verbs behind a joint.
 _O: Final = "(?:[atdiYjPpNX]|T(?=[XNatdz]))"
 """How an object or a place begins."""
-_NO_VERB: Final = r"(?<![atdPpTIHMqgcbow,;])(?<![atdPpcbow,;]j)"
+_NO_VERB: Final = r"(?<![atdPpTIHMkqgcbow,;])(?<![atdPpkcbow,;]j)"
 _REDUCED: Final = "(?![Pp][^,;cbowRs]*[IHMWv])"  # "the song written by him is"
 _VERB: Final = re.compile(
-    rf"{_NO_VERB}(?<!^)(?:W|(?<!N)v(?={_O}|[nzG]|$)|E{_REDUCED}|z(?=[atN])|(?<=[zvY])B|(?<=[zY])n(?=[atN]))"
+    rf"{_NO_VERB}(?<!^)(?:W|(?<!N)v(?={_O}|[nzG])|E{_REDUCED}|z(?=[atN])|(?<=[zvY])B|(?<=[zY])n(?=[atN]))"
     "(?![IHM])"
 )
 _BEHIND_JOINT: Final = re.compile(rf"([,;)cbwR-]j*)(?:W|v(?={_O}|[nzG])|z(?=[atN]))(?![IHM])")
@@ -47,7 +47,7 @@ _NOUN: Final = re.compile(
     r"(?:[atd]N?|N|(?<=[PpFHqT])(?=[nBGE]{0,3}[nzvB]$))(?:(?![IHMFRsPpTcbojq,;:()-]).){0,5}$"
 )
 _PREDICATE: Final = re.compile(rf"j*(?:[IHMf]|E(?:{_O}|T|$))")
-_THING: Final = re.compile(rf"a[^IHMFRsco,;(]*?(?:(?=Rj*[IHMFf])|(?<=[nXzGvB])(?=j?[eEF][Pp]|G{_O}))")
+_THING: Final = re.compile(rf"a[^IHMFRsco,;(]*?(?:(?=Rj*[IHMFf])|(?<=[nXzGvB])(?=j?[eEF][Ppq]|G{_O}))")
 
 Words = list[str]
 
@@ -62,7 +62,7 @@ class _Sentence:
         found = _MAIN.match(self.kinds)
         self.verb = found.end(1) if found else len(words)
         group = _GROUP.match(self.kinds, self.verb)
-        self.aux = words[self.verb : max(group.end(1), group.end(2))] if group else []
+        self.aux = words[self.verb : max(group.end(1), group.end(2), self.verb)] if group else []
         self.end = group.end() if group else 0
         self.subject = words[: self.verb]
         self.whole = bool(found and _SUBJECT.fullmatch(found[1]))
@@ -204,7 +204,8 @@ def _beside(s: _Sentence) -> list[Words]:
 def _told(left: _Sentence, aside: Words, kinds: str, clause: _Sentence, inside: bool) -> Words:
     """The sentence that an aside makes; none if it makes none."""
     subject, first = _own(clause.subject), aside[0].lower()
-    if re.match("j?G[^c,]", kinds) and not _MAIN.match(kinds, 1) and not re.search("G", left.kinds):
+    several = "G" in left.kinds or _joined(left)
+    if re.match("j?G[^c,]", kinds) and not (several or _MAIN.match(kinds, 1)):
         return [*subject, clause.be(subject), *aside[2 if aside[1:2] == ["it"] else 0 :]]
     if re.match("PN", kinds) and first == "with":
         return [*subject, "had" if clause.be(subject)[0] == "w" else "has", *aside[1:]]
@@ -260,8 +261,10 @@ def _second(left: _Sentence, right: Words, kinds: str, joint: re.Match[str], dep
     """What stands behind a joint, as a sentence; none if it is part of what stands before."""
     begins, own = _PREDICATE.match(kinds), _MAIN.match(kinds)
     if own and not begins and joint[2] != "," and _SUBJECT.fullmatch(own[1]):
-        after = "[atdiYjNX]|$" if joint[0] == "c" else f"{_O}|T|$"
-        return right if _kind(right[own.end(1)], 1) != "E" or re.match(after, kinds[own.end() :]) else []
+        named, kind = re.match("j*[atdiYX]", kinds), _kind(right[own.end(1)], 1)
+        after = f"{_O}|T|$" if named and joint[1] else "[atdiYjNX]|$"
+        sure = kind not in "Ev" or (kind == "v" and named) or re.match(after, kinds[own.end() :])
+        return right if sure else []
     if not left.subject or dependent or joint[2] in "w;" or (joint[2] == "," and "c" not in kinds):
         return []
     subject, aux, held = left.subject, left.aux, left.low(left.verb)
@@ -309,7 +312,8 @@ def _described(s: _Sentence) -> list[Words]:
         return []
     thing = s.subject if s.kinds[s.verb] == "I" else ["the", *s.words[found.start() + 1 : found.end()]]
     more, kind = s.words[found.end() :], s.kinds[found.end()]
-    if more[0] == "compared" or (kind == "F" and _kind(more[0], 1) != "E"):
+    of = more[1:2] == ["of"] and more[0] not in {"made", "composed"}
+    if of or more[0] == "compared" or (kind == "F" and _kind(more[0], 1) != "E"):
         return []
     return [s.words[: found.end()], [*thing, *(more[1:] if kind == "R" else [s.be(thing, more), *more])]]
 

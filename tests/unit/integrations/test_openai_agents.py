@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,8 +142,16 @@ async def test_tools_put_documents_into_a_context_of_the_applications_own(
     assert [each.id for each in judge.requests[0].evidence.contexts] == ["prices.html"]
 
 
-async def test_documents_may_come_from_a_function(guard: BackgroundGuard, judge: WordJudge) -> None:
-    guardrail = answer_guardrail(guard, contexts=lambda context: context.context["found"])
+async def looked_up(context: RunContextWrapper[Any]) -> list[str]:
+    await asyncio.sleep(0)
+    return list(context.context["found"])
+
+
+@pytest.mark.parametrize("contexts", [lambda context: context.context["found"], looked_up])
+async def test_documents_may_come_from_a_function(
+    guard: BackgroundGuard, judge: WordJudge, contexts: Any
+) -> None:
+    guardrail = answer_guardrail(guard, contexts=contexts)
     await Runner.run(
         agent(guardrail, [assistant_message(RIGHT)]), ASKED, context={"found": ["a"]}, run_config=QUIET
     )
