@@ -33,6 +33,7 @@ from pydantic.config import JsonDict
 from pydantic_core import InitErrorDetails
 from pydantic_settings import BaseSettings
 
+from consumers.gateway.settings import ServeSettings
 from guardrail import config
 from guardrail.config import SettingsFile
 from guardrail.errors import ConfigError
@@ -603,10 +604,15 @@ class _ProcessSections(BaseSettings):
     flagged: FlaggedSettings = Field(
         default_factory=FlaggedSettings, description="What guardrail flagged does with cases for review."
     )
+    serve: ServeSettings = Field(
+        default_factory=ServeSettings, description="The gateway in front of a model, guardrail serve."
+    )
 
 
 class GuardSettings(config.Settings, _ProcessSections):  # in this order ``kafka`` is shown first
-    """The whole configuration on Kafka: the core's sections, ``kafka``, ``ops`` and ``flagged``."""
+    """The whole configuration of the processes: the core's sections, and ``kafka``, ``ops``, ``flagged`` and
+    ``serve``.
+    """
 
     model_config = config.Settings.model_config
 

@@ -107,6 +107,10 @@ CHALLENGERS: Final = _counter(
 )
 SCORES: Final = _histogram("score", "Scores of responses, 0 to 1.", "policy", buckets=_SCORES)
 
+HTTP_REQUESTS: Final = _counter(
+    "http_requests", "Requests to the gateway (guardrail serve).", "endpoint", "status"
+)
+
 # How long it took.
 VERDICT_SECONDS: Final = _histogram(
     "verdict_seconds", "From a claim being cut to its verdict, in seconds.", "judge"

@@ -20,6 +20,7 @@ from guardrail.cli import (
     replay,
     report,
     run,
+    serve,
     top,
     topics,
     tune,
@@ -72,6 +73,7 @@ def root(
 
 app.command("demo", epilog=demo.EPILOG)(demo.demo_command)
 app.command("run", epilog=run.EPILOG)(run.run_command)
+app.command("serve", epilog=serve.EPILOG)(serve.serve_command)
 app.command("doctor", epilog=doctor.EPILOG)(doctor.doctor_command)
 app.command("evaluate", epilog=evaluate.EPILOG)(evaluate.evaluate_command)
 app.command("report", epilog=report.EPILOG)(report.report_command)

@@ -130,7 +130,12 @@ def evaluate_command(
     """
     from guardrail.cli.evaluate_run import evaluate_files
     from guardrail.cli.evaluate_sources import EvaluateRequest
+    from guardrail.cli.results_file import STDOUT, is_stdout, refuse_one_for_two
 
+    refuse_one_for_two(
+        {"--config": config, "--labels": labels}
+        | {"--out": out, "--verdicts": verdicts, "--report": report_file}
+    )
     options = {"kafka": {"bootstrap_servers": bootstrap_servers}}
     settings = settings_from(config, options)
     request = EvaluateRequest(
@@ -143,10 +148,10 @@ def evaluate_command(
         policy=policy,
         scores=_score_names(scores),
         explain=explain,
-        out=out,
+        out=STDOUT if is_stdout(out) else out,
         resume=resume,
         force=force,
-        verdicts=verdicts,
+        verdicts=STDOUT if is_stdout(verdicts) else verdicts,
         verdicts_as=verdicts_as,
         report=report_file,
         fail_under=fail_under,
@@ -159,6 +164,8 @@ def evaluate_command(
 def _refuse(request: EvaluateRequest) -> None:
     if request.out == "-" == request.verdicts:
         raise typer.BadParameter("only one of --out and --verdicts can be stdout", param_hint="--verdicts")
+    if request.verdicts_as != "event" and request.verdicts is None:
+        raise typer.BadParameter("give --verdicts the name of a file, or -", param_hint="--verdicts-as")
     if request.resume and request.out is None:
         raise typer.BadParameter("give the --out of the interrupted run", param_hint="--resume")
     if request.resume and request.force:

@@ -4,6 +4,7 @@ files are replaced.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, Literal
 
 import typer
 
@@ -118,7 +119,7 @@ def open_results(
     refuse_source(path, sources, _HINT)
     if path.is_file() and path.stat().st_size and not force:
         return _continued(path, settings, stack, take, resume=resume)
-    return _begun(stack.enter_context(opened_for_writing(path, _HINT)), settings)
+    return _begun(_alone(path, stack), settings)
 
 
 def _begun(stream: BinaryIO, settings: Mapping[str, str]) -> ResultsFile:
@@ -146,7 +147,7 @@ def _continued(
             f"{path} holds the results of a finished run; give another name, or --force", param_hint=_HINT
         )
     if run.started is None:  # interrupted before its first line was whole
-        return _begun(stack.enter_context(opened_for_writing(path, _HINT)), settings)
+        return _begun(_alone(path, stack), settings)
     differing = [name for name, value in settings.items() if run.started.settings.get(name) != value]
     if differing:
         raise typer.BadParameter(
@@ -154,10 +155,7 @@ def _continued(
             "--out, or --force",
             param_hint="--resume",
         )
-    stream = stack.enter_context(path.open("r+b"))
-    stream.truncate(run.end)
-    stream.seek(run.end)
-    results = ResultsFile(stream)
+    results = ResultsFile(_alone(path, stack, run.end))
 
     def both(result: EvaluationResult) -> None:
         results.note(result)
@@ -165,6 +163,21 @@ def _continued(
 
     read_run(path, both)
     return results
+
+
+def _alone(path: Path, stack: ExitStack, end: int = 0) -> BinaryIO:
+    """What the file has up to ``end`` is kept. Raises typer.BadParameter while another run writes it."""
+    stream = stack.enter_context(opened_for_writing(path, _HINT, mode="ab"))
+    if path.is_file():
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            message = f"{path} is being written by another run; wait for its end, or give another name"
+            raise typer.BadParameter(message, param_hint=_HINT) from None
+        except OSError:  # a file system that knows no locks
+            pass
+        stream.truncate(end)
+    return stream
 
 
 def _stored(path: Path) -> StoredRun:
@@ -179,17 +192,37 @@ def _stored(path: Path) -> StoredRun:
     return run
 
 
+def refuse_one_for_two(places: Mapping[str, Path | str | None]) -> None:
+    """Raises typer.BadParameter where two options name one file, which the second would write over."""
+    named: dict[Path, str] = {}
+    for option, path in places.items():
+        if path is None or str(path) in {STDOUT, os.devnull}:
+            continue
+        other = named.setdefault(Path(path).resolve(), option)
+        if other != option:
+            raise typer.BadParameter(f"{path} is the file of {other}; give another one", param_hint=option)
+
+
+def is_stdout(name: str | None) -> bool:
+    """Whether this is stdout by any name, such as /dev/stdout."""
+    with suppress(OSError):
+        return name is not None and os.path.samestat(Path(name).stat(), os.fstat(1))
+    return False
+
+
 def stdout() -> BinaryIO:
     """Not sys.stdout, and never closed: the table may go there too."""
     return open(1, "wb", closefd=False)
 
 
-def opened_for_writing(path: Path, hint: str, kind: str | None = None) -> BinaryIO:
+def opened_for_writing(
+    path: Path, hint: str, kind: str | None = None, mode: Literal["wb", "ab"] = "wb"
+) -> BinaryIO:
     """With a ``kind``, a file of anything else is not replaced. Raises typer.BadParameter."""
     if kind is not None:
         refuse_foreign(path, kind, hint)
     try:
-        return path.open("wb")
+        return path.open(mode)
     except OSError as error:
         message = f"{path}: {error.strerror}; give a file that can be written, or - for stdout"
         raise typer.BadParameter(message, param_hint=hint) from None
@@ -199,6 +232,8 @@ def refuse_foreign(path: Path | None, kind: str, hint: str) -> None:
     """Raises typer.BadParameter if ``path`` is a file of something else than ours of that ``kind``, which
     would be lost.
     """
+    if path is not None and path.is_dir():
+        raise typer.BadParameter(f"{path} is a folder; give the name of a file", param_hint=hint)
     if path is None or not path.is_file():
         return
     with suppress(OSError), path.open("rb") as file:  # writing will say what is wrong

@@ -86,12 +86,12 @@ def run_command(
     settings = settings_from(file, options)
     configure_logging(settings.logging)
     source = None if file is None else Source.of(file, options)
-    with naming_places(file, options), asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        end_in_time = partial(_end_in_time, settings.shutdown.budget_ms / 1000)
-        runner.run(serve(settings, on_stop=end_in_time, source=source))
+    with naming_places(file, options), asyncio.Runner(loop_factory=loop_factory()) as runner:
+        in_time = partial(end_in_time, settings.shutdown.budget_ms / 1000)
+        runner.run(serve(settings, on_stop=in_time, source=source))
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """uvloop where it is installed; None is asyncio's own loop."""
     try:
         import uvloop
@@ -248,7 +248,7 @@ def _difference(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, A
     return different
 
 
-def _end_in_time(budget_s: float) -> None:
+def end_in_time(budget_s: float) -> None:
     """End the process after ``budget_s``, whatever it still waits for, with status 1.
 
     Every phase of leaving has its own limit. This is for what has none: threads that the interpreter joins.

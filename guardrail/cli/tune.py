@@ -210,11 +210,10 @@ def _check_share(value: float | None, option: str) -> None:
 
 def _check_places(config: Path | None, request: TuneRequest) -> None:
     """Nothing is written over that is read or not ours, and a report is one that can be written."""
-    from guardrail.cli.results_file import refuse_foreign
+    from guardrail.cli.results_file import refuse_foreign, refuse_one_for_two
 
-    for path in (request.out, request.calibration, request.report):
-        if path is not None and config is not None and path.resolve() == config.resolve():
-            raise typer.BadParameter(f"{path} is the configuration that is read; give another file")
+    places = {"--out": request.out, "--calibration": request.calibration, "--report": request.report}
+    refuse_one_for_two({"--config": config} | places)
     refuse_foreign(request.out, "what tune writes", "--out")
     refuse_foreign(request.calibration, "what tune writes", "--calibration")
     if request.report is None:

@@ -23,7 +23,7 @@ from guardrail.secrets import MASK
 ENV_PREFIX: Final = "GUARDRAIL_"
 ENV_DELIMITER: Final = "__"
 BUILT_IN_POLICY: Final = "default"
-SECTIONS_OF_OTHERS: Final = frozenset({"flagged", "kafka", "ops"})
+SECTIONS_OF_OTHERS: Final = frozenset({"flagged", "kafka", "ops", "serve"})
 """Sections of the same file that this package passes over: ``consumers.settings`` reads them."""
 
 _URL: Final = re.compile(r"[a-z][a-z0-9+.\-]*://\S+$", re.IGNORECASE)

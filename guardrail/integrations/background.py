@@ -17,7 +17,7 @@ from contextlib import AsyncExitStack, suppress
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, cast
 
 from guardrail.errors import GuardrailError
 from guardrail.events import AnyOutputEvent, ResponseVerdict
@@ -25,6 +25,9 @@ from guardrail.guard import Guard
 from guardrail.inputs import ContextLike
 from guardrail.judges.base import Judge
 from guardrail.policy import Policy
+
+if TYPE_CHECKING:
+    from guardrail.config import Settings
 
 _R = TypeVar("_R")
 _T = TypeVar("_T")
@@ -321,9 +324,14 @@ async def _opened(
 async def guard_by_settings(path: Path | None, stack: AsyncExitStack) -> Guard:
     """A guard, open until ``stack`` closes, by the settings file at ``path`` and the environment."""
     from guardrail.config import load_settings
+
+    return await guard_of_settings(await asyncio.to_thread(load_settings, path), stack)
+
+
+async def guard_of_settings(settings: Settings, stack: AsyncExitStack) -> Guard:
+    """A guard, open until ``stack`` closes, by settings that were read."""
     from guardrail.judges.factory import JudgeSet
 
-    settings = await asyncio.to_thread(load_settings, path)
     router = settings.router()
     judges = await asyncio.to_thread(JudgeSet, settings.judge, router.policies)
     stack.push_async_callback(judges.aclose)

@@ -13,6 +13,7 @@ import tempfile
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -28,7 +29,7 @@ from guardrail.evals.evaluation import OWN_SCORE, Check, checker, counts_parts, 
 from guardrail.evals.scores import SCORES
 from guardrail.events import Response, ResponseVerdict
 from guardrail.inputs import ContextLike, as_json, event_of, named_contexts
-from guardrail.integrations.background import OnOwnLoop
+from guardrail.integrations.background import LoopThread, OnOwnLoop
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet
 from guardrail.judges.llm.settings import PromptName
@@ -48,6 +49,10 @@ _UNNAMED: Final = "answer"
 JudgeLike = Judge | Mapping[str, Any]
 """A judge, or the settings of one: those of the section ``judge`` in the settings file."""
 _T = TypeVar("_T")
+_WITHIN: Final[ContextVar[tuple[EvaluatingGuard, LoopThread[_Checks]] | None]] = ContextVar(
+    "WITHIN", default=None
+)
+"""The guard whose ``run`` is at work, and its thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +70,12 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
     ``judge`` is a Judge, which stays open, or the settings of one; the local judge by default. ``settings``
     is the path of a file as ``guardrail run`` takes it, for the policies and, where ``judge`` is not given,
     the judge; the environment counts then, too. ``llm`` is the LLM judge's model, which makes it the judge
-    unless settings name a cascade. ``concurrency`` answers are judged at a time. ``score`` is the published
-    score that is wanted: parts of claims are judged if it counts them.
+    unless settings name a cascade. ``concurrency`` answers are judged at a time. ``score`` names the
+    published score that is wanted (``guardrail.evals.scores.SCORES``): claims are taken apart if it counts
+    their parts.
 
-    It opens on first use, and may be used again after it was closed. Methods that begin with ``a`` are for
-    event loops, the others for plain code. Raises ConfigError if settings are wrong.
+    It opens on first use, and may be used again after it was closed. Plain code asks by ``run``. Raises
+    ConfigError if settings are wrong.
     """
 
     def __init__(
@@ -92,12 +98,12 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
         self._llm = llm
         self.score = check_score(score)
         self._path = None if settings is None else str(settings)
-        self._judge: Judge | None = None
-        self._values: dict[str, Any] | None = None
-        if isinstance(judge, Judge):
-            self._judge = judge
-        elif judge is not None:
-            self._values = _judge_values(judge)
+        given: object = judge
+        if not isinstance(given, Judge | Mapping | None):
+            what = "settings ({'kind': 'llm', …})"
+            raise TypeError(f"judge: give a guardrail.Judge or {what}, not a {type(judge).__name__}")
+        self._judge = judge if isinstance(judge, Judge) else None
+        self._values = dict(judge) if isinstance(judge, Mapping) else None
         self._settings()  # wrong ones are told where they are written, not where they are first used
 
     # ------------------------------------------------------------------------------- open and close
@@ -112,37 +118,37 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
 
     # ---------------------------------------------------------------------------------------- judge
 
-    def check(self, question: str, contexts: Sequence[ContextLike], answer: str) -> ResponseVerdict:
-        """Judge an answer. Raises InputError, which names the invalid field, and JudgeUnavailable if the
-        judge could not say anything of any claim.
-
-        May be called within an event loop, which then stands still; ``acheck`` is for there.
-        """
-        return self._wait(_one(AnswerToCheck(question, contexts, answer)))
-
     async def acheck(self, question: str, contexts: Sequence[ContextLike], answer: str) -> ResponseVerdict:
-        """Like ``check``. What the caller cancels is cancelled."""
-        return await self._await(_one(AnswerToCheck(question, contexts, answer)))
-
-    def check_all(
-        self, answers: Sequence[AnswerToCheck], on_done: Callable[[], object], *, fail_fast: bool
-    ) -> list[ResponseVerdict | Exception]:
-        """Judge answers concurrently. In their order: the verdict, or the error that ``check`` would raise.
-
-        ``on_done`` is called after each, in another thread. With ``fail_fast`` the first error ends the rest
-        and is raised.
+        """Judge an answer. Raises InputError, which names the invalid field, and JudgeUnavailable if the
+        judge could not say anything of any claim. What the caller cancels is cancelled.
         """
-        return self._wait(_all(answers, on_done, fail_fast=fail_fast))
+        answer_to_check = AnswerToCheck(question, contexts, answer)
+        return await self._asked().await_(lambda checks: checks.check(answer_to_check))
 
     async def acheck_all(
         self, answers: Sequence[AnswerToCheck], on_done: Callable[[], object], *, fail_fast: bool
     ) -> list[ResponseVerdict | Exception]:
-        """Like ``check_all``."""
-        return await self._await(_all(answers, on_done, fail_fast=fail_fast))
+        """Judge answers concurrently. In their order: the verdict, or the error that ``acheck`` would raise.
 
-    def run(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """The result of work that asks this guard, done on its loop while the caller waits."""
-        return self._wait(lambda _: work)
+        ``on_done`` is called after each, in another thread. With ``fail_fast`` the first error ends the rest
+        and is raised.
+        """
+        return await self._asked().await_(_all(answers, on_done, fail_fast=fail_fast))
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
+        """The result of work that asks this guard, for plain code. An event loop there stands still."""
+        thread = self._running()
+
+        async def within() -> _T:
+            _WITHIN.set((self, thread))
+            return await work()
+
+        return thread.wait(thread.begin(lambda _: within()))
+
+    def _asked(self) -> LoopThread[_Checks]:
+        """For the work of ``run`` the thread that it is on, even while that closes: it opens no other."""
+        within = _WITHIN.get()
+        return within[1] if within is not None and within[0] is self else self._running()
 
     # ------------------------------------------------------------------------------------- settings
 
@@ -225,13 +231,6 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
         parts = counts_parts([self.score])
         return partial(_opened, self._judge, self._settings(), self._concurrency, parts)
 
-    def _wait(self, work: _Work[_T]) -> _T:
-        thread = self._running()
-        return thread.wait(thread.begin(work))
-
-    async def _await(self, work: _Work[_T]) -> _T:
-        return await self._running().await_(work)
-
 
 class HasGuard:
     """What every evaluator and metric does with its guard."""
@@ -261,14 +260,6 @@ def check_score(name: str) -> str:
     if name not in SCORES:
         raise ConfigError(f"score: {name!r} is unknown; write one of {', '.join(SCORES)}")
     return name
-
-
-def _judge_values(judge: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(judge, Mapping):
-        raise TypeError(
-            f"judge: give a guardrail.Judge or settings ({{'kind': 'llm', …}}), not a {type(judge).__name__}"
-        )
-    return dict(judge)
 
 
 def _masked(shown: Mapping[str, Any]) -> str | None:
@@ -312,10 +303,6 @@ class _Checks:
 
 
 _Work = Callable[[_Checks], Coroutine[Any, Any, _T]]
-
-
-def _one(answer: AnswerToCheck) -> _Work[ResponseVerdict]:
-    return lambda checks: checks.check(answer)
 
 
 def _all(

@@ -11,8 +11,7 @@ Its name, arguments, inputs and outputs are that component's. 1 stands for SUPPO
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -37,6 +36,7 @@ from guardrail.integrations.evaluating import (
     CONCURRENCY,
     AnswerToCheck,
     EvaluatingGuard,
+    HasGuard,
     JudgeLike,
     with_own_ids,
 )
@@ -54,17 +54,15 @@ _OUTPUTS: Final = component.output_types(
 
 
 @component
-class FaithfulnessEvaluator:
+class FaithfulnessEvaluator(HasGuard):
     """Scores answers by how much of them their contexts support, each claim with its verdict and evidence.
 
     ``chat_generator`` is the model of the LLM judge; without one the local judge is asked, which needs no
     key. ``examples``, as Haystack's component takes them, stand in the LLM judge's prompt in place of ours.
 
-    ``judge`` is a ``guardrail.Judge``, or the section ``judge`` of the settings as a dictionary, in which a
-    ``Secret`` may stand. ``settings`` is the path of a settings file. ``score`` names a published score
-    (``guardrail.evals.scores.SCORES``); one that is undefined is NaN, and never counts in the mean.
-    ``concurrency`` answers are judged at a time. Raises ConfigError if settings are wrong, and ValueError for
-    examples in another form.
+    The other arguments are those of ``EvaluatingGuard``; in ``judge`` a ``Secret`` may stand. A score that is
+    undefined is NaN, and never counts in the mean. Raises ConfigError if settings are wrong, and ValueError
+    for examples in another form.
     """
 
     def __init__(
@@ -103,13 +101,9 @@ class FaithfulnessEvaluator:
         getattr(self._chat_generator, "warm_up", lambda: None)()
         await self._guard.aopen()
 
-    def close(self) -> None:
-        """Close the judge that was opened here; ``run`` opens it again."""
-        self._guard.close()
-
     async def close_async(self) -> None:
         """Like ``close``."""
-        await self._guard.aclose()
+        await self.aclose()
 
     @_OUTPUTS
     def run(self, **inputs: Any) -> dict[str, Any]:
@@ -131,21 +125,19 @@ class FaithfulnessEvaluator:
         False, raises ValueError for the first answer that can't be judged, with InputError, TypeError or
         JudgeUnavailable as its cause.
         """
-        answers = _answers(inputs)
-        self.warm_up()
-        with _value_errors(), tqdm(total=len(answers), disable=not self.progress_bar) as bar:
-            judge = self._guard.check_all
-            outcomes = judge(answers, partial(bar.update, 1), fail_fast=self.raise_on_failure)
-        return self._output(outcomes)
+        return self._guard.run(lambda: self.run_async(**inputs))
 
     @_OUTPUTS
     async def run_async(self, **inputs: Any) -> dict[str, Any]:
         """Like ``run``, without holding up the event loop."""
         answers = _answers(inputs)
         await self.warm_up_async()
-        with _value_errors(), tqdm(total=len(answers), disable=not self.progress_bar) as bar:
-            judge = self._guard.acheck_all
-            outcomes = await judge(answers, partial(bar.update, 1), fail_fast=self.raise_on_failure)
+        with tqdm(total=len(answers), disable=not self.progress_bar) as bar:
+            step = partial(bar.update, 1)
+            try:
+                outcomes = await self._guard.acheck_all(answers, step, fail_fast=self.raise_on_failure)
+            except (InputError, JudgeError, TypeError) as error:
+                raise ValueError(str(error)) from error  # which is what theirs raises
         return self._output(outcomes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -194,15 +186,6 @@ class FaithfulnessEvaluator:
             ],
             "meta": [_meta(outcome) for outcome in outcomes],
         }
-
-
-@contextmanager
-def _value_errors() -> Iterator[None]:
-    """An answer that can't be judged raises what theirs raises."""
-    try:
-        yield
-    except (InputError, JudgeError, TypeError) as error:
-        raise ValueError(str(error)) from error
 
 
 def _chat_model(generator: Any) -> ChatModel:

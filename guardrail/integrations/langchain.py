@@ -30,8 +30,15 @@ from langchain_core.messages import AIMessageChunk, BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from guardrail.errors import AnswerBlocked, InputError
-from guardrail.events import AnyOutputEvent, Context, DeliveryBlocked, DeliverySegment, ResponseVerdict
-from guardrail.inputs import ContextLike
+from guardrail.events import (
+    AnyOutputEvent,
+    Context,
+    DeliveryBlocked,
+    DeliverySegment,
+    Response,
+    ResponseVerdict,
+)
+from guardrail.inputs import ContextLike, event_of
 from guardrail.integrations.background import BackgroundGuard
 from guardrail.policy import MissingContexts
 
@@ -73,13 +80,14 @@ class _Guarded:
         without it the local judge and the default policy hold. Give ``llm``, a chat model, instead for the
         LLM judge to ask, or ``guard`` to share one, or to close it. ``missing_contexts`` is what happens to
         the claims of an answer without documents. ``head`` takes the other fields of a response: route,
-        tenant, generator_model, …. Raises ConfigError.
+        tenant, generator_model, …. Raises ConfigError, and TypeError for an unknown one.
         """
         if (guard, settings, llm).count(None) < 2:
             raise ValueError("guard, settings, llm: each names the judge; give one of them")
         judge = None if llm is None else chat_model_of(llm).judge()
         self.guard = guard or BackgroundGuard(settings, judge=judge)
         self._keys = Keys(question_key, contexts_key, answer_key)
+        event_of(Response, None, {"question": "", "contexts": (), "answer": "", **head})  # names a wrong one
         missing = MissingContexts(missing_contexts, missing_contexts_message)
         self._head = {**head, "missing_contexts": missing}
 

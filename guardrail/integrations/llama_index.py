@@ -62,10 +62,8 @@ class FaithfulnessEvaluator(HasGuard, evaluation.BaseEvaluator):
 
     ``llm`` is the model of the LLM judge, or ``Settings.llm`` if the application has set that; else the
     local judge is asked, which needs no key. ``eval_template`` is the LLM judge's system prompt, with our
-    variables; there is no use for a ``refine_template``. ``judge`` is a ``guardrail.Judge``, or the section
-    ``judge`` of the settings as a dictionary. ``settings`` is the path of a settings file. ``score`` names a
-    published score (``guardrail.evals.scores.SCORES``); that of LlamaIndex is 1.0 or 0.0. ``concurrency``
-    answers are judged at a time.
+    variables; there is no use for a ``refine_template``. The other arguments are those of
+    ``EvaluatingGuard``; the score of LlamaIndex is 1.0 or 0.0.
 
     In a result, ``passing`` says whether every claim is supported, ``feedback`` why, and ``verdict`` has all
     details. It is ``invalid_result``, with ``passing`` None, if the answer states nothing, or if a claim
@@ -100,9 +98,11 @@ class FaithfulnessEvaluator(HasGuard, evaluation.BaseEvaluator):
                 eval_template = PromptTemplate(eval_template)
             self._update_prompts({"eval_template": eval_template})
 
-    def evaluate(self, *answer: Any, **options: Any) -> EvaluationResult:
+    def evaluate(
+        self, query: Any = None, response: Any = None, contexts: Any = None, **options: Any
+    ) -> EvaluationResult:
         """Like ``aevaluate``. Within a running event loop, too, which then stands still."""
-        return self._guard.run(self.aevaluate(*answer, **options))
+        return self._guard.run(lambda: self.aevaluate(query, response, contexts, **options))
 
     async def aevaluate(
         self,
@@ -122,8 +122,8 @@ class FaithfulnessEvaluator(HasGuard, evaluation.BaseEvaluator):
             missing = "response" if response is None else "contexts"
             raise ValueError(f"{missing}: missing; an answer is evaluated against its contexts")
         await asyncio.sleep(sleep_time_in_seconds)
-        given = {"query": query, "response": response, "contexts": [_text(each) for each in contexts]}
         verdict = await self._guard.acheck(query or "", contexts, response)
+        given = {"query": query, "response": response, "contexts": [_text(each) for each in contexts]}
         passing = score_value("llama_index", verdict)
         if self._raise_error and passing.passed is False:
             raise ValueError(f"The response is invalid: {explain(verdict)}")

@@ -52,12 +52,9 @@ _log = EventLog(__name__)
 class Faithfulness(HasGuard, SingleTurnMetric, BaseMetric):
     """How much of an answer its contexts support, claim by claim, from 0 to 1; NaN without a score.
 
-    ``llm``, of Ragas or LangChain, is the model of the LLM judge; without it the local one is asked, which
-    needs no key.
-    ``evaluate(llm=…)`` is told to metrics of Ragas only. ``judge`` is a ``guardrail.Judge``, or the section
-    ``judge`` of the settings as a dictionary. ``settings`` is the path of a settings file. ``score`` names a
-    published score (``guardrail.evals.scores.SCORES``). ``concurrency`` answers are judged at a time. Raises
-    ConfigError if settings are wrong.
+    ``llm``, of Ragas or LangChain, is the model of the LLM judge; without it the local judge is asked, which
+    needs no key. ``evaluate(llm=…)`` is told to metrics of Ragas only. The other arguments are those of
+    ``EvaluatingGuard``. Raises ConfigError if settings are wrong.
     """
 
     def __init__(
@@ -138,6 +135,10 @@ class Faithfulness(HasGuard, SingleTurnMetric, BaseMetric):
         told = {"value": scored.value, "reason": scored.reason, "verdict": verdict.model_dump(mode="json")}
         step.on_chain_end({"output": {**told, **_statements(verdict)}})
         return math.nan if scored.value is None else scored.value
+
+
+faithfulness: Final = Faithfulness()
+"""As ``ragas.metrics`` has one, for those who import that."""
 
 
 class FaithfulnesswithHHEM(Faithfulness):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from guardrail.chat import grounding_of, taken_out
 from guardrail.errors import InputError
-from guardrail.integrations.chat_requests import grounding_of, taken_out
 
 
 def source(text: Any, **more: Any) -> dict[str, Any]:

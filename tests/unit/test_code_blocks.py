@@ -29,6 +29,7 @@ from tests.support.docs import ROOT, Block, code_blocks, parse, shell_lines
 
 ELSEWHERE: Final = {
     "docs/litellm.md:yaml:0": ("is LiteLLM's configuration", "tests/integration/in_litellm.py"),
+    "docs/serve.md:python:0": ("needs the gateway", "tests/unit/gateway/test_docs.py"),
     "docs/python.md:python:2": ("asks a model, whose place a server takes", "tests/unit/test_docs.py"),
     "docs/cascade.md:python:0": (
         "asks a model, whose place a server takes",

@@ -93,12 +93,12 @@ def test_a_class_name_means_one_thing() -> None:
 # What users have to know of. The numbers fall with what goes, and rise only in the change that adds a feature
 # that an issue asks for, with the reason beside the number.
 LOWER = "lower the number to what there is, or give the reason for the rise beside it"
-SETTINGS = 129  # nine of judge.decisions, the last for reasons that come after its verdicts
-MOST_COMMANDS = 21
-MOST_NAMES = 14
+SETTINGS = 141  # twelve of serve, the gateway of issue 45
+MOST_COMMANDS = 22  # serve, the gateway
+MOST_NAMES = 15
 MOST_OPTIONS = 12
 MOST_OPTIONS_OF = {"evaluate": 16, "tune": 14}
-ARROWS = 118  # judges.decisions imports rooms that the LLM judge and the local one import
+ARROWS = 127  # consumers.gateway and guardrail.chat, which LiteLLM's guardrail shares with it
 """Pairs of rooms of which one imports the other, wherever in a file."""
 
 

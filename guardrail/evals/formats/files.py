@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, BinaryIO, Final
@@ -14,7 +15,7 @@ from typing import Any, BinaryIO, Final
 from pydantic_core import from_json
 
 from guardrail.errors import ConfigError
-from guardrail.evals.formats.values import Row, kind_of
+from guardrail.evals.formats.values import Row, kind_of, named
 from guardrail.evals.lines import BOM, MAX_LINE_BYTES, InputLine, read_lines, unpacked
 
 MAX_DOCUMENT_BYTES: Final = 1024 * 1024 * 1024
@@ -42,6 +43,8 @@ def read_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
     Rows that can't be read have a problem. Raises ConfigError where the file as a whole can't be.
     """
     buffered: Any = unpacked(stream)
+    if buffered.peek(2)[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
+        return iter([Row("line 1", "line-1", 1, None, "UTF-16 and not UTF-8; convert the file to UTF-8")])
     name = name.lower().removesuffix(".gz")
     if buffered.peek(len(_PARQUET))[: len(_PARQUET)] == _PARQUET:
         return _parquet(buffered)
@@ -206,6 +209,10 @@ def _table_rows(text: io.TextIOWrapper) -> Iterator[Row]:
             continue
         if names is None:
             names = [cell.strip() for cell in cells]
+            if twice := [each for each in names if each and names.count(each) > 1]:
+                problem = f"two columns are called {named(twice[0])}; give each a name of its own"
+                yield Row("head", "head", 1, None, problem)
+                return
             continue
         if not cells:
             continue

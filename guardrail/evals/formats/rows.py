@@ -47,6 +47,7 @@ _MEANT: Final = {
 _IDS: Final = ("response_id", "id")
 _QUESTIONS: Final = ("question", "questions", "query", "user_input", "input")
 _CONTEXTS: Final = ("contexts", "context", "documents", "retrieved_contexts", "retrieval_context")
+_OUTPUTS: Final = ("answer", "output", "response", "text")
 _ROUTES: Final = ("route", "tenant", "generator_model", "language")
 _CONFLICTS: Final = ("conflict", "contradict")
 
@@ -227,18 +228,21 @@ def promptfoo_row(fields: Fields, name: str, place: str, folder: Path | None = N
         raise missing("response.output", f"{why}; leave out what has no output")
     provider = fields.get("provider")
     model = provider.get("label") or provider.get("id") if isinstance(provider, Mapping) else provider
-    graded = _graded(grading)
-    read = _QUESTIONS if graded else (*_QUESTIONS, *_CONTEXTS)
-    variables = {
-        key: _file_text(key, value, folder) if key in read else value for key, value in variables.items()
-    }
-    given = (graded, variables, _mapping(response.get("metadata")))
+    if isinstance(output, Mapping):  # of a chain, which may hold its contexts too
+        output = first_of(output, _OUTPUTS)[1] or output
+    given = (_graded(grading), variables, _mapping(response.get("metadata")))
+    contexts = next((each for each in given if first_of(each, _CONTEXTS)[0]), {})
+
+    def read(part: Fields, names: tuple[str, ...]) -> Fields:
+        key, value = first_of(part, names)
+        return {key: _file_text(key, value, folder)}
+
     return built(
         fields,
         name,
         place,
-        question=text_of(variables, _QUESTIONS, required=False),
-        contexts=contexts_of(next((each for each in given if first_of(each, _CONTEXTS)[0]), {}), _CONTEXTS),
+        question=text_of(read(variables, _QUESTIONS), _QUESTIONS, required=False),
+        contexts=contexts_of(read(contexts, _CONTEXTS), _CONTEXTS),
         answer=as_text(output) or "",
         generator_model=model[:256] if isinstance(model, str) else None,
         metadata={"description": fields.get("description"), "promptfoo_pass": grading.get("pass")},
@@ -259,11 +263,13 @@ def _graded(grading: Fields) -> Fields:
 
 
 def _file_text(name: str, value: Any, folder: Path | None) -> Any:
-    """A variable's value, or the text of the file that it names. Raises DecodeError.
+    """A variable's value, or the text of the file that it names, also in a list. Raises DecodeError.
 
     Whoever wrote the results chose the name, so that only texts in or below their folder are read, unless it
     is the root: nothing hidden, and nothing through a link that leads out. A program's text isn't kept.
     """
+    if isinstance(value, list):
+        return [_file_text(f"{name}.{at}", each, folder) for at, each in enumerate(value)]
     if not isinstance(value, str) or not value.startswith(_FILE):
         return value
     with suppress(OSError, ValueError, RuntimeError):  # the last: links in a circle

@@ -56,6 +56,8 @@ class _Trace:
     model: str | None = None
     model_rank: tuple[bool, str] = (False, "")
     """Of the model's span that the answer is of: whether it has messages, and when it ended."""
+    torn: bool = False
+    """Whether a span of it can't be read, which may have had its documents."""
     has_root: bool = False
     root_span: str | None = None
     """Which the results of the evaluation belong to, once they are exported."""
@@ -69,6 +71,8 @@ class _Trace:
     def sample(self, whence: str) -> Sample:
         """Raises DecodeError for a trace without documents or without an answer."""
         answer = self.answer or self.model_answer
+        if self.torn:
+            raise missing("documents", "a span of the trace can't be read; mend it or leave out the trace")
         if not answer:
             raise missing("answer", f"no span of the trace has an output; {whence}")
         documents = self.reranked or self.documents or self.prompts
@@ -148,7 +152,12 @@ def _add_spans(traces: dict[str, _Trace], row: Row) -> None:
     fields = row.fields or {}
     resources = fields.get("resourceSpans")
     if not isinstance(resources, list):
-        _add_span(traces, row, _flat(fields))
+        try:
+            span = _flat(fields)
+        except InputError:
+            _trace_of(traces, fields.get("context.trace_id"), row).torn = True
+            raise
+        _add_span(traces, row, span)
         return
     for resource in resources:
         for scope in resource.get("scopeSpans", ()) if isinstance(resource, Mapping) else ():

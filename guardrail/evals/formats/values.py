@@ -87,6 +87,7 @@ _TEXT_NAMES: Final = (
 _ID_NAMES: Final = ("id", "context_id", "document_id", "doc_id", "chunk_id", "documentId")
 _SOURCE_NAMES: Final = ("source", "url", "uri", "title", "file_name", "filename")
 CONTEXTS_REMEDY: Final = "give a list of texts, or of objects with id and text"
+_BEGUN: Final = ("['", '["', "[{")
 _STRING: Final = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\\?\Z)" + r'|"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)
 _PRINTED: Final = ("Document(id=", "Document(metadata=", "NodeWithScore(node=", "TextNode(id_=")
 _NEXT_PRINTED: Final = re.compile(r"(?<=\)), (?=Document\(id=)")
@@ -160,6 +161,8 @@ def contexts_of(
     if isinstance(value, str):
         found = list_in(value)
         if found is None:
+            if value.lstrip().startswith(_BEGUN):
+                raise wrong(name, value, "it begins as a list and is none, so it may be cut; give JSON")
             found = value.split(delimiter) if delimiter else [value]
         value = [each for each in found if each != ""]
     if isinstance(value, Mapping):
@@ -214,10 +217,14 @@ def context_of(value: Any, given_id: Any, default_id: str, place: str) -> Contex
 
 
 def _unprinted(text: str, place: str) -> Fields:
-    """Haystack's document as it prints itself, which escapes nothing. Raises DecodeError if it is cut."""
+    """Haystack's document as it prints itself, escaping nothing. Raises DecodeError if it is cut, or if it is
+    not clear where its text ends.
+    """
     document_id, content, rest = text.removeprefix(_PRINTED[0]).partition(", content: '")
-    rest = _AFTER_PRINTED.split(rest, maxsplit=1)[0]
-    if not content or rest[100:] == "...":  # where it cuts; other libraries' say more than the text
+    rest, *after = _AFTER_PRINTED.split(rest)
+    if (
+        not content or len(after) != 1 or rest[100:] == "..."
+    ):  # where it cuts; other libraries' say more than the text
         raise wrong(place, text, "a printed document can't be read whole; give the documents' texts")
     return {"id": document_id, "content": rest}
 

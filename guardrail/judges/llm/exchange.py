@@ -7,17 +7,16 @@ messages say where to look. They repeat no text of an error or of a server.
 from __future__ import annotations
 
 import asyncio
-import codecs
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from io import IncrementalNewlineDecoder
 from typing import Any, Final, NamedTuple
 
 import openai
 
 from guardrail.calls import cut_off, server_of
+from guardrail.calls.event_stream import EventStream
 from guardrail.calls.http import Turns, read_body
 from guardrail.errors import JudgeRefused, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.openai_client import httpx
@@ -25,7 +24,6 @@ from guardrail.judges.streams import beside
 
 _MAX_BODY_BYTES: Final = 8_000_000
 _MAX_STREAM_BYTES: Final = 128_000_000
-MAX_EVENT_CHARS: Final = 1_000_000
 _AT_ONCE: Final = 16_000  # bytes or characters that are read without a turn for others; some hundred verdicts
 _DONE: Final = "[DONE]"
 _TOKENS: Final = ("content", "reasoning_content", "reasoning")  # thoughts are tokens too
@@ -246,58 +244,3 @@ def _lean(arguments: dict[str, Any]) -> dict[str, Any]:
 def _first(choices: object) -> dict[str, Any] | None:
     choice = choices[0] if isinstance(choices, list) and choices else None
     return choice if isinstance(choice, dict) else None
-
-
-# ------------------------------------------------------------------------------------- the events of a stream
-
-
-class EventStream:
-    """Decodes server-sent events: bytes in, the data of each event out.
-
-    The bytes may be cut anywhere, including inside an event, a line ending or a character.
-    """
-
-    def __init__(self) -> None:
-        utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self._decoder = IncrementalNewlineDecoder(utf8, translate=True)
-        self._line: list[str] = []  # the pieces of one without end
-        self._data: list[str] = []
-        self._size = 0  # of all that is kept
-
-    def feed(self, data: bytes) -> Iterator[str]:
-        """The data of the events that ``data`` completes. Raises JudgeReplyError if one is too long.
-
-        Time is linear in the length of ``data``, however long the line is that it continues.
-        """
-        yield from self._read(self._decoder.decode(data))
-
-    def finish(self) -> Iterator[str]:
-        """The data of a last event without the empty line, which some servers omit."""
-        yield from self._read(self._decoder.decode(b"", final=True) + "\n\n")
-
-    def _read(self, text: str) -> Iterator[str]:
-        *ends, rest = text.split("\n")
-        for end in ends:
-            line = "".join((*self._line, end)) if self._line else end
-            self._size += len(end) - (0 if line.startswith("data:") else len(line))
-            self._line.clear()
-            if not line:
-                yield from self._event()
-            elif line.startswith("data:"):
-                self._data.append(line[5:].removeprefix(" "))
-            self._check()
-        if rest:
-            self._line.append(rest)
-            self._size += len(rest)
-        self._check()
-
-    def _event(self) -> Iterator[str]:
-        if self._data:
-            data = "\n".join(self._data)
-            self._data.clear()
-            self._size = 0
-            yield data
-
-    def _check(self) -> None:
-        if self._size > MAX_EVENT_CHARS:
-            raise JudgeReplyError(f"an event of the stream has more than {MAX_EVENT_CHARS} characters")

@@ -48,6 +48,7 @@ interface Running {
 
 const MOST_SAID = 4_000;
 const IDLE_MS = 60_000;
+const LONGEST_MS = 2 ** 31 - 1; // of a timer; a longer one would end at once
 const MOST_ANSWERS = 10_000; // of one process, which keeps a little of each
 
 const children = new Set<ChildProcess>();
@@ -57,6 +58,7 @@ const shared = new WeakMap<object, Map<string, Guardrail>>();
 
 /** The guard of all who give the same options. Model objects are the same if one provider of the AI SDK made them so. */
 export function sharedGuardrail(options: GuardrailOptions): Guardrail {
+  const given = new Guardrail(options); // refuses what no key would tell apart
   const { model, ...others } = options;
   let [owner, key]: [object, string] = [shared, JSON.stringify(options)];
   if (typeof model === 'object' && 'doGenerate' in model) {
@@ -65,7 +67,7 @@ export function sharedGuardrail(options: GuardrailOptions): Guardrail {
     key = JSON.stringify([constructor.name, provider, modelId, settings, others]);
   }
   const guards = shared.get(owner) ?? new Map<string, Guardrail>();
-  const guard = guards.get(key) ?? new Guardrail(options);
+  const guard = guards.get(key) ?? given;
   shared.set(owner, guards.set(key, guard));
   return guard;
 }
@@ -92,6 +94,13 @@ export class Guardrail {
 
   constructor(options: GuardrailOptions = {}) {
     refuseOthers(options, ['model', 'command', 'config', 'policy', 'timeoutMs', 'env'], 'guardrail: ');
+    const { model, timeoutMs = 1 } = options;
+    if ((model !== undefined && !model) || typeof model === 'function' || Array.isArray(model)) {
+      throw new TypeError('model: give an id, an object with id, or a model of the AI SDK; leave it out for the local judge');
+    }
+    if (!(timeoutMs > 0 && timeoutMs <= LONGEST_MS)) {
+      throw new RangeError(`timeoutMs: ${timeoutMs} is no time; give milliseconds, from 1 to ${LONGEST_MS}`);
+    }
     this.#options = options;
   }
 
@@ -101,7 +110,10 @@ export class Guardrail {
   }
 
   async #ask(answer: Answer, askAgain?: Pending['askAgain']): Promise<ResponseVerdict> {
-    const running = await (this.#running ??= this.#start());
+    const running = await (this.#running ??= this.#start().catch((error: unknown) => {
+      this.#running = undefined; // the next answer tries again
+      throw error;
+    }));
     if (running.ended !== undefined) throw new GuardrailError(running.ended);
     if (running !== this.#current) return this.#ask(answer, askAgain); // it takes no more
     const { promise, resolve, reject } = Promise.withResolvers<ResponseVerdict>();
@@ -143,11 +155,8 @@ export class Guardrail {
     const { command = ['guardrail'], config, policy, env, model: given } = this.#options;
     const [program, ...first] = command;
     if (program === undefined) throw new TypeError("command: give at least a program, such as ['guardrail']");
-    const named: [string, string | number | undefined][] = [
-      ['--config', config],
-      ['--policy', policy],
-    ];
-    const options = named.flatMap(([name, value]) => (value === undefined ? [] : [name, String(value)]));
+    const named = Object.entries({ '--config': config, '--policy': policy });
+    const options = named.flatMap(([name, value]) => (value === undefined ? [] : [name, value]));
     const model = given === undefined ? undefined : await serve(given);
     // The score asks for verdicts on the parts of claims.
     const asked = ['evaluate', '-', '--format', 'guardrail', '--out', '-', '--score', 'mastra'];
@@ -169,7 +178,7 @@ export class Guardrail {
     });
     child.stdin.on('error', () => undefined); // the process ended; 'close' or 'error' says why
     child.on('error', (error) => this.#ended(running, `${program}: ${error.message}; install streaming-guardrail, or name the program in command`));
-    child.on('close', (code, signal) => this.#ended(running, `guardrail ended with ${signal ?? `status ${code}`}${why(running.said)}`));
+    child.on('close', (code, signal) => this.#ended(running, `guardrail ended with ${signal ?? `status ${code}`}${why(running)}`));
     this.#hold(running, false);
     return (this.#current = running);
   }
@@ -222,9 +231,10 @@ export class Guardrail {
   }
 }
 
-/** The last line of what the program said, which is its error. Its table of results is none. */
-function why(said: string): string {
-  const errors = said.split('\n').filter((line) => /^(error|Error|Invalid|Usage|\w*Error)\b/u.test(line.trim()));
-  const last = errors.at(-1)?.trim();
+/** The last line of what the program said that is its error; the very last if it never judged, and so quotes no answer. */
+function why({ said, judgedAt }: Running): string {
+  const lines = said.replaceAll(/[│╭╮╰╯─]/gu, ' ').split('\n').map((line) => line.trim()).filter(Boolean);
+  const errors = lines.filter((line) => /^(error|Error|Invalid|\w*Error)\b/u.test(line));
+  const last = errors.at(-1) ?? (judgedAt === undefined ? lines.at(-1) : undefined);
   return last === undefined ? '' : `: ${last}`;
 }

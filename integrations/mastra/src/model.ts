@@ -22,11 +22,14 @@ interface Call {
   max_completion_tokens: number;
 }
 
+const FAILED = /^[45]\d\d$/u;
+
 /** As the AI SDK throws them. */
-type ModelError = Error & { statusCode?: number; responseBody?: string; isRetryable?: boolean };
+type ModelError = Error & { statusCode?: unknown; responseBody?: unknown; isRetryable?: boolean };
 
 export async function serve(model: MastraModelConfig): Promise<ServedModel> {
   const agent = new Agent({ id: 'guardrail-judge', name: 'guardrail-judge', instructions: [], model });
+  const { modelId } = await agent.getModel(); // throws for an unknown one, before anything listens
   const key = randomUUID();
   const server = createServer(async (request, response) => {
     const gone = new AbortController();
@@ -37,10 +40,10 @@ export async function serve(model: MastraModelConfig): Promise<ServedModel> {
     try {
       return reply(200, JSON.stringify(await complete(agent, (await json(request)) as Call, gone.signal)));
     } catch (error) {
-      const { message, statusCode = 0, responseBody, isRetryable } = error as ModelError;
+      const { message, statusCode, responseBody, isRetryable } = error as ModelError; // of any provider: of any type
       served.failure = message;
-      const status = isRetryable ? 503 : 400;
-      return reply(statusCode < 400 ? status : statusCode, responseBody ?? JSON.stringify({ error: { message } }));
+      const status = FAILED.test(`${statusCode}`) ? Number(statusCode) : isRetryable ? 503 : 400;
+      return reply(status, typeof responseBody === 'string' ? responseBody : JSON.stringify({ error: { message } }));
     }
   });
   server.on('connection', (socket) => socket.unref());
@@ -48,7 +51,7 @@ export async function serve(model: MastraModelConfig): Promise<ServedModel> {
   const unproxied = [process.env['no_proxy'] ?? process.env['NO_PROXY'], '127.0.0.1'].filter(Boolean).join();
   const env = {
     GUARDRAIL_JUDGE__KIND: 'llm',
-    GUARDRAIL_JUDGE__LLM__MODEL: (await agent.getModel()).modelId,
+    GUARDRAIL_JUDGE__LLM__MODEL: modelId,
     GUARDRAIL_JUDGE__LLM__BASE_URL: `http://127.0.0.1:${(server.unref().address() as AddressInfo).port}/v1`,
     GUARDRAIL_JUDGE__LLM__API_KEY: key,
     NO_PROXY: unproxied,

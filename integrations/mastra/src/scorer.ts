@@ -83,7 +83,7 @@ export function createFaithfulnessScorer({ model, options = {}, guardrail, ...ot
   if (model !== undefined && (guardrail instanceof Guardrail || guardrail?.model !== undefined)) {
     throw new TypeError('model: the guard that is given has a judge of its own; give new Guardrail({ model }), or leave it out');
   }
-  const guard = guardrail instanceof Guardrail ? guardrail : sharedGuardrail(model ? { ...guardrail, model } : { ...guardrail });
+  const guard = guardrail instanceof Guardrail ? guardrail : sharedGuardrail(model === undefined ? { ...guardrail } : { ...guardrail, model });
 
   return evals
     .createScorer<any, any>({
@@ -125,6 +125,9 @@ export function createFaithfulnessScorer({ model, options = {}, guardrail, ...ot
 
 async function documentsOf({ context, contextExtractor }: FaithfulnessOptions, input: any, output: any): Promise<Document[]> {
   const given = (await contextExtractor?.(input, output)) ?? context ?? resultsOfTools(output);
+  if (!Array.isArray(given) || given.some((each) => typeof (each?.text ?? each) !== 'string')) {
+    throw new TypeError('context: give a list of texts, or of objects with text');
+  }
   return given.filter((each) => (typeof each === 'string' ? each : each.text).trim() !== '');
 }
 
@@ -132,7 +135,7 @@ function resultsOfTools(output: unknown): Document[] {
   if (!Array.isArray(output)) return [];
   return extractToolResults(output).map(({ toolName, toolCallId, result }, at) => ({
     id: toolCallId === '' ? `${toolName}-${at + 1}` : toolCallId,
-    text: typeof result === 'string' ? result : JSON.stringify(result),
+    text: typeof result === 'string' ? result : (JSON.stringify(result) ?? ''), // a tool may return nothing
     source: toolName,
   }));
 }

@@ -50,11 +50,15 @@ describe('a guard that fails', () => {
   });
 
   it('says what the program says of wrong settings', async () => {
-    const guard = new Guardrail({ command: [PROGRAM], config: '/nowhere/guardrail.yaml' });
-    await assert.rejects(guard.check({ question: '', contexts: CONTEXT, answer: RIGHT }), {
-      message: /guardrail ended with status 2.*\/nowhere\/guardrail\.yaml/s,
-    });
-    await guard.close();
+    const lost = "console.error('cannot find it\\n'); process.exit(1)";
+    for (const [options, message] of [
+      [{ command: [PROGRAM], config: '/nowhere/guardrail.yaml' }, /status 2.*\/nowhere\/guardrail\.yaml/s],
+      [{ command: [PROGRAM], policy: 'none' }, /status 2: Invalid value for --policy: unknown policy 'none'/],
+      [{ command: [process.execPath, '--eval', lost, '--'] }, /status 1: cannot find it$/],
+    ] as const) {
+      await using guard = new Guardrail(options);
+      await assert.rejects(guard.check({ question: '', contexts: CONTEXT, answer: RIGHT }), { message });
+    }
   });
 
   it('gives up on an answer after timeoutMs', async () => {

@@ -103,6 +103,34 @@ it('the port that a guard process asks answers no other program', async () => {
   assert.equal(model.doGenerateCalls.length, 0);
 });
 
+it('an unknown id is an error, and does not keep Node from ending', async () => {
+  const code = `
+    import { createFaithfulnessScorer } from ${JSON.stringify(new URL('../src/index.ts', import.meta.url).href)};
+    const scorer = createFaithfulnessScorer({ model: 'judge', options: { context: ['It costs $49.'] } });
+    await scorer.run({ output: 'It costs $49.' }).catch((error) => console.log(error.message));`;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', code], { timeout: 60_000 });
+  assert.match(stdout, /model configuration/);
+});
+
+it('whatever a model throws is an answer of the port', async () => {
+  for (const [thrown, status, body] of [
+    [{ statusCode: 'ECONNREFUSED' }, 400, '{"error":{"message":"no"}}'],
+    [{ statusCode: 1000, isRetryable: true }, 503, '{"error":{"message":"no"}}'],
+    [{ statusCode: 429, responseBody: { of: 'another type' } }, 429, '{"error":{"message":"no"}}'],
+    [{ statusCode: 500, responseBody: 'its words' }, 500, 'its words'],
+  ] as const) {
+    const model = new MockLanguageModelV3({ doGenerate: async () => Promise.reject(Object.assign(new Error('no'), thrown)) });
+    const served = await serve(model as unknown as MastraModelConfig);
+    const response = await fetch(`${served.env['GUARDRAIL_JUDGE__LLM__BASE_URL']}/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${served.env['GUARDRAIL_JUDGE__LLM__API_KEY']}` },
+      body: JSON.stringify({ messages: [{ role: 'user', content: 'Well?' }], max_completion_tokens: 9 }),
+    });
+    assert.deepEqual([response.status, await response.text()], [status, body]);
+    served.close();
+  }
+});
+
 describe('what is not understood is refused:', () => {
   const refused = (config: object, kind: typeof TypeError | typeof RangeError, message: RegExp) =>
     assert.throws(() => createFaithfulnessScorer(config as FaithfulnessScorerConfig), (error) => {
@@ -122,6 +150,16 @@ describe('what is not understood is refused:', () => {
   it('a scale that is none, and an unknown score', () => {
     for (const scale of [0, -1, Number.NaN, Infinity, '10']) refused({ options: { scale } }, RangeError, /scale: .* above 0/);
     refused({ options: { score: 'ragas' } }, RangeError, /score: 'ragas'/);
+  });
+
+  it('a model that is none, for which the local judge must not answer', () => {
+    for (const model of ['', null, () => 'openai/gpt-4o', [{ model: 'openai/gpt-4o' }]]) {
+      refused({ model }, TypeError, /model: give an id/);
+    }
+  });
+
+  it('a time that no timer takes', () => {
+    for (const timeoutMs of [0, Number.NaN, Infinity, 2 ** 31]) refused({ guardrail: { timeoutMs } }, RangeError, /timeoutMs: /);
   });
 
   it('a model beside a guard that has a judge', () => {

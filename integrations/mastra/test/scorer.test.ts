@@ -132,7 +132,8 @@ describe('the pipeline', () => {
 
   it('takes documents from tools, or from a function', async () => {
     const asked = { toolCallId: 't1', toolName: 'search', args: {}, result: { page: CONTEXT[0] ?? '' }, state: 'result' };
-    const old = createTestMessage({ content: RIGHT, role: 'assistant', toolInvocations: [asked] });
+    const silent = { ...asked, toolCallId: 't0', result: undefined as unknown as object };
+    const old = createTestMessage({ content: RIGHT, role: 'assistant', toolInvocations: [silent, asked] });
     const part = { type: 'tool-invocation' as const, toolInvocation: { ...asked, state: 'result' as const } };
     const parts = createTestMessage({ content: RIGHT, role: 'assistant', parts: [part, { type: 'text', text: RIGHT }] });
     for (const message of 'mergeToolInvocations' in utils ? [old, parts] : [old]) {
@@ -153,6 +154,13 @@ describe('the pipeline', () => {
       const result = await scorerOf(options).run(runOf(answer));
       assert.equal(result.score, 0);
       assert.match(result.reason ?? '', reason);
+    }
+  });
+
+  it('says what documents have to be', async () => {
+    for (const context of [CONTEXT[0], [null], [{ content: CONTEXT[0] }]]) {
+      const scorer = scorerOf({ context } as unknown as FaithfulnessOptions);
+      await assert.rejects(scorer.run(runOf(RIGHT)), /context: give a list of texts/);
     }
   });
 

@@ -199,6 +199,11 @@ def test_a_policy_can_be_named_for_all_lines(called: Program, tmp_path: Path) ->
         (("in.jsonl", "--until", "nope"), "--until"),
         (("in.jsonl", "--report", "no/such/folder/r.html"), "folder"),
         (("in.jsonl", "--report", "in.jsonl"), "in.jsonl is a file"),
+        (("in.jsonl", "--report", "."), "is a folder"),
+        (("in.jsonl", "--verdicts-as", "four"), "give --verdicts"),
+        (("in.jsonl", "--out", "one", "--verdicts", "./one"), "is the file of --out"),
+        (("in.jsonl", "--out", "one", "--report", "one"), "is the file of --out"),
+        (("in.jsonl", "--config", "in.jsonl", "--out", "in.jsonl", "--force"), "is the file of --config"),
         (("in.jsonl", "--format", "nope"), "promptfoo"),
         (("in.jsonl", "--labels", "missing.jsonl"), "missing.jsonl"),
         (("in.jsonl", "--out", "out.jsonl", "--policy", "nope"), "known: default"),
@@ -450,6 +455,31 @@ def test_a_source_that_grew_or_changed_is_told_when_a_run_goes_on(called: Progra
     assert "1 results are of answers that the source no longer has" in done.stderr
     found = results(tmp_path / "out.jsonl")
     assert [each.response.response_id for each in found if each.response] == ["a", "b", "c", "d", "e"]
+
+
+def test_a_file_that_a_run_still_writes_is_no_other_runs(called: Program, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(answer())
+    with started("-", "--out", "out.jsonl", "--verdicts", "-", cwd=tmp_path) as (stdin, stdout, process):
+        stdin.write(answer("first").encode() + b"\n")
+        stdin.flush()
+        assert b'"first"' in stdout.readline()
+        for option in ("--resume", "--force"):
+            done = called("evaluate", "-", "--out", "out.jsonl", option, stdin=answer("second"))
+            assert done.returncode == 2
+            assert "is being written by another run" in " ".join(done.stderr.replace("│", "").split())
+        stdin.close()
+        assert process.wait() == 0
+    assert [each.response.response_id for each in results(tmp_path / "out.jsonl") if each.response] == [
+        "first"
+    ]
+
+
+def test_stdout_by_another_name_is_stdout(tmp_path: Path) -> None:
+    with started("-", "--verdicts", "/dev/stdout", cwd=tmp_path) as (stdin, stdout, process):
+        stdin.write(answer("r").encode())
+        stdin.close()
+        assert [each.response_id for each in verdicts(stdout.read().decode())] == ["r"]
+        assert process.wait() == 0
 
 
 def test_a_file_of_something_else_is_not_overwritten_by_mistake(called: Program, tmp_path: Path) -> None:

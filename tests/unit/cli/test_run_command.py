@@ -318,7 +318,7 @@ def test_it_ends_in_time_even_when_a_thread_never_does() -> None:
     script = (
         "import threading; from guardrail.cli import run; from guardrail.config import LoggingSettings\n"
         "from guardrail.logs import configure_logging; configure_logging(LoggingSettings(format='json'))\n"
-        "run._end_in_time(0.05); threading.Event().wait()\n"
+        "run.end_in_time(0.05); threading.Event().wait()\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -289,7 +289,7 @@ policies:
             ("GUARDRAIL_JUDGE_LLM__MODEL", "GUARDRAIL_JUDGE__LLM__MODEL"),
             ("GUARDRAIL_KAFAK__GROUP_ID", "GUARDRAIL_KAFKA__"),
             ("GUARDRAIL_DEFAULT_POLCY", "GUARDRAIL_DEFAULT_POLICY"),
-            ("GUARDRAIL_NONSENSE__A", "the sections are kafka, ops, flagged, limits"),
+            ("GUARDRAIL_NONSENSE__A", "the sections are kafka, ops, flagged, serve, limits"),
         ],
     )
     def test_misspelt_variables(self, monkeypatch: pytest.MonkeyPatch, name: str, remedy: str) -> None:

@@ -148,7 +148,7 @@ def test_the_forms_of_a_secret_are_told() -> None:
     [
         ("judge.llm.modle", "judge.llm.modle: no such setting; did you mean judge.llm.model"),
         ("flag_below", "did you mean policies.NAME.flag_below?"),
-        ("zzz", "sections: kafka, ops, flagged, limits, judge, policies"),
+        ("zzz", "sections: kafka, ops, flagged, serve, limits, judge, policies"),
         ("..", "(nothing): no such setting"),
         ("a\x1b[31m", "a\\x1b[31m: no such setting"),
     ],

@@ -62,7 +62,7 @@ def parts(response: Response) -> tuple[str, list[str], list[str], str]:
             "whole answers",
         ),
         (b'{"type": "response", "answer": "\xff"}', "not UTF-8 (byte 33"),
-        ("{}".encode("utf-16"), "not UTF-8 (byte 1 "),
+        ("{}\n{}".encode("utf-16"), "UTF-16 and not UTF-8"),
         (b'{"answer": "a"}\n' + b"[" * 100_000, "not valid JSON"),
         (b'{"answer": "a"}\n[1]', "no JSON object"),
         (b'{"answer": "' + b"x" * (32 * 1024 * 1024) + b'"}', "a line may have"),
@@ -139,6 +139,11 @@ def test_rows_of_a_table_that_cannot_be_read_spoil_only_themselves() -> None:
     ]
 
 
+def test_a_name_that_two_columns_have_is_an_error() -> None:
+    table = "answer,contexts,answer,,\na,t,b,,\n"
+    assert problem(table, "a.csv") == "two columns are called 'answer'; give each a name of its own"
+
+
 def test_parquet_is_read_in_batches_of_rows(tmp_path: Path) -> None:
     rows = [{"contexts": [{"id": "d", "text": "t"}], "answer": f"a{number}"} for number in range(200)]
     pd.DataFrame(rows).to_parquet(tmp_path / "a.parquet")
@@ -204,6 +209,14 @@ def test_ragas(data: str, name: str) -> None:
     found = only(data, name)
     assert parts(found.response) == ("How much?", ["price", "7"], TEXTS, TEXTS[0])
     assert found.response.metadata == {"reference": "49"}
+
+
+@pytest.mark.parametrize(
+    "cell", ["['It costs 49 eu", '["It costs 49', "['a', 'b' ... 'c']", "[{'text': nan}]"]
+)
+def test_a_list_that_was_cut_is_no_text(cell: str) -> None:
+    row = {"user_input": "How much?", "retrieved_contexts": cell, "response": TEXTS[0]}
+    assert "retrieved_contexts: a text; it begins as a list and is none" in problem(lines(row))
 
 
 def test_a_list_as_numpy_prints_it_is_not_one_text() -> None:
@@ -381,6 +394,7 @@ def test_documents_as_haystack_prints_them() -> None:
     "cell",
     [
         f"[Document(id=910c, content: '{'x' * 100}...')]",  # of Haystack, cut after 100 characters
+        "[Document(id=910c, content: 'They said 'free', meta: 'none', score: 1)]",  # ends at two places
         f"[Document(id=910c, content: 'x'), Document(id=910d, content: '{'x' * 100}...', score: 1)]",
         "[Document(metadata={}, page_content='x')]",  # of LangChain
         "[NodeWithScore(node=TextNode(id_='n', text='x'), score=0.5)]",
@@ -447,6 +461,11 @@ def test_a_result_of_promptfoo_without_an_output_is_an_error() -> None:
     assert "response.output: missing; the provider failed" in problem(lines({**failed, "error": "429"}))
 
 
+def test_an_object_that_promptfoo_got_is_judged_by_the_answer_in_it() -> None:
+    for output in ({"context": ["It costs 79 euros."], "answer": TEXTS[0]}, {"response": TEXTS[0]}):
+        assert only(lines({**PROMPTFOO_RESULT, "response": {"output": output}})).response.answer == TEXTS[0]
+
+
 def graded(*assertions: tuple[str, Any]) -> dict[str, Any]:
     """As promptfoo 0.123 keeps what its assertions had as context."""
     return {
@@ -504,7 +523,7 @@ def promptfoo(tmp_path: Path) -> Callable[..., Sample | BadSample]:
     (folder / "docs/up").symlink_to(tmp_path)
     os.mkfifo(folder / "docs/pipe.txt")
 
-    def read(**variables: str) -> Sample | BadSample:
+    def read(**variables: Any) -> Sample | BadSample:
         (folder / "output.jsonl").write_text(lines({**PROMPTFOO_RESULT, "vars": variables}))
         (found,) = read_samples(folder / "output.jsonl")
         return found
@@ -520,8 +539,10 @@ def test_variables_of_promptfoo_that_name_files_have_their_texts(
         ("./docs/in.txt", TEXTS[:1]),
         (f"{tmp_path}/project/docs/one.txt", TEXTS[:1]),
         ("docs/two.json", TEXTS),
+        (["docs/in.txt", "docs/one.txt"], [TEXTS[0]] * 2),
     ):
-        found = promptfoo(query="file://docs/one.txt", context=f"file://{name}", other="file://docs/.env")
+        files = f"file://{name}" if isinstance(name, str) else [f"file://{each}" for each in name]
+        found = promptfoo(query="file://docs/one.txt", context=files, other="file://docs/.env")
         assert isinstance(found, Sample)
         assert found.response.question == TEXTS[0]
         assert [each.text for each in found.response.contexts] == texts
@@ -546,9 +567,9 @@ def test_variables_of_promptfoo_that_name_files_have_their_texts(
 def test_a_file_that_results_of_promptfoo_may_not_name_is_an_error_of_their_row(
     promptfoo: Callable[..., Sample | BadSample], name: str
 ) -> None:
-    found = promptfoo(query="q", context=f"file://{name}")
+    found = promptfoo(query="q", context=[f"file://{name}"])
     assert isinstance(found, BadSample)
-    assert found.error.startswith("context: 'file://")
+    assert found.error.startswith("context.0: 'file://")
     assert "is no text in the results' folder; put the results' file where" in found.error
     assert "secret " not in found.error
 

@@ -115,11 +115,14 @@ def test_a_data_frame_of_phoenix_as_csv(tmp_path: Path) -> None:
         texts = [("price", "It costs 49 euros."), ("c2", 'It\'s paid "monthly".')]
         assert told(found) == ("How much?", texts, "It costs 49 euros.")
     torn = [documents[0], "…"]
-    frame["attributes.retrieval.documents"] = f"{torn}"[:-5]
+    frame = pd.concat([frame, frame.tail(1)], ignore_index=True)
+    frame.loc[4, "attributes.retrieval.documents"] = f"{torn}"[:-5]
     frame.to_csv(tmp_path / "spans.csv")
-    first, *_ = read_samples(tmp_path / "spans.csv")
-    assert isinstance(first, BadSample)
-    assert first.error.startswith("attributes.retrieval.documents: a text; give a list as JSON or as Python")
+    span, trace = read_samples(tmp_path / "spans.csv")
+    assert isinstance(span, BadSample)
+    assert span.error.startswith("attributes.retrieval.documents: a text; give a list as JSON or as Python")
+    assert isinstance(trace, BadSample)  # and not judged by the other retriever's documents alone
+    assert "a span of the trace can't be read" in trace.error
 
 
 def test_nested_attributes_and_the_columns_of_a_data_frame(tmp_path: Path) -> None:

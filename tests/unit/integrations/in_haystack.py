@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import math
@@ -18,15 +17,14 @@ from haystack import Document, Pipeline, component
 from haystack.components.evaluators import FaithfulnessEvaluator as TheirEvaluator
 from haystack.components.generators.chat import OpenAIChatGenerator
 from haystack.dataclasses import ChatMessage
-from haystack.evaluation import EvaluationRunResult
 from haystack.utils import Secret
 
-from guardrail.errors import ConfigError, InputError, JudgeUnavailable
+from guardrail.errors import ConfigError, InputError
 from guardrail.evals.scores import SCORES
 from guardrail.integrations.haystack import FaithfulnessEvaluator
-from tests.support.judges import FaultyJudge, WordJudge
+from tests.support.judges import WordJudge
 from tests.support.llm_server import LlmServer
-from tests.unit.integrations.chatting import verdicts
+from tests.unit.integrations.conformance.in_haystack import EXAMPLE, Scripted
 from tests.unit.integrations.judges import MeetingJudge
 from tests.unit.integrations.page import examples, printed_by
 
@@ -35,40 +33,6 @@ RIGHT, WRONG = "The basic plan costs $49 a month.", "The basic plan costs $79 a 
 UNKNOWN = "I don't know."
 NEEDS_TRUST = "allowed_modules" in inspect.signature(Pipeline.loads).parameters  # from Haystack 3 on
 AsyncPipeline = Pipeline if hasattr(Pipeline, "run_async") else getattr(haystack, "AsyncPipeline")  # noqa: B009
-
-
-@component
-class FixedGenerator:
-    """The chat generator of their evaluator: says what it was made with."""
-
-    def __init__(self, reply: str) -> None:
-        self.reply = reply
-
-    @component.output_types(replies=list[ChatMessage])
-    def run(self, messages: list[ChatMessage]) -> dict[str, Any]:
-        return {"replies": [ChatMessage.from_assistant(self.reply)]}
-
-
-@component
-class JudgingGenerator:
-    """Says what the LLM judge wants to know; has no asynchronous call."""
-
-    def __init__(self, failing: str = "\0") -> None:
-        self.failing = failing
-        self.warm = False
-        self.asked: list[list[ChatMessage]] = []
-
-    def warm_up(self) -> None:
-        self.warm = True
-
-    @component.output_types(replies=list[ChatMessage])
-    def run(self, messages: list[ChatMessage]) -> dict[str, Any]:
-        self.asked.append(messages)
-        if self.failing in str(messages[-1].text):
-            raise RuntimeError
-        text = verdicts("\n".join(str(each.text) for each in messages))
-        usage = {"prompt_tokens": 70, "completion_tokens": 7}
-        return {"replies": [ChatMessage.from_assistant(text, meta={"usage": usage})]}
 
 
 @component
@@ -83,20 +47,8 @@ class AsyncGenerator:
     @component.output_types(replies=list[ChatMessage])
     async def run_async(self, messages: list[ChatMessage]) -> dict[str, Any]:
         self.threads.append(threading.get_ident())
-        return JudgingGenerator().run(messages)
-
-
-EXAMPLE: Any = {
-    "inputs": {
-        "questions": "What is the capital of Italy?",
-        "contexts": ["Berlin is in Germany.", "Rome is the capital of Italy."],
-        "predicted_answers": "Rome, with 4 million inhabitants.",
-    },
-    "outputs": {
-        "statements": ["Rome is the capital.", "It has 4 million inhabitants."],
-        "statement_scores": [1, 0],
-    },
-}
+        replied: dict[str, Any] = Scripted().run(messages)
+        return replied
 
 
 def read_again(pipeline: Pipeline) -> Pipeline:
@@ -136,29 +88,6 @@ def test_the_example_of_their_documentation_runs_with_our_class(capsys: pytest.C
     assert "Python was created by George Lucas." in results
 
 
-def test_inputs_and_outputs_are_theirs_and_more() -> None:
-    reply = json.dumps({"statements": [RIGHT], "statement_scores": [1]})
-    theirs = TheirEvaluator(chat_generator=FixedGenerator(reply), progress_bar=False)
-    ours = FaithfulnessEvaluator(judge=WordJudge(), progress_bar=False)
-    expected, found = theirs.run(**inputs(RIGHT)), ours.run(**inputs(RIGHT))
-    ours.close()
-    assert found.keys() == expected.keys()
-    assert {name: found[name] for name in ("score", "individual_scores")} == {
-        "score": expected["score"],
-        "individual_scores": expected["individual_scores"],
-    }
-    (one,), (other,) = expected["results"], found["results"]
-    assert {name: other[name] for name in one} == one
-    sockets = [Pipeline(), Pipeline()]
-    for pipeline, each in zip(sockets, (theirs, ours), strict=True):
-        pipeline.add_component("evaluator", each)
-    first, second = (
-        {name: socket["type"] for name, socket in pipeline.inputs()["evaluator"].items()}
-        for pipeline in sockets
-    )
-    assert first == second
-
-
 def test_verdicts_are_reachable_with_evidence_and_severity(evaluator: FaithfulnessEvaluator) -> None:
     documents = [[Document(id="terms", content=PRICES), Document(id="other", content="We are open daily.")]]
     found = evaluator.run(questions=["?"], contexts=documents, predicted_answers=[f"{RIGHT} {WRONG}"])
@@ -186,17 +115,6 @@ def test_an_answer_that_states_nothing_counts_as_in_theirs_or_not_at_all(
     assert found["score"] == 0.75
     assert math.isnan(strict.run(**inputs())["score"])
     strict.close()
-
-
-def test_their_report_takes_undefined_scores() -> None:
-    evaluator = FaithfulnessEvaluator(progress_bar=False, score="strict")
-    given = inputs(UNKNOWN, RIGHT)
-    result = EvaluationRunResult("run", given, {"faithfulness": evaluator.run(**given)})
-    scores = result.detailed_report()["faithfulness"]
-    assert math.isnan(scores[0])
-    assert scores[1] == 1.0
-    assert result.aggregated_report()["score"] == [1.0]
-    evaluator.close()
 
 
 @pytest.mark.parametrize("name", sorted(SCORES))
@@ -229,42 +147,6 @@ def test_a_pipeline_runs_is_written_and_read_again() -> None:
     assert found["individual_scores"] == [1.0, 0.0]
 
 
-def test_texts_of_another_component_come_in_by_a_connection() -> None:
-    @component
-    class Source:
-        @component.output_types(questions=list[str], contexts=list[list[str]], answers=list[str])
-        def run(self) -> dict[str, Any]:
-            return {"questions": ["?"], "contexts": [[PRICES]], "answers": [WRONG]}
-
-    pipeline = Pipeline()
-    pipeline.add_component("source", Source())
-    pipeline.add_component("faithfulness", FaithfulnessEvaluator(progress_bar=False))
-    pipeline.connect("source.questions", "faithfulness.questions")
-    pipeline.connect("source.contexts", "faithfulness.contexts")
-    pipeline.connect("source.answers", "faithfulness.predicted_answers")
-    assert pipeline.run({})["faithfulness"]["score"] == 0.0
-
-
-@pytest.mark.parametrize("name", ["questions", "contexts", "predicted_answers"])
-def test_lists_of_different_lengths_are_told(evaluator: FaithfulnessEvaluator, name: str) -> None:
-    given = inputs(RIGHT, RIGHT)
-    given[name] = given[name][:1]
-    with pytest.raises(ValueError, match=f"1 {name}"):
-        evaluator.run(**given)
-
-
-def test_a_failure_raises_or_is_a_row_without_score() -> None:
-    def fail(request: Any) -> Any:
-        raise JudgeUnavailable("no connection")
-
-    failing = FaithfulnessEvaluator(judge=FaultyJudge(fail), progress_bar=False)
-    with pytest.raises(ValueError, match="no connection"):
-        failing.run(**inputs(RIGHT))
-    with pytest.raises(ValueError, match="no connection"):
-        asyncio.run(failing.run_async(**inputs(RIGHT)))
-    failing.close()
-
-
 def test_one_answer_that_fails_leaves_the_others_their_scores(
     evaluator: FaithfulnessEvaluator,
 ) -> None:
@@ -294,44 +176,18 @@ def test_contexts_that_are_no_list_fail_only_their_answer(
     assert "contexts: give a list" in found["results"][0]["reason"]
 
 
-def test_a_component_that_takes_numbers_connects_behind_it() -> None:
-    @component
-    class Threshold:
-        def __init__(self) -> None:
-            component.set_input_types(self, score=float, scores=list[float])
-
-        @component.output_types(passed=bool)
-        def run(self, **given: Any) -> dict[str, Any]:
-            return {"passed": given["score"] >= 0.5 and len(given["scores"]) == 1}
-
-    pipeline = Pipeline()
-    pipeline.add_component("faithfulness", FaithfulnessEvaluator(judge=WordJudge(), progress_bar=False))
-    pipeline.add_component("threshold", Threshold())
-    pipeline.connect("faithfulness.score", "threshold.score")
-    pipeline.connect("faithfulness.individual_scores", "threshold.scores")
-    assert pipeline.run({"faithfulness": inputs(RIGHT)})["threshold"] == {"passed": True}
-
-
-@pytest.mark.parametrize("more", [{}, {"chat_generator": FixedGenerator("?"), "examples": [EXAMPLE]}])
-def test_a_pipeline_that_is_read_again_is_equal(more: dict[str, Any]) -> None:
-    pipeline = Pipeline()
-    pipeline.add_component("faithfulness", FaithfulnessEvaluator(progress_bar=False, **more))
-    assert read_again(pipeline) == pipeline
-
-
 # --------------------------------------------------------------------------- the LLM of their users
 
 
 def test_a_chat_generator_is_the_judges_model() -> None:
-    model = JudgingGenerator()
+    model = Scripted()
     made = FaithfulnessEvaluator(chat_generator=model, progress_bar=False)
     found = made.run(**inputs(RIGHT, f"{RIGHT} The trial is free."))
     made.close()
     assert found["individual_scores"] == [1.0, 0.5]
-    assert found["meta"][0]["judges"] == ["llm:JudgingGenerator"]
+    assert found["meta"][0]["judges"] == ["llm:Scripted"]
     assert found["meta"][0]["usage"]["prompt_tokens"] == 70
     assert model.warm
-    assert [message.role for message in model.asked[0]] == ["system", "user"]
 
 
 async def test_an_asynchronous_one_is_asked_on_the_callers_loop() -> None:
@@ -343,26 +199,12 @@ async def test_an_asynchronous_one_is_asked_on_the_callers_loop() -> None:
     assert model.threads == [threading.get_ident()]
 
 
-def test_a_generator_that_fails_fails_its_answer() -> None:
-    model = JudgingGenerator(failing="free")
-    made = FaithfulnessEvaluator(chat_generator=model, progress_bar=False, raise_on_failure=False)
-    given = inputs(RIGHT, "The trial is free.")
-    found = made.run(**given)
-    assert found["individual_scores"] == [1.0, math.nan]
-    assert found["results"][1]["status"] == "error"
-    made.raise_on_failure = True
-    with pytest.raises(ValueError, match=r"500 \(RuntimeError\)"):
-        made.run(**given)
-    made.close()
-
-
 def test_examples_stand_in_the_llms_prompt() -> None:
-    model = JudgingGenerator()
+    model = Scripted()
     made = FaithfulnessEvaluator([EXAMPLE], False, True, model)
     assert made.run(**inputs(RIGHT))["score"] == 1.0
     made.close()
-    system = model.asked[0][0].text
-    shown = system.partition("# Examples")[2]
+    shown = model.script.asked[0].partition("# Examples")[2].partition("The marker is")[0]
     assert "[2] Rome is the capital of Italy." in shown
     assert "c1: Rome is the capital.\nc2: It has 4 million inhabitants." in shown
     assert '{"v":["c1 2 supported","c2 unsupported"]}' in shown
@@ -372,13 +214,14 @@ def test_examples_stand_in_the_llms_prompt() -> None:
 def test_examples_that_nobody_would_read_are_told() -> None:
     with pytest.raises(ConfigError, match="'examples' is unknown: this judge asks no LLM"):
         FaithfulnessEvaluator([EXAMPLE])
+    wrong: Any
     for wrong in (
         {"inputs": {}},
         {**EXAMPLE, "outputs": {"statements": ["a", "b"], "statement_scores": [1]}},
         5,
     ):
         with pytest.raises(ValueError, match=r"examples: .* each has inputs with questions"):
-            FaithfulnessEvaluator([wrong], chat_generator=FixedGenerator("?"))
+            FaithfulnessEvaluator([wrong], chat_generator=Scripted())
 
 
 def test_what_theirs_has_written_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -416,16 +259,6 @@ def test_inputs_are_checked_as_theirs_are(evaluator: FaithfulnessEvaluator, name
         evaluator.run(**inputs(RIGHT), answers=[RIGHT])
     with pytest.raises(TypeError, match="judges"):
         FaithfulnessEvaluator(judges=WordJudge())  # type: ignore[call-arg]
-
-
-def test_progress_is_shown_unless_switched_off(capsys: pytest.CaptureFixture[str]) -> None:
-    made = FaithfulnessEvaluator(judge=WordJudge())
-    made.run(**inputs(RIGHT, RIGHT, RIGHT))
-    assert "3/3" in capsys.readouterr().err
-    made.progress_bar = False
-    made.run(**inputs(RIGHT))
-    made.close()
-    assert capsys.readouterr().err == ""
 
 
 async def test_an_llm_judges_as_its_settings_say() -> None:

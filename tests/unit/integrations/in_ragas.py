@@ -11,22 +11,21 @@ import textwrap
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, ChatResult, Generation, LLMResult
+from langchain_core.outputs import Generation, LLMResult
 from ragas import EvaluationDataset, SingleTurnSample, evaluate
-from ragas.llms import BaseRagasLLM, InstructorBaseRagasLLM, LangchainLLMWrapper
+from ragas.llms import BaseRagasLLM, LangchainLLMWrapper
 from ragas.metrics.collections import Faithfulness as TheirFaithfulness
 from ragas.run_config import RunConfig
 
 from guardrail.errors import ConfigError, InputError, JudgeUnavailable
-from guardrail.integrations.ragas import Faithfulness, FaithfulnesswithHHEM
-from tests.support.judges import FaultyJudge, WordJudge
-from tests.unit.integrations.chatting import verdicts
+from guardrail.integrations.ragas import Faithfulness, FaithfulnesswithHHEM, faithfulness
+from tests.support.judges import FaultyJudge
+from tests.unit.integrations.conformance.langchain_model import ChatOpenAI
+from tests.unit.integrations.conformance.ragas_models import Instructed
+from tests.unit.integrations.conformance.script import Script
 from tests.unit.integrations.judges import MeetingJudge
 from tests.unit.integrations.page import examples, printed_by
 
@@ -104,20 +103,9 @@ async def test_batches_are_scored_at_once_and_an_answer_that_states_nothing_has_
     assert judge.most == 2
 
 
-def test_plain_batches_keep_their_order(metric: Faithfulness) -> None:
-    assert [each.value for each in metric.batch_score([given(RIGHT), given(WRONG)])] == [1.0, 0.0]
-
-
 def test_documents_with_ids_are_taken(metric: Faithfulness) -> None:
     found = metric.score(**given(RIGHT) | {"retrieved_contexts": [{"id": "terms", "text": PRICES}]})
     assert found.traces["output"]["claims"][0]["evidence"][0]["context_id"] == "terms"
-
-
-@pytest.mark.parametrize("name", ["user_input", "response", "retrieved_contexts"])
-def test_what_is_empty_raises_as_in_theirs(metric: Faithfulness, name: str) -> None:
-    for empty in ("", [], None):
-        with pytest.raises(ValueError, match=f"^{name} is missing"):
-            metric.score(**given(RIGHT) | {name: empty})
 
 
 def test_what_is_wrong_is_told(metric: Faithfulness) -> None:
@@ -128,17 +116,11 @@ def test_what_is_wrong_is_told(metric: Faithfulness) -> None:
     with pytest.raises(ConfigError, match="score: 'mean' is unknown"):
         Faithfulness(score="mean")
     with pytest.raises(TypeError, match="nli_statements_prompt"):
-        Faithfulness(nli_statements_prompt=None)
+        Faithfulness(nli_statements_prompt=None)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="llm: give a model of Ragas or LangChain, not a dict; or judge="):
         Faithfulness({"kind": "llm"})
     with pytest.raises(JudgeUnavailable, match="no connection"):
         Faithfulness(judge=FaultyJudge(failing)).score(**given(RIGHT))
-
-
-def test_another_published_score_can_be_chosen() -> None:
-    metric = Faithfulness(judge=WordJudge(), score="llama_index")
-    assert metric.score(**given(f"{RIGHT} The pro plan costs a wrong $9.")).value == 0.0
-    metric.close()
 
 
 # --------------------------------------------------------------------------------------- evaluate
@@ -156,6 +138,12 @@ def test_a_dataset_is_evaluated_and_its_traces_have_the_verdicts(metric: Faithfu
     assert [each["value"] for each in told] == [1.0, 0.0, None]
     assert told[2]["reason"].startswith("the answer states nothing that can be checked")
     assert told[0]["verdict"]["claims"][0]["evidence"][0]["context_id"] == "terms"
+
+
+def test_the_metric_that_is_there_already_may_be_imported() -> None:
+    found = evaluate(dataset(RIGHT, WRONG), metrics=[faithfulness], show_progress=False)
+    faithfulness.close()
+    assert found["faithfulness"] == [1.0, 0.0]
 
 
 def test_samples_are_scored_one_by_one(metric: Faithfulness) -> None:
@@ -176,51 +164,14 @@ def test_answers_of_a_dataset_are_judged_at_once_as_many_as_configured() -> None
     assert judge.most == 3
 
 
-async def test_callbacks_are_optional_as_in_theirs(metric: Faithfulness) -> None:
-    sample = SingleTurnSample(user_input="?", response=RIGHT, retrieved_contexts=[PRICES])
-    assert await metric._single_turn_ascore(sample, None) == 1.0
-
-
-def test_a_failure_is_nan_or_raises_as_ragas_is_told() -> None:
-    metric = Faithfulness(judge=FaultyJudge(failing))
-    config = RunConfig(max_retries=1)
-    found = evaluate(dataset(RIGHT), metrics=[metric], run_config=config, show_progress=False)
-    assert math.isnan(found["faithfulness"][0])
-    with pytest.raises(JudgeUnavailable, match="no connection"):
-        evaluate(
-            dataset(RIGHT), metrics=[metric], run_config=config, show_progress=False, raise_exceptions=True
-        )
-    metric.close()
-
-
 # --------------------------------------------------------------------------- the LLM of their users
-
-
-class FormModel(InstructorBaseRagasLLM):
-    """A model of ``llm_factory`` that says what the LLM judge wants to know."""
-
-    model = "their-model"
-
-    def __init__(self, *, is_async: bool = True) -> None:
-        self.is_async = is_async
-        self.threads: list[int] = []
-
-    def generate(self, prompt: str, response_model: Any) -> Any:
-        self.threads.append(threading.get_ident())
-        filled = response_model.model_validate_json(verdicts(prompt))
-        filled._raw_response = SimpleNamespace(usage=SimpleNamespace(prompt_tokens=50, completion_tokens=5))
-        return filled
-
-    async def agenerate(self, prompt: str, response_model: Any) -> Any:
-        assert self.is_async
-        return self.generate(prompt, response_model)
 
 
 class TextModel(BaseRagasLLM):
     """One of the older interface."""
 
     def generate_text(self, prompt: Any, *_: Any, **__: Any) -> LLMResult:
-        text = verdicts("\n".join(each.content for each in prompt.to_messages()))
+        text = Script().reply("\n".join(each.content for each in prompt.to_messages()))
         used = {"token_usage": {"prompt_tokens": 50, "completion_tokens": 5}}
         return LLMResult(generations=[[Generation(text=text)]], llm_output=used)
 
@@ -231,23 +182,14 @@ class TextModel(BaseRagasLLM):
         return True
 
 
-class JudgingChatModel(GenericFakeChatModel):
-    messages: Any = iter(())
-
-    def _generate(self, messages: Any, *_: Any, **__: Any) -> ChatResult:
-        message = AIMessage(verdicts("\n".join(each.text for each in messages)))
-        message.usage_metadata = {"input_tokens": 50, "output_tokens": 5, "total_tokens": 55}
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-
 @pytest.mark.parametrize(
     ("llm", "name"),
     [
-        (FormModel(), "their-model"),
-        (FormModel(is_async=False), "their-model"),
+        (Instructed(), "their-model"),
+        (Instructed(is_async=False), "their-model"),
         (TextModel(), "TextModel"),
-        (LangchainLLMWrapper(JudgingChatModel()), "JudgingChatModel"),
-        (JudgingChatModel(), "JudgingChatModel"),
+        (LangchainLLMWrapper(ChatOpenAI()), "ChatOpenAI"),
+        (ChatOpenAI(), "ChatOpenAI"),
     ],
 )
 async def test_a_model_of_theirs_is_the_judges(llm: Any, name: str) -> None:
@@ -259,7 +201,7 @@ async def test_a_model_of_theirs_is_the_judges(llm: Any, name: str) -> None:
     output = found.traces["output"]
     assert {claim["judge"] for claim in output["claims"]} == {f"llm:{name}"}
     assert (output["usage"]["input_tokens"], output["usage"]["output_tokens"]) == (50, 5)
-    if isinstance(llm, FormModel):
+    if isinstance(llm, Instructed):
         assert (llm.threads[0] == threading.get_ident()) is llm.is_async
 
 
@@ -275,7 +217,7 @@ def test_a_runs_configuration_reaches_its_model() -> None:
 
 async def test_prompts_of_the_llm_judge_are_shown_and_changed() -> None:
     assert Faithfulness().get_prompts() == {}
-    llm = FormModel()
+    llm = Instructed()
     metric = Faithfulness(llm=llm)
     assert metric.get_prompts().keys() == {"system", "user"}
     metric.set_prompts(system="Be strict.\n$reply_form\nThe marker is $marker")
@@ -290,7 +232,7 @@ async def test_prompts_of_the_llm_judge_are_shown_and_changed() -> None:
 
 def test_the_variant_with_hhem_has_that_judge(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "guardrail")
-    metric = FaithfulnesswithHHEM(llm=FormModel(), device="cpu", batch_size=10)
+    metric = FaithfulnesswithHHEM(llm=Instructed(), device="cpu", batch_size=10)
     assert metric.name == "faithfulness_with_hhem"
     assert metric._guard.parameters()["judge"]["kind"] == "hhem"
     assert "ragas.llm_not_asked metric='faithfulness_with_hhem'" in caplog.text

@@ -15,7 +15,7 @@ from guardrail.integrations.background import BackgroundGuard
 from guardrail.integrations.chat_models import ChatModel, Messages
 from guardrail.integrations.evaluating import EvaluatingGuard
 from tests.support.judges import WordJudge
-from tests.unit.integrations.chatting import verdicts
+from tests.unit.integrations.conformance.script import Script
 
 PRICES = "The basic plan costs $49 a month."
 RIGHT, WRONG = PRICES, "The pro plan is free."
@@ -23,7 +23,7 @@ ASKED = ("How much?", [PRICES], f"{RIGHT} {WRONG}")
 
 
 class Model:
-    """Says ``verdicts``, or what ``fail`` raises first; knows what it was asked, and in which threads."""
+    """Replies by a script, or what ``fail`` raises first; knows what it was asked, and in which threads."""
 
     model_name = "their-model"
 
@@ -36,7 +36,7 @@ class Model:
         self.asked.append(given)
         self.threads.append(threading.get_ident())
         self.fail(given)
-        return verdicts("\n".join(text for _, text in given))
+        return Script().reply("\n".join(text for _, text in given))
 
     async def aask(self, given: Messages) -> str:
         await asyncio.sleep(0)
@@ -57,7 +57,7 @@ def found(verdict: Any) -> list[str]:
 def test_it_gets_the_judges_messages_and_its_verdicts_count() -> None:
     model = Model()
     judged = guard(model.chat(told={"prompt_tokens": 120, "completion_tokens": 8}))
-    verdict = judged.check(*ASKED)
+    verdict = judged.run(lambda: judged.acheck(*ASKED))
     judged.close()
     assert found(verdict) == ["SUPPORTED", "UNSUPPORTED"]
     assert {claim.judge for claim in verdict.claims} == {"llm:their-model"}
@@ -73,7 +73,7 @@ async def test_it_is_asked_where_somebody_waits() -> None:
     judged = guard(model.chat())
     await judged.acheck(*ASKED)
     assert model.threads == [here], "its connections belong to this loop"
-    await asyncio.to_thread(judged.check, "Again?", [PRICES], "The plan is new.")
+    await asyncio.to_thread(judged.run, lambda: judged.acheck("Again?", [PRICES], "The plan is new."))
     assert model.threads[1] != here
     await judged.aclose()
     plain = Model()
@@ -130,7 +130,7 @@ def test_its_failures_are_told_without_their_texts_and_not_repeated(error: Excep
     model = Model(fail)
     judged = guard(model.chat())
     with pytest.raises(JudgeUnavailable, match=said) as caught:
-        judged.check(*ASKED)
+        judged.run(lambda: judged.acheck(*ASKED))
     judged.close()
     assert "secret" not in str(caught.value)
     assert len(model.asked) == 1
@@ -143,20 +143,19 @@ def test_a_model_without_a_system_role_gets_one_message() -> None:
 
     model = Model(fail)
     judged = guard(model.chat())
-    assert found(judged.check(*ASKED)) == ["SUPPORTED", "UNSUPPORTED"]
+    assert found(judged.run(lambda: judged.acheck(*ASKED))) == ["SUPPORTED", "UNSUPPORTED"]
     judged.close()
     assert [len(given) for given in model.asked] == [2, 1]
 
 
 def test_a_broken_reply_is_asked_for_again() -> None:
-    replies = iter(["YES", verdicts("")])
+    replies = iter(["YES", ""])
 
     def ask(given: Messages) -> str:
-        reply = next(replies)
-        return reply if reply == "YES" else verdicts("\n".join(text for _, text in given))
+        return next(replies) or Script().reply("\n".join(text for _, text in given))
 
     judged = guard(ChatModel(object(), list, ask, None, lambda text: (text, None)))
-    verdict = judged.check(*ASKED)
+    verdict = judged.run(lambda: judged.acheck(*ASKED))
     judged.close()
     assert found(verdict) == ["SUPPORTED", "UNSUPPORTED"]
     assert {claim.judge for claim in verdict.claims} == {"llm:object"}
@@ -165,7 +164,7 @@ def test_a_broken_reply_is_asked_for_again() -> None:
 def test_a_cascade_asks_it_for_what_its_first_judge_leaves() -> None:
     model = Model()
     judged = guard(model.chat(), kind="cascade", llm={"reasoning": "none"})
-    verdict = judged.check(*ASKED)
+    verdict = judged.run(lambda: judged.acheck(*ASKED))
     judged.close()
     assert verdict.claims[0].judge == "local"
     assert verdict.claims[1].judge == "llm:their-model"

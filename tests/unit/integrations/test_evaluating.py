@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +48,7 @@ def evaluating_threads() -> list[threading.Thread]:
 def test_the_local_judge_is_the_default_and_every_claim_is_judged() -> None:
     guard = EvaluatingGuard()
     try:
-        verdict = guard.check("How much?", PRICES, f"{WRONG} {RIGHT}")
+        verdict = guard.run(lambda: guard.acheck("How much?", PRICES, f"{WRONG} {RIGHT}"))
     finally:
         guard.close()
     assert [claim.verdict for claim in verdict.claims] == [Verdict.CONTRADICTED, Verdict.SUPPORTED]
@@ -56,10 +58,10 @@ def test_the_local_judge_is_the_default_and_every_claim_is_judged() -> None:
 
 def test_one_guard_serves_plain_code_and_one_event_loop_after_another(words: EvaluatingGuard) -> None:
     async def ask() -> int:
-        within = words.check("", PRICES, RIGHT)  # plain code within a loop
+        within = words.run(lambda: words.acheck("", PRICES, RIGHT))  # plain code within a loop
         return within.counts.supported + (await words.acheck("", PRICES, RIGHT)).counts.supported
 
-    assert words.check("", PRICES, RIGHT).counts.supported == 1
+    assert words.run(lambda: words.acheck("", PRICES, RIGHT)).counts.supported == 1
     assert asyncio.run(ask()) == 2
     assert asyncio.run(ask()) == 2
     assert len(evaluating_threads()) == 1
@@ -72,7 +74,7 @@ def test_as_many_answers_are_judged_at_a_time_as_configured_and_no_more(call: st
     done = []
     try:
         if call == "check_all":
-            found = guard.check_all(answers(9), lambda: done.append(1), fail_fast=True)
+            found = guard.run(lambda: guard.acheck_all(answers(9), lambda: done.append(1), fail_fast=True))
         else:
             found = asyncio.run(guard.acheck_all(answers(9), lambda: done.append(1), fail_fast=True))
     finally:
@@ -89,21 +91,21 @@ def test_outcomes_have_the_order_of_the_answers_and_errors_stay_with_theirs(word
         AnswerToCheck("", ["\ud800"], "One is true."),
         AnswerToCheck("", PRICES, "Three is true."),
     ]
-    first, second, third = words.check_all(given, nothing, fail_fast=False)
+    first, second, third = words.run(lambda: words.acheck_all(given, nothing, fail_fast=False))
     assert not isinstance(first, Exception)
     assert len(first.claims) == 2
     assert isinstance(second, InputError)
     assert not isinstance(third, Exception)
     assert third.claims[0].text == "Three is true."
     with pytest.raises(InputError, match="surrogate"):
-        words.check_all(given, nothing, fail_fast=True)
+        words.run(lambda: words.acheck_all(given, nothing, fail_fast=True))
 
 
 def test_the_same_answer_has_the_same_ids_in_every_run_and_another_one_others(words: EvaluatingGuard) -> None:
-    first, again = (words.check("How much?", PRICES, RIGHT) for _ in range(2))
+    first, again = (words.run(lambda: words.acheck("How much?", PRICES, RIGHT)) for _ in range(2))
     assert first.id == again.id
     assert [claim.claim_id for claim in first.claims] == [claim.claim_id for claim in again.claims]
-    assert words.check("How much is it?", PRICES, RIGHT).id != first.id
+    assert words.run(lambda: words.acheck("How much is it?", PRICES, RIGHT)).id != first.id
 
 
 @pytest.mark.parametrize("ids", [("a", "a"), ("a", "")])
@@ -115,9 +117,9 @@ def test_documents_have_their_own_ids_unless_one_has_none_or_two_are_alike(ids: 
 
 def test_what_is_no_answer_is_told_by_its_field(words: EvaluatingGuard) -> None:
     with pytest.raises(InputError, match=r"contexts\.0"):
-        words.check("", [{"id": "a"}], RIGHT)
+        words.run(lambda: words.acheck("", [{"id": "a"}], RIGHT))
     with pytest.raises(TypeError, match="list of contexts"):
-        words.check("", "one text", RIGHT)
+        words.run(lambda: words.acheck("", "one text", RIGHT))
 
 
 def test_an_answer_of_which_nothing_could_be_judged_is_an_error_and_no_score() -> None:
@@ -129,8 +131,10 @@ def test_an_answer_of_which_nothing_could_be_judged_is_an_error_and_no_score() -
         with pytest.raises(
             JudgeUnavailable, match=r"no claim of the answer could be judged: .*no connection"
         ):
-            guard.check("", PRICES, RIGHT)
-        assert guard.check("", PRICES, "Thank you!").claims == (), "there was nothing to judge"
+            guard.run(lambda: guard.acheck("", PRICES, RIGHT))
+        assert guard.run(lambda: guard.acheck("", PRICES, "Thank you!")).claims == (), (
+            "there was nothing to judge"
+        )
     finally:
         guard.close()
 
@@ -158,8 +162,11 @@ def test_closing_ends_what_is_under_way_with_an_error_that_says_so() -> None:
     guard = EvaluatingGuard(judge)
 
     async def close_meanwhile() -> None:
+        all_of_them = partial(guard.acheck_all, answers(1), nothing, fail_fast=True)
+        plain = asyncio.create_task(asyncio.to_thread(guard.run, all_of_them))
+        await asyncio.to_thread(judge.came.wait)
+        judge.came.clear()
         asking = asyncio.create_task(guard.acheck("", PRICES, RIGHT))
-        plain = asyncio.create_task(asyncio.to_thread(guard.check_all, answers(1), nothing, fail_fast=True))
         await asyncio.to_thread(judge.came.wait)
         await guard.aclose()
         for each in (asking, plain):
@@ -169,12 +176,27 @@ def test_closing_ends_what_is_under_way_with_an_error_that_says_so() -> None:
     asyncio.run(close_meanwhile())
 
 
+def test_work_that_a_closing_guard_has_begun_does_not_open_it_anew(words: EvaluatingGuard) -> None:
+    closing = threading.Thread(target=words.close)
+
+    async def ask_late() -> None:
+        closing.start()
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        with pytest.raises(GuardrailError, match="closed"):
+            await words.acheck("", PRICES, RIGHT)
+
+    words.run(ask_late)
+    closing.join()
+    assert evaluating_threads() == []
+
+
 def test_a_closed_guard_opens_anew_when_it_is_asked(words: EvaluatingGuard) -> None:
     words.open()
     words.close()
     words.close()
     assert evaluating_threads() == []
-    assert words.check("", PRICES, RIGHT).counts.supported == 1
+    assert words.run(lambda: words.acheck("", PRICES, RIGHT)).counts.supported == 1
 
 
 def test_a_guard_that_nobody_closes_ends_when_it_is_collected(words: EvaluatingGuard) -> None:
@@ -205,7 +227,7 @@ def test_a_judge_that_cant_be_opened_is_told_to_who_asks(tmp_path: Path) -> None
     guard = EvaluatingGuard({"kind": "llm", "llm": {"base_url": "http://127.0.0.1:9/v1", "api_key": key}})
     for _ in range(2):
         with pytest.raises(ConfigError, match="can't be read"):
-            guard.check("", PRICES, RIGHT)
+            guard.run(lambda: guard.acheck("", PRICES, RIGHT))
     with pytest.raises(ConfigError, match="can't be read"):
         asyncio.run(guard.acheck("", PRICES, RIGHT))
 
@@ -217,7 +239,7 @@ def test_settings_come_from_a_file_and_the_judge_over_it(tmp_path: Path) -> None
         EvaluatingGuard(settings=file)
     guard = EvaluatingGuard({"kind": "local"}, file)
     try:
-        verdict = guard.check("", PRICES, WRONG)
+        verdict = guard.run(lambda: guard.acheck("", PRICES, WRONG))
     finally:
         guard.close()
     assert (verdict.policy.version, verdict.mode) == ("7", "hold")
@@ -258,7 +280,7 @@ from guardrail.integrations.evaluating import EvaluatingGuard
 
 guard = EvaluatingGuard()
 def judged():
-    return guard.check("", ["It costs $5."], "It costs $5.").counts.supported == 1
+    return guard.run(lambda: guard.acheck("", ["It costs $5."], "It costs $5.")).counts.supported == 1
 assert judged()
 if sys.argv[1] == "fork":
     child = os.fork()
@@ -287,7 +309,7 @@ sys.meta_path.insert(0, Missing())
 from guardrail.integrations.evaluating import EvaluatingGuard
 
 guard = EvaluatingGuard()
-assert guard.check("", ["It costs $5."], "It costs $5.").counts.supported == 1
+assert guard.run(lambda: guard.acheck("", ["It costs $5."], "It costs $5.")).counts.supported == 1
 guard.close()
 """
 

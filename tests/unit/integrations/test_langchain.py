@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from guardrail import AnswerBlocked, ConfigError, InputError, ResponseVerdict
 from guardrail.integrations.background import BackgroundGuard
@@ -26,7 +25,7 @@ from guardrail.integrations.langchain import VERDICT_EVENT, GuardCheck, GuardStr
 from guardrail.judges import Judgement, JudgeRequest
 from guardrail.policy import NO_CONTEXTS
 from tests.support.judges import GatedJudge, WordJudge
-from tests.unit.integrations.chatting import verdicts
+from tests.unit.integrations.conformance.langchain_model import ChatOpenAI
 
 DOCUMENTS = [
     Document("Paris is in France.", id="atlas", metadata={"source": "atlas.pdf"}),
@@ -372,34 +371,18 @@ def test_a_step_that_gives_mere_text_is_told_what_it_needs(guard: BackgroundGuar
         GuardStream(guard).invoke("Paris is in France.")  # type: ignore[arg-type]
 
 
-class JudgingModel(BaseChatModel):
-    """Chat model of an application that judges its answers."""
-
-    asked: list[str] = Field(default_factory=list)
-
-    @property
-    def _llm_type(self) -> str:
-        return "judging"
-
-    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
-        self.asked.append(messages[-1].text)
-        used: Any = {"input_tokens": 90, "output_tokens": 9, "total_tokens": 99}
-        message = AIMessage(verdicts("\n".join(each.text for each in messages)), usage_metadata=used)
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-
 @pytest.mark.parametrize("bound", [False, True])
 async def test_a_chat_model_judges_what_another_writes(bound: bool) -> None:
-    model = JudgingModel()
+    model = ChatOpenAI()
     llm: Any = model.with_retry() if bound else model
     told = {"question": "Where?", "contexts": DOCUMENTS[:1], "answer": "Paris is in France."}
     with GuardCheck(llm=llm).guard as guard:
         verdict = GuardCheck(guard).invoke(told)
         assert [str(each.verdict) for each in verdict.claims] == ["SUPPORTED"]
-        assert (verdict.usage.input_tokens, verdict.usage.output_tokens) == (90, 9)
-        chain = RunnableLambda(lambda answer: {**told, "answer": answer}) | GuardStream(guard)
+        assert (verdict.usage.input_tokens, verdict.usage.output_tokens) == (50, 5)
+        chain: Any = RunnableLambda(lambda answer: {**told, "answer": answer}) | GuardStream(guard)
         events = [each async for each in chain.astream_events("Paris is a port.", version="v2")]
-    assert len(model.asked) == 2
+    assert len(model.script.asked) == 2
     assert not [each for each in events if "chat_model" in each["event"]], "no reader sees what it was asked"
 
 
@@ -408,9 +391,11 @@ def test_wrong_options_are_named(guard: BackgroundGuard) -> None:
         GuardStream(guard, on_block="stop")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="missing_contexts: 'pass' is unknown"):
         GuardCheck(guard, missing_contexts="pass")  # type: ignore[arg-type]
-    for given in ({"settings": "guardrail.yaml"}, {"llm": JudgingModel()}):
+    for given in ({"settings": "guardrail.yaml"}, {"llm": ChatOpenAI()}):
         with pytest.raises(ValueError, match="give one of them"):
             GuardCheck(guard, **given)
+    with pytest.raises(TypeError, match="'temperature' is not a field of a response"):
+        GuardStream(guard, temperature=0)
     with pytest.raises(TypeError, match="llm: give a chat model of LangChain, not a str"):
         GuardCheck(llm="gpt-4o")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="either settings, or judge and policy"):

@@ -40,19 +40,25 @@ class Conformance:
             self._told[name] = _compared(self.checks[name], self.theirs, self.ours)
         return self._told[name]
 
-    def verify(self, name: str) -> None:
-        passes, otherwise = self.told(name)
-        if not passes:
-            pytest.xfail(f"with theirs, too: {otherwise}")
-        if (name in self.differences) is not bool(otherwise):
-            pytest.fail(otherwise or "ours does the same: take it out of the differences", pytrace=False)
+    def tests(self) -> tuple[Callable[..., None], Callable[[], None]]:
+        """One of each check, and one of what the page says."""
 
-    def verify_page(self) -> None:
-        assert len(self._counted()) >= self.least
-        text = PAGE.read_text("utf-8")
-        if f"**{self._package}**" not in text:
-            pytest.skip(f"the page is about another version than {self._package}")
-        assert self.piece() in text, f"python -m {__package__} writes it"
+        @pytest.mark.parametrize("name", self.checks)
+        def of_each(name: str) -> None:
+            passes, otherwise = self.told(name)
+            if not passes:
+                pytest.xfail(f"with theirs, too: {otherwise}")
+            if (name in self.differences) is not bool(otherwise):
+                pytest.fail(otherwise or "ours does the same: take it out of the differences", pytrace=False)
+
+        def of_page() -> None:
+            assert len(self._counted()) >= self.least
+            text = PAGE.read_text("utf-8")
+            if f"**{self._package}**" not in text:
+                pytest.skip(f"the page is about another version than {self._package}")
+            assert self.piece() in text, f"python -m {__package__} writes it"
+
+        return of_each, of_page
 
     def piece(self) -> str:
         """What the page says of them, between two marks."""
@@ -68,6 +74,11 @@ class Conformance:
     @property
     def _package(self) -> str:
         return f"{self.framework} {metadata.version(self.framework)}"
+
+
+def done(result: Any) -> Any:
+    """What a call returns, also of an asynchronous one."""
+    return asyncio.run(result) if inspect.iscoroutine(result) else result
 
 
 def raised(call: Callable[[], Any]) -> list[str]:
@@ -95,8 +106,7 @@ def _compared(check: Callable[[Any], Any], theirs: Any, ours: Any) -> tuple[bool
 
 
 def _seen(check: Callable[[Any], Any], module: Any) -> Any:
-    seen = check(module)
-    return _plain(asyncio.run(seen) if inspect.iscoroutine(seen) else seen)
+    return _plain(done(check(module)))
 
 
 def _plain(seen: Any) -> Any:

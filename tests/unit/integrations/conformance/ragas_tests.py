@@ -24,7 +24,7 @@ _SHA256 = "1eb1f61dbc8613ad014fdb8d630cbe9a1caec1ea01664a106993cb756128c001"
 _FILE = "tests/e2e/metrics_migration/test_faithfulness_migration.py"
 _FOLDER = ROOT / "build/conformance"
 _MODELS = {
-    "from langchain_openai import": "from tests.unit.integrations.conformance.ragas_models import",
+    "from langchain_openai import": "from tests.unit.integrations.conformance.langchain_model import",
     "from ragas.llms.base import llm_factory": (
         "from tests.unit.integrations.conformance.ragas_models import llm_factory"
     ),

@@ -28,9 +28,9 @@ PLANTS = (
 PLANT = "Photosynthesis is how plants make energy and produce oxygen."
 
 SAID: dict[str, dict[str, str | None]] = {
-    RIGHT: {RIGHT: "basic $49"},
+    RIGHT: {RIGHT: "$49 a month"},
     WRONG: {WRONG: None},
-    HALF: {"The basic plan costs $49 a month.": "basic $49", "The basic plan includes a free phone.": None},
+    HALF: {"The basic plan costs $49 a month.": "$49 a month", "It includes a free phone.": None},
     LUCAS: {
         "Python is a high-level general-purpose programming language.": "is a high-level general-purpose",
         "Python was created by George Lucas.": None,
@@ -66,7 +66,7 @@ class Script:
         if _in(prompt, self.mumbles_for):
             return "Well, well."
         if claims := _CLAIM.findall(prompt):
-            documents = prompt.partition(" document d1]")[2]
+            documents = prompt.rpartition(" document d1]")[2]
             return json.dumps(
                 {"v": [text for _, label, claim in claims for text in _judged(label, claim, documents)]}
             )
@@ -87,8 +87,9 @@ def _in(text: str, words: str | None) -> bool:
 
 
 def _haystack(inputs: str) -> dict[str, Any]:
-    told = _stated(inputs.rpartition('"predicted_answers": ')[2])
-    scores = [int(_in(inputs, by)) for by in told.values()]
+    contexts, _, answer = inputs.rpartition('"predicted_answers": ')
+    told = _stated(answer)
+    scores = [int(_in(contexts, by)) for by in told.values()]
     return {"statements": list(told), "statement_scores": scores}
 
 
@@ -113,10 +114,13 @@ def _llama_index(prompt: str) -> str:
 
 
 def _judged(label: str, claim: str, documents: str) -> list[str]:
-    """What our judge's form has for a claim: its statements if they are several, and the whole."""
+    """What our judge's form has for a claim: its statements if they are several, and the whole.
+
+    One that is not in the list is backed where it stands in a document, word for word.
+    """
     lines = [line for line in documents.splitlines() if line.startswith("[") and line[1].isdigit()]
     said, numbers = [], []
-    for letter, (text, by) in zip("abcdefgh", _stated(claim).items(), strict=False):
+    for letter, (text, by) in zip("abcdefgh", (_stated(claim) or {claim: claim}).items(), strict=False):
         found = [line[1:].partition("]")[0] for line in lines if _in(line, by)][:1]
         verdict = "supported" if found else "unsupported"
         said.append((verdict, " ".join([label + letter, *found, verdict]) + f": {text}"))

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from guardrail.calls import event_stream
+from guardrail.calls.event_stream import MAX_EVENT_CHARS, EventStream
 from guardrail.errors import JudgeReplyError
-from guardrail.judges.llm import exchange
-from guardrail.judges.llm.exchange import MAX_EVENT_CHARS, EventStream
 
 TEXT = ': ping\n\nevent: message\ndata: {"a": "ü€😀"}\n\ndata:one\ndata: two\n\nid: 7\n\ndata: [DONE]\n\n'
 EVENTS = ['{"a": "ü€😀"}', "one\ntwo", "[DONE]"]
@@ -72,7 +72,7 @@ def test_a_line_is_joined_once_however_many_pieces_it_comes_in(monkeypatch: pyte
         def decode(self, *how: Any, **ends: Any) -> str:
             return Counting(super().decode(*how, **ends))
 
-    monkeypatch.setattr(exchange, "IncrementalNewlineDecoder", CountingDecoder)
+    monkeypatch.setattr(event_stream, "IncrementalNewlineDecoder", CountingDecoder)
     costs = []
     for length in (1_000, 10_000):
         handled = 0

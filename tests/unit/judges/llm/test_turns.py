@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from guardrail.calls.event_stream import EventStream
 from guardrail.calls.http import read_body
-from guardrail.judges.llm.exchange import EventStream, Exchange, ReplyProgress, StallBounds
+from guardrail.judges.llm.exchange import Exchange, ReplyProgress, StallBounds
 
 END = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
 

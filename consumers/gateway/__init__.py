@@ -1,0 +1,20 @@
+"""The guard over HTTP, in front of any OpenAI-compatible API: ``guardrail serve``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from guardrail.lazy import face
+
+if TYPE_CHECKING:
+    from consumers.gateway.app import Gateway as Gateway
+    from consumers.gateway.check import openapi as openapi
+    from consumers.gateway.completions import CompletionRequest as CompletionRequest
+    from consumers.gateway.completions import GuardedStream as GuardedStream
+    from consumers.gateway.completions import asked_by as asked_by
+    from consumers.gateway.keys import ApiKeys as ApiKeys
+    from consumers.gateway.server import serving as serving
+    from consumers.gateway.settings import ServeSettings as ServeSettings
+
+if not TYPE_CHECKING:  # a type checker sees the names above, and no others
+    __getattr__, __dir__, __all__ = face(__name__)

@@ -1,0 +1,258 @@
+"""The gateway as an ASGI application: it admits, asks the upstream, guards, and answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import AsyncExitStack, aclosing, suppress
+from typing import Any, Final, Self
+
+import structlog
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Match, Route
+from starlette.types import Receive, Scope, Send
+
+from consumers.gateway.check import answers_in, checked, openapi
+from consumers.gateway.completions import GuardedStream, WholeCompletion, asked_by, headers_of
+from consumers.gateway.keys import ApiCaller, ApiKeys, read_keys
+from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED, is_name, why_refused
+from consumers.gateway.refusals import Refused, upstream_refused
+from consumers.gateway.settings import ServeSettings
+from consumers.gateway.upstream import Upstream, for_client, pieces
+from consumers.settings import is_loopback
+from guardrail.guard import Guard
+from guardrail.telemetry import HTTP_REQUESTS
+
+log = structlog.get_logger(__name__)
+
+_EVENTS: Final = "text/event-stream"
+_JSON: Final = "application/json"
+_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_Work = Callable[[Request, bytes, ApiCaller, AsyncExitStack], Coroutine[Any, Any, Response]]
+
+
+class Gateway:
+    """Answers requests with one guard. Open it with ``async with``."""
+
+    def __init__(self, settings: ServeSettings, guard: Guard) -> None:
+        """``guard`` is open. Raises ConfigError."""
+        self._settings = settings
+        self._guard = guard
+        self._upstream = Upstream(settings)
+        self._keys = ApiKeys(read_keys(settings.keys), bearer=self._upstream.has_key)
+        self._open = settings.keys is None
+        self._document = json.dumps(openapi()).encode()
+        routes = [
+            self._route(COMPLETIONS, "chat.completions", self._completion, ("POST",)),
+            self._route(CHECK, "check", self._check, ("POST",)),
+            self._route("/openapi.json", "openapi", self._told, ("GET",)),
+            *(self._route(each.path, "passed", self._passed, each.methods) for each in PASSED),
+            self._route("/{path:path}", "refused", self._refuse, _METHODS, reads=False),
+        ]
+        self.app = Starlette(routes=routes, exception_handlers={HTTPException: _wrong_method})
+        self.app.router.redirect_slashes = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._upstream.aclose()
+
+    def _route(
+        self, path: str, name: str, work: _Work, methods: tuple[str, ...], *, reads: bool = True
+    ) -> Route:
+        async def endpoint(request: Request) -> Response:
+            begun = time.monotonic()
+            caller: ApiCaller | None = None
+            async with AsyncExitStack() as stack:
+                try:
+                    self._check_origin(request)
+                    caller = self._keys.caller(request.headers)
+                    stack.enter_context(caller.asking())
+                    body = await self._body(request) if reads else b""
+                    response: Response = await _while_there(
+                        request.receive, work(request, body, caller, stack)
+                    )
+                except Refused as refused:
+                    response = refused.response
+                except ClientDisconnect:
+                    response = Response(status_code=499)  # nobody reads it
+                except Exception as error:  # noqa: BLE001 - uvicorn would log its message, which may quote texts
+                    log.error("serve.failed", endpoint=name, error=type(error).__name__)  # noqa: TRY400
+                    response = Refused(500, "the gateway failed", "failed", kind="server_error").response
+                stack.callback(_note, name, response.status_code, begun, caller)
+                if isinstance(response, _StreamedReply):
+                    response.stack = stack.pop_all()
+            return response
+
+        return Route(path, endpoint, methods=list(methods))
+
+    def _check_origin(self, request: Request) -> None:
+        """Without keys, a page in a browser of this machine must not ask: its host would be another name."""
+        if "content-length" in request.headers and "transfer-encoding" in request.headers:
+            raise Refused(400, "the body has two lengths", "invalid_request", {"Connection": "close"})
+        host = request.headers.get("host", "").rpartition("@")[2]
+        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+        if self._open and not is_loopback(name):
+            raise Refused(403, "without keys only this machine may ask, by its own name", "not_local")
+
+    # ---------------------------------------------------------------------------------- endpoints
+
+    async def _completion(
+        self, request: Request, body: bytes, caller: ApiCaller, stack: AsyncExitStack
+    ) -> Response:
+        asked = await asyncio.to_thread(
+            lambda: asked_by(_json(request, body), self._settings, caller.grounding)
+        )
+        deadline = asyncio.get_running_loop().time() + self._settings.answer_timeout_ms / 1000
+        try:
+            async with asyncio.timeout_at(deadline):
+                response = await stack.enter_async_context(
+                    self._upstream.asked("POST", COMPLETIONS, request.headers, asked.body)
+                )
+                headers = for_client(response.headers)
+                kind = headers.pop("content-type", "").partition(";")[0].strip().lower()
+                if response.status_code >= 400:
+                    said = await self._upstream.body(response)
+                    return Response(said, response.status_code, headers, kind or _JSON)
+                if kind != (_EVENTS if asked.streamed else _JSON):
+                    raise upstream_refused("the upstream answers in another form than was asked for")
+                if asked.streamed:
+                    stream = GuardedStream(asked, self._guard, self._settings, deadline)
+                    return _StreamedReply(stream.frames(pieces(response)), headers, deadline)
+                whole = WholeCompletion(asked, self._guard, self._settings)
+                reply, told = await whole.guarded(await self._upstream.body(response))
+                return JSONResponse(reply, headers={**headers, **headers_of(told)})
+        except TimeoutError:
+            raise upstream_refused("the answer took too long", 504) from None
+
+    async def _check(self, request: Request, body: bytes, caller: ApiCaller, _: AsyncExitStack) -> Response:
+        events = await asyncio.to_thread(lambda: answers_in(_json(request, body), caller.scoped))
+        try:
+            async with asyncio.timeout(self._settings.answer_timeout_ms / 1000):
+                return Response(await checked(self._guard, events, self._settings.missing), media_type=_JSON)
+        except TimeoutError:
+            raise Refused(504, "judging took too long", "timeout", kind="server_error") from None
+
+    async def _passed(self, request: Request, body: bytes, _: ApiCaller, stack: AsyncExitStack) -> Response:
+        if not all(is_name(str(each)) for each in request.path_params.values()):
+            return await self._refuse(request)
+        path, query = request.url.path, request.scope["query_string"].decode("latin-1")
+        response = await stack.enter_async_context(
+            self._upstream.asked(request.method, path, request.headers, body or None, query)
+        )
+        read = b"" if request.method == "HEAD" else await self._upstream.body(response)
+        return Response(read, response.status_code, for_client(response.headers))
+
+    async def _told(self, *_: object) -> Response:
+        return Response(self._document, media_type=_JSON)
+
+    async def _refuse(self, request: Request, *_: object) -> Response:
+        path = request.url.path
+        for route in self.app.routes[:-1]:
+            match, _scope = route.matches(request.scope)
+            if match is Match.PARTIAL and isinstance(route, Route) and route.methods:
+                allowed = ", ".join(sorted(route.methods))
+                raise Refused(405, f"this path takes {allowed}", "method_not_allowed", {"Allow": allowed})
+        why = why_refused(path)
+        if why is not None:
+            raise Refused(403, f"this path is refused: {why}", "not_guarded")
+        known = ", ".join((COMPLETIONS, CHECK, *sorted({each.path.partition("/{")[0] for each in PASSED})))
+        raise Refused(
+            404, f"nothing is known of this path, so that it is refused; known: {known}", "not_found"
+        )
+
+    async def _body(self, request: Request) -> bytes:
+        """All of a body. Raises Refused."""
+        body = bytearray()
+        most = self._settings.max_body_bytes
+        try:
+            async with asyncio.timeout(self._settings.slow_s):
+                async for piece in request.stream():
+                    body += piece
+                    if len(body) > most:
+                        raise Refused(413, f"the body is larger than {most:,} bytes", "too_large")
+        except TimeoutError:
+            raise Refused(408, "the body came too slowly", "timeout") from None
+        return bytes(body)
+
+
+class _StreamedReply(Response):
+    """Sends frames as they come, and stops everything when the client goes."""
+
+    stack: AsyncExitStack
+
+    def __init__(self, frames: AsyncGenerator[bytes, None], headers: dict[str, str], deadline: float) -> None:
+        more = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        super().__init__(None, 200, {**headers, **more}, _EVENTS)
+        del self.headers["content-length"]
+        self._frames = frames
+        self._deadline = deadline
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del scope
+        async with self.stack:
+            # The frames end in time by themselves, unless nobody takes them.
+            with suppress(ClientDisconnect, TimeoutError):
+                async with asyncio.timeout_at(self._deadline + ServeSettings.slow_s):
+                    await _while_there(receive, self._sent(send))
+
+    async def _sent(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        async with aclosing(self._frames) as frames:
+            async for frame in frames:
+                await send({"type": "http.response.body", "body": frame, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _while_there(receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:
+    """What the work comes to. Raises ClientDisconnect, once the work is cancelled, if the client goes."""
+
+    async def gone() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    task, left = asyncio.ensure_future(work), asyncio.ensure_future(gone())
+    try:
+        await asyncio.wait([task, left], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        left.cancel()
+        task.cancel()  # nothing where it is done
+        await asyncio.wait([task, left])
+    if task.cancelled():
+        raise ClientDisconnect
+    return task.result()
+
+
+def _json(request: Request, body: bytes) -> Any:
+    """What a body says. Raises Refused."""
+    # A form or mere text could come from any page in a browser.
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
+        raise Refused(415, f"give the body as {_JSON}", "invalid_request")
+    try:
+        return json.loads(body, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        raise Refused(400, "the body is not JSON", "invalid_request") from None
+
+
+def _no_number(_: str) -> Any:
+    raise ValueError("NaN and Infinity are not JSON")
+
+
+async def _wrong_method(_: Request, error: Exception) -> Response:
+    """A method that HTTP doesn't know."""
+    status = error.status_code if isinstance(error, HTTPException) else 405
+    return Refused(status, "this path doesn't take the method", "method_not_allowed").response
+
+
+def _note(endpoint: str, status: int, begun: float, caller: ApiCaller | None) -> None:
+    """One line for each request; no texts."""
+    HTTP_REQUESTS.labels(endpoint, str(status)).inc()
+    total_ms = round((time.monotonic() - begun) * 1000, 1)
+    name = None if caller is None else caller.name
+    log.info("serve.request", endpoint=endpoint, status=status, caller=name, total_ms=total_ms)

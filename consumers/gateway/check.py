@@ -1,0 +1,156 @@
+"""``POST /v1/check``: answers that are there already, one or many in a call; and the OpenAPI document."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic.json_schema import models_json_schema
+
+from consumers.gateway.completions import noted
+from consumers.gateway.keys import HEADER
+from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED
+from consumers.gateway.refusals import Refused
+from guardrail import __version__
+from guardrail.chat import with_ids
+from guardrail.errors import InputError, only_cause
+from guardrail.events import Context, Name, Response, ResponseVerdict, decode_error
+from guardrail.frozen import Frozen
+from guardrail.guard import Guard
+from guardrail.inputs import event_of
+from guardrail.policy import MissingContexts
+
+_MOST: Final = 100
+
+
+class CheckItem(Frozen):
+    """An answer, and what it was written from."""
+
+    answer: Annotated[str, Field(description="The whole text.")]
+    contexts: Annotated[
+        tuple[Context, ...], Field(description="The documents; each may be a mere text.")
+    ] = ()
+    question: Annotated[str, Field(description="What the user asked.")] = ""
+    response_id: Annotated[
+        str | None, Field(min_length=1, max_length=256, description="Made where none is given.")
+    ] = None
+    route: Name | None = None
+    tenant: Name | None = None
+    generator_model: Name | None = None
+    language: Name | None = None
+
+    _named = field_validator("contexts", mode="before")(with_ids)
+
+
+class CheckBatch(Frozen):
+    """Several answers, judged at the same time."""
+
+    checks: Annotated[tuple[CheckItem, ...], Field(min_length=1, max_length=_MOST)]
+
+
+class CheckResults(Frozen):
+    """The verdicts, in the order of the answers."""
+
+    results: tuple[ResponseVerdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What is to be judged."""
+
+    events: tuple[Response, ...]
+    many: bool
+
+
+def answers_in(
+    request: Any, scoped: Callable[[str | None, str | None], tuple[str | None, str | None]]
+) -> Answers:
+    """The answers of a request; ``scoped`` gives the route and tenant that hold. Raises Refused."""
+    if not isinstance(request, dict):
+        raise Refused(400, "give one object, or {checks: [...]}", "invalid_request")
+    many = "checks" in request
+    try:
+        items = CheckBatch.model_validate(request).checks if many else (CheckItem.model_validate(request),)
+        events = []
+        for item in items:
+            route, tenant = scoped(item.route, item.tenant)
+            fields = {**dict(item), "route": route, "tenant": tenant}
+            events.append(event_of(Response, fields.pop("response_id"), fields))
+    except ValidationError as error:
+        raise Refused(400, str(decode_error(error)), "invalid_request") from None
+    except InputError as error:
+        raise Refused(400, str(error), error.reason) from None
+    return Answers(tuple(events), many)
+
+
+async def checked(guard: Guard, answers: Answers, missing: MissingContexts | None) -> bytes:
+    """The verdicts as JSON. Raises Refused."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_verdict(guard, event, missing)) for event in answers.events]
+    except* InputError as errors:
+        wrong = only_cause(errors.exceptions[0])
+        raise Refused(400, str(wrong), getattr(wrong, "reason", "invalid_request")) from None
+    results = tuple(task.result() for task in tasks)
+    if answers.many:
+        return CheckResults(results=results).model_dump_json(by_alias=True).encode()
+    return results[0].to_json()
+
+
+async def _verdict(guard: Guard, event: Response, missing: MissingContexts | None) -> ResponseVerdict:
+    verdict = await guard.check_event(event, missing)
+    for claim in verdict.claims:
+        noted(claim)
+    noted(verdict)
+    return verdict
+
+
+def openapi() -> dict[str, Any]:
+    """The OpenAPI 3.1 document: the gateway's own endpoints from their models, the others by name."""
+    _, told = models_json_schema(
+        [
+            *((model, "validation") for model in (CheckItem, CheckBatch)),
+            *((model, "serialization") for model in (ResponseVerdict, CheckResults)),
+        ],
+        ref_template="#/components/schemas/{model}",
+    )
+
+    def one_of(*models: str) -> dict[str, Any]:
+        refs = [{"$ref": f"#/components/schemas/{model}"} for model in models]
+        return {"content": {"application/json": {"schema": {"oneOf": refs}}}}
+
+    check = {
+        "operationId": "check",
+        "summary": "Judge answers that are there already.",
+        "requestBody": {"required": True, **one_of("CheckItem", "CheckBatch")},
+        "responses": {
+            "200": {"description": "The verdicts.", **one_of("ResponseVerdict", "CheckResults")},
+            "400": {"description": "The request is wrong; the message names the field."},
+        },
+    }
+    others = {
+        COMPLETIONS: {"post": _passing("A chat completion of the upstream, guarded.")},
+        **{
+            each.path.replace(":path", ""): {
+                method.lower(): _passing("Passed on to the upstream.") for method in each.methods
+            }
+            for each in PASSED
+        },
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "guardrail serve", "version": __version__},
+        "paths": {CHECK: {"post": check}, **others},
+        "components": {
+            "schemas": told["$defs"],
+            "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": HEADER}},
+        },
+        "security": [{"key": []}, {}],
+    }
+
+
+def _passing(summary: str) -> dict[str, Any]:
+    return {"summary": summary, "responses": {"200": {"description": "As the upstream's API says."}}}

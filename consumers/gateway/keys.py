@@ -1,0 +1,141 @@
+"""Who may call the gateway, for whom, and how much.
+
+A key is random and long, so that its SHA-256 can be kept where the key itself must not be.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Annotated, Final
+
+import yaml
+from pydantic import Field, TypeAdapter, ValidationError
+
+from consumers.gateway.refusals import Refused
+from guardrail.chat import Grounding
+from guardrail.errors import ConfigError, said_wrong
+from guardrail.frozen import Frozen
+from guardrail.secrets import Secret
+
+HEADER: Final = "x-guardrail-key"
+_SETTING: Final = "serve.keys"
+_MINUTE_S: Final = 60.0
+
+
+class ApiKey(Frozen):
+    """One entry of the file of keys."""
+
+    name: Annotated[str, Field(min_length=1, max_length=256, description="What logs call the caller.")]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Of the key, in hex.")]
+    tenant: Annotated[str | None, Field(max_length=256, description="The tenant of all its requests.")] = None
+    routes: Annotated[
+        tuple[str, ...],
+        Field(description="The routes that it may name; the first is meant by who names none. Empty: any."),
+    ] = ()
+    requests_per_minute: Annotated[int | None, Field(gt=0)] = None
+    concurrent: Annotated[int | None, Field(gt=0, description="Requests at a time.")] = None
+
+
+@dataclass(slots=True)
+class ApiCaller:
+    """Who asks, and what they have under way in this process."""
+
+    key: ApiKey | None = None
+    _now: int = 0
+    _asked: deque[float] = field(default_factory=deque)
+
+    @property
+    def name(self) -> str | None:
+        return None if self.key is None else self.key.name
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """One request. Raises Refused past the key's limits."""
+        key, now = self.key, time.monotonic()
+        if key is not None and key.concurrent is not None and self._now >= key.concurrent:
+            raise _too_many(f"the key has {key.concurrent} requests under way, which is its limit", 1)
+        if key is not None and key.requests_per_minute is not None:
+            while self._asked and self._asked[0] <= now - _MINUTE_S:
+                self._asked.popleft()
+            if len(self._asked) >= key.requests_per_minute:
+                wait_s = self._asked[0] + _MINUTE_S - now
+                raise _too_many(f"the key may ask {key.requests_per_minute} times a minute", int(wait_s) + 1)
+            self._asked.append(now)
+        self._now += 1
+        try:
+            yield
+        finally:
+            self._now -= 1
+
+    def scoped(self, route: str | None, tenant: str | None) -> tuple[str | None, str | None]:
+        """The route and tenant that choose the policy. Raises Refused for one that the key doesn't allow."""
+        key = self.key
+        if key is None:
+            return route, tenant
+        if tenant is not None and tenant != key.tenant:
+            raise Refused(403, "guardrail.tenant: the key is for another tenant", "tenant_not_allowed")
+        if key.routes and route is None:
+            route = key.routes[0]
+        if key.routes and route not in key.routes:
+            raise Refused(403, "guardrail.route: the key doesn't allow this route", "route_not_allowed")
+        return route, key.tenant
+
+    def grounding(self, found: Grounding) -> Grounding:
+        """It, with the route and tenant that hold. Raises Refused."""
+        route, tenant = self.scoped(found.route, found.tenant)
+        return Grounding(found.contexts, found.question, route, tenant)
+
+
+def _too_many(message: str, wait_s: int) -> Refused:
+    return Refused(429, message, "rate_limit_exceeded", {"Retry-After": str(wait_s)})
+
+
+class ApiKeys:
+    """All callers that are known; without keys anybody is."""
+
+    def __init__(self, keys: Sequence[ApiKey] | None, *, bearer: bool) -> None:
+        """With ``bearer`` a key may stand in Authorization, too."""
+        self._anybody = ApiCaller() if keys is None else None
+        self._callers = {key.sha256: ApiCaller(key) for key in keys or ()}
+        self._bearer = bearer
+
+    def caller(self, headers: Mapping[str, str]) -> ApiCaller:
+        """Who sends these. Raises Refused."""
+        if self._anybody is not None:
+            return self._anybody
+        key = headers.get(HEADER)
+        if key is None and self._bearer:
+            scheme, _, key = headers.get("authorization", "").partition(" ")
+            key = key.strip() if scheme.lower() == "bearer" else None
+        if not key:
+            where = f"as {HEADER}" + (", or as bearer token" if self._bearer else "")
+            raise Refused(401, f"give the gateway's key {where}", "invalid_api_key")
+        found = self._callers.get(sha256(key.encode("utf-8", "surrogatepass")).hexdigest())
+        if found is None:
+            raise Refused(401, "the gateway doesn't know this key", "invalid_api_key")
+        return found
+
+
+def read_keys(secret: Secret | None) -> list[ApiKey] | None:
+    """The entries of the file or variable. Raises ConfigError, which repeats nothing of it."""
+    if secret is None:
+        return None
+    text = secret.read(_SETTING, "list of keys")
+    try:
+        keys = TypeAdapter(list[ApiKey]).validate_python(yaml.safe_load(text))
+    except yaml.YAMLError:
+        raise ConfigError(f"{_SETTING}: it is not YAML; write a list of keys (docs/serve.md)") from None
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"{_SETTING}: {place or 'the list'}: {said_wrong(first)}") from None
+    for name in ("name", "sha256"):
+        values = [getattr(key, name) for key in keys]
+        if len(set(values)) < len(values):
+            raise ConfigError(f"{_SETTING}: two keys have the same {name}; each needs its own")
+    return keys

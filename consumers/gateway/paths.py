@@ -1,0 +1,71 @@
+"""What of the API goes where: guarded, passed on because no model answers there in words, or refused.
+
+Whatever stands in no row is refused as well: an API adds ways to fetch an answer with most of its releases.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+COMPLETIONS: Final = "/v1/chat/completions"
+CHECK: Final = "/v1/check"
+
+
+@dataclass(frozen=True, slots=True)
+class PassedPath:
+    """A path that is passed on as it is. ``{id}`` is the name of a thing, ``{model}`` that of a model."""
+
+    path: str
+    methods: tuple[str, ...]
+
+
+PASSED: Final = (
+    PassedPath("/v1/models", ("GET",)),
+    PassedPath("/v1/models/{model:path}", ("GET",)),
+    PassedPath("/v1/embeddings", ("POST",)),
+    PassedPath("/v1/moderations", ("POST",)),
+    PassedPath("/v1/files", ("GET", "POST")),
+    PassedPath("/v1/files/{id}", ("GET", "DELETE")),
+)
+
+_NOT_YET: Final = "it can't be guarded yet; ask /v1/chat/completions"
+REFUSED: Final = {
+    "/v1/chat/completions/": "a stored completion would be fetched without the guard",
+    "/v1/responses": _NOT_YET,
+    "/v1/conversations": "stored answers would be fetched without the guard",
+    "/v1/guard": "token by token over HTTP is not there yet; use /v1/chat/completions, /v1/check or Kafka",
+    "/v1/completions": "it is not guarded; ask /v1/chat/completions",
+    "/v1/messages": "it is not guarded; ask /v1/chat/completions",
+    "/v1/batches": "answers of a batch would be fetched without the guard",
+    "/v1/files/": "contents of files may be the answers of a batch",
+    "/v1/realtime": "speech can't be guarded",
+    "/v1/audio": "speech and transcripts can't be guarded",
+    "/v1/images": "pictures can't be guarded",
+    "/v1/videos": "pictures can't be guarded",
+    "/v1/assistants": "answers of assistants are not guarded; ask /v1/chat/completions",
+    "/v1/threads": "answers of assistants are not guarded; ask /v1/chat/completions",
+    "/v1/evals": "answers of an evaluation would be fetched without the guard",
+    "/v1/fine_tuning": "it is not the gateway's to pass on",
+}
+"""Paths, with all below them, and why. The longest that fits counts."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,200}(?:/[A-Za-z0-9][A-Za-z0-9._:@+-]{0,200}){0,4}")
+
+
+def is_name(text: str) -> bool:
+    """Whether it names one thing, wherever it stands in a path: it has no part that an upstream could read as
+    a way to another path.
+    """
+    return _NAME.fullmatch(text) is not None
+
+
+def why_refused(path: str) -> str | None:
+    """The reason, or None for a path that nobody has heard of."""
+    fits = [
+        known
+        for known in REFUSED
+        if path == known or path.startswith(known if known.endswith("/") else f"{known}/")
+    ]
+    return REFUSED[max(fits, key=len)] if fits else None

@@ -1,0 +1,99 @@
+"""The gateway on a socket: uvicorn, with bounds on what a client may keep waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final
+
+import structlog
+import uvicorn
+from starlette.applications import Starlette
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from consumers.gateway.settings import ServeSettings
+from guardrail.errors import ConfigError
+
+log = structlog.get_logger(__name__)
+
+_LOOKS: Final = 3
+"""How often a connection that is stuck is looked at before it is cut off."""
+
+
+class BoundedProtocol(H11Protocol):
+    """Cuts off who sends no whole head, and who takes nothing of what waits; uvicorn bounds neither."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._stuck = 0
+        self._look()
+
+    def _look(self) -> None:
+        if self.transport.is_closing() and not self.flow.write_paused:
+            return
+        waits_for_head = self.cycle is None or self.cycle.response_complete
+        self._stuck = self._stuck + 1 if waits_for_head or self.flow.write_paused else 0
+        if self._stuck > _LOOKS:
+            self.transport.abort()
+        else:
+            self.loop.call_later(ServeSettings.slow_s / _LOOKS, self._look)
+
+
+class _Server(uvicorn.Server):
+    """Whoever runs it handles signals."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def serving(app: Starlette, settings: ServeSettings, drain_s: float) -> AsyncIterator[int]:
+    """Serve within the block; yields the port. At its end no more is accepted, and what is under way has
+    ``drain_s`` to end. Raises ConfigError if it can't listen.
+    """
+    more: dict[str, Any] = {}
+    if settings.certificate is not None:
+        more = {"ssl_certfile": settings.certificate, "ssl_keyfile": settings.private_key}
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        http=BoundedProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=max(1, int(drain_s)),
+        **more,
+    )
+    server = _Server(config)
+    serves = asyncio.create_task(_serve(server), name="serve")
+    try:
+        while not server.started:
+            await asyncio.wait([serves], timeout=0.02)
+            if serves.done():
+                await serves
+                raise ConfigError(_not_listening(settings))
+        port = server.servers[0].sockets[0].getsockname()[1]
+        log.info("serve.listening", host=settings.host, port=port)
+        yield port
+    finally:
+        server.should_exit = True
+        await serves
+
+
+async def _serve(server: uvicorn.Server) -> None:
+    try:
+        await server.serve()
+    except (OSError, SystemExit):  # it ends the process where the port is taken, having logged why
+        raise ConfigError(_not_listening(server.config)) from None
+
+
+def _not_listening(where: Any) -> str:
+    return (
+        f"serve.port: {where.host}:{where.port} can't be listened on; is the port taken, or the host another?"
+    )

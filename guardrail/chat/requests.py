@@ -1,0 +1,207 @@
+"""What a chat-completions request says of the documents its answer rests on.
+
+Contexts come from an extension field, which the calling application writes, or from ``grounding_source``
+blocks of system and developer messages, which it writes too. Such a block in a message of a user or a tool is
+text: whoever can write it could ground any claim in it. Where somebody says so, the field ``documents`` and
+the results of named tools are contexts too. What users and models have said never is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from pydantic import Field, ValidationError, field_validator
+
+from guardrail.errors import InputError
+from guardrail.events import Context, decode_error
+from guardrail.frozen import Frozen
+
+EXTENSION: Final = "guardrail"
+"""The field, at the top of the request or in its metadata."""
+ContextSource = Literal["extension", "blocks", "documents"]
+"""Where contexts may come from, beside the results of tools."""
+_TRUSTED: Final = frozenset({"system", "developer"})
+_BLOCKS: Final = frozenset({"grounding_source", "query"})
+
+
+def with_ids(contexts: Any) -> Any:
+    """Contexts, of which each may be a mere text, as their models read them."""
+    if not isinstance(contexts, list | tuple):
+        return contexts
+    return [
+        {"id": f"c{number}", "text": each} if isinstance(each, str) else each
+        for number, each in enumerate(contexts, start=1)
+    ]
+
+
+class GroundingExtension(Frozen):
+    """The extension field. A context may be a mere text."""
+
+    contexts: tuple[Context, ...] = ()
+    question: str | None = None
+    route: str | None = Field(default=None, max_length=256)
+    tenant: str | None = Field(default=None, max_length=256)
+
+    _named = field_validator("contexts", mode="before")(with_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Grounding:
+    """What an answer is checked against."""
+
+    contexts: tuple[Context, ...]
+    question: str
+    route: str | None = None
+    tenant: str | None = None
+
+
+def grounding_of(
+    request: Mapping[str, Any],
+    sources: Collection[ContextSource] = ("extension", "blocks"),
+    tools: Collection[str] = (),
+) -> Grounding:
+    """What a request says; contexts come from ``sources``, and from results of ``tools``.
+
+    Blocks don't count beside contexts of the extension. Raises InputError, which names the field of a wrong
+    extension.
+    """
+    extension = _extension(request)
+    messages = request.get("messages")
+    messages = messages if isinstance(messages, Sequence) and not isinstance(messages, str) else ()
+    found = extension.contexts if "extension" in sources else ()
+    if not found and "blocks" in sources:
+        found = _named("grounding", _blocks(messages, "grounding_source", _TRUSTED))
+    documents = request.get("documents") if "documents" in sources else None
+    more = [
+        *_named("document", documents if isinstance(documents, list) else ()),
+        *_named("tool", _results(messages, tools)),
+    ]
+    taken = {context.id for context in found}
+    found = (*found, *(context for context in more if context.id not in taken))
+    question = extension.question
+    if question is None:
+        asked = [block.get("text") for block in _blocks(messages, "query", None)]
+        question = "\n".join(text for text in asked if isinstance(text, str)) or _last_user_text(messages)
+    return Grounding(found, question, extension.route, extension.tenant)
+
+
+def for_model(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The request as a model gets it: without the extension, blocks as plain text."""
+    asked = {name: value for name, value in request.items() if name != EXTENSION}
+    metadata, messages = request.get("metadata"), request.get("messages")
+    if isinstance(metadata, Mapping) and EXTENSION in metadata:
+        asked["metadata"] = {name: value for name, value in metadata.items() if name != EXTENSION}
+    if isinstance(messages, list):
+        asked["messages"] = [_as_text(message) for message in messages]
+    return asked
+
+
+def taken_out(request: dict[str, Any]) -> None:
+    """Make the request fit for a model, with the extension in the metadata, which a gateway keeps to itself.
+
+    ``grounding_of`` finds the same afterwards. Raises InputError.
+    """
+    grounding = grounding_of(request)
+    asked = for_model(request)
+    request.clear()
+    request.update(asked)
+    metadata = request.get("metadata")
+    metadata = request["metadata"] = metadata if isinstance(metadata, dict) else {}
+    metadata[EXTENSION] = {
+        "contexts": [context.model_dump(mode="json") for context in grounding.contexts],
+        "question": grounding.question,
+        "route": grounding.route,
+        "tenant": grounding.tenant,
+    }
+
+
+def _extension(request: Mapping[str, Any]) -> GroundingExtension:
+    places = [request, request.get("metadata"), request.get("litellm_metadata")]
+    found = next(
+        (place[EXTENSION] for place in places if isinstance(place, Mapping) and EXTENSION in place), None
+    )
+    if found is None:
+        return GroundingExtension()
+    if not isinstance(found, Mapping):
+        raise InputError(
+            "invalid_extension", f"{EXTENSION}: give an object with contexts, question, route, tenant"
+        )
+    try:
+        return GroundingExtension.model_validate(found)
+    except ValidationError as error:
+        wrong = decode_error(error)
+        raise InputError("invalid_extension", f"{EXTENSION}.{wrong}") from None
+
+
+def _blocks(messages: Sequence[Any], kind: str, roles: frozenset[str] | None) -> Iterator[Mapping[str, Any]]:
+    for message in messages:
+        if not isinstance(message, Mapping):
+            continue
+        role = message.get("role")
+        if roles is not None and not (isinstance(role, str) and role in roles):
+            continue
+        content = message.get("content")
+        if isinstance(content, list):
+            yield from (each for each in content if isinstance(each, Mapping) and each.get("type") == kind)
+
+
+def _results(messages: Sequence[Any], tools: Collection[str]) -> Iterator[Mapping[str, Any]]:
+    """What these tools gave. A result names its call, and the call before it the tool."""
+    called: dict[Any, Any] = {}
+    for message in messages if tools else ():
+        if not isinstance(message, Mapping):
+            continue
+        calls = message.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            function = call.get("function") if isinstance(call, Mapping) else None
+            if isinstance(function, Mapping) and isinstance(call.get("id"), str):
+                called[call["id"]] = function.get("name")
+        if message.get("role") == "tool" and isinstance(message.get("tool_call_id"), str):
+            name = called.get(message["tool_call_id"])
+            if isinstance(name, str) and name in tools:
+                yield {"text": _text_of(message.get("content")), "source": name}
+
+
+def _named(kind: str, found: Iterable[Any]) -> tuple[Context, ...]:
+    """With the ids that the documents give, where they are texts and none has it yet."""
+    contexts: dict[str, Context] = {}
+    for number, each in enumerate(found, start=1):
+        document = {"text": each} if isinstance(each, str) else each
+        if not isinstance(document, Mapping):
+            continue
+        text, id_ = document.get("text"), document.get("id")
+        source = document.get("source") or document.get("title")
+        if not isinstance(text, str) or not text.strip():
+            continue
+        if not isinstance(id_, str) or not 0 < len(id_) <= 512 or id_ in contexts:
+            id_ = f"{kind}-{number}"
+        contexts[id_] = Context(id=id_, text=text, source=source if isinstance(source, str) else None)
+    return tuple(contexts.values())
+
+
+def _last_user_text(messages: Sequence[Any]) -> str:
+    for message in reversed(messages):
+        if isinstance(message, Mapping) and message.get("role") == "user":
+            return _text_of(message.get("content"))
+    return ""
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, list):
+        texts = (part.get("text") for part in content if isinstance(part, Mapping))
+        return "\n".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else ""
+
+
+def _as_text(message: Any) -> Any:
+    if not isinstance(message, Mapping) or not isinstance(message.get("content"), list):
+        return message
+    content = [
+        {"type": "text", "text": part.get("text", "")}
+        if isinstance(part, Mapping) and part.get("type") in _BLOCKS
+        else part
+        for part in message["content"]
+    ]
+    return {**message, "content": content}
