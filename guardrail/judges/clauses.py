@@ -96,7 +96,10 @@ class _Clause:
         self.groups = _groups(words, self.kinds, self.end)
         self.whole = bool(found and _SUBJECT.fullmatch(found[1]))
         self.held = self.low(self.verb)
-        self.past = self.held in {"was", "were", "had", "did"} or _kind(self.held or "a", 1) in "EW"
+        now = _plural(self.subject) and self.held in _W["noun_verbs"]  # "the plants run"
+        self.past = self.held in {"was", "were", "had", "did"} or (
+            _kind(self.held, 1) in {"E", "W"} and not now
+        )
 
     def low(self, at: int) -> str:
         """The word there, without capitals; empty beyond the end."""
@@ -143,9 +146,6 @@ def _written(words: Words) -> str:
     return text[:1].upper() + text[1:] + ("" if text.endswith("!") else ".")
 
 
-# ----------------------------------------------------------------------------------------------------- kinds
-
-
 def _kind(word: str, at: int) -> str:
     low = word.lower()
     if low.endswith(("'s", "’s", "s'", "s’")):
@@ -187,10 +187,8 @@ def _verb(base: str) -> str:
 
 def _kinds(words: Words) -> str:
     """The letters of the words: F for the verb of each clause, where it is no auxiliary."""
-    kinds = "".join(_kind(word, at) for at, word in enumerate(words))
-    for at, word in enumerate(words):
-        if at and words[at - 1] == "," and word in _LATE:
-            kinds = kinds[:at] + "b" + kinds[at + 1 :]
+    late = (at and words[at - 1] == "," and word in _LATE for at, word in enumerate(words))
+    kinds = "".join("b" if each else _kind(words[at], at) for at, each in enumerate(late))
     found = list(kinds)
     for segment in _SEGMENT.finditer(kinds):
         sure = [(_sure(kinds, segment.start(), at), -at) for at in range(*segment.span())]
@@ -251,9 +249,6 @@ def _phrase(s: _Clause) -> Words:
     if not found or s.kinds[: found.start()].endswith(("c", "o", "N")) or _dated(phrase):
         return []
     return ["the", *phrase[1:]] if phrase[0].lower() in {"a", "an"} else phrase
-
-
-# ----------------------------------------------------------------------------------------------------- rules
 
 
 def _fronted(s: _Clause) -> list[Words]:
