@@ -33,6 +33,8 @@ _R = TypeVar("_R")
 _T = TypeVar("_T")
 CALLER: Final[ContextVar[asyncio.AbstractEventLoop | None]] = ContextVar("CALLER", default=None)
 """The event loop on which somebody waits for what is done."""
+FAILURES: Final[ContextVar[list[BaseException] | None]] = ContextVar("FAILURES", default=None)
+"""What the application's chat model raised for the answer that is being judged; None where nobody asks."""
 _CLOSING_S: Final = 10.0
 """How long the process waits at its end for what is open to close."""
 

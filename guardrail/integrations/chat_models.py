@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
+from contextvars import copy_context
 from dataclasses import dataclass
+from threading import Thread
 from typing import Any, Final
 
 from guardrail.config import Settings
 from guardrail.errors import ConfigError
-from guardrail.integrations.background import CALLER, there
+from guardrail.integrations.background import CALLER, FAILURES, there
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import build_judge
 from guardrail.judges.openai_client import httpx
@@ -54,6 +57,8 @@ class ChatModel(httpx.AsyncBaseTransport):
     def settings(self, judge: Mapping[str, Any]) -> dict[str, Any]:
         """``judge``, the section of that name, with this model. Raises ConfigError if it says otherwise."""
         own = judge.get("llm") or {}
+        if not isinstance(own, Mapping):
+            return {**judge}  # which the settings refuse in words
         if judge.get("kind", "llm") not in {"llm", "cascade"}:
             raise ConfigError(f"judge.kind: {judge['kind']} asks no LLM, and you give {self.name}")
         if beyond := sorted(own.keys() - _OURS):
@@ -76,17 +81,41 @@ class ChatModel(httpx.AsyncBaseTransport):
         here, caller = asyncio.get_running_loop(), CALLER.get()
         try:
             if caller is None or caller is here or self.aask is None:
-                answer = await asyncio.to_thread(self.ask, messages)
+                answer = await _in_thread(self.ask, messages)
             else:
                 answer = await there(caller, self.aask(messages))
             text, told = self.reply(answer)
-        except Exception as error:  # noqa: BLE001 - whatever the object raises, the client reads as HTTP
+            choice = {"message": {"content": text}, "finish_reason": "stop"}
+            return httpx.Response(200, json={"choices": [choice], "usage": _usage(told)})
+        except BaseException as error:  # whatever the object raises, the client reads as HTTP
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise  # else the object was cancelled, and nobody who waits for it
+            if (failures := FAILURES.get()) is not None:
+                failures.append(error)
             status = getattr(error, "status_code", None)
-            failed = {"error": {"message": str(error), "code": type(error).__name__}}
+            said = str(error).encode(errors="replace").decode()
+            failed = {"error": {"message": said, "code": type(error).__name__}}
             again = {"x-should-retry": "false"}  # the object has tried as often as its user wants
             return httpx.Response(status if isinstance(status, int) else 500, headers=again, json=failed)
-        choice = {"message": {"content": text}, "finish_reason": "stop"}
-        return httpx.Response(200, json={"choices": [choice], "usage": _usage(told)})
+
+
+async def _in_thread(ask: Callable[[Messages], Any], given: Any) -> Any:
+    """Unlike ``asyncio.to_thread``, a call that never ends holds up neither closing nor the process's end."""
+    told: Future[tuple[Any, BaseException | None]] = Future()
+    told.set_running_or_notify_cancel()  # so that a late outcome has a place
+
+    def work() -> None:
+        try:
+            told.set_result((ask(given), None))
+        except BaseException as error:  # noqa: BLE001 - raised below
+            told.set_result((None, error))  # as a value: no future takes StopIteration
+
+    Thread(target=copy_context().run, args=(work,), name="chat-model", daemon=True).start()
+    answer, error = await asyncio.wrap_future(told)
+    if error is not None:
+        raise error
+    return answer
 
 
 def _usage(told: Any) -> dict[str, Any] | None:

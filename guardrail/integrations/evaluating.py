@@ -29,7 +29,7 @@ from guardrail.evals.evaluation import OWN_SCORE, Check, checker, counts_parts, 
 from guardrail.evals.scores import SCORES
 from guardrail.events import Response, ResponseVerdict
 from guardrail.inputs import ContextLike, as_json, event_of, named_contexts
-from guardrail.integrations.background import LoopThread, OnOwnLoop
+from guardrail.integrations.background import FAILURES, LoopThread, OnOwnLoop
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import JudgeSet
 from guardrail.judges.llm.settings import PromptName
@@ -90,9 +90,9 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
         super().__init__("evaluating-guard", _CLOSED)
         if isinstance(judge, Judge) and llm is not None:
             raise ConfigError(f"judge: give a {type(judge).__name__}, or {llm.name}, not both")
-        if concurrency < 1:
+        if not isinstance(concurrency, int) or concurrency < 1:
             raise ConfigError(
-                f"concurrency: {concurrency!r} is less than 1; give the answers judged at a time"
+                f"concurrency: {concurrency!r} is no whole number from 1; give the answers judged at a time"
             )
         self._concurrency = concurrency
         self._llm = llm
@@ -257,7 +257,7 @@ def with_own_ids(contexts: Iterable[tuple[str, str]]) -> list[ContextLike]:
 
 def check_score(name: str) -> str:
     """``name``, if it is that of a published score. Raises ConfigError."""
-    if name not in SCORES:
+    if not isinstance(name, str) or name not in SCORES:
         raise ConfigError(f"score: {name!r} is unknown; write one of {', '.join(SCORES)}")
     return name
 
@@ -295,10 +295,13 @@ class _Checks:
         content = as_json(response)
         # The same answer has the same ids in every run.
         response = response.model_copy(update={"response_id": blake2b(content, digest_size=16).hexdigest()})
+        failures: list[BaseException] = []
+        FAILURES.set(failures)
         async with self._slots:
             verdict = await self._check(response)
         if verdict.claims and all(claim.unanswered for claim in verdict.claims):
-            raise JudgeUnavailable(f"no claim of the answer could be judged{_why(verdict)}")
+            cause = failures[-1] if failures else None
+            raise JudgeUnavailable(f"no claim of the answer could be judged{_why(verdict)}") from cause
         return verdict
 
 

@@ -189,6 +189,9 @@ class FaithfulnessEvaluator(HasGuard):
 
 
 def _chat_model(generator: Any) -> ChatModel:
+    if isinstance(generator, type) or not callable(getattr(generator, "run", None)):
+        kind = generator.__name__ if isinstance(generator, type) else type(generator).__name__
+        raise TypeError(f"chat_generator: give a chat generator of Haystack, not a {kind}; or give judge=…")
     from guardrail.integrations.chat_models import ChatModel  # loads the client, which others don't need
 
     def reply(result: Mapping[str, Any]) -> Reply:

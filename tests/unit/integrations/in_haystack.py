@@ -188,6 +188,11 @@ def test_a_chat_generator_is_the_judges_model() -> None:
     assert found["meta"][0]["judges"] == ["llm:Scripted"]
     assert found["meta"][0]["usage"]["prompt_tokens"] == 70
     assert model.warm
+    for wrong, named in (("gpt-4o", "a str"), (Scripted, "a Scripted")):
+        with pytest.raises(
+            TypeError, match=f"chat_generator: give a chat generator of Haystack, not {named}"
+        ):
+            FaithfulnessEvaluator(chat_generator=wrong)
 
 
 async def test_an_asynchronous_one_is_asked_on_the_callers_loop() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from guardrail import Judge
 from guardrail.errors import ConfigError, JudgeUnavailable
-from guardrail.integrations.background import BackgroundGuard
+from guardrail.integrations.background import BackgroundGuard, GuardClosed
 from guardrail.integrations.chat_models import ChatModel, Messages
 from guardrail.integrations.evaluating import EvaluatingGuard
 from tests.support.judges import WordJudge
@@ -136,6 +136,62 @@ def test_its_failures_are_told_without_their_texts_and_not_repeated(error: Excep
     assert len(model.asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("error", "plain"),
+    [
+        (StopIteration, True),
+        (SystemExit, True),
+        (asyncio.CancelledError, True),
+        (asyncio.CancelledError, False),
+        (ValueError("\ud800"), False),
+    ],
+)
+async def test_whatever_it_raises_ends_the_answer_only(error: Any, plain: bool) -> None:
+    failing = [error]
+
+    def ask(given: Messages) -> str:
+        if failing:
+            raise failing.pop()
+        return Script().reply("\n".join(text for _, text in given))
+
+    async def aask(given: Messages) -> str:
+        return ask(given)
+
+    judged = guard(ChatModel(object(), list, ask, None if plain else aask, lambda text: (text, None)))
+    with pytest.raises(JudgeUnavailable, match=r"the server answered 500") as caught:
+        await judged.acheck(*ASKED)
+    assert caught.value.__cause__ is not None, "the application sees what its model said"
+    assert found(await judged.acheck(*ASKED)) == ["SUPPORTED", "UNSUPPORTED"]
+    await judged.aclose()
+
+
+def test_a_reply_that_is_no_text_in_utf_8_is_a_failure() -> None:
+    judged = guard(ChatModel(object(), list, lambda _: '{"v": ["\ud800"]}', None, lambda text: (text, None)))
+    with pytest.raises(JudgeUnavailable, match="UnicodeEncodeError"):
+        judged.run(lambda: judged.acheck(*ASKED))
+    judged.close()
+
+
+async def test_a_call_that_never_ends_does_not_hold_up_closing() -> None:
+    asked, end = threading.Event(), threading.Event()
+
+    def ask(_: Messages) -> str:
+        asked.set()
+        end.wait()
+        return ""
+
+    judged = guard(ChatModel(object(), list, ask, None, lambda text: (text, None)))
+    task = asyncio.create_task(judged.acheck(*ASKED))
+    await asyncio.to_thread(asked.wait)
+    await judged.aclose()  # or it raises TimeoutError
+    with pytest.raises(GuardClosed):
+        await task
+    (thread,) = (each for each in threading.enumerate() if each.name == "chat-model")
+    assert thread.daemon, "nor the end of the process"
+    end.set()
+    thread.join()
+
+
 def test_a_model_without_a_system_role_gets_one_message() -> None:
     def fail(given: Messages) -> None:
         if given[0][0] == "system":
@@ -175,6 +231,7 @@ def test_a_cascade_asks_it_for_what_its_first_judge_leaves() -> None:
     [
         ({"llm": {"model": "m"}}, r"judge\.llm\.model: their-model, which you give, decides it"),
         ({"llm": {"api_key": {"env": "KEY"}}}, r"judge\.llm\.api_key: their-model"),
+        ({"llm": 3}, r"judge\.llm = 3: expected a mapping"),
         ({"kind": "local"}, r"judge\.kind: local asks no LLM, and you give their-model"),
         (WordJudge(), "judge: give a WordJudge, or their-model, not both"),
     ],

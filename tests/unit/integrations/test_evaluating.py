@@ -216,6 +216,10 @@ def test_wrong_settings_are_told_where_they_are_written() -> None:
         EvaluatingGuard({"kind": "lokal"})
     with pytest.raises(ConfigError, match="concurrency"):
         EvaluatingGuard(concurrency=0)
+    with pytest.raises(ConfigError, match="concurrency: '8' is no whole number"):
+        EvaluatingGuard(concurrency="8")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"score: \['mastra'\] is unknown"):
+        EvaluatingGuard(score=["mastra"])  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="score: 'mean' is unknown; write one of severity_weighted"):
         check_score("mean")
     with pytest.raises(TypeError, match=r"judge: give a guardrail\.Judge"):

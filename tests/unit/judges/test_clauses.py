@@ -38,6 +38,22 @@ def test_sentences_are_cut_as_a_reader_cuts_them(kind: str) -> None:
             ["The hall seats 900 people.", "The hall has no lift.", "The hall was built in 1931."],
         ),
         (
+            "The dam broke in 1963, leaving 900 people homeless.",
+            ["The dam broke in 1963.", "The dam left 900 people homeless."],
+        ),
+        (
+            "The plant runs all year, supplying 30,000 homes.",
+            ["The plant runs all year.", "The plant supplies 30,000 homes."],
+        ),
+        (
+            "The plants run all year, supplying 30,000 homes.",
+            ["The plants run all year.", "The plants supply 30,000 homes."],
+        ),
+        (
+            "A day pass costs 9 euros and a week pass 32 euros.",
+            ["A day pass costs 9 euros.", "A week pass costs 32 euros."],
+        ),
+        (
             "Das Haus wurde 1931 gebaut und hat keinen Aufzug.",
             ["Das Haus wurde 1931 gebaut und hat keinen Aufzug."],
         ),
