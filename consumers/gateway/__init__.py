@@ -9,10 +9,10 @@ from guardrail.lazy import face
 if TYPE_CHECKING:
     from consumers.gateway.app import Gateway as Gateway
     from consumers.gateway.check import openapi as openapi
-    from consumers.gateway.completions import CompletionRequest as CompletionRequest
     from consumers.gateway.completions import GuardedStream as GuardedStream
+    from consumers.gateway.completions import WholeCompletion as WholeCompletion
     from consumers.gateway.completions import asked_by as asked_by
-    from consumers.gateway.keys import ApiKeys as ApiKeys
+    from consumers.gateway.refusals import Refused as Refused
     from consumers.gateway.server import serving as serving
     from consumers.gateway.settings import ServeSettings as ServeSettings
 

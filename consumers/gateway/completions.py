@@ -216,6 +216,8 @@ class Flagged:
         self._claims: dict[str, ClaimVerdict] = {}
         self._decided: dict[str, Decision] = {}
         self._blocked = False
+        self.observed = False
+        """The text left before its verdicts, as the policy says."""
 
     def seen(self, event: AnyOutputEvent) -> None:
         """An event of the answer."""
@@ -225,6 +227,7 @@ class Flagged:
                 self._claims[event.claim_id] = event
             case DeliverySegment():
                 self._decided.update(dict.fromkeys(event.claim_ids, event.decision))
+                self.observed = event.segment is None
             case DeliveryBlocked():
                 self._blocked = True
 
@@ -247,11 +250,12 @@ class Flagged:
         return found
 
 
-def _extension(told: Mapping[str, Any], flagged: Flagged | None) -> dict[str, Any]:
+def _extension(told: Mapping[str, Any], flagged: Flagged) -> dict[str, Any]:
     """What the reply says of one choice."""
-    unchecked = told.get("rule") == NO_CONTEXTS and told.get("decision") == Decision.FLAG
-    more = {"decision": "not-checked"} if unchecked else {}
-    return {**told, **more, "flagged": [] if flagged is None or unchecked else flagged.told()}
+    shown_anyway = told.get("rule") == NO_CONTEXTS and told.get("decision") == Decision.FLAG
+    if shown_anyway or flagged.observed:
+        return {**told, "decision": "not-checked", "flagged": []}
+    return {**told, "flagged": flagged.told()}
 
 
 _RANKS: Final = ("release", "flag", "not-checked", "redact", "block")
@@ -415,7 +419,7 @@ class GuardedStream(_Completion, StreamedCompletion[dict[str, Any]]):
         part = {"index": index, "delta": delta, "finish_reason": finish}
         chunk = {**self._head, "object": "chat.completion.chunk", "choices": [part]}
         if told is not None:
-            chunk[EXTENSION] = _extension(told, self._flagged.get(index))
+            chunk[EXTENSION] = _extension(told, self._flagged[index])
         return chunk
 
     def last(self) -> dict[str, Any] | None:

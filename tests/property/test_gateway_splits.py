@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import re
 from collections.abc import AsyncIterable, AsyncIterator
@@ -13,7 +14,7 @@ from chunk_invariance import assert_chunk_invariant_async
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consumers.gateway import GuardedStream, ServeSettings, asked_by
+from consumers.gateway import GuardedStream, Refused, ServeSettings, WholeCompletion, asked_by
 from guardrail import Guard
 from guardrail.testing import ScriptedJudge
 from tests.support.chat_upstream import DONE, HEAD, choice, events
@@ -155,3 +156,48 @@ def test_only_text_with_a_verdict_leaves(
             assert shown == text
 
     asyncio.run(run())
+
+
+PROSE = f"The wrong word is {SECRET} 9."
+FIELDS = [
+    *("id", "object", "created", "model", "system_fingerprint", "service_tier", "usage", "error", "index"),
+    *("finish_reason", "logprobs", "text", "role", "content", "refusal", "reasoning_content", "audio"),
+    *("tool_calls", "function_call", "annotations", "message", "citations", "x_of_a_provider"),
+]
+FORMS: list[Any] = [
+    PROSE,
+    [PROSE],
+    {"a": PROSE, PROSE: 1},
+    {"a": {"b": [PROSE, {PROSE: 2}]}},
+    [{"type": "text", "text": PROSE}],
+    [{"id": PROSE, "type": PROSE, "function": {"name": PROSE, "said": PROSE}, "custom": {"name": PROSE}}],
+    {"name": PROSE, "said": PROSE, "content": PROSE, "role": "assistant"},
+]
+PLACES = ["chunk", "choice", "delta"]
+
+
+async def test_whatever_field_text_is_in_it_does_not_leave_unchecked() -> None:
+    """All but the arguments of tools, which pass by rule. The rest of each answer is in order."""
+    left: set[tuple[str, str]] = set()
+    async with Guard(Judge()) as guard:
+        for place, name, form in itertools.product(PLACES, FIELDS, FORMS):
+            chunk: dict[str, Any] = {**HEAD, "choices": [choice({"content": SENTENCES[0]})]}
+            inside = {"chunk": chunk, "choice": chunk["choices"][0], "delta": chunk["choices"][0]["delta"]}
+            inside[place][name] = form
+            whole = chunk["choices"][0] | {"message": chunk["choices"][0]["delta"]}
+
+            async def given(first: Any = chunk) -> AsyncIterator[bytes]:
+                for each in (first, {**HEAD, "choices": [choice({}, "stop")]}):
+                    yield b"data: " + json.dumps(each).encode() + b"\n\n"
+                yield DONE
+
+            sent = b"".join([frame async for frame in guarded(given(), guard)])
+            try:
+                body = json.dumps({**chunk, "choices": [whole]}).encode()
+                reply, _ = await WholeCompletion(ASKED, guard, ServeSettings()).guarded(body)
+            except Refused:
+                reply = {}
+            assert b'"code":"failed"' not in sent, (place, name, form)
+            if SECRET in sent.decode() + json.dumps(reply):
+                left.add((place, name))
+    assert left == set()

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from consumers.gateway import Gateway, ServeSettings, serving
-from guardrail import Guard
+from guardrail import Guard, Policy
 from guardrail.testing import ScriptedJudge
 from tests.support.chat_upstream import ChatUpstream
 
@@ -33,9 +33,9 @@ async def gateway(upstream: ChatUpstream, judge: ScriptedJudge) -> AsyncIterator
     """Opens a gateway with these settings; gives a client of it."""
     async with AsyncExitStack() as stack:
 
-        async def opens(**settings: Any) -> httpx2.AsyncClient:
+        async def opens(policy: Policy | None = None, **settings: Any) -> httpx2.AsyncClient:
             serve = ServeSettings(**{"upstream": upstream.url, "port": 0, **settings})
-            guard = await stack.enter_async_context(Guard(judge))
+            guard = await stack.enter_async_context(Guard(judge, policy))
             made = await stack.enter_async_context(Gateway(serve, guard))
             port = await stack.enter_async_context(serving(made.app, serve, 1))
             client = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60)

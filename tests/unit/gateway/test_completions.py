@@ -10,6 +10,7 @@ import httpx2
 import openai
 import pytest
 
+from guardrail import Policy
 from guardrail.testing import ScriptedJudge
 from tests.support.chat_upstream import DONE, HEAD, ChatUpstream, choice, completion, event, events
 from tests.unit.gateway.chats import (
@@ -77,6 +78,28 @@ async def test_a_flagged_claim_is_shown_and_told(gateway: Opens, upstream: ChatU
     told = chunks[-1]["guardrail"]
     assert told["decision"] == "flag"
     assert [(each["text"], each["verdict"]) for each in told["flagged"]] == [(ODD.strip(), "UNSUPPORTED")]
+
+
+async def test_where_the_policy_observes_the_reply_says_that_nothing_was_checked(
+    gateway: Opens, upstream: ChatUpstream
+) -> None:
+    client = await gateway(Policy(mode="observe"))
+    upstream.streams(events(RIGHT, WRONG))
+    chunks = await streamed(client)
+    assert (text_of(chunks), chunks[-1]["guardrail"]["decision"]) == (RIGHT + WRONG, "not-checked")
+    upstream.answers(completion(WRONG))
+    reply = await client.post(COMPLETIONS, json=ask())
+    assert reply.headers["x-guardrail-decision"] == "not-checked"
+
+
+async def test_a_redaction_stands_in_the_place_of_the_text(gateway: Opens, upstream: ChatUpstream) -> None:
+    client = await gateway(Policy(rules=("verdict UNSUPPORTED: redact",)))
+    upstream.streams(events(RIGHT, ODD, RIGHT))
+    chunks = await streamed(client)
+    assert text_of(chunks) == f"{RIGHT}[removed: not backed by the sources] {RIGHT}"
+    (flagged,) = chunks[-1]["guardrail"]["flagged"]
+    assert (flagged["decision"], "text" in flagged) == ("redact", False)
+    assert "odd" not in json.dumps(chunks)
 
 
 async def test_the_usage_comes_last_and_only_to_who_asked(gateway: Opens, upstream: ChatUpstream) -> None:
