@@ -238,8 +238,7 @@ def _dated(words: Words) -> bool:
 
 def _own(words: Words) -> Words:
     """A subject without what stands before it: "In 2010, the bridge"."""
-    own = words[len(words) - words[::-1].index(",") :] if "," in words else words
-    return own[2:] if re.match("pN", _kinds(own)) else own
+    return words[len(words) - words[::-1].index(",") :] if "," in words else words
 
 
 def _phrase(s: _Clause) -> Words:
@@ -264,7 +263,7 @@ def _fronted(s: _Clause) -> list[Words]:
         return [[*rest.subject, rest.does(first), *said[1:]], rest.words]
     begins = re.fullmatch("(?:j?[eE](?![nz])|a.)[^IHMF:]+", front)
     listed = front[:1] == "a" and "c" in rest.kinds[: rest.verb]
-    if not begins or listed or first in _W["no_more"] or said[:2] == ["Based", "on"]:
+    if not begins or listed or first in _W["no_more"]:
         return []
     be = rest.be(rest.subject, [] if front[0] == "a" else said)
     return [[*rest.subject, be, first, *said[1:]], rest.words]
@@ -299,9 +298,9 @@ def _told(left: _Clause, aside: Words, kinds: str, clause: _Clause, inside: bool
         at = doing.end() - 1
         known = _MAIN.match(kinds, 1) or "o" in kinds or "G" in left.kinds or (not inside and _joined(left))
         return [] if known else [*subject, *aside[:at], clause.does(aside[at]), *aside[at + 1 :]]
-    if kinds[0] == left.kinds[left.end : left.end + 1] == "p" and not any(map(_YEAR.fullmatch, left.words)):
+    if kinds[0] == left.kinds[left.end : left.end + 1] == "p":
         return [*left.words[: left.end], *aside]  # in London, in the centre
-    phrase = subject if inside and not re.match("[Pp]", _kinds(subject)) else _phrase(left)
+    phrase = subject if inside else _phrase(left)
     if not phrase:
         return []
     if kinds[0] == "R":
@@ -331,7 +330,7 @@ def _apposed(left: _Clause, phrase: Words, aside: Words, kinds: str, inside: boo
     behind = left.words[: -len(phrase)]  # "it is learnt from the environment, a process that …"
     if not inside and behind and not left.kinds.endswith("X") and left.kinds[len(behind) - 1] in "pPq":
         return False
-    if (own and _kind(aside[own.end() - 1], 1) != "E") or re.search("[co][atd]|,[co]", kinds):
+    if own and _kind(aside[own.end() - 1], 1) != "E":
         return False
     titled = re.match("[nu]+[qP]", kinds) and left.kinds.endswith("X")
     return bool(titled or re.match("j?[atg]", kinds) or aside[0].lower() in {"one", "home"})
@@ -371,8 +370,8 @@ def _added(left: _Clause, right: Words, kinds: str, joint: re.Match[str], alone:
     if own and not begins and joint[2] != "," and _SUBJECT.fullmatch(own[1]):
         named, kind = re.match("j*[atdiYX]", kinds), _kind(right[own.end(1)], 1)
         doubtful = re.match("F[pPT]|F$", left.kinds[left.verb :]) and _kind(held, 1) in "Evu"
-        many = right[own.end(1)] in {"are", "were", "have"} and not _plural(right[: own.end(1)])
-        if (doubtful or many) and not (joint[1] or kinds[0] in "adtiY"):
+        many = right[1] in {"are", "were", "have"} and not _plural(right[:1])
+        if (doubtful or many) and joint[0] == "c" and kinds[0] not in "adtiY":
             return []  # "flour mixed with water and yeast forms a dough"
         after = re.match("[atdiYjNX]" + "|$" * (kind == "E"), kinds[own.end() :])
         return [right] if after or kind not in "Ev" or (joint[1] and named) else []
@@ -455,7 +454,7 @@ def _described(s: _Clause) -> list[Words]:
     """It is a thing that does this; it has a thing made by them."""
     after = s.verb + 1 + (s.kinds[s.verb + 1 : s.verb + 2] == "j")
     found = None if s.kinds[s.verb : s.verb + 1] in {"M", ""} else _THING.match(s.kinds, after)
-    if not found or s.low(0) == "there" or (s.low(0), s.held) == ("it", "was"):
+    if not found or s.low(0) == "there":
         return []
     thing = s.subject if s.kinds[s.verb] == "I" else ["the", *s.words[found.start() + 1 : found.end()]]
     more = s.words[found.end() :]
