@@ -18,7 +18,13 @@ from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from consumers.gateway.check import answers_in, checked, openapi
-from consumers.gateway.completions import GuardedStream, WholeCompletion, asked_by, headers_of
+from consumers.gateway.completions import (
+    GuardedStream,
+    WholeCompletion,
+    asked_by,
+    error_event,
+    headers_of,
+)
 from consumers.gateway.keys import ApiCaller, ApiKeys, read_keys
 from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED, is_name, why_refused
 from consumers.gateway.refusals import Refused, upstream_refused
@@ -33,6 +39,7 @@ log = structlog.get_logger(__name__)
 _EVENTS: Final = "text/event-stream"
 _JSON: Final = "application/json"
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_STOPPING: Final = "the gateway is being stopped; ask again"
 _Work = Callable[[Request, bytes, ApiCaller, AsyncExitStack], Coroutine[Any, Any, Response]]
 
 
@@ -82,6 +89,8 @@ class Gateway:
                     response = refused.response
                 except ClientDisconnect:
                     response = Response(status_code=499)  # nobody reads it
+                except asyncio.CancelledError:  # there is no more time to drain
+                    response = Refused(503, _STOPPING, "stopping", kind="server_error").response
                 except Exception as error:  # noqa: BLE001 - uvicorn would log its message, which may quote texts
                     log.error("serve.failed", endpoint=name, error=type(error).__name__)  # noqa: TRY400
                     response = Refused(500, "the gateway failed", "failed", kind="server_error").response
@@ -142,7 +151,8 @@ class Gateway:
     async def _passed(self, request: Request, body: bytes, _: ApiCaller, stack: AsyncExitStack) -> Response:
         if not all(is_name(str(each)) for each in request.path_params.values()):
             return await self._refuse(request)
-        path, query = request.url.path, request.scope["query_string"].decode("latin-1")
+        # Not request.url, in which the Host header says where the path begins.
+        path, query = request.scope["path"], request.scope["query_string"].decode("latin-1")
         response = await stack.enter_async_context(
             self._upstream.asked(request.method, path, request.headers, body or None, query)
         )
@@ -153,7 +163,7 @@ class Gateway:
         return Response(self._document, media_type=_JSON)
 
     async def _refuse(self, request: Request, *_: object) -> Response:
-        path = request.url.path
+        path = request.scope["path"]
         for route in self.app.routes[:-1]:
             match, _scope = route.matches(request.scope)
             if match is Match.PARTIAL and isinstance(route, Route) and route.methods:
@@ -199,8 +209,12 @@ class _StreamedReply(Response):
         async with self.stack:
             # The frames end in time by themselves, unless nobody takes them.
             with suppress(ClientDisconnect, TimeoutError):
-                async with asyncio.timeout_at(self._deadline + ServeSettings.slow_s):
-                    await _while_there(receive, self._sent(send))
+                try:
+                    async with asyncio.timeout_at(self._deadline + ServeSettings.slow_s):
+                        await _while_there(receive, self._sent(send))
+                except asyncio.CancelledError:  # there is no more time to drain
+                    frame = error_event(_STOPPING, "stopping")
+                    await send({"type": "http.response.body", "body": frame, "more_body": False})
 
     async def _sent(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -245,9 +259,9 @@ def _no_number(_: str) -> Any:
 
 
 async def _wrong_method(_: Request, error: Exception) -> Response:
-    """A method that HTTP doesn't know."""
+    """A method that HTTP doesn't know, or a target that is no path."""
     status = error.status_code if isinstance(error, HTTPException) else 405
-    return Refused(status, "this path doesn't take the method", "method_not_allowed").response
+    return Refused(status, "there is no such path, or it doesn't take the method", "not_found").response
 
 
 def _note(endpoint: str, status: int, begun: float, caller: ApiCaller | None) -> None:

@@ -39,7 +39,6 @@ class CheckItem(Frozen):
     ] = None
     route: Name | None = None
     tenant: Name | None = None
-    generator_model: Name | None = None
     language: Name | None = None
 
     _named = field_validator("contexts", mode="before")(with_ids)

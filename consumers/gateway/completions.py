@@ -308,7 +308,9 @@ class WholeCompletion(_Completion):
             found = json.loads(body)
             choices = [each for each in found["choices"] if isinstance(each["message"], dict)]
         except (ValueError, RecursionError, KeyError, TypeError):
-            raise upstream_refused("the upstream's answer is no chat completion") from None
+            choices = []
+        if not 0 < len(choices) <= self._asked.choices:
+            raise upstream_refused("the upstream's answer is not the chat completion that was asked for")
         self._begin(found)
         done = await asyncio.gather(*(self._choice(n, each) for n, each in enumerate(choices)))
         told = [each for _, each in done if each is not None]
@@ -357,11 +359,12 @@ class GuardedStream(_Completion, StreamedCompletion[dict[str, Any]]):
                 async for chunk in chunks:
                     yield b": held\n\n" if chunk is None else _event(chunk)
         except UpstreamFailed:
-            message = "the model's answer broke off; what came before was verified"
-            yield _event(error_body(message, "upstream_failed", "upstream_error"))
+            yield error_event(
+                "the model's answer broke off; what came before was verified", "upstream_failed"
+            )
         except Exception as error:  # noqa: BLE001 - a stream has no other way to end
             _log.error("serve.stream_failed", error=type(error).__name__)
-            yield _event(error_body("the gateway failed", "failed", "server_error"))
+            yield error_event("the gateway failed", "failed")
         else:
             yield b"data: [DONE]\n\n"
 
@@ -444,6 +447,11 @@ def _finish(reason: Any) -> str | None:
     if not isinstance(reason, str) or not reason:
         return None
     return reason if reason in _FINISHES else "stop"
+
+
+def error_event(message: str, code: str) -> bytes:
+    """What ends a stream that can't be ended in order."""
+    return _event(error_body(message, code, "server_error"))
 
 
 def _event(chunk: Mapping[str, Any]) -> bytes:

@@ -26,18 +26,20 @@ class BoundedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._stuck = 0
+        self._stuck = -1
         self._look()
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._looking.cancel()
+        super().connection_lost(exc)
+
     def _look(self) -> None:
-        if self.transport.is_closing() and not self.flow.write_paused:
-            return
         waits_for_head = self.cycle is None or self.cycle.response_complete
-        self._stuck = self._stuck + 1 if waits_for_head or self.flow.write_paused else 0
+        stuck = waits_for_head or self.flow.write_paused or self.transport.is_closing()
+        self._stuck = self._stuck + 1 if stuck else 0
         if self._stuck > _LOOKS:
             self.transport.abort()
-        else:
-            self.loop.call_later(ServeSettings.slow_s / _LOOKS, self._look)
+        self._looking = self.loop.call_later(ServeSettings.slow_s / _LOOKS, self._look)
 
 
 class _Server(uvicorn.Server):
@@ -76,8 +78,7 @@ async def serving(app: Starlette, settings: ServeSettings, drain_s: float) -> As
         while not server.started:
             await asyncio.wait([serves], timeout=0.02)
             if serves.done():
-                await serves
-                raise ConfigError(_not_listening(settings))
+                await serves  # which raises
         port = server.servers[0].sockets[0].getsockname()[1]
         log.info("serve.listening", host=settings.host, port=port)
         yield port
@@ -87,13 +88,12 @@ async def serving(app: Starlette, settings: ServeSettings, drain_s: float) -> As
 
 
 async def _serve(server: uvicorn.Server) -> None:
+    """Raises ConfigError if it can't listen, of which uvicorn logs why before it would end the process."""
     try:
         await server.serve()
-    except (OSError, SystemExit):  # it ends the process where the port is taken, having logged why
-        raise ConfigError(_not_listening(server.config)) from None
-
-
-def _not_listening(where: Any) -> str:
-    return (
-        f"serve.port: {where.host}:{where.port} can't be listened on; is the port taken, or the host another?"
-    )
+    except (OSError, SystemExit) as error:
+        why = getattr(error, "strerror", None) or "the log says why"
+        where = f"{server.config.host}:{server.config.port}"
+        raise ConfigError(
+            f"serve: {where} can't be listened on ({why}); check host, port, certificate and private_key"
+        ) from None

@@ -59,7 +59,7 @@ class ServeSettings(Frozen):
         "it is shown, and the reply says not-checked. judge: the policy's rules decide.",
     )
     max_body_bytes: Annotated[int, Field(gt=0)] = Field(
-        default=16 * 1024 * 1024,
+        default=8 * 1024 * 1024,
         description="Largest body of a request, and of a whole answer of the upstream.",
     )
     answer_timeout_ms: Annotated[int, Field(gt=0)] = Field(

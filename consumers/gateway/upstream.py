@@ -8,11 +8,11 @@ from typing import Final
 
 import httpx2
 
-from consumers.gateway.keys import HEADER
 from consumers.gateway.refusals import upstream_refused
 from consumers.gateway.settings import ServeSettings
 from guardrail.calls import cut_off, server_of
 from guardrail.chat import UpstreamFailed
+from guardrail.secrets import is_value
 
 _CONNECT_S: Final = 5.0
 _TO_UPSTREAM: Final = frozenset(
@@ -69,8 +69,9 @@ class Upstream:
         try:
             if response.headers.get("content-encoding", "identity") != "identity":
                 raise upstream_refused("the upstream compressed its answer, which it was not asked to")
-            if 300 <= response.status_code < 400:
-                raise upstream_refused("the upstream redirects, which is not followed; check serve.upstream")
+            if not 200 <= response.status_code < 300 and not 400 <= response.status_code < 600:
+                told = f"the upstream answered {response.status_code}, which is not followed"
+                raise upstream_refused(f"{told}; check serve.upstream")
             yield response
         finally:
             await response.aclose()
@@ -89,7 +90,7 @@ class Upstream:
 
     def _sent(self, headers: Mapping[str, str]) -> dict[str, str]:
         passed = _TO_UPSTREAM if self.has_key else _TO_UPSTREAM | _LOGIN
-        sent = {name: value for name, value in headers.items() if name in passed and name != HEADER}
+        sent = {name: value for name, value in headers.items() if name in passed and is_value(value)}
         if self._key is not None:
             sent["authorization"] = f"Bearer {self._key}"
         return {**sent, "accept-encoding": "identity"}

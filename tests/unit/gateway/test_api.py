@@ -72,6 +72,8 @@ async def test_what_answers_without_prose_passes(
         ("OPTIONS", "/v1/chat/completions", 405, "takes POST"),
         ("PUT", "/v1/files", 405, "takes GET, HEAD, POST"),
         ("BREW", "/v1/chat/completions", 405, "doesn't take the method"),
+        ("GET", "http://localhost/v1/models", 404, "no such path"),
+        ("GET", "*", 404, "no such path"),
     ],
 )
 async def test_every_other_way_to_an_answer_is_refused(
@@ -368,6 +370,25 @@ def post(body: bytes, *headers: str, host: str = "localhost") -> bytes:
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
+async def test_the_host_is_no_part_of_the_path(
+    gateway: Opens, upstream: ChatUpstream, keys: dict[str, Any]
+) -> None:
+    client = await gateway(**keys)
+    upstream.answers({"data": []})
+    host = "localhost/v1/responses/resp_1?x="
+    sent = f"GET /v1/models HTTP/1.1\r\nHost: {host}\r\nx-guardrail-key: one\r\nConnection: close\r\n\r\n"
+    assert (await raw(client.base_url.port, sent.encode())).startswith(b"HTTP/1.1 200 ")
+    assert [each[1] for each in upstream.asked] == ["/v1/models"]
+
+
+async def test_headers_that_can_not_be_passed_on_are_left_out(gateway: Opens, upstream: ChatUpstream) -> None:
+    client = await gateway()
+    upstream.answers(completion(RIGHT))
+    sent = post(json.dumps(ask()).encode(), "User-Agent: m\u00fcller", "Cookie: a=b", "Connection: close")
+    assert (await raw(client.base_url.port, sent)).startswith(b"HTTP/1.1 200 ")
+    assert "cookie" not in upstream.asked[0][2]
+
+
 async def test_two_requests_on_one_connection_have_each_their_answer(
     gateway: Opens, upstream: ChatUpstream
 ) -> None:
@@ -472,6 +493,38 @@ async def test_who_takes_nothing_is_cut_off(
     await upstream.left.wait()
     writer.close()
     del reader
+
+
+async def test_a_port_that_is_taken_is_told(gateway: Opens) -> None:
+    client = await gateway()
+    with pytest.raises(ConfigError, match=f"127.0.0.1:{client.base_url.port} can't be listened on"):
+        await gateway(port=client.base_url.port)
+    with pytest.raises(ConfigError, match="No such file"):
+        await gateway(certificate="none.pem", private_key="none.pem")
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_what_does_not_end_in_time_ends_as_an_error(
+    upstream: ChatUpstream, judge: ScriptedJudge, stream: bool
+) -> None:
+    upstream.streams(events(RIGHT, RIGHT))
+    if not stream:
+        upstream.answers(completion(RIGHT))
+    upstream.holds_before = 2 if stream else 0
+    settings = ServeSettings(upstream=upstream.url, port=0)
+    async with (
+        Guard(judge) as guard,
+        Gateway(settings, guard) as made,
+        httpx2.AsyncClient(timeout=60) as client,
+    ):
+        async with serving(made.app, settings, 1) as port:
+            url = f"http://127.0.0.1:{port}{COMPLETIONS}"
+            request = asyncio.ensure_future(client.post(url, json=ask(stream=stream)))
+            await upstream.held.wait()
+        reply = await request
+    assert reply.status_code == (200 if stream else 503)
+    told = json.loads(reply.text.strip().rpartition("\n")[2].removeprefix("data: "))
+    assert told["error"]["code"] == "stopping"
 
 
 async def test_a_drained_gateway_ends_what_it_has_begun(upstream: ChatUpstream, judge: ScriptedJudge) -> None:

@@ -199,6 +199,8 @@ async def test_an_error_of_the_upstream_keeps_its_status_and_body(
         ({"Content-Type": "application/json", "Content-Length": "900"}, b'{"choices": [', False),
         ({"Content-Type": "application/json"}, b'{"a": "' + b"x" * 20_000_000 + b'"}', False),
         ({}, b"anything", True),
+        ({"Content-Type": "application/json"}, json.dumps(completion(RIGHT, RIGHT)).encode(), False),
+        ({"Content-Type": "application/json"}, json.dumps(completion()).encode(), False),
     ],
 )
 async def test_an_answer_of_no_known_form_is_withheld(
@@ -234,6 +236,17 @@ async def test_a_stream_that_breaks_off_ends_as_an_error(
     assert json.loads(last.removeprefix("data: "))["error"]["code"] == "upstream_failed"
     assert "wrong" not in reply.text
     assert "[DONE]" not in reply.text
+
+
+@pytest.mark.parametrize("status", ["302 Found", "999 Odd"])
+async def test_an_answer_that_is_none_is_not_followed(
+    gateway: Opens, upstream: ChatUpstream, status: str
+) -> None:
+    client = await gateway()
+    upstream.answers({}, status)
+    upstream.headers["Location"] = "http://example.com"
+    reply = await client.post(COMPLETIONS, json=ask())
+    assert (reply.status_code, "location" in reply.headers) == (502, False)
 
 
 async def test_an_upstream_that_is_not_there(gateway: Opens) -> None:
