@@ -11,7 +11,7 @@ from uuid import uuid4
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from guardrail.errors import InputError
+from guardrail.errors import DecodeError, InputError
 from guardrail.events import (
     Context,
     Event,
@@ -39,6 +39,13 @@ def event_of(kind: type[_Event], response_id: str | None, fields: dict[str, Any]
     try:
         return kind.model_validate({"response_id": response_id or uuid4().hex, **fields})
     except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        if first["type"] == "model_type" and first["loc"][0] == "contexts":
+            found = type(first["input"]).__name__
+            where = ".".join(map(str, first["loc"]))
+            raise DecodeError(
+                "invalid_event", f"{where}: give a text, or a mapping with id and text, not a {found}"
+            ) from None
         raise decode_error(error) from None
 
 

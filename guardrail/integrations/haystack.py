@@ -11,6 +11,7 @@ Its name, arguments, inputs and outputs are that component's. 1 stands for SUPPO
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import partial
@@ -211,7 +212,10 @@ def _chat_model(generator: Any) -> ChatModel:
 
 def _plain(value: object) -> object:
     """A Secret as settings have one; one that holds its token raises ValueError."""
-    return {"env": value.to_dict()["env_vars"][0]} if isinstance(value, Secret) else value
+    if not isinstance(value, Secret):
+        return value
+    names: list[str] = value.to_dict()["env_vars"]
+    return {"env": next((name for name in names if name in os.environ), names[0])}  # as theirs chooses
 
 
 def _our_examples(given: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ _BASES: Final[dict[str, str]] = {stem(word): word for name in ("noun_verbs", "ve
 _PASTS: Final = {stem(word): word for kind in "EW" for word in _data["kinds"][kind].split()}
 _WORD: Final = re.compile(
     r"(?i:up to|at least|at most|(?:more|less|fewer) than)(?= (?:[\d$€£]|two|three|four|five|ten))"
-    r"|[^\s,;:()—–]+(?:[,:](?=\d)[^\s,;:()—–]+)*|[,;:()—–]"
+    r"|[^\s,;:()—–]+(?:[,:–](?=\d)[^\s,;:()—–]+)*|[,;:()—–]"
 )
 _BOUND, _MEASURES = frozenset(map(stem, _W["bound"])), frozenset(map(stem, _W["measures"]))
 _YEAR: Final = re.compile(r"(?:1\d|20)\d\ds?")
@@ -48,7 +48,7 @@ _SUBJECT: Final = re.compile(
     r"(?:(?:[Pp][^,]*|j|Pn),|pN|j)*(?![PpRsBqo]|j+B|[Gu][atdXT].|j*$|[^,]*[nzvVX][ad])"
     "(?:[^,;()IHMFRb]|R[^IHMF,]*[IHMF]){1,14}(?<![co])"
 )
-_NOUNS: Final = "j*[dt]*[agNXnzvVBuEeGiY][agNjXnzvVBuEeGiY]*"
+_NOUNS: Final = "j*[dt]*(?:[agNXnzvVBueGiY]|E(?![qpPT]))(?:[agNjXnzvVBueGiY]|E(?![qpPT]))*"
 _GROUP: Final = re.compile(rf"([pPT]j*[GBu]?(?={_NOUNS}))?({_NOUNS}(?:q{_NOUNS})*)")
 _ITEM: Final = "[^,;:()cboRsIHMF-]++"
 _SERIES: Final = re.compile(rf"{_ITEM}(?:,{_ITEM})*,?c(?={_ITEM}(?![IHMF]))")
@@ -57,7 +57,7 @@ _NAME: Final = re.compile(r"[atd]?X(?:[Xqt]*X)?$")
 _NOUN: Final = re.compile(
     r"(?:[atd]N?|N|(?<=[PpFHqT])(?=[nBuGE]{0,3}[nzuvVB]$))(?:(?![IHMFRsPpTcbojq,;:()-]).){0,5}$"
 )
-_THING: Final = re.compile(rf"a[^IHMFRscoTB,;(]*?(?:(?=Rj*[IHMF])|(?<=[nXzGvBu])(?=j?[eE][PpqT]|G{_O}))")
+_THING: Final = re.compile(rf"a[^IHMFRscoT,;(]*?(?:(?=Rj*[IHMF])|(?<=[nXzGvBu])(?=j?[eE][PpqT]|G{_O}))")
 
 Words = list[str]
 
@@ -208,7 +208,7 @@ def _sure(kinds: str, start: int, at: int) -> int:
     if last == "R" and kind in "WVvzEBu":
         return 6
     opens, clear, many = not before, after in "adtiYNX", last in "zvVYi"
-    counted = re.search("(?<![nXzvV])N$", before)
+    counted = kind not in "EW" and re.search("(?<![nXzvV])N$", before)
     if (opens and not start) or last in "adtgpPqTIHMk" or after in "IHM" or counted:
         return 0
     if kind in "WV":
@@ -238,8 +238,7 @@ def _dated(words: Words) -> bool:
 
 def _own(words: Words) -> Words:
     """A subject without what stands before it: "In 2010, the bridge"."""
-    own = words[len(words) - words[::-1].index(",") :] if "," in words else words
-    return own[2:] if re.match("pN", _kinds(own)) else own
+    return words[len(words) - words[::-1].index(",") :] if "," in words else words
 
 
 def _phrase(s: _Clause) -> Words:
@@ -264,7 +263,7 @@ def _fronted(s: _Clause) -> list[Words]:
         return [[*rest.subject, rest.does(first), *said[1:]], rest.words]
     begins = re.fullmatch("(?:j?[eE](?![nz])|a.)[^IHMF:]+", front)
     listed = front[:1] == "a" and "c" in rest.kinds[: rest.verb]
-    if not begins or listed or first in _W["no_more"] or said[:2] == ["Based", "on"]:
+    if not begins or listed or first in _W["no_more"]:
         return []
     be = rest.be(rest.subject, [] if front[0] == "a" else said)
     return [[*rest.subject, be, first, *said[1:]], rest.words]
@@ -299,17 +298,19 @@ def _told(left: _Clause, aside: Words, kinds: str, clause: _Clause, inside: bool
         at = doing.end() - 1
         known = _MAIN.match(kinds, 1) or "o" in kinds or "G" in left.kinds or (not inside and _joined(left))
         return [] if known else [*subject, *aside[:at], clause.does(aside[at]), *aside[at + 1 :]]
-    if kinds[0] == left.kinds[left.end : left.end + 1] == "p" and not any(map(_YEAR.fullmatch, left.words)):
+    if kinds[0] == left.kinds[left.end : left.end + 1] == "p":
         return [*left.words[: left.end], *aside]  # in London, in the centre
-    phrase = subject if inside and not re.match("[Pp]", _kinds(subject)) else _phrase(left)
+    phrase = subject if inside else _phrase(left)
     if not phrase:
         return []
     if kinds[0] == "R":
         by = _Clause(aside[1:])
         if by.whole and not re.match("Rj*[IHMF]", kinds):  # which somebody does
             return [*by.words[: by.end], *phrase, *by.words[by.end :]]
-        sure = inside or not ({*aside[1:3]} & _W["of_all"] or (_plural(phrase) and aside[1].endswith("s")))
-        return [*phrase, *aside[1:]] if sure else []
+        plural, verb = _plural(phrase), aside[1]
+        many = verb in {"are", "were", "have"} or _kind(verb, 1) in {"B", "u"}
+        agrees = not verb.endswith("s") if plural else not many
+        return [*phrase, *aside[1:]] if inside or (agrees and not {*aside[1:3]} & _W["of_all"]) else []
     if re.match("[pP]R", kinds):  # for which somebody does it
         return [*aside[2:], first, *phrase]
     if first == "whose":
@@ -325,8 +326,11 @@ def _apposed(left: _Clause, phrase: Words, aside: Words, kinds: str, inside: boo
     """Whether an aside says what the phrase is, as no list and no clause does."""
     own = _MAIN.match(kinds, 1)
     if re.fullmatch("X{1,4}|X+cX+", kinds):
-        return bool(re.match("[atd]" if inside else "N", _kinds(phrase)))
-    if (own and _kind(aside[own.end() - 1], 1) != "E") or re.search("[co][atd]|,[co]", kinds):
+        return not aside[0].isupper() and bool(re.match("[atd]" if inside else "N", _kinds(phrase)))
+    behind = left.words[: -len(phrase)]  # "it is learnt from the environment, a process that …"
+    if not inside and behind and not left.kinds.endswith("X") and left.kinds[len(behind) - 1] in "pPq":
+        return False
+    if own and _kind(aside[own.end() - 1], 1) != "E":
         return False
     titled = re.match("[nu]+[qP]", kinds) and left.kinds.endswith("X")
     return bool(titled or re.match("j?[atg]", kinds) or aside[0].lower() in {"one", "home"})
@@ -349,7 +353,7 @@ def _joined(s: _Clause) -> list[Words]:
         pairs = (n for n, each in enumerate(left) if each in {"between", "both", "either"})
         before = _Clause(left)
         paired = any("and" not in left[n:] for n in pairs) and s.kinds[at : at + 1] not in {*"IHMF"}
-        if not before.whole or at == len(s.words) or paired:
+        if not before.whole or at == len(s.words) or paired or left.count("(") > left.count(")"):
             continue
         if dependent and not (joint[1] and s.kinds[at] in "adtiYX"):
             continue
@@ -366,8 +370,8 @@ def _added(left: _Clause, right: Words, kinds: str, joint: re.Match[str], alone:
     if own and not begins and joint[2] != "," and _SUBJECT.fullmatch(own[1]):
         named, kind = re.match("j*[atdiYX]", kinds), _kind(right[own.end(1)], 1)
         doubtful = re.match("F[pPT]|F$", left.kinds[left.verb :]) and _kind(held, 1) in "Evu"
-        many = right[own.end(1)] in {"are", "were", "have"} and not _plural(right[: own.end(1)])
-        if (doubtful or many) and not (joint[1] or kinds[0] in "adtiY"):
+        many = right[1] in {"are", "were", "have"} and not _plural(right[:1])
+        if (doubtful or many) and joint[0] == "c" and kinds[0] not in "adtiY":
             return []  # "flour mixed with water and yeast forms a dough"
         after = re.match("[atdiYjNX]" + "|$" * (kind == "E"), kinds[own.end() :])
         return [right] if after or kind not in "Ev" or (joint[1] and named) else []
@@ -395,7 +399,7 @@ def _added(left: _Clause, right: Words, kinds: str, joint: re.Match[str], alone:
 def _items(left: _Clause, right: Words, kinds: str, listed: bool) -> list[Words]:
     """It has 5 rooms, a bar and 3 halls; a room costs 9 euros and a hall 10."""
     held, new = left.groups, _groups(right, kinds, 0)
-    if not held or not new or new[0].start or new[0].kinds[0] == "G":
+    if not held or not new or new[0].start or new[0].kinds[0] == "G" or re.search("[iY]j*[IHMF]", kinds):
         return []
     bound = _BOUND & set(map(stem, [*left.words[left.end :], *right, left.held]))
     measured = len(new) == 1 and {stem(left.words[-1]), stem(right[-1])} <= _MEASURES
@@ -450,7 +454,7 @@ def _described(s: _Clause) -> list[Words]:
     """It is a thing that does this; it has a thing made by them."""
     after = s.verb + 1 + (s.kinds[s.verb + 1 : s.verb + 2] == "j")
     found = None if s.kinds[s.verb : s.verb + 1] in {"M", ""} else _THING.match(s.kinds, after)
-    if not found or s.low(0) == "there" or (s.low(0), s.held) == ("it", "was"):
+    if not found or s.low(0) == "there":
         return []
     thing = s.subject if s.kinds[s.verb] == "I" else ["the", *s.words[found.start() + 1 : found.end()]]
     more = s.words[found.end() :]

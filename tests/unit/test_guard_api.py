@@ -207,6 +207,8 @@ async def test_input_that_cannot_be_is_named() -> None:
     async with Guard(WordJudge()) as guard:
         with pytest.raises(InputError, match=r"^deadline_ms: "):
             await guard.check("?", [], "Paris is in France.", deadline_ms=-1)
+        with pytest.raises(InputError, match=r"^contexts\.1: give a text, or a mapping .*, not a NoneType$"):
+            await guard.check("?", ["Paris", None], "Paris")  # type: ignore[list-item]
         with pytest.raises(InputError, match=r"^contexts\.0\.text: "):
             guard.stream("?", [{"id": "x", "text": 3}], ["Paris"])
         with pytest.raises(InputError, match="half of a surrogate pair"):

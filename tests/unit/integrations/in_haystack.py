@@ -245,7 +245,7 @@ def test_what_theirs_has_written_is_read(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_secret_of_theirs_may_stand_in_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_KEY", "sk-secret")
-    llm = {"api_key": Secret.from_env_var("JUDGE_KEY"), "base_url": "http://127.0.0.1:9/v1"}
+    llm = {"api_key": Secret.from_env_var(["NOT_SET_KEY", "JUDGE_KEY"]), "base_url": "http://127.0.0.1:9/v1"}
     made = FaithfulnessEvaluator(judge={"kind": "llm", "llm": llm})
     assert made.to_dict()["init_parameters"]["judge"]["llm"]["api_key"] == {"env": "JUDGE_KEY"}
     with pytest.raises(ValueError, match="token-based secret"):
