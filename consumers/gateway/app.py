@@ -13,7 +13,7 @@ import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
@@ -21,6 +21,7 @@ from consumers.gateway.check import answers_in, checked, openapi
 from consumers.gateway.completions import (
     GuardedStream,
     WholeCompletion,
+    as_json,
     asked_by,
     error_event,
     headers_of,
@@ -125,7 +126,7 @@ class Gateway:
                     self._upstream.asked("POST", COMPLETIONS, request.headers, asked.body)
                 )
                 headers = for_client(response.headers)
-                kind = headers.pop("content-type", "").partition(";")[0].strip().lower()
+                kind = headers.pop("content-type").partition(";")[0].strip().lower()
                 if response.status_code >= 400:
                     said = await self._upstream.body(response)
                     return Response(said, response.status_code, headers, kind or _JSON)
@@ -136,7 +137,7 @@ class Gateway:
                     return _StreamedReply(stream.frames(pieces(response)), headers, deadline)
                 whole = WholeCompletion(asked, self._guard, self._settings)
                 reply, told = await whole.guarded(await self._upstream.body(response))
-                return JSONResponse(reply, headers={**headers, **headers_of(told)})
+                return Response(as_json(reply), headers={**headers, **headers_of(told)}, media_type=_JSON)
         except TimeoutError:
             raise upstream_refused("the answer took too long", 504) from None
 
@@ -157,7 +158,8 @@ class Gateway:
             self._upstream.asked(request.method, path, request.headers, body or None, query)
         )
         read = b"" if request.method == "HEAD" else await self._upstream.body(response)
-        return Response(read, response.status_code, for_client(response.headers))
+        headers = for_client(response.headers)
+        return Response(read, response.status_code, headers, headers.pop("content-type") or None)
 
     async def _told(self, *_: object) -> Response:
         return Response(self._document, media_type=_JSON)

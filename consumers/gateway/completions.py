@@ -459,4 +459,12 @@ def error_event(message: str, code: str) -> bytes:
 
 
 def _event(chunk: Mapping[str, Any]) -> bytes:
-    return b"data: " + json.dumps(chunk, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
+    return b"data: " + as_json(chunk) + b"\n\n"
+
+
+def as_json(found: Mapping[str, Any]) -> bytes:
+    """In UTF-8. Arguments of tools may hold halves of characters, which only escapes can write."""
+    try:
+        return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(found, separators=(",", ":")).encode()

@@ -20,7 +20,7 @@ _TO_UPSTREAM: Final = frozenset(
 )
 _LOGIN: Final = frozenset({"api-key", "authorization", "openai-organization", "openai-project"})
 """Passed on too, where the gateway has no key of its own for the upstream."""
-_TO_CLIENT: Final = frozenset({"content-type", "openai-processing-ms", "retry-after", "x-request-id"})
+_TO_CLIENT: Final = frozenset({"openai-processing-ms", "retry-after", "x-request-id"})
 _LIMITS: Final = "x-ratelimit-"
 
 
@@ -106,5 +106,7 @@ async def pieces(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
 
 
 def for_client(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers of the upstream's that the client gets."""
-    return {name: value for name, value in headers.items() if name in _TO_CLIENT or name.startswith(_LIMITS)}
+    """The headers of the upstream's that the client gets: those of one word, as no answer is."""
+    passed = {name: text for name, text in headers.items() if name in _TO_CLIENT or name.startswith(_LIMITS)}
+    one_word = {name: text for name, text in passed.items() if is_value(text) and " " not in text}
+    return {"content-type": headers.get("content-type", ""), **one_word}

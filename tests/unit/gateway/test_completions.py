@@ -353,6 +353,29 @@ async def test_characters_may_come_in_halves(gateway: Opens, upstream: ChatUpstr
     assert text_of(await streamed(client)).startswith("Fine \U0001f600. Alone:")
 
 
+async def test_arguments_of_tools_keep_their_halves(gateway: Opens, upstream: ChatUpstream) -> None:
+    client = await gateway()
+    halves = [{"index": 0, "function": {"arguments": each}} for each in ('"\ud83d', '\ude00é"')]
+    upstream.streams([*(event({"tool_calls": [each]}) for each in halves), event({}, "tool_calls"), DONE])
+    first, second, _ = await streamed(client)
+    assert [each["choices"][0]["delta"]["tool_calls"] for each in (first, second)] == [
+        [each] for each in halves
+    ]
+    upstream.answers(completion({"role": "assistant", "tool_calls": halves[:1]}))
+    (only,) = json.loads((await client.post(COMPLETIONS, json=ask())).content)["choices"]
+    assert only["message"]["tool_calls"] == halves[:1]
+
+
+async def test_headers_of_the_upstream_are_of_one_word(gateway: Opens, upstream: ChatUpstream) -> None:
+    client = await gateway()
+    upstream.answers(completion(RIGHT))
+    upstream.headers |= {"x-request-id": WRONG, "x-ratelimit-reset": "6m0s", "retry-after": "\u00fc"}
+    reply = await client.post(COMPLETIONS, json=ask())
+    assert reply.status_code == 200
+    assert reply.headers["x-ratelimit-reset"] == "6m0s"
+    assert not {"x-request-id", "retry-after"} & set(reply.headers)
+
+
 async def test_openais_client_reads_it(gateway: Opens, upstream: ChatUpstream) -> None:
     client = await gateway()
     guarded = openai.AsyncOpenAI(base_url=f"{client.base_url}/v1", api_key="of-the-caller", max_retries=0)
