@@ -72,7 +72,7 @@ def grounding_of(
     messages = messages if isinstance(messages, Sequence) and not isinstance(messages, str) else ()
     found = extension.contexts if "extension" in sources else ()
     if not found and "blocks" in sources:
-        found = _named("grounding", _blocks(messages, "grounding_source", _TRUSTED))
+        found = _named("grounding", _blocks(messages, "grounding_source"))
     documents = request.get("documents") if "documents" in sources else None
     more = [
         *_named("document", documents if isinstance(documents, list) else ()),
@@ -82,7 +82,7 @@ def grounding_of(
     found = (*found, *(context for context in more if context.id not in taken))
     question = extension.question
     if question is None:
-        asked = [block.get("text") for block in _blocks(messages, "query", None)]
+        asked = [block.get("text") for block in _blocks(messages, "query")]
         question = "\n".join(text for text in asked if isinstance(text, str)) or _last_user_text(messages)
     return Grounding(found, question, extension.route, extension.tenant)
 
@@ -135,12 +135,13 @@ def _extension(request: Mapping[str, Any]) -> GroundingExtension:
         raise InputError("invalid_extension", f"{EXTENSION}.{wrong}") from None
 
 
-def _blocks(messages: Sequence[Any], kind: str, roles: frozenset[str] | None) -> Iterator[Mapping[str, Any]]:
+def _blocks(messages: Sequence[Any], kind: str) -> Iterator[Mapping[str, Any]]:
+    """Those of the messages that the calling application writes."""
     for message in messages:
         if not isinstance(message, Mapping):
             continue
         role = message.get("role")
-        if roles is not None and not (isinstance(role, str) and role in roles):
+        if not (isinstance(role, str) and role in _TRUSTED):
             continue
         content = message.get("content")
         if isinstance(content, list):

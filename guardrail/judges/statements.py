@@ -54,8 +54,9 @@ class StatementsJudge(Around):
             claims[f"{judgement.claim_id}.{number}"] = part
         told: dict[str, Verdict] = {}
         try:
-            async for each in checked(self._judge, replace(request, claims=claims, gathering=None)):
-                told[each.claim_id] = each.verdict
+            async with closing(checked(self._judge, replace(request, claims=claims, gathering=None))) as said:
+                async for each in said:
+                    told[each.claim_id] = each.verdict
         except JudgeError:
             return ()
         if Verdict.UNVERIFIED in told.values() or len(told) < len(claims):

@@ -73,10 +73,13 @@ def test_odd_blocks_keep_ids_unique_and_are_left_out_without_text() -> None:
 
 
 def test_the_question_is_the_extensions_then_the_query_blocks_then_the_last_users() -> None:
-    messages = [message("user", {"type": "query", "text": "Q1"}), {"role": "user", "content": "last"}]
+    messages = [message("system", {"type": "query", "text": "Q1"}), {"role": "user", "content": "last"}]
     assert grounding_of({"messages": messages, "guardrail": {"question": "Q0"}}).question == "Q0"
     assert grounding_of({"messages": messages}).question == "Q1"
     assert grounding_of({"messages": messages[1:]}).question == "last"
+    for role in ("user", "tool", "assistant"):
+        theirs = message(role, {"type": "query", "text": "Q2"})
+        assert grounding_of({"messages": [theirs, *messages[1:]]}).question == "last"
     parts = message(
         "user", {"type": "text", "text": "a"}, {"type": "image_url"}, {"type": "text", "text": "b"}
     )
