@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
@@ -24,6 +23,7 @@ from consumers.gateway.settings import ServeSettings
 from consumers.ops import ResponseLog
 from guardrail.calls.event_stream import EventStream
 from guardrail.chat import (
+    BLOCK,
     EXTENSION,
     TEXTS,
     Grounding,
@@ -64,6 +64,8 @@ REFUSED: Final[Mapping[str, str]] = {
 _DROP: Final = object()
 _NAME: Final = re.compile(r"[\x21-\x7e]{1,200}")
 _FINISHES: Final = frozenset({"stop", "length", "tool_calls", "function_call", "content_filter"})
+_CUT: Final = frozenset({"model_length", "max_tokens"})
+_BROKEN: Final = frozenset({"error", "insufficient_system_resource"})
 
 
 def _name(value: Any) -> Any:
@@ -72,7 +74,8 @@ def _name(value: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    ok = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """A count or a time; with more digits it could spell words."""
+    ok = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**63
     return value if ok else _DROP
 
 
@@ -141,6 +144,34 @@ def _texts_of(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, text
 
 
+_SAID: Final = frozenset({"error", "message", "msg", "detail"})
+
+
+def error_of(body: bytes, status: int) -> Any:
+    """What passes of the body of an error: words only where errors have theirs, since elsewhere some servers
+    quote what the model wrote.
+    """
+    try:
+        found = json.loads(body)
+        if isinstance(found, dict | list):
+            return _said(found, "")
+    except (ValueError, RecursionError):
+        pass
+    told = f"the upstream answered {status}, not in JSON; check serve.upstream, which mostly ends in /v1"
+    return error_body(told, "upstream_failed", "upstream_error")
+
+
+def _said(value: Any, place: str) -> Any:
+    if isinstance(value, dict):
+        inside = {name: _said(each, name) for name, each in value.items() if _name(name) is not _DROP}
+        return {name: each for name, each in inside.items() if each is not _DROP}
+    if isinstance(value, list):
+        return [each for item in value if (each := _said(item, place)) is not _DROP]
+    if isinstance(value, str):
+        return value if place in _SAID else _name(value)
+    return value if value is None or isinstance(value, bool) else _number(value)
+
+
 # ------------------------------------------------------------------------------------------- what is asked
 
 
@@ -153,6 +184,8 @@ class CompletionRequest:
     choices: int
     streamed: bool
     usage: bool
+    structured: bool
+    """A program reads the answer, which a redaction would break."""
     body: bytes
     """As the model gets it."""
 
@@ -176,9 +209,11 @@ def asked_by(
     most = settings.most_choices
     if number is not None and (type(number) is not int or not 1 <= number <= most):
         raise _wrong(f"n: give a number from 1 to {most}")
-    options = request.get("stream_options")
+    options, form = request.get("stream_options"), request.get("response_format")
+    # The metadata, in which LiteLLM has the extension, are the client's own.
+    own = {name: each for name, each in request.items() if not name.endswith("metadata")}
     try:
-        grounding = scoped(grounding_of(request, settings.contexts_from, settings.tools))
+        grounding = scoped(grounding_of(own, settings.contexts_from, settings.tools))
     except InputError as error:
         raise Refused(400, str(error), error.reason) from None
     return CompletionRequest(
@@ -187,6 +222,7 @@ def asked_by(
         number or 1,
         bool(streamed),
         isinstance(options, Mapping) and options.get("include_usage") is True,
+        form is not None and form != {"type": "text"},
         json.dumps(for_model(request)).encode("ascii"),
     )
 
@@ -231,8 +267,8 @@ class Flagged:
             case DeliveryBlocked():
                 self._blocked = True
 
-    def told(self) -> list[dict[str, Any]]:
-        """The claims, with the texts of those only that were shown."""
+    def told(self, *, shown: bool) -> list[dict[str, Any]]:
+        """The claims; with ``shown`` the texts of those that are flagged."""
         found = []
         for name, claim in sorted(self._claims.items(), key=lambda each: each[1].index):
             decision = self._decided.get(name)
@@ -246,7 +282,7 @@ class Flagged:
                 "severity": claim.severity.value,
                 "support": claim.support,
             }
-            found.append({**told, "text": claim.text} if decision is Decision.FLAG else told)
+            found.append({**told, "text": claim.text} if decision is Decision.FLAG and shown else told)
         return found
 
 
@@ -255,7 +291,9 @@ def _extension(told: Mapping[str, Any], flagged: Flagged) -> dict[str, Any]:
     shown_anyway = told.get("rule") == NO_CONTEXTS and told.get("decision") == Decision.FLAG
     if shown_anyway or flagged.observed:
         return {**told, "decision": "not-checked", "flagged": []}
-    return {**told, "flagged": flagged.told()}
+    # A whole answer that is blocked was not shown at all.
+    shown = told.get("decision") != Decision.BLOCK or "replace_all" in told
+    return {**told, "flagged": flagged.told(shown=shown)}
 
 
 _RANKS: Final = ("release", "flag", "not-checked", "redact", "block")
@@ -284,6 +322,11 @@ class _Completion:
 
     async def _opened(self) -> Guard:
         return self._guard
+
+    def _finished(self, finish: str | None, told: Mapping[str, Any] | None) -> str | None:
+        """Why it ended. What a program was to read whole must not seem so with a part of it removed."""
+        redacted = told is not None and told.get("decision") == Decision.REDACT
+        return BLOCK if redacted and self._asked.structured else finish
 
     def _begin(self, found: Mapping[str, Any]) -> None:
         """The first chunk says id, model and time of all."""
@@ -316,7 +359,10 @@ class WholeCompletion(_Completion):
         if not 0 < len(choices) <= self._asked.choices:
             raise upstream_refused("the upstream's answer is not the chat completion that was asked for")
         self._begin(found)
-        done = await asyncio.gather(*(self._choice(n, each) for n, each in enumerate(choices)))
+        try:
+            done = await asyncio.gather(*(self._choice(n, each) for n, each in enumerate(choices)))
+        except UpstreamFailed:
+            raise upstream_refused("the model's answer broke off") from None
         told = [each for _, each in done if each is not None]
         reply = {**self._head, "object": "chat.completion", "choices": [each for each, _ in done]}
         if usage := _kept(found.get("usage"), "usage"):
@@ -326,6 +372,7 @@ class WholeCompletion(_Completion):
         return reply, told
 
     async def _choice(self, index: int, found: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+        finish = _finish(found.get("finish_reason")) or "stop"
         texts = [_characters(text) for _, text in _texts_of(found["message"])]
         answer, flagged = WholeAnswer(), Flagged()
         told = None
@@ -333,8 +380,9 @@ class WholeCompletion(_Completion):
             await self._decide(parts_of(texts), answer, flagged)
             told = _extension({"choice": index, **answer.told}, flagged)
         passed = {"role": "assistant", **_kept(found["message"], "message")}
-        message = {**passed, "content": answer.text if texts else None, "refusal": None}
-        finish = answer.finish or _finish(found.get("finish_reason")) or "stop"
+        empty = None if found["message"].get("content") is None else ""
+        message = {**passed, "content": answer.text if texts else empty, "refusal": None}
+        finish = self._finished(answer.finish or finish, told) or finish
         return {"index": index, "message": message, "finish_reason": finish}, told
 
 
@@ -381,7 +429,7 @@ class GuardedStream(_Completion, StreamedCompletion[dict[str, Any]]):
                 if piece is None:
                     break  # half an event means nothing
                 for data in events.feed(piece):
-                    if data.strip() == "[DONE]":
+                    if data.strip() == "[DONE]" and self.choices:  # after nothing it is no end
                         return
                     chunk = json.loads(data)
                     if not isinstance(chunk, Mapping) or chunk.get("error"):
@@ -393,15 +441,15 @@ class GuardedStream(_Completion, StreamedCompletion[dict[str, Any]]):
             raise UpstreamFailed
 
     def take(self, chunk: Any, group: asyncio.TaskGroup) -> None:
-        self._begin(chunk)
         self._usage = _kept(chunk.get("usage"), "usage") or self._usage
         parts = chunk.get("choices")
         for part in parts if isinstance(parts, list) else ():
+            self._begin(chunk)  # Azure's first has no choices, and an empty head
             index = part.get("index", 0) if isinstance(part, Mapping) else None
             if type(index) is not int or not 0 <= index < self._asked.choices:
                 raise UpstreamFailed
             choice = self.choice(index)
-            if choice.closed or choice.ended:
+            if choice.closed:
                 continue
             delta = part.get("delta")
             delta = delta if isinstance(delta, Mapping) else {}
@@ -416,7 +464,7 @@ class GuardedStream(_Completion, StreamedCompletion[dict[str, Any]]):
         await self._decide(choice.deltas(), choice, flagged)
 
     def chunk(self, index: int, delta: dict[str, Any], finish: str | None, told: Any) -> dict[str, Any]:
-        part = {"index": index, "delta": delta, "finish_reason": finish}
+        part = {"index": index, "delta": delta, "finish_reason": self._finished(finish, told)}
         chunk = {**self._head, "object": "chat.completion.chunk", "choices": [part]}
         if told is not None:
             chunk[EXTENSION] = _extension(told, self._flagged[index])
@@ -448,9 +496,13 @@ def _characters(text: str) -> str:
 
 
 def _finish(reason: Any) -> str | None:
-    if not isinstance(reason, str) or not reason:
+    """In the words of the API. Raises UpstreamFailed where it says that the answer broke off."""
+    reason = reason.lower() if isinstance(reason, str) else ""
+    if reason in _BROKEN:
+        raise UpstreamFailed
+    if reason in {"", "null"}:
         return None
-    return reason if reason in _FINISHES else "stop"
+    return "length" if reason in _CUT else reason if reason in _FINISHES else "stop"
 
 
 def error_event(message: str, code: str) -> bytes:
