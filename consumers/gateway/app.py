@@ -17,15 +17,9 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
+from consumers.gateway.answers import GuardedEvents, as_json, headers_of
 from consumers.gateway.check import answers_in, checked, openapi
-from consumers.gateway.completions import (
-    GuardedStream,
-    WholeCompletion,
-    as_json,
-    asked_by,
-    error_event,
-    headers_of,
-)
+from consumers.gateway.completions import GuardedStream, WholeCompletion, asked_by
 from consumers.gateway.keys import ApiCaller, ApiKeys, read_keys
 from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED, is_name, why_refused
 from consumers.gateway.refusals import Refused, upstream_refused
@@ -134,7 +128,7 @@ class Gateway:
                     raise upstream_refused("the upstream answers in another form than was asked for")
                 if asked.streamed:
                     stream = GuardedStream(asked, self._guard, self._settings, deadline)
-                    return _StreamedReply(stream.frames(pieces(response)), headers, deadline)
+                    return _StreamedReply(stream, pieces(response), headers, deadline)
                 whole = WholeCompletion(asked, self._guard, self._settings)
                 reply, told = await whole.guarded(await self._upstream.body(response))
                 return Response(as_json(reply), headers={**headers, **headers_of(told)}, media_type=_JSON)
@@ -199,11 +193,18 @@ class _StreamedReply(Response):
 
     stack: AsyncExitStack
 
-    def __init__(self, frames: AsyncGenerator[bytes, None], headers: dict[str, str], deadline: float) -> None:
+    def __init__(
+        self,
+        stream: GuardedEvents[Any],
+        pieces: AsyncGenerator[bytes, None],
+        headers: dict[str, str],
+        deadline: float,
+    ) -> None:
         more = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         super().__init__(None, 200, {**headers, **more}, _EVENTS)
         del self.headers["content-length"]
-        self._frames = frames
+        self._stream = stream
+        self._frames = stream.frames(pieces)
         self._deadline = deadline
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -215,7 +216,7 @@ class _StreamedReply(Response):
                     async with asyncio.timeout_at(self._deadline + ServeSettings.slow_s):
                         await _while_there(receive, self._sent(send))
                 except asyncio.CancelledError:  # there is no more time to drain
-                    frame = error_event(_STOPPING, "stopping")
+                    frame = self._stream.failure(_STOPPING, "stopping")
                     await send({"type": "http.response.body", "body": frame, "more_body": False})
 
     async def _sent(self, send: Send) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, ValidationError, field_validator
 from pydantic.json_schema import models_json_schema
 
-from consumers.gateway.completions import noted
+from consumers.gateway.answers import noted
 from consumers.gateway.keys import HEADER
 from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED
 from consumers.gateway.refusals import Refused
