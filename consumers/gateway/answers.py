@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from consumers.gateway.refusals import Refused
 from consumers.gateway.settings import ServeSettings
-from consumers.ops import ResponseLog
 from guardrail.calls.event_stream import EventStream
 from guardrail.chat import Grounding, StreamedCompletion, UpstreamFailed, decide
 from guardrail.errors import JudgeReplyError
@@ -29,13 +28,11 @@ from guardrail.events import (
     Decision,
     DeliveryBlocked,
     DeliverySegment,
-    ResponseVerdict,
     Verdict,
 )
 from guardrail.guard import Guard
 from guardrail.log_events import EventLog
 from guardrail.policy import NO_CONTEXTS
-from guardrail.telemetry import count_output
 
 _log = EventLog(__name__)
 _Chunk = TypeVar("_Chunk")
@@ -129,15 +126,6 @@ def model_and_stream(request: Mapping[str, Any], refused: Mapping[str, str]) -> 
 
 # ------------------------------------------------------------------------------------------- what is told
 
-_answers: Final = ResponseLog()
-
-
-def noted(event: AnyOutputEvent) -> None:
-    """Count it in the metrics, and log how an answer was decided."""
-    count_output(event)
-    if isinstance(event, ResponseVerdict):
-        _answers.on_verdict(event)
-
 
 class Flagged:
     """What the events of one answer say of the claims that were not simply released."""
@@ -151,7 +139,6 @@ class Flagged:
 
     def seen(self, event: AnyOutputEvent) -> None:
         """An event of the answer."""
-        noted(event)
         match event:
             case ClaimVerdict():
                 self._claims[event.claim_id] = event
