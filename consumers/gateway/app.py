@@ -17,25 +17,20 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
+from consumers.gateway.answers import GuardedEvents, as_json, error_of, headers_of
 from consumers.gateway.check import answers_in, checked, openapi
-from consumers.gateway.completions import (
-    GuardedStream,
-    WholeCompletion,
-    as_json,
-    asked_by,
-    error_event,
-    error_of,
-    headers_of,
-)
+from consumers.gateway.completions import GuardedStream, WholeCompletion, asked_by
 from consumers.gateway.keys import ApiCaller, ApiKeys, read_keys
 from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED, is_name, why_refused
 from consumers.gateway.refusals import Refused, upstream_refused
 from consumers.gateway.settings import ServeSettings
 from consumers.gateway.upstream import Upstream, for_client, pieces
+from consumers.outputs import trace_context
 from consumers.settings import is_loopback
 from guardrail.chat import Grounding
 from guardrail.guard import Guard
 from guardrail.telemetry import HTTP_REQUESTS
+from guardrail.tracing import TRACE, Traces, trace_id
 
 log = structlog.get_logger(__name__)
 
@@ -49,8 +44,9 @@ _Work = Callable[[Request, bytes, ApiCaller, AsyncExitStack], Coroutine[Any, Any
 class Gateway:
     """Answers requests with one guard. Open it with ``async with``."""
 
-    def __init__(self, settings: ServeSettings, guard: Guard) -> None:
+    def __init__(self, settings: ServeSettings, guard: Guard, traces: Traces | None = None) -> None:
         """``guard`` is open. Raises ConfigError."""
+        self._traces = traces
         self._settings = settings
         self._guard = guard
         self._upstream = Upstream(settings)
@@ -79,6 +75,12 @@ class Gateway:
         async def endpoint(request: Request) -> Response:
             begun = time.monotonic()
             caller: ApiCaller | None = None
+            headers = tuple((each.decode("latin-1"), value) for each, value in request.headers.raw)
+            trace = trace_context(headers)
+            ended: Callable[[int], None] = lambda _: None  # noqa: E731
+            if self._traces is not None:
+                trace, ended = self._traces.request(name, request.method, path, trace)
+            TRACE.set(trace)
             async with AsyncExitStack() as stack:
                 try:
                     self._check_origin(request)
@@ -100,12 +102,25 @@ class Gateway:
                 except Exception as error:  # noqa: BLE001 - uvicorn would log its message, which may quote texts
                     log.error("serve.failed", endpoint=name, error=type(error).__name__)  # noqa: TRY400
                     response = Refused(500, "the gateway failed", "failed", kind="server_error").response
+                stack.callback(ended, response.status_code)
                 stack.callback(_note, name, response.status_code, begun, caller)
                 if isinstance(response, _StreamedReply):
                     response.stack = stack.pop_all()
             return response
 
         return Route(path, endpoint, methods=list(methods))
+
+    async def reload_keys(self) -> tuple[str, str]:
+        """Read the keys again; says whether any changed (ok, unchanged), and which, in words.
+
+        Raises ConfigError, and changes nothing.
+        """
+        keys = await asyncio.to_thread(read_keys, self._settings.keys)
+        changed = self._keys.use(keys or ())
+        if not changed:
+            return "unchanged", "keys unchanged"
+        log.info("serve.keys_reloaded", changed=changed, keys=len(keys or ()))
+        return "ok", f"keys reloaded: {', '.join(changed)}"
 
     def _check_origin(self, request: Request) -> None:
         """Without keys, a page in a browser of this machine must not ask: its host would be another name, or
@@ -143,7 +158,7 @@ class Gateway:
             raise upstream_refused("the upstream answers in another form than was asked for")
         if asked.streamed:
             stream = GuardedStream(asked, self._guard, self._settings, deadline)
-            return _StreamedReply(stream.frames(pieces(response)), headers, deadline)
+            return _StreamedReply(stream, pieces(response), headers, deadline)
         whole = WholeCompletion(asked, self._guard, self._settings)
         reply, told = await whole.guarded(await self._upstream.body(response))
         return Response(as_json(reply), headers={**headers, **headers_of(told)}, media_type=_JSON)
@@ -207,11 +222,18 @@ class _StreamedReply(Response):
 
     stack: AsyncExitStack
 
-    def __init__(self, frames: AsyncGenerator[bytes, None], headers: dict[str, str], deadline: float) -> None:
+    def __init__(
+        self,
+        stream: GuardedEvents[Any],
+        pieces: AsyncGenerator[bytes, None],
+        headers: dict[str, str],
+        deadline: float,
+    ) -> None:
         more = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         super().__init__(None, 200, {**headers, **more}, _EVENTS)
         del self.headers["content-length"]
-        self._frames = frames
+        self._stream = stream
+        self._frames = stream.frames(pieces)
         self._deadline = deadline
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -223,7 +245,7 @@ class _StreamedReply(Response):
                     async with asyncio.timeout_at(self._deadline + ServeSettings.slow_s):
                         await _while_there(receive, self._sent(send))
             except asyncio.CancelledError:  # there is no more time to drain
-                frame = error_event(_STOPPING, "stopping")
+                frame = self._stream.failure(_STOPPING, "stopping")
                 await send({"type": "http.response.body", "body": frame, "more_body": False})
 
     async def _sent(self, send: Send) -> None:
@@ -279,4 +301,5 @@ def _note(endpoint: str, status: int, begun: float, caller: ApiCaller | None) ->
     HTTP_REQUESTS.labels(endpoint, str(status)).inc()
     total_ms = round((time.monotonic() - begun) * 1000, 1)
     name = None if caller is None else caller.name
-    log.info("serve.request", endpoint=endpoint, status=status, caller=name, total_ms=total_ms)
+    told = trace_id(TRACE.get())
+    log.info("serve.request", endpoint=endpoint, status=status, caller=name, total_ms=total_ms, trace_id=told)

@@ -100,8 +100,20 @@ class ApiKeys:
     def __init__(self, keys: Sequence[ApiKey] | None, *, bearer: bool) -> None:
         """With ``bearer`` a key may stand in Authorization, too."""
         self._anybody = ApiCaller() if keys is None else None
-        self._callers = {key.sha256: ApiCaller(key) for key in keys or ()}
+        self._callers: dict[str, ApiCaller] = {}
         self._bearer = bearer
+        self.use(keys or ())
+
+    def use(self, keys: Sequence[ApiKey]) -> list[str]:
+        """Only these are known from now on; what is under way for one that stays counts on. Returns the names
+        of those that came, went, or changed.
+        """
+        former, self._callers = self._callers, {key.sha256: ApiCaller(key) for key in keys}
+        changed = {each.key for each in former.values()} ^ {each.key for each in self._callers.values()}
+        for digest, caller in self._callers.items():
+            if digest in former:
+                former[digest].key, self._callers[digest] = caller.key, former[digest]
+        return sorted({key.name for key in changed if key is not None})
 
     def caller(self, headers: Mapping[str, str]) -> ApiCaller:
         """Who sends these. Raises Refused."""

@@ -14,11 +14,10 @@ from consumers.gateway.settings import ServeSettings
 from guardrail.calls import cut_off, server_of
 from guardrail.chat import UpstreamFailed
 from guardrail.secrets import is_value
+from guardrail.tracing import TRACE
 
 _CONNECT_S: Final = 5.0
-_TO_UPSTREAM: Final = frozenset(
-    {"accept", "content-type", "idempotency-key", "openai-beta", "traceparent", "tracestate", "user-agent"}
-)
+_TO_UPSTREAM: Final = frozenset({"accept", "content-type", "idempotency-key", "openai-beta", "user-agent"})
 _LOGIN: Final = frozenset({"api-key", "authorization", "openai-organization", "openai-project"})
 """Passed on too, where the gateway has no key of its own for the upstream."""
 _TO_CLIENT: Final = frozenset({"openai-processing-ms", "retry-after", "x-request-id"})
@@ -96,6 +95,8 @@ class Upstream:
         sent = {name: value for name, value in headers.items() if name in passed and is_value(value)}
         if self._key is not None:
             sent["authorization"] = f"Bearer {self._key}"
+        traced = {name: value.decode("latin-1") for name, value in TRACE.get()}
+        sent |= {name: value for name, value in traced.items() if value and is_value(value)}
         return {**sent, "accept-encoding": "identity"}
 
 
