@@ -176,6 +176,13 @@ class Guard:
         fields = {"question": question, "contexts": named_contexts(contexts), **head}
         return self._run(event_of(ResponseStarted, response_id, fields), source, missing_contexts)
 
+    def check_question(self, question: str, contexts: Sequence[ContextLike]) -> None:
+        """Before a model is asked: raises InputError for what ``stream`` would turn away at its begin."""
+        head = event_of(ResponseStarted, None, {"question": question, "contexts": named_contexts(contexts)})
+        as_json(head)
+        if self._engine is not None:
+            self._engine.check_size(head)
+
     # ----------------------------------------------------------------------------------- inside
 
     async def _run(

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import re
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any, ClassVar, Final, TypeVar
 
-from consumers.gateway.refusals import Refused
+from consumers.gateway.refusals import Refused, error_body
 from consumers.gateway.settings import ServeSettings
 from guardrail.calls.event_stream import EventStream
 from guardrail.chat import Grounding, StreamedCompletion, UpstreamFailed, decide
@@ -49,7 +48,8 @@ def as_word(value: Any) -> Any:
 
 
 def as_number(value: Any) -> Any:
-    ok = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """A count or a time; with more digits it could spell words."""
+    ok = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**63
     return value if ok else _DROP
 
 
@@ -84,6 +84,34 @@ def kept(value: Any, rule: Any) -> dict[str, Any]:
     """What of it passes by a rule of a table: a mapping of fields, a list of one rule, or a function."""
     found = _passing(value, rule)
     return found if isinstance(found, dict) else {}
+
+
+_SAID: Final = frozenset({"error", "message", "msg", "detail"})
+
+
+def error_of(body: bytes, status: int) -> Any:
+    """What passes of the body of an error: words only where errors have theirs, since elsewhere some servers
+    quote what the model wrote.
+    """
+    try:
+        found = json.loads(body)
+        if isinstance(found, dict | list):
+            return _said(found, "")
+    except (ValueError, RecursionError):
+        pass
+    told = f"the upstream answered {status}, not in JSON; check serve.upstream, which mostly ends in /v1"
+    return error_body(told, "upstream_failed", "upstream_error")
+
+
+def _said(value: Any, place: str) -> Any:
+    if isinstance(value, dict):
+        inside = {key: _said(each, key) for key, each in value.items() if as_word(key) is not _DROP}
+        return {key: each for key, each in inside.items() if each is not _DROP}
+    if isinstance(value, list):
+        return [each for item in value if (each := _said(item, place)) is not _DROP]
+    if isinstance(value, str):
+        return value if place in _SAID else as_word(value)
+    return value if value is None or isinstance(value, bool) else as_number(value)
 
 
 def characters(text: str) -> str:
@@ -148,8 +176,8 @@ class Flagged:
             case DeliveryBlocked():
                 self._blocked = True
 
-    def told(self) -> list[dict[str, Any]]:
-        """The claims, with the texts of those only that were shown."""
+    def told(self, *, shown: bool) -> list[dict[str, Any]]:
+        """The claims; with ``shown`` the texts of those that are flagged."""
         found = []
         for name, claim in sorted(self._claims.items(), key=lambda each: each[1].index):
             decision = self._decided.get(name)
@@ -163,7 +191,7 @@ class Flagged:
                 "severity": claim.severity.value,
                 "support": claim.support,
             }
-            found.append({**told, "text": claim.text} if decision is Decision.FLAG else told)
+            found.append({**told, "text": claim.text} if decision is Decision.FLAG and shown else told)
         return found
 
 
@@ -172,7 +200,9 @@ def extension(told: Mapping[str, Any], flagged: Flagged) -> dict[str, Any]:
     shown_anyway = told.get("rule") == NO_CONTEXTS and told.get("decision") == Decision.FLAG
     if shown_anyway or flagged.observed:
         return {**told, "decision": "not-checked", "flagged": []}
-    return {**told, "flagged": flagged.told()}
+    # A whole answer that is blocked was not shown at all.
+    shown = told.get("decision") != Decision.BLOCK or "replace_all" in told
+    return {**told, "flagged": flagged.told(shown=shown)}
 
 
 _RANKS: Final = ("release", "flag", "not-checked", "redact", "block")

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
-from consumers.gateway.answers import GuardedEvents, as_json, headers_of
+from consumers.gateway.answers import GuardedEvents, as_json, error_of, headers_of
 from consumers.gateway.check import answers_in, checked, openapi
 from consumers.gateway.completions import GuardedStream, WholeCompletion, asked_by
 from consumers.gateway.keys import ApiCaller, ApiKeys, read_keys
@@ -27,6 +27,7 @@ from consumers.gateway.settings import ServeSettings
 from consumers.gateway.upstream import Upstream, for_client, pieces
 from consumers.outputs import trace_context
 from consumers.settings import is_loopback
+from guardrail.chat import Grounding
 from guardrail.guard import Guard
 from guardrail.telemetry import HTTP_REQUESTS
 from guardrail.tracing import TRACE, Traces, trace_id
@@ -86,9 +87,12 @@ class Gateway:
                     caller = self._keys.caller(request.headers)
                     stack.enter_context(caller.asking())
                     body = await self._body(request) if reads else b""
-                    response: Response = await _while_there(
-                        request.receive, work(request, body, caller, stack)
-                    )
+                    async with asyncio.timeout(self._settings.answer_timeout_ms / 1000):
+                        response: Response = await _while_there(
+                            request.receive, work(request, body, caller, stack)
+                        )
+                except TimeoutError:
+                    response = upstream_refused("it took longer than serve.answer_timeout_ms", 504).response
                 except Refused as refused:
                     response = refused.response
                 except ClientDisconnect:
@@ -119,12 +123,16 @@ class Gateway:
         return "ok", f"keys reloaded: {', '.join(changed)}"
 
     def _check_origin(self, request: Request) -> None:
-        """Without keys, a page in a browser of this machine must not ask: its host would be another name."""
+        """Without keys, a page in a browser of this machine must not ask: its host would be another name, or
+        its origin.
+        """
         if "content-length" in request.headers and "transfer-encoding" in request.headers:
             raise Refused(400, "the body has two lengths", "invalid_request", {"Connection": "close"})
-        host = request.headers.get("host", "").rpartition("@")[2]
-        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-        if self._open and not is_loopback(name):
+        origin = request.headers.get("origin", "http://localhost")
+        places = [request.headers.get("host", ""), origin.partition("://")[2]]
+        hosts = [place.rpartition("@")[2] for place in places]
+        names = [each[1:].partition("]")[0] if each[:1] == "[" else each.partition(":")[0] for each in hosts]
+        if self._open and not all(map(is_loopback, names)):
             raise Refused(403, "without keys only this machine may ask, by its own name", "not_local")
 
     # ---------------------------------------------------------------------------------- endpoints
@@ -133,37 +141,36 @@ class Gateway:
         self, request: Request, body: bytes, caller: ApiCaller, stack: AsyncExitStack
     ) -> Response:
         asked = await asyncio.to_thread(
-            lambda: asked_by(_json(request, body), self._settings, caller.grounding)
+            lambda: asked_by(_json(request, body), self._settings, lambda found: self._held(caller, found))
         )
         deadline = asyncio.get_running_loop().time() + self._settings.answer_timeout_ms / 1000
-        try:
-            async with asyncio.timeout_at(deadline):
-                response = await stack.enter_async_context(
-                    self._upstream.asked("POST", COMPLETIONS, request.headers, asked.body)
-                )
-                headers = for_client(response.headers)
-                kind = headers.pop("content-type").partition(";")[0].strip().lower()
-                if response.status_code >= 400:
-                    said = await self._upstream.body(response)
-                    return Response(said, response.status_code, headers, kind or _JSON)
-                if kind != (_EVENTS if asked.streamed else _JSON):
-                    raise upstream_refused("the upstream answers in another form than was asked for")
-                if asked.streamed:
-                    stream = GuardedStream(asked, self._guard, self._settings, deadline)
-                    return _StreamedReply(stream, pieces(response), headers, deadline)
-                whole = WholeCompletion(asked, self._guard, self._settings)
-                reply, told = await whole.guarded(await self._upstream.body(response))
-                return Response(as_json(reply), headers={**headers, **headers_of(told)}, media_type=_JSON)
-        except TimeoutError:
-            raise upstream_refused("the answer took too long", 504) from None
+        version = request.query_params.get("api-version", "")  # Azure's
+        query = f"api-version={version}" if is_name(version) else ""
+        response = await stack.enter_async_context(
+            self._upstream.asked("POST", COMPLETIONS, request.headers, asked.body, query)
+        )
+        headers = for_client(response.headers)
+        kind = headers.pop("content-type").partition(";")[0].strip().lower()
+        if response.status_code >= 400:
+            said = error_of(await self._upstream.body(response), response.status_code)
+            return Response(as_json(said), response.status_code, headers, _JSON)
+        if kind != (_EVENTS if asked.streamed else _JSON):
+            raise upstream_refused("the upstream answers in another form than was asked for")
+        if asked.streamed:
+            stream = GuardedStream(asked, self._guard, self._settings, deadline)
+            return _StreamedReply(stream, pieces(response), headers, deadline)
+        whole = WholeCompletion(asked, self._guard, self._settings)
+        reply, told = await whole.guarded(await self._upstream.body(response))
+        return Response(as_json(reply), headers={**headers, **headers_of(told)}, media_type=_JSON)
+
+    def _held(self, caller: ApiCaller, found: Grounding) -> Grounding:
+        """What the caller's key makes of it. Raises Refused, and InputError for what no check would take."""
+        self._guard.check_question(found.question, found.contexts)
+        return caller.grounding(found)
 
     async def _check(self, request: Request, body: bytes, caller: ApiCaller, _: AsyncExitStack) -> Response:
         events = await asyncio.to_thread(lambda: answers_in(_json(request, body), caller.scoped))
-        try:
-            async with asyncio.timeout(self._settings.answer_timeout_ms / 1000):
-                return Response(await checked(self._guard, events, self._settings.missing), media_type=_JSON)
-        except TimeoutError:
-            raise Refused(504, "judging took too long", "timeout", kind="server_error") from None
+        return Response(await checked(self._guard, events, self._settings.missing), media_type=_JSON)
 
     async def _passed(self, request: Request, body: bytes, _: ApiCaller, stack: AsyncExitStack) -> Response:
         if not all(is_name(str(each)) for each in request.path_params.values()):
@@ -191,9 +198,9 @@ class Gateway:
         if why is not None:
             raise Refused(403, f"this path is refused: {why}", "not_guarded")
         known = ", ".join((COMPLETIONS, CHECK, *sorted({each.path.partition("/{")[0] for each in PASSED})))
-        raise Refused(
-            404, f"nothing is known of this path, so that it is refused; known: {known}", "not_found"
-        )
+        remedy = "" if path.startswith("/v1") else "; does the client's base URL end in /v1?"
+        told = f"nothing is known of this path, so that it is refused; known: {known}{remedy}"
+        raise Refused(404, told, "not_found")
 
     async def _body(self, request: Request) -> bytes:
         """All of a body. Raises Refused."""
@@ -232,14 +239,14 @@ class _StreamedReply(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del scope
         async with self.stack:
-            # The frames end in time by themselves, unless nobody takes them.
-            with suppress(ClientDisconnect, TimeoutError):
-                try:
+            try:
+                # The frames end in time by themselves, unless nobody takes them.
+                with suppress(ClientDisconnect, TimeoutError):
                     async with asyncio.timeout_at(self._deadline + ServeSettings.slow_s):
                         await _while_there(receive, self._sent(send))
-                except asyncio.CancelledError:  # there is no more time to drain
-                    frame = self._stream.failure(_STOPPING, "stopping")
-                    await send({"type": "http.response.body", "body": frame, "more_body": False})
+            except asyncio.CancelledError:  # there is no more time to drain
+                frame = self._stream.failure(_STOPPING, "stopping")
+                await send({"type": "http.response.body", "body": frame, "more_body": False})
 
     async def _sent(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})

@@ -32,6 +32,7 @@ from consumers.gateway.answers import (
 from consumers.gateway.refusals import Refused, error_body, upstream_refused
 from consumers.gateway.settings import ServeSettings
 from guardrail.chat import (
+    BLOCK,
     EXTENSION,
     TEXTS,
     Grounding,
@@ -43,6 +44,7 @@ from guardrail.chat import (
     parts_of,
 )
 from guardrail.errors import InputError
+from guardrail.events import Decision
 from guardrail.guard import Guard
 
 # ------------------------------------------------------------------------------------------- the table
@@ -56,7 +58,8 @@ REFUSED: Final[Mapping[str, str]] = {
 """Fields of a request that are refused where they ask for something, and why."""
 
 _FINISHES: Final = frozenset({"stop", "length", "tool_calls", "function_call", "content_filter"})
-
+_CUT: Final = frozenset({"model_length", "max_tokens"})
+_BROKEN: Final = frozenset({"error", "insufficient_system_resource"})
 
 _CALL: Final[Mapping[str, Any]] = {"name": as_word, "arguments": as_text, "input": as_text}
 KEPT: Final[Mapping[str, Any]] = {
@@ -108,6 +111,8 @@ class CompletionRequest:
     choices: int
     streamed: bool
     usage: bool
+    structured: bool
+    """A program reads the answer, which a redaction would break."""
     body: bytes
     """As the model gets it."""
 
@@ -125,9 +130,11 @@ def asked_by(
     most = settings.most_choices
     if number is not None and (type(number) is not int or not 1 <= number <= most):
         raise wrong(f"n: give a number from 1 to {most}")
-    options = request.get("stream_options")
+    options, form = request.get("stream_options"), request.get("response_format")
+    # The metadata, in which LiteLLM has the extension, are the client's own.
+    own = {name: each for name, each in request.items() if not name.endswith("metadata")}
     try:
-        grounding = scoped(grounding_of(request, settings.contexts_from, settings.tools))
+        grounding = scoped(grounding_of(own, settings.contexts_from, settings.tools))
     except InputError as error:
         raise Refused(400, str(error), error.reason) from None
     return CompletionRequest(
@@ -136,6 +143,7 @@ def asked_by(
         number or 1,
         streamed,
         isinstance(options, Mapping) and options.get("include_usage") is True,
+        form is not None and form != {"type": "text"},
         json.dumps(for_model(request)).encode("ascii"),
     )
 
@@ -147,6 +155,11 @@ class _Completion(AskedAnswer):
     """What whole and streamed completions share."""
 
     _asked: CompletionRequest
+
+    def _finished(self, finish: str | None, told: Mapping[str, Any] | None) -> str | None:
+        """Why it ended. What a program was to read whole must not seem so with a part of it removed."""
+        redacted = told is not None and told.get("decision") == Decision.REDACT
+        return BLOCK if redacted and self._asked.structured else finish
 
     def _begin(self, found: Mapping[str, Any]) -> None:
         """The first chunk says id, model and time of all."""
@@ -168,7 +181,10 @@ class WholeCompletion(_Completion):
         if not 0 < len(choices) <= self._asked.choices:
             raise upstream_refused("the upstream's answer is not the chat completion that was asked for")
         self._begin(found)
-        done = await asyncio.gather(*(self._choice(n, each) for n, each in enumerate(choices)))
+        try:
+            done = await asyncio.gather(*(self._choice(n, each) for n, each in enumerate(choices)))
+        except UpstreamFailed:
+            raise upstream_refused("the model's answer broke off") from None
         told = [each for _, each in done if each is not None]
         reply = {**self._head, "object": "chat.completion", "choices": [each for each, _ in done]}
         if usage := _kept(found.get("usage"), "usage"):
@@ -178,6 +194,7 @@ class WholeCompletion(_Completion):
         return reply, told
 
     async def _choice(self, index: int, found: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+        finish = _finish(found.get("finish_reason")) or "stop"
         texts = [characters(said) for _, said in _texts_of(found["message"])]
         answer, flagged = WholeAnswer(), Flagged()
         told = None
@@ -185,8 +202,9 @@ class WholeCompletion(_Completion):
             await self._decide(parts_of(texts), answer, flagged)
             told = extension({"choice": index, **answer.told}, flagged)
         passed = {"role": "assistant", **_kept(found["message"], "message")}
-        message = {**passed, "content": answer.text if texts else None, "refusal": None}
-        finish = answer.finish or _finish(found.get("finish_reason")) or "stop"
+        empty = None if found["message"].get("content") is None else ""
+        message = {**passed, "content": answer.text if texts else empty, "refusal": None}
+        finish = self._finished(answer.finish or finish, told) or finish
         return {"index": index, "message": message, "finish_reason": finish}, told
 
 
@@ -209,18 +227,18 @@ class GuardedStream(_Completion, GuardedEvents[dict[str, Any]]):
         return self.frame(error_body(message, code, "server_error"))
 
     def complete(self, *, done: bool) -> bool:
-        return done or (bool(self.choices) and all(choice.ended for choice in self.choices.values()))
+        return bool(self.choices) and (done or all(choice.ended for choice in self.choices.values()))
 
     def take(self, chunk: Any, group: asyncio.TaskGroup) -> None:
-        self._begin(chunk)
         self._usage = _kept(chunk.get("usage"), "usage") or self._usage
         parts = chunk.get("choices")
         for part in parts if isinstance(parts, list) else ():
+            self._begin(chunk)  # Azure's first has no choices, and an empty head
             index = part.get("index", 0) if isinstance(part, Mapping) else None
             if type(index) is not int or not 0 <= index < self._asked.choices:
                 raise UpstreamFailed
             choice = self.choice(index)
-            if choice.closed or choice.ended:
+            if choice.closed:
                 continue
             delta = part.get("delta")
             delta = delta if isinstance(delta, Mapping) else {}
@@ -235,7 +253,7 @@ class GuardedStream(_Completion, GuardedEvents[dict[str, Any]]):
         await self._decide(choice.deltas(), choice, flagged)
 
     def chunk(self, index: int, delta: dict[str, Any], finish: str | None, told: Any) -> dict[str, Any]:
-        part = {"index": index, "delta": delta, "finish_reason": finish}
+        part = {"index": index, "delta": delta, "finish_reason": self._finished(finish, told)}
         chunk = {**self._head, "object": "chat.completion.chunk", "choices": [part]}
         if told is not None:
             chunk[EXTENSION] = extension(told, self._flagged[index])
@@ -252,6 +270,10 @@ class GuardedStream(_Completion, GuardedEvents[dict[str, Any]]):
 
 
 def _finish(reason: Any) -> str | None:
-    if not isinstance(reason, str) or not reason:
+    """In the words of the API. Raises UpstreamFailed where it says that the answer broke off."""
+    reason = reason.lower() if isinstance(reason, str) else ""
+    if reason in _BROKEN:
+        raise UpstreamFailed
+    if reason in {"", "null"}:
         return None
-    return reason if reason in _FINISHES else "stop"
+    return "length" if reason in _CUT else reason if reason in _FINISHES else "stop"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final
 
 import httpx2
@@ -39,6 +40,8 @@ class Upstream:
         self._client = httpx2.AsyncClient(
             timeout=httpx2.Timeout(None, connect=_CONNECT_S),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
+            # What it sets for one caller must not be sent for another.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
 
     async def aclose(self) -> None:
@@ -110,4 +113,5 @@ def for_client(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers of the upstream's that the client gets: those of one word, as no answer is."""
     passed = {name: text for name, text in headers.items() if name in _TO_CLIENT or name.startswith(_LIMITS)}
     one_word = {name: text for name, text in passed.items() if is_value(text) and " " not in text}
-    return {"content-type": headers.get("content-type", ""), **one_word}
+    kind = headers.get("content-type", "")
+    return {"content-type": kind if is_value(kind) else "", **one_word}
