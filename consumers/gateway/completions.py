@@ -250,7 +250,7 @@ class Flagged:
         return found
 
 
-def _extension(told: Mapping[str, Any], flagged: Flagged) -> dict[str, Any]:
+def extension_of(told: Mapping[str, Any], flagged: Flagged) -> dict[str, Any]:
     """What the reply says of one choice."""
     shown_anyway = told.get("rule") == NO_CONTEXTS and told.get("decision") == Decision.FLAG
     if shown_anyway or flagged.observed:
@@ -331,7 +331,7 @@ class WholeCompletion(_Completion):
         told = None
         if texts:
             await self._decide(parts_of(texts), answer, flagged)
-            told = _extension({"choice": index, **answer.told}, flagged)
+            told = extension_of({"choice": index, **answer.told}, flagged)
         passed = {"role": "assistant", **_kept(found["message"], "message")}
         message = {**passed, "content": answer.text if texts else None, "refusal": None}
         finish = answer.finish or _finish(found.get("finish_reason")) or "stop"
@@ -419,7 +419,7 @@ class GuardedStream(_Completion, StreamedCompletion[dict[str, Any]]):
         part = {"index": index, "delta": delta, "finish_reason": finish}
         chunk = {**self._head, "object": "chat.completion.chunk", "choices": [part]}
         if told is not None:
-            chunk[EXTENSION] = _extension(told, self._flagged[index])
+            chunk[EXTENSION] = extension_of(told, self._flagged[index])
         return chunk
 
     def last(self) -> dict[str, Any] | None:

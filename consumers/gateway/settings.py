@@ -13,6 +13,9 @@ from guardrail.frozen import Frozen
 from guardrail.policy import MissingContexts
 from guardrail.secrets import Secret
 
+DialectName = Literal["litellm", "kong", "portkey", "agentgateway", "nemo"]
+"""Other gateways whose questions this one understands."""
+
 
 class ServeSettings(Frozen):
     """The gateway in front of a model."""
@@ -57,6 +60,11 @@ class ServeSettings(Frozen):
         default="refuse",
         description="What happens to the claims of an answer without documents. refuse: it is blocked. pass: "
         "it is shown, and the reply says not-checked. judge: the policy's rules decide.",
+    )
+    dialects: tuple[DialectName, ...] = Field(
+        default=(),
+        description="Other gateways that may ask about answers, each in its own form (docs/gateways.md). "
+        "Endpoints of others are not there.",
     )
     max_body_bytes: Annotated[int, Field(gt=0)] = Field(
         default=8 * 1024 * 1024,
