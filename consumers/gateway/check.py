@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, ValidationError, field_validator
 from pydantic.json_schema import models_json_schema
 
-from consumers.gateway.completions import noted
+from consumers.gateway.dialects import DIALECTS
 from consumers.gateway.keys import HEADER
 from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED
 from consumers.gateway.refusals import Refused
@@ -89,7 +89,7 @@ async def checked(guard: Guard, answers: Answers, missing: MissingContexts | Non
     """The verdicts as JSON. Raises Refused."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_verdict(guard, event, missing)) for event in answers.events]
+            tasks = [group.create_task(guard.check_event(event, missing)) for event in answers.events]
     except* InputError as errors:
         wrong = only_cause(errors.exceptions[0])
         raise Refused(400, str(wrong), getattr(wrong, "reason", "invalid_request")) from None
@@ -97,14 +97,6 @@ async def checked(guard: Guard, answers: Answers, missing: MissingContexts | Non
     if answers.many:
         return CheckResults(results=results).model_dump_json(by_alias=True).encode()
     return results[0].to_json()
-
-
-async def _verdict(guard: Guard, event: Response, missing: MissingContexts | None) -> ResponseVerdict:
-    verdict = await guard.check_event(event, missing)
-    for claim in verdict.claims:
-        noted(claim)
-    noted(verdict)
-    return verdict
 
 
 def openapi() -> dict[str, Any]:
@@ -133,6 +125,11 @@ def openapi() -> dict[str, Any]:
     others = {
         COMPLETIONS: {"post": _passing("A chat completion of the upstream, guarded.")},
         **{
+            path: {"post": _passing(f"What {name} asks, if serve.dialects names it.", f"{name} says")}
+            for name, dialect in DIALECTS.items()
+            for path in dialect.paths
+        },
+        **{
             each.path.replace(":path", ""): {
                 method.lower(): _passing("Passed on to the upstream.") for method in each.methods
             }
@@ -151,5 +148,5 @@ def openapi() -> dict[str, Any]:
     }
 
 
-def _passing(summary: str) -> dict[str, Any]:
-    return {"summary": summary, "responses": {"200": {"description": "As the upstream's API says."}}}
+def _passing(summary: str, told: str = "the upstream's API says") -> dict[str, Any]:
+    return {"summary": summary, "responses": {"200": {"description": f"As {told}."}}}

@@ -61,10 +61,14 @@ class ServeSettings(Frozen):
         description="What happens to the claims of an answer without documents. refuse: it is blocked. pass: "
         "it is shown, and the reply says not-checked. judge: the policy's rules decide.",
     )
+    publish: bool = Field(
+        default=False,
+        description="Write verdicts and flagged cases to Kafka as well, to kafka.topics, as guardrail run "
+        "does. No answer waits for it.",
+    )
     dialects: tuple[DialectName, ...] = Field(
         default=(),
-        description="Other gateways that may ask about answers, each in its own form (docs/gateways.md). "
-        "Endpoints of others are not there.",
+        description="Other gateways that may ask about answers, each in its own form (docs/gateways.md).",
     )
     max_body_bytes: Annotated[int, Field(gt=0)] = Field(
         default=8 * 1024 * 1024,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from consumers.gateway.dialects.dialect import Dialect, DialectCall, part, texts_in, wrong
+from consumers.gateway.answers import wrong
+from consumers.gateway.dialects.dialect import Dialect, DialectCall, part, texts_in
 
 STREAMED: Final = "x-guardrail-streamed"
 """A header that agentgateway may be told to set on calls about requests: whether they are for a stream."""

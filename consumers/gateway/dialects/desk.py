@@ -10,14 +10,15 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from consumers.gateway.completions import Flagged, WholeCompletion, as_json, asked_by, extension_of
+from consumers.gateway.answers import Flagged, as_json, extension, wrong
+from consumers.gateway.completions import WholeCompletion, asked_by
 from consumers.gateway.dialects.agentgateway import AGENTGATEWAY
-from consumers.gateway.dialects.dialect import Dialect, DialectCall, Shown, wrong
+from consumers.gateway.dialects.dialect import Dialect, DialectCall, Shown
 from consumers.gateway.dialects.kong import KONG
 from consumers.gateway.dialects.litellm import LITELLM
 from consumers.gateway.dialects.nemo import NEMO
 from consumers.gateway.dialects.portkey import PORTKEY
-from consumers.gateway.keys import ApiCaller
+from consumers.gateway.keys import ApiCaller, ApiKey
 from consumers.gateway.refusals import Refused
 from consumers.gateway.settings import DialectName, ServeSettings
 from guardrail.chat import APART, BLOCK, EXTENSION, FAILED, Grounding, WholeAnswer, decide, grounding_of
@@ -38,7 +39,7 @@ CALL: Final = "x-guardrail-call"
 GROUNDING: Final = "x-guardrail-grounding"
 """The extension field in base64, where the product passes on no field of a request."""
 _SENTENCE_END: Final = re.compile(r"[.!?…:;][\"'”’)\]*]*\s*\Z")
-_Key = tuple[str | None, str, str]
+_Key = tuple[ApiKey | None, str, str]
 _Reply = tuple[dict[str, Any], list[dict[str, Any]]]
 
 
@@ -141,7 +142,7 @@ class DialectDesk:
             return await self._completion(dialect, call, caller)
         grounding = self._grounding(call, {**call.headers, **headers}, caller)
         name = call.id or headers.get(CALL)
-        key = (caller.name, dialect.paths[0], name) if isinstance(name, str) and len(name) <= 512 else None
+        key = (caller.key, dialect.paths[0], name) if isinstance(name, str) and len(name) <= 512 else None
         if call.texts is None:
             if key is not None:
                 self._memory.keep(key, grounding)
@@ -151,7 +152,7 @@ class DialectDesk:
         if key is not None and not grounding.contexts:
             grounding = self._memory.get(key) or grounding
         judged = await asyncio.gather(*(self._judged(text, grounding, call.model) for text in call.texts))
-        told = [extension_of({"choice": n, **each.told}, each.flagged) for n, each in enumerate(judged)]
+        told = [extension({"choice": n, **each.told}, each.flagged) for n, each in enumerate(judged)]
         shown = []
         for each, one in zip(judged, told, strict=True):
             becomes = each.growing() if call.grows else each.whole()
@@ -161,7 +162,7 @@ class DialectDesk:
                 one.update(decision=Decision.BLOCK.value, rule=f"{one['rule']}: redactions can't be shown")
                 return self._blocked(dialect, FAILED, told)
             shown.append(becomes)
-        return {**dialect.allow(call, shown, {}), **_extension(told)}, told
+        return {**dialect.allow(call, shown, {}), **_told(told)}, told
 
     def _grounding(self, call: DialectCall, headers: Mapping[str, Any], caller: ApiCaller) -> Grounding:
         said = call.rests_on
@@ -199,13 +200,13 @@ class DialectDesk:
         if blocks:
             message = completion["choices"][blocks[0]]["message"]["content"]
             return self._blocked(dialect, message, told, completion)
-        return {**dialect.allow(call, (), completion), **_extension(told)}, told
+        return {**dialect.allow(call, (), completion), **_told(told)}, told
 
     def _blocked(self, dialect: Dialect, message: str, told: Any, completion: Any = None) -> _Reply:
         rule = next(str(each["rule"]) for each in told if each["decision"] == Decision.BLOCK)
-        return {**dialect.deny(message, rule, completion or {}), **_extension(told)}, told
+        return {**dialect.deny(message, rule, completion or {}), **_told(told)}, told
 
 
-def _extension(told: list[dict[str, Any]]) -> dict[str, Any]:
+def _told(told: list[dict[str, Any]]) -> dict[str, Any]:
     """What was decided, in a field that no product minds."""
     return {EXTENSION: told[0] if len(told) == 1 else told} if told else {}

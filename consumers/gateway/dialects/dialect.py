@@ -8,6 +8,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
+from consumers.gateway.answers import wrong
 from consumers.gateway.refusals import Refused
 
 
@@ -71,8 +72,3 @@ def texts_in(found: Any, name: str) -> tuple[str, ...]:
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise wrong(f"{name}: give a list of texts")
     return tuple(found)
-
-
-def wrong(message: str) -> Refused:
-    """A request that is none of the dialect's, or can't be guarded."""
-    return Refused(400, message, "invalid_request")

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from consumers.gateway.dialects.dialect import Dialect, DialectCall, Shown, part, texts_in, wrong
+from consumers.gateway.answers import wrong
+from consumers.gateway.dialects.dialect import Dialect, DialectCall, Shown, part, texts_in
 from guardrail.chat import EXTENSION, for_model
 
 

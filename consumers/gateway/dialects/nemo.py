@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from consumers.gateway.dialects.dialect import Dialect, DialectCall, Shown, part, texts_in, wrong
+from consumers.gateway.answers import wrong
+from consumers.gateway.dialects.dialect import Dialect, DialectCall, Shown, part, texts_in
 from guardrail.chat import EXTENSION
 
 
@@ -14,15 +15,15 @@ def _read(_path: str, body: Mapping[str, Any], _headers: Any) -> DialectCall:
     answers, rails = _said_by("assistant", body), options.get("rail_types")
     if rails is not None and not set(texts_in(rails, "guardrails.rail_types")) <= {"input", "output"}:
         raise wrong("guardrails.rail_types: give input, output")
+    said = {name: body[name] for name in ("messages", EXTENSION, "documents") if name in body}
     if not ("output" in rails if rails is not None else answers):
-        return DialectCall(body)
+        return DialectCall(said)
     if not answers:
         raise wrong("messages: there is no answer of the assistant")
     chunks = part(options, "context").get("relevant_chunks")
-    said = (
-        {} if chunks is None else {EXTENSION: {"contexts": [chunks] if isinstance(chunks, str) else chunks}}
-    )
-    return DialectCall({**said, **body}, texts_in([answers[-1] or ""], "content"), model=body.get("model"))
+    if chunks is not None and EXTENSION not in said:
+        said[EXTENSION] = {"contexts": [chunks] if isinstance(chunks, str) else chunks}
+    return DialectCall(said, texts_in([answers[-1] or ""], "content"), model=body.get("model"))
 
 
 def _said_by(role: str, body: Mapping[str, Any]) -> list[Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from consumers.gateway.dialects.dialect import Dialect, DialectCall, part, wrong
+from consumers.gateway.answers import wrong
+from consumers.gateway.dialects.dialect import Dialect, DialectCall, part
 
 
 def _read(_path: str, body: Mapping[str, Any], _headers: Any) -> DialectCall:

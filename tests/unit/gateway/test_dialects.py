@@ -5,15 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any, get_args
 
 import httpx2
 import pytest
+import yaml
 
-from consumers.gateway.dialects import DIALECTS
+from consumers.gateway.dialects import DIALECTS, agentgateway, desk
 from consumers.gateway.settings import DialectName
 from guardrail import Policy
+from tests.support.docs import blocks
 from tests.unit.gateway.chats import ODD, RIGHT, WRONG
 from tests.unit.gateway.conftest import Opens
 
@@ -225,6 +228,45 @@ async def test_nemo(gateway: Opens) -> None:
     assert await told(client, CHECKS, checks(WRONG)) == blocked
     last = {**checks(WRONG), "messages": [QUESTION, {"role": "assistant", "content": WRONG}, QUESTION]}
     assert await told(client, CHECKS, last) == blocked
+
+
+async def test_what_docs_gateways_md_has_people_write(gateway: Opens) -> None:
+    client = await gateway(dialects=list(get_args(DialectName)))
+    _, proxy, plugins, policies = map(yaml.safe_load, blocks("gateways.md", "yaml"))
+    (of_litellm,), (of_kong,) = proxy["guardrails"], plugins["plugins"]
+    assert of_litellm["litellm_params"]["extra_headers"] == [desk.GROUNDING]
+    guards = policies["policies"]["ai"]["promptGuard"]
+    for webhook in (guards["request"][0]["webhook"], guards["response"][0]["webhook"]):
+        assert set(webhook["headers"]) == {"x-guardrail-key", agentgateway.STREAMED}
+        assert [each["name"] for each in webhook["forwardHeaderMatches"]] == [desk.GROUNDING]
+
+    config = of_kong["config"]
+    values = {"$(source)": "OUTPUT", "$(content)": "Returns are accepted within 14 days."}
+    values["$(conf.params.guardrail)"] = json.loads(config["params"]["guardrail"])
+    body = {name: values[each] for name, each in config["request"]["body"].items()}
+    reply = await client.post(httpx2.URL(config["request"]["url"]).path, json=body)
+    (searched,) = re.findall(r"tostring\(resp\), '(.*?)'", config["functions"]["found"])
+    assert reply.json()["block"] is False
+    assert searched in reply.text
+
+    hooks, asked = map(json.loads, blocks("gateways.md", "json"))
+    for hook in (*hooks["before_request_hooks"], *hooks["after_request_hooks"]):
+        (check,) = hook["checks"]
+        assert httpx2.URL(check["parameters"]["webhookURL"]).path == PORTKEY
+        assert hook["deny"] and check["parameters"]["failOnError"]
+    assert (await told(client, CHECKS, asked))["status"] == "passed"
+
+
+async def test_documents_of_48_kb_in_a_header(gateway: Opens) -> None:
+    client = await gateway(dialects=["agentgateway"])
+    contexts = [SHOWN, "Nothing of use. " * 2_200]
+    header = base64.b64encode(json.dumps({"contexts": contexts}).encode()).decode()
+    assert 46_000 < len(header) < 48_000
+    reply = await told(client, "/response", choices(RIGHT), x_guardrail_grounding=header)
+    assert reply == {"action": {"reason": "passed"}}
+    for wrong in ("no base64", base64.b64encode(b"no JSON").decode(), base64.b64encode(b"[]").decode()):
+        reply = await told(client, "/response", choices(RIGHT), x_guardrail_grounding=wrong)
+        assert reply["action"]["status_code"] == 403
 
 
 # ------------------------------------------------------------------------------------ LiteLLM's rounds
