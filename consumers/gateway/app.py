@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from consumers.gateway.answers import GuardedEvents, as_json, error_of, headers_of
 from consumers.gateway.check import answers_in, checked, openapi
 from consumers.gateway.completions import GuardedStream, WholeCompletion, asked_by
-from consumers.gateway.dialects import DIALECTS, Dialect, DialectDesk
+from consumers.gateway.dialects import DIALECTS, DialectDesk, GatewayDialect
 from consumers.gateway.keys import ApiCaller, ApiKeys, read_keys
 from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED, is_name, why_refused
 from consumers.gateway.refusals import Refused, upstream_refused
@@ -86,7 +86,7 @@ class Gateway:
         methods: tuple[str, ...],
         *,
         reads: bool = True,
-        dialect: Dialect | None = None,
+        dialect: GatewayDialect | None = None,
     ) -> Route:
         async def endpoint(request: Request) -> Response:
             begun = time.monotonic()
@@ -192,7 +192,7 @@ class Gateway:
         return Response(await checked(self._guard, events, self._settings.missing), media_type=_JSON)
 
     async def _asked_by(
-        self, dialect: Dialect, request: Request, body: bytes, caller: ApiCaller, _: AsyncExitStack
+        self, dialect: GatewayDialect, request: Request, body: bytes, caller: ApiCaller, _: AsyncExitStack
     ) -> Response:
         found = await asyncio.to_thread(_json, request, body)
         path = request.scope["path"]

@@ -1,4 +1,4 @@
-"""LiteLLM's real proxy asks the gateway by its generic guardrail API, streamed and not, as docs/gateways.md has it.
+"""LiteLLM's real proxy asks the gateway, streamed and not, as docs/gateways.md has it.
 
 The model behind the proxy is a stand-in server; the judge is the local one. ``scripts/extras.py`` runs this
 where the proxy is installed; pytest collects it only by name.
@@ -88,7 +88,9 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place
         yield made
 
 
-async def got(place: Place, proxy: str, model: str, messages: Any, stream: bool, **more: Any) -> tuple[Got, str]:
+async def got(
+    place: Place, proxy: str, model: str, messages: Any, stream: bool, **more: Any
+) -> tuple[Got, str]:
     """What the client has got, and the message of the error that it ended with."""
     found = Got()
     try:
@@ -121,7 +123,9 @@ async def test_what_is_wrong_is_not(place: Place, proxy: str, stream: bool) -> N
 
 
 @BOTH
-async def test_of_a_last_sentence_that_is_wrong_the_message_stands_in_its_place(place: Place, stream: bool) -> None:
+async def test_of_a_last_sentence_that_is_wrong_the_message_stands_in_its_place(
+    place: Place, stream: bool
+) -> None:
     """LiteLLM doesn't say that it is the last, and shows what it was told to keep back."""
     found, error = await got(place, "blocks", "two", MARKED, stream, n=2)
     assert error == ""

@@ -9,7 +9,7 @@ from guardrail.lazy import face
 if TYPE_CHECKING:
     from consumers.gateway.dialects.desk import DIALECTS as DIALECTS
     from consumers.gateway.dialects.desk import DialectDesk as DialectDesk
-    from consumers.gateway.dialects.dialect import Dialect as Dialect
+    from consumers.gateway.dialects.dialect import GatewayDialect as GatewayDialect
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others
     __getattr__, __dir__, __all__ = face(__name__)

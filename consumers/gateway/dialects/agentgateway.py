@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from consumers.gateway.answers import wrong
-from consumers.gateway.dialects.dialect import Dialect, DialectCall, part, texts_in
+from consumers.gateway.dialects.dialect import DialectCall, GatewayDialect, part, texts_in
 
 STREAMED: Final = "x-guardrail-streamed"
 """A header that agentgateway may be told to set on calls about requests: whether they are for a stream."""
@@ -25,7 +25,7 @@ def _read(path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> Dia
     return DialectCall(texts=texts_in(texts, "body.choices.message.content"))
 
 
-AGENTGATEWAY: Final = Dialect(
+AGENTGATEWAY: Final = GatewayDialect(
     paths=("/request", "/response"),
     read=_read,
     allow=lambda *_: {"action": {"reason": "passed"}},

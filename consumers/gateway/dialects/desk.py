@@ -13,7 +13,7 @@ from typing import Any, Final
 from consumers.gateway.answers import Flagged, as_json, extension, wrong
 from consumers.gateway.completions import WholeCompletion, asked_by
 from consumers.gateway.dialects.agentgateway import AGENTGATEWAY
-from consumers.gateway.dialects.dialect import Dialect, DialectCall, Shown
+from consumers.gateway.dialects.dialect import DialectCall, GatewayDialect, ShownText
 from consumers.gateway.dialects.kong import KONG
 from consumers.gateway.dialects.litellm import LITELLM
 from consumers.gateway.dialects.nemo import NEMO
@@ -26,7 +26,7 @@ from guardrail.errors import InputError
 from guardrail.events import AnyOutputEvent, ClaimVerdict, Decision, DeliverySegment, ResponseVerdict
 from guardrail.guard import Guard
 
-DIALECTS: Final[Mapping[DialectName, Dialect]] = {
+DIALECTS: Final[Mapping[DialectName, GatewayDialect]] = {
     "litellm": LITELLM,
     "kong": KONG,
     "portkey": PORTKEY,
@@ -104,22 +104,22 @@ class JudgedText(WholeAnswer):
         self._shown = self.text
         super().block(message, told)
 
-    def whole(self) -> Shown | None:
+    def whole(self) -> ShownText | None:
         """None for a block."""
-        return None if self.finish == BLOCK else Shown(self.text)
+        return None if self.finish == BLOCK else ShownText(self.text)
 
-    def growing(self) -> Shown | None:
+    def growing(self) -> ShownText | None:
         """None where a block is certain."""
         held = len(self.text if self._verdict and self._verdict.mode == "hold" else self._last)
         if self.finish != BLOCK:
-            return Shown(self.text, 0 if self.flagged.observed else held)
+            return ShownText(self.text, 0 if self.flagged.observed else held)
         end = self._ends.get(self._verdict.deciding_claim, 0) if self._verdict else 0
         goes_on = self.original[end:].strip() and _SENTENCE_END.search(self.original[:end])
         if self._verdict is None or goes_on:
             return None
         # The claim may be half of one. If nothing more comes, the message stands in its place.
         message = APART + self.text if self._shown else self.text
-        return Shown(self._shown + message, len(message))
+        return ShownText(self._shown + message, len(message))
 
 
 class DialectDesk:
@@ -132,7 +132,7 @@ class DialectDesk:
         self._memory = GroundingMemory(settings.answer_timeout_ms / 1000)
 
     async def reply(
-        self, dialect: Dialect, path: str, headers: Mapping[str, str], body: Any, caller: ApiCaller
+        self, dialect: GatewayDialect, path: str, headers: Mapping[str, str], body: Any, caller: ApiCaller
     ) -> _Reply:
         """The reply, and what is told of each text. Raises Refused."""
         if not isinstance(body, Mapping):
@@ -192,7 +192,7 @@ class DialectDesk:
     async def _opened(self) -> Guard:
         return self._guard
 
-    async def _completion(self, dialect: Dialect, call: DialectCall, caller: ApiCaller) -> _Reply:
+    async def _completion(self, dialect: GatewayDialect, call: DialectCall, caller: ApiCaller) -> _Reply:
         asked = asked_by(call.rests_on, self._settings, caller.grounding)
         whole = WholeCompletion(asked, self._guard, self._settings)
         completion, told = await whole.guarded(as_json(call.completion or {}))
@@ -202,7 +202,7 @@ class DialectDesk:
             return self._blocked(dialect, message, told, completion)
         return {**dialect.allow(call, (), completion), **_told(told)}, told
 
-    def _blocked(self, dialect: Dialect, message: str, told: Any, completion: Any = None) -> _Reply:
+    def _blocked(self, dialect: GatewayDialect, message: str, told: Any, completion: Any = None) -> _Reply:
         rule = next(str(each["rule"]) for each in told if each["decision"] == Decision.BLOCK)
         return {**dialect.deny(message, rule, completion or {}), **_told(told)}, told
 

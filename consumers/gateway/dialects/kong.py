@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from consumers.gateway.answers import wrong
-from consumers.gateway.dialects.dialect import Dialect, DialectCall, texts_in
+from consumers.gateway.dialects.dialect import DialectCall, GatewayDialect, texts_in
 from guardrail.chat import EXTENSION
 
 
@@ -18,7 +18,7 @@ def _read(_path: str, body: Mapping[str, Any], _headers: Any) -> DialectCall:
     return DialectCall(said, texts_in([body.get("content")], "content") if source == "OUTPUT" else None)
 
 
-KONG: Final = Dialect(
+KONG: Final = GatewayDialect(
     paths=("/webhooks/kong",),
     read=_read,
     allow=lambda *_: {"block": False, "block_message": ""},

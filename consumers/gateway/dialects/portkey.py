@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from consumers.gateway.answers import wrong
-from consumers.gateway.dialects.dialect import Dialect, DialectCall, part
+from consumers.gateway.dialects.dialect import DialectCall, GatewayDialect, part
 
 
 def _read(_path: str, body: Mapping[str, Any], _headers: Any) -> DialectCall:
@@ -29,7 +29,7 @@ def _replaced(completion: Mapping[str, Any]) -> dict[str, Any]:
     return {"transformedData": {"response": {"json": completion}}} if completion else {}
 
 
-PORTKEY: Final = Dialect(
+PORTKEY: Final = GatewayDialect(
     paths=("/webhooks/portkey",),
     read=_read,
     allow=lambda _call, _shown, completion: {"verdict": True, **_replaced(completion)},

@@ -24,7 +24,7 @@ SHOWN = "The basic plan costs $49 a month."
 EXTENSION = {"contexts": [SHOWN], "question": "What does it cost?"}
 HEADER = base64.b64encode(json.dumps(EXTENSION).encode()).decode()
 QUESTION = {"role": "user", "content": "What does it cost?"}
-BLOCK = Policy().fallback_message
+BLOCK = str(Policy().fallback_message)
 REDACT = Policy(
     rules=("verdict UNSUPPORTED: redact", "contradicted: verdict CONTRADICTED: block"),
     redaction_text="[left out]",
@@ -253,7 +253,8 @@ async def test_what_docs_gateways_md_has_people_write(gateway: Opens) -> None:
     for hook in (*hooks["before_request_hooks"], *hooks["after_request_hooks"]):
         (check,) = hook["checks"]
         assert httpx2.URL(check["parameters"]["webhookURL"]).path == PORTKEY
-        assert hook["deny"] and check["parameters"]["failOnError"]
+        assert hook["deny"]
+        assert check["parameters"]["failOnError"]
     assert (await told(client, CHECKS, asked))["status"] == "passed"
 
 
@@ -451,5 +452,5 @@ async def test_what_is_too_large_or_too_much_is_a_block(gateway: Opens) -> None:
     assert (reply["action"], "larger than" in reply["blocked_reason"]) == ("BLOCKED", True)
     reply = await told(client, LITELLM, litellm("response", ["Hi."] * 9))
     assert (reply["action"], "more than 8 texts" in reply["blocked_reason"]) == ("BLOCKED", True)
-    reply = await client.post(LITELLM, content=b"[" * 1_900, headers={"content-type": "application/json"})
-    assert reply.json()["action"] == "BLOCKED"
+    raw = await client.post(LITELLM, content=b"[" * 1_900, headers={"content-type": "application/json"})
+    assert raw.json()["action"] == "BLOCKED"
