@@ -13,7 +13,7 @@ from typing import Any, Final
 from consumers.gateway.answers import Flagged, as_json, extension, wrong
 from consumers.gateway.completions import WholeCompletion, asked_by
 from consumers.gateway.dialects.agentgateway import AGENTGATEWAY
-from consumers.gateway.dialects.dialect import DialectCall, GatewayDialect, ShownText
+from consumers.gateway.dialects.dialect import DialectCall, GatewayDialect, ShowableText
 from consumers.gateway.dialects.kong import KONG
 from consumers.gateway.dialects.litellm import LITELLM
 from consumers.gateway.dialects.nemo import NEMO
@@ -78,7 +78,7 @@ class GroundingMemory:
         self._chars -= self._kept.pop(key)[1]
 
 
-class JudgedText(WholeAnswer):
+class DeskText(WholeAnswer):
     """What becomes of a text: whole, or where more of it may come."""
 
     def __init__(self, text: str) -> None:
@@ -104,22 +104,22 @@ class JudgedText(WholeAnswer):
         self._shown = self.text
         super().block(message, told)
 
-    def whole(self) -> ShownText | None:
+    def whole(self) -> ShowableText | None:
         """None for a block."""
-        return None if self.finish == BLOCK else ShownText(self.text)
+        return None if self.finish == BLOCK else ShowableText(self.text)
 
-    def growing(self) -> ShownText | None:
+    def growing(self) -> ShowableText | None:
         """None where a block is certain."""
         held = len(self.text if self._verdict and self._verdict.mode == "hold" else self._last)
         if self.finish != BLOCK:
-            return ShownText(self.text, 0 if self.flagged.observed else held)
+            return ShowableText(self.text, 0 if self.flagged.observed else held)
         end = self._ends.get(self._verdict.deciding_claim, 0) if self._verdict else 0
         goes_on = self.original[end:].strip() and _SENTENCE_END.search(self.original[:end])
         if self._verdict is None or goes_on:
             return None
         # The claim may be half of one. If nothing more comes, the message stands in its place.
         message = APART + self.text if self._shown else self.text
-        return ShownText(self._shown + message, len(message))
+        return ShowableText(self._shown + message, len(message))
 
 
 class DialectDesk:
@@ -176,8 +176,8 @@ class DialectDesk:
         except InputError as error:
             raise Refused(400, str(error), error.reason) from None
 
-    async def _judged(self, text: str, grounding: Grounding, model: Any) -> JudgedText:
-        judged = JudgedText(text)
+    async def _judged(self, text: str, grounding: Grounding, model: Any) -> DeskText:
+        judged = DeskText(text)
         await decide(
             self._opened(),
             grounding,

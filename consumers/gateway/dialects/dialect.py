@@ -32,7 +32,7 @@ class DialectCall:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownText:
+class ShowableText:
     """What becomes of a text."""
 
     text: str
@@ -47,7 +47,7 @@ class GatewayDialect:
     paths: tuple[str, ...]
     read: Callable[[str, Mapping[str, Any], Mapping[str, str]], DialectCall]
     """The request, by its path, body and headers. Raises Refused."""
-    allow: Callable[[DialectCall, Sequence[ShownText], Mapping[str, Any]], dict[str, Any]]
+    allow: Callable[[DialectCall, Sequence[ShowableText], Mapping[str, Any]], dict[str, Any]]
     """The reply that lets it pass, with its texts, or with its completion."""
     deny: Callable[[str, str, Mapping[str, Any]], dict[str, Any]]
     """The reply that blocks: a message, a rule, and the completion that shows the message."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from consumers.gateway.answers import wrong
-from consumers.gateway.dialects.dialect import DialectCall, GatewayDialect, ShownText, part, texts_in
+from consumers.gateway.dialects.dialect import DialectCall, GatewayDialect, ShowableText, part, texts_in
 from guardrail.chat import EXTENSION, for_model
 
 
@@ -35,7 +35,7 @@ def _read(_path: str, body: Mapping[str, Any], _headers: Any) -> DialectCall:
     )
 
 
-def _allow(call: DialectCall, shown: Sequence[ShownText], _: Any) -> dict[str, Any]:
+def _allow(call: DialectCall, shown: Sequence[ShowableText], _: Any) -> dict[str, Any]:
     if call.texts is None:
         return {"action": "NONE", **_as_text(call.rests_on["messages"])}
     texts = [each.text for each in shown]

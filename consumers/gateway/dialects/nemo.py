@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from consumers.gateway.answers import wrong
-from consumers.gateway.dialects.dialect import DialectCall, GatewayDialect, ShownText, part, texts_in
+from consumers.gateway.dialects.dialect import DialectCall, GatewayDialect, ShowableText, part, texts_in
 from guardrail.chat import EXTENSION
 
 
@@ -33,7 +33,7 @@ def _said_by(role: str, body: Mapping[str, Any]) -> list[Any]:
     return [each.get("content") for each in messages if each.get("role") == role]
 
 
-def _allow(call: DialectCall, shown: Sequence[ShownText], _: Any) -> dict[str, Any]:
+def _allow(call: DialectCall, shown: Sequence[ShowableText], _: Any) -> dict[str, Any]:
     if call.texts is None:
         return {"status": "passed", "content": str(["", *_said_by("user", call.rests_on)][-1])}
     return {"status": "passed" if shown[0].text == call.texts[0] else "modified", "content": shown[0].text}
