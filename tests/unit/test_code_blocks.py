@@ -60,6 +60,9 @@ ELSEWHERE: Final = {
     "docs/frameworks.md:python:4": ("needs Ragas", "tests/unit/integrations/in_ragas.py"),
     "docs/frameworks.md:python:5": ("needs Ragas", "tests/unit/integrations/in_ragas.py"),
     "docs/deploy.md:yaml:0": ("a policy of Kyverno, not ours", "tests/unit/helm/test_deploy_page.py"),
+    "docs/gateways.md:yaml:1": ("LiteLLM's proxy", "tests/integration/in_litellm_gateway.py"),
+    "docs/gateways.md:yaml:2": ("a plug-in of Kong's", "tests/unit/gateway/test_dialects.py"),
+    "docs/gateways.md:yaml:3": ("a policy of agentgateway's", "tests/unit/gateway/test_dialects.py"),
     "docs/llm-judge.md:yaml:6": (
         "examples for the prompt, not settings",
         "tests/unit/judges/test_docs.py",
