@@ -15,6 +15,9 @@ from guardrail.frozen import Frozen
 from guardrail.policy import MissingContexts
 from guardrail.secrets import Secret
 
+DialectName = Literal["litellm", "kong", "portkey", "agentgateway", "nemo"]
+"""Other gateways whose questions this one understands."""
+
 
 class ServeSettings(Frozen):
     """The gateway in front of a model."""
@@ -64,6 +67,10 @@ class ServeSettings(Frozen):
         default=False,
         description="Write verdicts and flagged cases to Kafka as well, to kafka.topics, as guardrail run "
         "does. No answer waits for it.",
+    )
+    dialects: tuple[DialectName, ...] = Field(
+        default=(),
+        description="Other gateways that may ask about answers, each in its own form (docs/gateways.md).",
     )
     max_body_bytes: Annotated[int, Field(gt=0)] = Field(
         default=8 * 1024 * 1024,

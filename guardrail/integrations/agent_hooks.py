@@ -84,10 +84,14 @@ class GuardInterceptor:
         self.binding = binding
         self._sessions: dict[tuple[str, str], _HookSession] = {}
 
-    async def intercept(self, context: Mapping[str, Any], /) -> dict[str, Any]:
-        """The verdict, as the wire has it."""
+    def intercept(self, context: Mapping[str, Any], /) -> Any:
+        """The verdict, to be awaited, which the SDK's protocol has no type for."""
+        return self._intercept(context)
+
+    async def _intercept(self, context: Mapping[str, Any]) -> dict[str, Any]:
         session, point = self._session(context), context["interception_point"]
-        session.extension = (context.get("extensions") or {}).get(EXTENSION, session.extension)
+        before = None if point == "input" else session.extension  # a new request brings its own
+        session.extension = (context.get("extensions") or {}).get(EXTENSION, before)
         session.model = (context.get("model") or {}).get("id", session.model)
         if point == "input" and context["input"]["role"] == "user":
             session.messages += _asked(context["input"]["content"])
@@ -188,7 +192,7 @@ def guard_kind(guard: Guard, made: list[GuardInterceptor] | None = None) -> Kind
     out a point that it needs is refused.
     """
 
-    def build(config: Any, bound: BindingContext) -> Any:
+    def build(config: Any, bound: BindingContext) -> GuardInterceptor:
         try:
             binding = GuardBinding.model_validate(config)
         except ValidationError as error:
@@ -236,7 +240,7 @@ def _deny(judged: JudgedText) -> dict[str, Any]:
 
 def _evidence(judged: list[JudgedText]) -> dict[str, Any]:
     """The ids of the guard's verdicts."""
-    ids = [each.response_id for each in judged if each.response_id]
+    ids = [each.response_id for each in judged if each.response_id][:100]
     return {"evidence": {"artefact": " ".join(ids)}} if ids else {}
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from types import FrameType, TracebackType
 from typing import Any
 
 import pytest
@@ -23,7 +25,7 @@ from agent_hooks import (
 )
 from agent_hooks.ctk import load_vectors
 
-from guardrail import Decision, Guard, GuardrailError, JudgeRequest
+from guardrail import Decision, Guard, GuardrailError, Judgement, JudgeRequest
 from guardrail import Verdict as Verdicts
 from guardrail.integrations.agent_hooks import GuardBinding, GuardInterceptor, guard_kind
 from guardrail.integrations.agent_hooks_host import (
@@ -163,6 +165,15 @@ async def test_an_answer_without_documents(guard: Guard, missing: Any, decision:
         missing == "flag"
     )
     assert await session.says("Hello! How can I help?") == "Hello! How can I help?"
+
+
+async def test_the_next_question_has_documents_of_its_own(guard: Guard) -> None:
+    session = Session(GuardInterceptor(guard))
+    await session.asks(guardrail={"contexts": DOCUMENTS})
+    assert await session.says(RIGHT) == RIGHT
+    await session.asks("And the team plan?")
+    with pytest.raises(InterceptionBlocked, match="no_contexts"):
+        await session.says(LATER)
 
 
 async def test_a_wrong_extension_is_said_and_denied(guard: Guard) -> None:
@@ -397,32 +408,48 @@ async def test_a_block_withholds_the_rest_and_leaves_the_model(guard: Guard) -> 
     assert model.closed == 1
 
 
+CONTAINERS = (dict, list, tuple, set, frozenset, deque, TracebackType, FrameType, BaseException)
+OURS = ("guardrail", "agent_hooks", "tests")
+
+
 def texts_in(found: Any, seen: set[int]) -> str:
-    """All texts that can be reached from an object."""
+    """All texts that can be reached from an object, but not through the code of modules."""
     todo, texts = [found], []
     while todo:
         each = todo.pop()
         if isinstance(each, str | bytes):
             texts.append(each if isinstance(each, str) else each.decode("utf-8", "replace"))
-        elif id(each) not in seen and not isinstance(each, type) and not hasattr(each, "__code__"):
+        elif id(each) not in seen and not isinstance(each, type):
             seen.add(id(each))
-            if type(each).__module__ not in {"builtins", "sys", "types"} or isinstance(
-                each, dict | list | tuple | set | frozenset
+            if isinstance(each, FrameType):
+                todo.append(each.f_locals if __file__ != each.f_code.co_filename else {})  # the test's own
+                todo.append(each.f_back)
+            elif isinstance(each, CONTAINERS) or type(each).__module__.startswith(
+                ("guardrail", "agent_hooks")
             ):
                 todo += gc.get_referents(each)
     return "\n".join(texts)
 
 
-async def test_of_what_is_withheld_nothing_is_kept(guard: Guard) -> None:
+class ForgetfulJudge(WordJudge):
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        async for each in super().judge(request):
+            yield each
+        self.requests.clear()
+
+
+async def test_of_what_is_withheld_nothing_is_kept() -> None:
     secret = "The wrong plan costs $79, said Zebulon"
     kept, shown = Kept(), list[str]()
     model = Model(RIGHT, secret + ". ", "And Zebulon again. ", ModelEnd())
-    host = IncrementalHost(model, guard, records=kept)
-    with pytest.raises(InterceptionBlocked) as blocked:
-        await read(host.answer(ASKED, DOCUMENTS), shown)
-    told = json.dumps([each.to_wire() for each in kept.records])
-    assert "Zebulon" not in told + str(blocked.value) + repr(blocked.value.result)
-    held = texts_in([host.__dict__, kept.records, shown], {id(model), id(guard)})
+    async with Guard(ForgetfulJudge()) as guard:
+        host = IncrementalHost(model, guard, records=kept)
+        with pytest.raises(InterceptionBlocked) as blocked:
+            await read(host.answer(ASKED, DOCUMENTS), shown)
+        told = json.dumps([each.to_wire() for each in kept.records])
+        assert "Zebulon" not in told + str(blocked.value) + repr(blocked.value.result)
+        # With what the exception leads to, such as the local variables of frames, which some programs log.
+        held = texts_in([host.__dict__, kept.records, shown, blocked.value], {id(model)})
     assert RIGHT in held
     assert "Zebulon" not in held
 
@@ -576,6 +603,42 @@ async def test_half_a_character_is_none(guard: Guard) -> None:
     assert shown == ["Hello ?!"]
 
 
+async def test_no_policy_releases_what_came_before_a_break() -> None:
+    shown = list[str]()
+    async with Guard(WordJudge(), Policy(on_incomplete="release")) as guard:
+        host = IncrementalHost(Model(RIGHT, "The team plan has"), guard)
+        with pytest.raises(InterceptionBlocked, match="streaming_unsupported"):
+            await read(host.answer(ASKED, DOCUMENTS), shown)
+    assert "team" not in "".join(shown)
+
+
+async def test_a_policy_that_holds_releases_all_at_the_end() -> None:
+    kept, shown = Kept(), list[str]()
+    async with Guard(WordJudge(), Policy(mode="hold")) as guard:
+        host = IncrementalHost(Model(RIGHT, WRONG, LATER, ModelEnd()), guard, records=kept)
+        with pytest.raises(InterceptionBlocked, match="contradicted"):
+            await read(host.answer(ASKED, DOCUMENTS), shown)
+    assert shown == []
+
+
+async def test_the_question_is_what_the_interceptors_left_of_it() -> None:
+    judge = WordJudge()
+
+    class Anonymous:
+        def intercept(self, context: dict[str, Any]) -> dict[str, Any]:
+            if context["interception_point"] != "input":
+                return {"decision": "allow"}
+            change = {"path": "$target.content", "value": "Who is it?"}
+            return {"decision": "transform", "transform": change}
+
+    known = HostRegistry(SURFACE).kind("test.other", lambda *_: Anonymous())
+    async with Guard(judge) as guard:
+        model = Model(RIGHT, ModelEnd())
+        host = IncrementalHost(model, guard, declaration=bound("test.other"), registry=known)
+        await read(host.answer("Who is Zebulon?", DOCUMENTS), [])
+    assert judge.requests[0].question == model.messages[0][0]["content"] == "Who is it?"
+
+
 async def test_a_policy_that_observes_is_refused_at_once() -> None:
     shown = list[str]()
     async with Guard(WordJudge(), Policy(mode="observe")) as guard:
@@ -681,6 +744,7 @@ async def test_a_model_that_calls_tools_for_ever_is_left(guard: Guard, monkeypat
             {"bindings": [{"id": "guard", "kind": KIND}, {"id": "other", "kind": "test.other"}]},
             "bind guardrail.guard",
         ),
+        ({"bindings": [{"id": "guard", "kind": KIND, "config": {"points": ["output"]}}]}, "text leaves at"),
         ({"bindings": [{"id": "one", "kind": KIND}, {"id": "two", "kind": KIND}]}, "bind guardrail.guard"),
         ({"configuration": {"mode": "evaluate_only"}}, "withholds"),
         ({"configuration": {"composition": {"profile": "parallel/strictest"}}}, "first_deny"),
