@@ -6,9 +6,12 @@ The proof runs a gateway of these settings here, in front of a model that costs 
 
 from __future__ import annotations
 
+import base64
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Final
 
 import httpx2
@@ -18,6 +21,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from consumers.gateway.app import Gateway
+from consumers.gateway.dialects import DIALECTS, GROUNDING, GatewayDialect
 from consumers.gateway.keys import read_keys
 from consumers.gateway.paths import CHECK, COMPLETIONS
 from consumers.gateway.refusals import Refused
@@ -47,10 +51,13 @@ _GATEWAY: Final = Area("gateway")
 _TEXTS: Final = {"right": RIGHT, "wrong": WRONG}
 _Shown = tuple[str, Mapping[str, Any]]
 """The text that a client would show, and the decision as the reply tells it."""
+_Asks = Callable[[httpx2.AsyncClient, str], Awaitable[_Shown]]
 
 
-async def _asked(client: httpx2.AsyncClient, path: str, body: Mapping[str, Any]) -> httpx2.Response:
-    reply = await client.post(path, json=body)
+async def _asked(
+    client: httpx2.AsyncClient, path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
+) -> httpx2.Response:
+    reply = await client.post(path, json=body, headers=headers)
     if reply.status_code != 200:
         raise GuardrailError(f"{path} answered {reply.status_code}: {reply.text[:200]}")
     return reply
@@ -87,7 +94,14 @@ async def _checked(client: httpx2.AsyncClient, which: str) -> _Shown:
     return "" if withheld else _TEXTS[which], {**told, "decision": "release"} if observed else told
 
 
-SURFACES: Final[Mapping[str, Callable[[httpx2.AsyncClient, str], Awaitable[_Shown]]]] = {
+async def _in_dialect(dialect: GatewayDialect, client: httpx2.AsyncClient, which: str) -> _Shown:
+    said = {"contexts": [CONTEXT], "question": QUESTION, "route": PROOF_ROUTE}
+    header = {GROUNDING: base64.b64encode(json.dumps(said).encode()).decode()}
+    told = (await _asked(client, dialect.paths[-1], dialect.asks(_TEXTS[which]), header)).json()["guardrail"]
+    return "" if told["decision"] in ("block", "redact") else _TEXTS[which], told
+
+
+SURFACES: Final[Mapping[str, _Asks]] = {
     "chat completions, whole": _whole,
     "chat completions, streamed": _streamed,
     "/v1/check": _checked,
@@ -113,7 +127,11 @@ async def examine_gateway(settings: GuardSettings, within_s: float | None) -> As
             yield _GATEWAY.error("surfaces", error)
             return
         yield await _running(settings.serve, policy, client)
-        for name, ask in SURFACES.items():
+        dialects = {f"dialect {name}": DIALECTS[name] for name in settings.serve.dialects}
+        for name, dialect in dialects.items():
+            yield _GATEWAY.skip(f"{name}, what it can't enforce", dialect.cannot)
+        asks: dict[str, _Asks] = {name: partial(_in_dialect, each) for name, each in dialects.items()}
+        for name, ask in {**SURFACES, **asks}.items():
             for which in _TEXTS:
                 about, begun = f"{name}, {which} answer", time.monotonic()
                 try:
@@ -151,7 +169,10 @@ async def _opened(settings: GuardSettings, stack: AsyncExitStack) -> str:
     model = Starlette(routes=[Route("/v1/chat/completions", _model, methods=["POST"])])
     port = await stack.enter_async_context(serving(model, ServeSettings(port=0), 1))
     own = ServeSettings(
-        port=0, upstream=f"http://127.0.0.1:{port}/v1", missing_contexts=settings.serve.missing_contexts
+        port=0,
+        upstream=f"http://127.0.0.1:{port}/v1",
+        missing_contexts=settings.serve.missing_contexts,
+        dialects=settings.serve.dialects,
     )
     guard = await guard_of_settings(settings, stack)
     gateway = await stack.enter_async_context(Gateway(own, guard))

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from consumers.doctor import examine
 from consumers.gateway import SURFACES, examine_gateway
+from consumers.gateway.dialects import DIALECTS
 from consumers.settings import GuardSettings
 from guardrail.cli import app
 from guardrail.doctor import Check
@@ -40,6 +41,15 @@ async def test_every_surface_withholds_what_is_wrong_and_the_upstream_is_not_ask
         f"{name}, {which} answer" for name in SURFACES for which in ("right", "wrong")
     }
     assert [each[:2] for each in upstream.asked] == [("GET", "/v1/models")]
+
+
+async def test_every_dialect_that_is_on_withholds_and_says_what_it_can_not(upstream: ChatUpstream) -> None:
+    checks = await told(serve(upstream, dialects=list(DIALECTS)))
+    for name, dialect in DIALECTS.items():
+        told_of = {about: check for about, check in checks.items() if about.startswith(f"dialect {name},")}
+        states = [check.state for check in told_of.values()]
+        assert states == ["skip", "ok", "ok"], told_of
+        assert dialect.cannot in [check.detail for check in told_of.values()]
 
 
 async def test_a_policy_that_observes_fails_on_every_surface(upstream: ChatUpstream) -> None:
