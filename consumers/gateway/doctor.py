@@ -11,7 +11,6 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
-from functools import partial
 from typing import Any, Final
 
 import httpx2
@@ -21,15 +20,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from consumers.gateway.app import Gateway
-from consumers.gateway.dialects import DIALECTS, GROUNDING, GatewayDialect
+from consumers.gateway.dialects import DIALECTS, GROUNDING
 from consumers.gateway.keys import read_keys
 from consumers.gateway.paths import CHECK, COMPLETIONS
 from consumers.gateway.refusals import Refused
 from consumers.gateway.server import serving
-from consumers.gateway.settings import ServeSettings
+from consumers.gateway.settings import DialectName, ServeSettings
 from consumers.gateway.upstream import Upstream
 from consumers.settings import GuardSettings
 from guardrail.calls.event_stream import EventStream
+from guardrail.chat import EXTENSION
 from guardrail.doctor import (
     CONTEXT,
     PROOF_ROUTE,
@@ -51,7 +51,7 @@ _GATEWAY: Final = Area("gateway")
 _TEXTS: Final = {"right": RIGHT, "wrong": WRONG}
 _Shown = tuple[str, Mapping[str, Any]]
 """The text that a client would show, and the decision as the reply tells it."""
-_Asks = Callable[[httpx2.AsyncClient, str], Awaitable[_Shown]]
+_Surface = Callable[[httpx2.AsyncClient, str], Awaitable[_Shown]]
 
 
 async def _asked(
@@ -67,12 +67,12 @@ def _completion(which: str, *, stream: bool) -> dict[str, Any]:
     """``user`` tells the model what to write."""
     told = {"contexts": [CONTEXT], "route": PROOF_ROUTE}
     messages = [{"role": "user", "content": QUESTION}]
-    return {"model": PROOF_ROUTE, "messages": messages, "stream": stream, "user": which, "guardrail": told}
+    return {"model": PROOF_ROUTE, "messages": messages, "stream": stream, "user": which, EXTENSION: told}
 
 
 async def _whole(client: httpx2.AsyncClient, which: str) -> _Shown:
     told = (await _asked(client, COMPLETIONS, _completion(which, stream=False))).json()
-    return told["choices"][0]["message"]["content"], told["guardrail"]
+    return told["choices"][0]["message"]["content"], told[EXTENSION]
 
 
 async def _streamed(client: httpx2.AsyncClient, which: str) -> _Shown:
@@ -82,7 +82,7 @@ async def _streamed(client: httpx2.AsyncClient, which: str) -> _Shown:
         if data != "[DONE]":
             chunk = httpx2.Response(200, text=data).json()
             text += "".join(each["delta"].get("content") or "" for each in chunk.get("choices", ()))
-            told = chunk.get("guardrail") or told
+            told = chunk.get(EXTENSION) or told
     return text, told
 
 
@@ -94,19 +94,40 @@ async def _checked(client: httpx2.AsyncClient, which: str) -> _Shown:
     return "" if withheld else _TEXTS[which], {**told, "decision": "release"} if observed else told
 
 
-async def _in_dialect(dialect: GatewayDialect, client: httpx2.AsyncClient, which: str) -> _Shown:
-    said = {"contexts": [CONTEXT], "question": QUESTION, "route": PROOF_ROUTE}
-    header = {GROUNDING: base64.b64encode(json.dumps(said).encode()).decode()}
-    told = (await _asked(client, dialect.paths[-1], dialect.asks(_TEXTS[which]), header)).json()["guardrail"]
-    return "" if told["decision"] in ("block", "redact") else _TEXTS[which], told
+_ANSWERED: Final[Mapping[DialectName, Callable[[dict[str, str]], dict[str, Any]]]] = {
+    "litellm": lambda said: {"input_type": "response", "texts": [said["content"]]},
+    "kong": lambda said: {"source": "OUTPUT", "content": said["content"]},
+    "portkey": lambda said: {
+        "eventType": "afterRequestHook",
+        "requestType": "chatComplete",
+        "request": {"json": _completion("", stream=False)},
+        "response": {"json": {"choices": [{"message": said}]}},
+    },
+    "agentgateway": lambda said: {"body": {"choices": [{"message": said}]}},
+    "nemo": lambda said: {"messages": [{"role": "user", "content": QUESTION}, said]},
+}
+"""An answer as each dialect asks about it; what it rests on is said by a header."""
 
 
-SURFACES: Final[Mapping[str, _Asks]] = {
+def _dialect(name: DialectName) -> _Surface:
+    async def asked(client: httpx2.AsyncClient, which: str) -> _Shown:
+        said = json.dumps(_completion("", stream=False)[EXTENSION]).encode()
+        body = _ANSWERED[name]({"role": "assistant", "content": _TEXTS[which]})
+        reply = await _asked(
+            client, DIALECTS[name].paths[-1], body, {GROUNDING: base64.b64encode(said).decode()}
+        )
+        told = reply.json()[EXTENSION]
+        return "" if told["decision"] in ("block", "redact") else _TEXTS[which], told
+
+    return asked
+
+
+SURFACES: Final[Mapping[str, _Surface]] = {
     "chat completions, whole": _whole,
     "chat completions, streamed": _streamed,
     "/v1/check": _checked,
 }
-"""Every way to a verdict, by its name in the report: asks for the right answer or the wrong one."""
+"""Every way to a verdict but dialects, by its name in the report: asks for the right or the wrong answer."""
 
 
 async def examine_gateway(settings: GuardSettings, within_s: float | None) -> AsyncIterator[Check]:
@@ -115,6 +136,8 @@ async def examine_gateway(settings: GuardSettings, within_s: float | None) -> As
     for check in (*_of_documents(serve), *_of_keys(settings)):
         yield check
     yield await _of_upstream(serve)
+    for each in serve.dialects:
+        yield _GATEWAY.warn(f"dialect {each}", DIALECTS[each].cannot)
     if within_s is None:
         yield _GATEWAY.skip("surfaces", "not proven: --no-prove was given")
         return
@@ -127,11 +150,8 @@ async def examine_gateway(settings: GuardSettings, within_s: float | None) -> As
             yield _GATEWAY.error("surfaces", error)
             return
         yield await _running(settings.serve, policy, client)
-        dialects = {f"dialect {name}": DIALECTS[name] for name in settings.serve.dialects}
-        for name, dialect in dialects.items():
-            yield _GATEWAY.skip(f"{name}, what it can't enforce", dialect.cannot)
-        asks: dict[str, _Asks] = {name: partial(_in_dialect, each) for name, each in dialects.items()}
-        for name, ask in {**SURFACES, **asks}.items():
+        dialects = {f"dialect {each}": _dialect(each) for each in serve.dialects}
+        for name, ask in {**SURFACES, **dialects}.items():
             for which in _TEXTS:
                 about, begun = f"{name}, {which} answer", time.monotonic()
                 try:

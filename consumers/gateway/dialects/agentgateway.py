@@ -30,7 +30,6 @@ AGENTGATEWAY: Final = GatewayDialect(
     read=_read,
     allow=lambda *_: {"action": {"reason": "passed"}},
     deny=lambda message, rule, _: {"action": {"body": message, "status_code": 403, "reason": rule}},
-    asks=lambda text: {"body": {"choices": [{"message": {"role": "assistant", "content": text}}]}},
     redacts=lambda _: False,
     cannot=(
         "agentgateway asks about streams only with streaming: Enabled, and then in windows of about 1,000 "

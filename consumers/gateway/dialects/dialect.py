@@ -51,8 +51,6 @@ class GatewayDialect:
     """The reply that lets it pass, with its texts, or with its completion."""
     deny: Callable[[str, str, Mapping[str, Any]], dict[str, Any]]
     """The reply that blocks: a message, a rule, and the completion that shows the message."""
-    asks: Callable[[str], dict[str, Any]]
-    """How the product asks about a text, on its last path."""
     cannot: str
     """What it can't enforce, for people."""
     redacts: Callable[[DialectCall], bool] = lambda _: True

@@ -23,7 +23,6 @@ KONG: Final = GatewayDialect(
     read=_read,
     allow=lambda *_: {"block": False, "block_message": ""},
     deny=lambda message, _rule, _completion: {"block": True, "block_message": message},
-    asks=lambda text: {"source": "OUTPUT", "content": text},
     redacts=lambda _: False,
     cannot=(
         "Kong sends a stream on in pieces of response_buffer_size, each judged for itself: make it larger "

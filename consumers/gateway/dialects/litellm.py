@@ -61,7 +61,6 @@ LITELLM: Final = GatewayDialect(
     read=_read,
     allow=_allow,
     deny=lambda message, _rule, _completion: {"action": "BLOCKED", "blocked_reason": message},
-    asks=lambda text: {"input_type": "response", "texts": [text]},
     redacts=lambda call: call.grows,
     cannot=(
         "Without streaming_transform_mode: incremental_diff, which is for chat completions only, LiteLLM "

@@ -44,7 +44,6 @@ NEMO: Final = GatewayDialect(
     read=_read,
     allow=_allow,
     deny=lambda message, rule, _: {"status": "blocked", "content": message, "rail": f"guardrail: {rule}"},
-    asks=lambda text: {"messages": [{"role": "assistant", "content": text}]},
     cannot=(
         "It is asked about whole answers. What is shown in the meantime, and whether the reply is heeded, is "
         "the caller's."

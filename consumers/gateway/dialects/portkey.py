@@ -38,12 +38,6 @@ PORTKEY: Final = GatewayDialect(
         "data": {"explanation": message, "rule": rule},
         **_replaced(completion),
     },
-    asks=lambda text: {
-        "eventType": "afterRequestHook",
-        "requestType": "chatComplete",
-        "request": {"json": {"messages": []}},
-        "response": {"json": {"choices": [{"message": {"content": text}}]}},
-    },
     cannot=(
         "Portkey hands no stream to its guardrails: streams are refused before the model is asked where the "
         "webhook is a before-request guardrail too; else they pass unguarded. When the webhook can't be "
