@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from types import TracebackType
 from typing import Any, Self
 
@@ -25,6 +33,7 @@ from guardrail.judges.base import Judge
 from guardrail.limits import Limits
 from guardrail.policy import MissingContexts, Policy
 from guardrail.routing import PolicyRouter
+from guardrail.tracing import TRACE
 
 _Queue = asyncio.Queue[OutputEvent | None]
 
@@ -52,7 +61,9 @@ class Guard:
         router: PolicyRouter | None = None,
         judges: Mapping[str, Judge] | None = None,
         limits: Limits | None = None,
+        on_outputs: Callable[[Sequence[Output]], object] | None = None,
     ) -> None:
+        """``on_outputs`` gets all that is said of all answers, before who asked; it may not wait or raise."""
         if policy is not None and router is not None:
             raise ValueError("give policy or router, not both: the router chooses among its own policies")
         if judge is not None and not isinstance(judge, Judge):
@@ -71,6 +82,7 @@ class Guard:
         self._router = router or PolicyRouter.single(policy or Policy())
         self._judges = dict(judges or {})
         self._limits = limits
+        self._on_outputs = on_outputs
         self._engine: Engine | None = None
         self._queues: dict[str, _Queue] = {}
 
@@ -164,6 +176,13 @@ class Guard:
         fields = {"question": question, "contexts": named_contexts(contexts), **head}
         return self._run(event_of(ResponseStarted, response_id, fields), source, missing_contexts)
 
+    def check_question(self, question: str, contexts: Sequence[ContextLike]) -> None:
+        """Before a model is asked: raises InputError for what ``stream`` would turn away at its begin."""
+        head = event_of(ResponseStarted, None, {"question": question, "contexts": named_contexts(contexts)})
+        as_json(head)
+        if self._engine is not None:
+            self._engine.check_size(head)
+
     # ----------------------------------------------------------------------------------- inside
 
     async def _run(
@@ -186,7 +205,7 @@ class Guard:
         feeder: asyncio.Task[None] | None = None
         failures: list[Exception] = []
         try:
-            engine.handle(head, policy=self._policy_without_contexts(head, missing))
+            engine.handle(head, TRACE.get(), policy=self._policy_without_contexts(head, missing))
             if not engine.knows(response_id) and queue.empty():
                 raise InputError("response_finished", f"response_id {response_id!r} has been checked already")
             if source is not None:
@@ -211,6 +230,8 @@ class Guard:
         return missing.applied_to(chosen)
 
     def _emit(self, outputs: Sequence[Output]) -> None:
+        if self._on_outputs is not None:
+            self._on_outputs(outputs)
         for output in outputs:
             queue = self._queues.get(output.event.response_id)
             if queue is not None:

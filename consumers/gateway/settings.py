@@ -58,6 +58,11 @@ class ServeSettings(Frozen):
         description="What happens to the claims of an answer without documents. refuse: it is blocked. pass: "
         "it is shown, and the reply says not-checked. judge: the policy's rules decide.",
     )
+    publish: bool = Field(
+        default=False,
+        description="Write verdicts and flagged cases to Kafka as well, to kafka.topics, as guardrail run "
+        "does. No answer waits for it.",
+    )
     max_body_bytes: Annotated[int, Field(gt=0)] = Field(
         default=8 * 1024 * 1024,
         description="Largest body of a request, and of a whole answer of the upstream.",
