@@ -153,6 +153,7 @@ class Reader(asyncio.Protocol):
                     self._answer.pieces.append((len(self._answer.text), now))
 
     def connection_lost(self, exc: Exception | None) -> None:
+        del exc
         if not self.over.done():
             self.over.set_result(None)
 

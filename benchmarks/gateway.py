@@ -46,6 +46,7 @@ SETTINGS: Final = {
     "logging.format": "json",
     "ops.port": "0",
 }
+GATEWAY: Final = ("-c", "from guardrail.cli import main; main()", "serve", "--port", "0")
 _LISTENS: Final = re.compile(rb'"serve.listening".*"port": ?(\d+)')
 _LOOKS_S: Final = 0.5
 
@@ -70,34 +71,41 @@ class Round:
 
 
 @asynccontextmanager
-async def running(name: str, *arguments: str, settings: Mapping[str, str] | None = None) -> AsyncIterator[Between]:
-    """A program that says in a line on which port it listens; it is ended with the block."""
-    named = {f"GUARDRAIL_{path.replace('.', '__').upper()}": value for path, value in (settings or {}).items()}
-    pipe = asyncio.subprocess.PIPE
+async def running(
+    name: str, *arguments: str, settings: Mapping[str, str] | None = None
+) -> AsyncIterator[Between]:
+    """A program that logs on which port it listens; it is ended with the block."""
+    named = {
+        f"GUARDRAIL_{path.replace('.', '__').upper()}": value for path, value in (settings or {}).items()
+    }
+    pipe, joined = asyncio.subprocess.PIPE, asyncio.subprocess.STDOUT
     process = await asyncio.create_subprocess_exec(
-        sys.executable, *arguments, env=os.environ | named, stdout=pipe, stderr=asyncio.subprocess.STDOUT
+        sys.executable, *arguments, env=os.environ | named, stdout=pipe, stderr=joined
     )
-    assert process.stdout is not None
+    log = process.stdout
+    assert log is not None
+
+    async def passed_over() -> None:
+        async for _ in log:
+            pass
+
     try:
         said = b""
         while (port := _LISTENS.search(said)) is None:
-            line = await process.stdout.readline()
+            line = await log.readline()
             if not line:
                 raise RuntimeError(f"{name} ended before it listened: {said.decode(errors='replace')}")
             said += line
-
-        async def passes_over() -> None:
-            async for _ in process.stdout or ():
-                pass
-
-        async with beside(passes_over()):
+        async with beside(passed_over()):
             yield Between(name, int(port[1]), process.pid)
     finally:
         process.terminate()
         await process.wait()
 
 
-async def one_round(between: Between, streams: int, tokens: int, answers: list[Answer], begin_s: float) -> Round:
+async def one_round(
+    between: Between, streams: int, tokens: int, answers: list[Answer], begin_s: float
+) -> Round:
     """Let all streams run through it once."""
     answers[:] = [Answer.of(number, tokens) for number in range(streams)]
     most = 0
@@ -118,27 +126,25 @@ async def one_round(between: Between, streams: int, tokens: int, answers: list[A
 
 async def measure(streams: int, rate: float, tokens: int, rounds: int, begin_s: float) -> None:
     """Print the table of one load."""
-    print(f"\n{streams:,} streams of {rate:g} tokens a second, {tokens} tokens each; {machine()}\n", flush=True)
+    print(
+        f"\n{streams:,} streams of {rate:g} tokens a second, {tokens} tokens each; {machine()}\n", flush=True
+    )
     answers: list[Answer] = []
-    loop = asyncio.get_running_loop()
     async with AsyncExitStack() as stack:
-        server = await loop.create_server(lambda: Model(answers, rate), "127.0.0.1", 0, backlog=2048)
+        server = await asyncio.get_running_loop().create_server(
+            lambda: Model(answers, rate), "127.0.0.1", 0, backlog=2048
+        )
         stack.callback(server.close)
         port = server.sockets[0].getsockname()[1]
         upstream = f"http://127.0.0.1:{port}/v1"
-        bare = await stack.enter_async_context(running("bare proxy", "-m", "benchmarks.bare_proxy", upstream))
-        serve = "from guardrail.cli import main; main()"
-        gateway = await stack.enter_async_context(
-            running(
-                "gateway", "-c", serve, "serve", "--port", "0", "--upstream", upstream, settings=SETTINGS
-            )
-        )
+        proxy = running("bare proxy", "-m", "benchmarks.bare_proxy", upstream)
+        serve = running("gateway", *GATEWAY, "--upstream", upstream, settings=SETTINGS)
+        bare, gateway = await stack.enter_async_context(proxy), await stack.enter_async_context(serve)
         every = (Between("direct", port), bare, gateway)
         for each in every:
             await one_round(each, min(streams, 20), 20, answers, 0.5)  # what is loaded and cached once
         idle = resident_bytes(gateway.pid)
         found: dict[str, list[Round]] = {each.name: [] for each in every}
-        head = True
         for number in range(rounds):
             for each in every:
                 told = await one_round(each, streams, tokens, answers, begin_s)
@@ -151,13 +157,12 @@ async def measure(streams: int, rate: float, tokens: int, rounds: int, begin_s: 
                     "processor time a token, µs": round(told.us_a_token),
                     "memory, MB": round(told.most_bytes / 1e6),
                 }
-                print(markdown_row(cells, head=head), flush=True)
-                head = False
-    ours, theirs = found["gateway"], found["bare proxy"]
+                print(markdown_row(cells, head=number == 0 and each is every[0]), flush=True)
+    print(f"\nThe gateway, which took {idle / 1e6:.0f} MB idle, beside the bare proxy, by rounds:")
     for what in ("p50_ms", "p99_ms", "us_a_token"):
-        ratios = [getattr(us, what) / getattr(it, what) for us, it in zip(ours, theirs, strict=True)]
-        print(f"{what}: {percentile(ratios, 0.5):.2f} times the bare proxy's ({min(ratios):.2f} to {max(ratios):.2f})")
-    print(f"memory of the gateway: {idle / 1e6:.0f} MB idle, {max(each.most_bytes for each in ours) / 1e6:.0f} MB at most")
+        rounds_of = zip(found["gateway"], found["bare proxy"], strict=True)
+        ratios = sorted(getattr(ours, what) / getattr(theirs, what) for ours, theirs in rounds_of)
+        print(f"  {what}: {percentile(ratios, 0.5):.2f} times ({ratios[0]:.2f} to {ratios[-1]:.2f})")
 
 
 async def run(rounds: int) -> None:
