@@ -163,6 +163,8 @@ class Flagged:
         self._blocked = False
         self.observed = False
         """The text left before its verdicts, as the policy says."""
+        self.replaced = False
+        """What comes now is the policy's text in place of the model's."""
 
     def seen(self, event: AnyOutputEvent) -> None:
         """An event of the answer."""
@@ -172,8 +174,9 @@ class Flagged:
             case DeliverySegment():
                 self._decided.update(dict.fromkeys(event.claim_ids, event.decision))
                 self.observed = event.segment is None
+                self.replaced = event.decision is Decision.REDACT
             case DeliveryBlocked():
-                self._blocked = True
+                self._blocked = self.replaced = True
 
     def told(self, *, shown: bool) -> list[dict[str, Any]]:
         """The claims; with ``shown`` the texts of those that are flagged."""

@@ -211,7 +211,7 @@ class StreamedCompletion(ABC, Generic[_Chunk]):
     and of the client.
     """
 
-    most_held: ClassVar[int] = 256
+    most_held: ClassVar[int] = 32
 
     def __init__(self) -> None:
         self.choices: dict[int, StreamedChoice] = {}
