@@ -8,7 +8,6 @@ that nobody has checked.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from abc import abstractmethod
@@ -283,11 +282,11 @@ class GuardedEvents(AskedAnswer, StreamedCompletion[_Chunk]):
         An upstream that breaks off ends it with an error.
         """
         try:
-            chunks = self.guarded(self._chunks(pieces), self._settings.silence_s)
+            chunks = self.guarded(self._chunks(pieces), self._settings.silence_s, self._deadline)
             async with aclosing(chunks):
                 async for chunk in chunks:
                     yield b": held\n\n" if chunk is None else self.frame(chunk)
-        except UpstreamFailed:
+        except (UpstreamFailed, TimeoutError):
             yield self.failure(
                 "the model's answer broke off; what came before was verified", "upstream_failed"
             )
@@ -301,11 +300,7 @@ class GuardedEvents(AskedAnswer, StreamedCompletion[_Chunk]):
         events = EventStream()
         done = False
         try:
-            while not done:
-                async with asyncio.timeout_at(self._deadline):
-                    piece = await anext(pieces, None)
-                if piece is None:
-                    break  # half an event means nothing
+            async for piece in pieces:  # half an event at their end means nothing
                 for data in events.feed(piece):
                     if done := data.strip() == "[DONE]":
                         break
@@ -313,7 +308,9 @@ class GuardedEvents(AskedAnswer, StreamedCompletion[_Chunk]):
                     if not isinstance(chunk, Mapping) or chunk.get("error"):
                         raise UpstreamFailed
                     yield chunk
-        except (ValueError, RecursionError, JudgeReplyError, TimeoutError):
+                if done:
+                    break
+        except (ValueError, RecursionError, JudgeReplyError):
             raise UpstreamFailed from None
         if not self.complete(done=done):
             raise UpstreamFailed

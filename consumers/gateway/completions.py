@@ -233,7 +233,8 @@ class GuardedStream(_Completion, GuardedEvents[dict[str, Any]]):
         return bool(self.choices) and (done or all(choice.ended for choice in self.choices.values()))
 
     def take(self, chunk: Any, group: asyncio.TaskGroup) -> None:
-        self._usage = _kept(chunk.get("usage"), "usage") or self._usage
+        if usage := chunk.get("usage"):
+            self._usage = _kept(usage, "usage") or self._usage
         parts = chunk.get("choices")
         for part in parts if isinstance(parts, list) else ():
             self._begin(chunk)  # Azure's first has no choices, and an empty head
