@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic.json_schema import models_json_schema
 
 from consumers.gateway.keys import HEADER
-from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED
+from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED, RESPONSES
 from consumers.gateway.refusals import Refused
 from guardrail import __version__
 from guardrail.chat import with_ids
@@ -123,6 +123,7 @@ def openapi() -> dict[str, Any]:
     }
     others = {
         COMPLETIONS: {"post": _passing("A chat completion of the upstream, guarded.")},
+        RESPONSES: {"post": _passing("A response of the upstream, guarded.")},
         **{
             each.path.replace(":path", ""): {
                 method.lower(): _passing("Passed on to the upstream.") for method in each.methods
