@@ -48,6 +48,7 @@ TESTS: Final[Mapping[str, Sequence[str]]] = {
         ),
         *(f"tests/unit/judges/llm/test_{each}.py" for each in ("clients", "connection", "chat_deadline")),
     ],
+    "agent-hooks": [f"{_INTEGRATIONS}/test_agent_hooks.py"],
     "classifier": ["tests/unit/judges/model/test_loading.py"],
     "docs": ["tests/unit/test_site.py::test_every_page_of_the_documentation_is_on_the_site"],
     "examples": ["tests/examples/test_chat_service.py::test_a_reader_who_goes_away_ends_the_answer"],
@@ -109,7 +110,8 @@ class Place:
 
     @property
     def tests(self) -> Mapping[str, Sequence[str]]:
-        proxy = ["tests/integration/in_litellm.py"] if self.beside == "litellm[proxy]" else []
+        in_proxy = ["tests/integration/in_litellm.py", "tests/integration/in_litellm_gateway.py"]
+        proxy = in_proxy if self.beside == "litellm[proxy]" else []
         left_out = _CONFORMANCE if self.oldest else "\0"  # what theirs does is what its newest version does
         own = {extra: [file for file in TESTS[extra] if left_out not in file] for extra in self.extras}
         return {extra: [*files, *proxy] for extra, files in own.items()}
