@@ -110,7 +110,7 @@ EVENTS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
 parts and texts are written anew; the rest is dropped: reasoning, annotations, speech, pictures.
 """
 _HEAD: Final = {"id": as_word, "created_at": as_number, "model": as_word, "service_tier": as_word}
-_TEXTS: Final = ("output_text", "text", "refusal")
+_TEXTS: Final = {"output_text": "text", "refusal": "refusal"}
 _REASONS: Final = ("max_output_tokens", "max_messages", "content_filter")
 _MOST: Final = 1_000  # items of a response, and parts of an item
 _MOST_READ: Final = 16  # times the largest body, since an event says much beside its text
@@ -129,7 +129,7 @@ class ResponseRequest:
     """What file searches found before; None where their results are no documents."""
     shows_results: bool
     structured: bool
-    """A program reads the answer, which a redaction would break."""
+    """A program reads the answer: what stands in its place is given as the model's refusal."""
     echo: Mapping[str, Any]
     body: bytes
     """As the model gets it."""
@@ -238,17 +238,23 @@ class _OutputItem:
 class _TextPart(StreamedChoice):
     """A text of a message, as it has left."""
 
-    def __init__(self, stream: GuardedResponse, item: _OutputItem, grounding: Grounding) -> None:
+    def __init__(
+        self, stream: GuardedResponse, item: _OutputItem, grounding: Grounding, *, refuses: bool
+    ) -> None:
         super().__init__(stream, len(stream.choices))
         self.item = item
         self.grounding = grounding
+        self.refuses = refuses
         self.flagged = Flagged()
+        self.kind = ""  # before anything has left
         self.text = self.last = ""
         self.place = {**item.place, "content_index": len(item.parts)}
 
     @property
     def body(self) -> dict[str, Any]:
-        return {"type": "output_text", "text": self.text, "annotations": [], "logprobs": []}
+        if self.kind == "refusal":
+            return {"type": self.kind, "refusal": self.text}
+        return {"type": self.kind, "text": self.text, "annotations": [], "logprobs": []}
 
 
 class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
@@ -268,7 +274,7 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
         self._found = list(asked.found or ())
         self._events = 0
         self._usage: dict[str, Any] | None = None
-        self._blocked = False
+        self._blocked = self._cut = False
         self._end: tuple[str, str] | None = None  # of the upstream: its status, and why
 
     def frame(self, chunk: list[dict[str, Any]]) -> bytes:
@@ -305,7 +311,7 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
                     raise UpstreamFailed
                 self._item(at, chunk.get("item"))
             case "response.output_text.delta" | "response.refusal.delta":
-                self._text(place, chunk.get("delta"), group)
+                self._text(place, kind, chunk.get("delta"), group)
             case "response.output_text.done" | "response.refusal.done" | "response.content_part.done":
                 if place in self._parts:
                     self._parts[place].upstream_ended(broken=False)
@@ -348,16 +354,16 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
             said.pop("results", None)
         return said
 
-    def _text(self, place: tuple[int, int], text: Any, group: asyncio.TaskGroup) -> None:
+    def _text(self, place: tuple[int, int], kind: str, text: Any, group: asyncio.TaskGroup) -> None:
         """Text of the part of a message at this place."""
         item = self._item(place[0], {"type": "message"})
         if item is None or item.type != "message" or item.ended:
             raise UpstreamFailed
         if place not in self._parts:
-            part = _TextPart(self, item, with_results(self._asked.grounding, self._found))
+            grounding = with_results(self._asked.grounding, self._found)
+            part = _TextPart(self, item, grounding, refuses=kind == "response.refusal.delta")
             self._parts[place] = self.choices[part.index] = part
             item.parts.append(part)
-            self.send([self._event("response.content_part.added", **part.place, part=part.body)])
         part = self._parts[place]
         if part.ended:
             raise UpstreamFailed
@@ -370,7 +376,7 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
             return
         # A text that has not come as deltas would be missing.
         if _type(found) != item.type or any(
-            (at, number) not in self._parts for number, _ in _texts_of(found)
+            (at, number) not in self._parts for number, _, _ in _texts_of(found)
         ):
             raise UpstreamFailed
         results = found.get("results")
@@ -402,21 +408,31 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
 
     def chunk(self, index: int, delta: dict[str, Any], finish: str | None, told: Any) -> list[dict[str, Any]]:
         part = cast("_TextPart", self.choices[index])
+        events = []
+        if not part.kind:
+            refuses = part.refuses or (self._asked.structured and part.flagged.replaced)
+            part.kind = "refusal" if refuses else "output_text"
+            events.append(self._event("response.content_part.added", **part.place, part=part.body))
         if text := delta.get("content"):
             part.text, part.last = part.text + text, text
-            return [self._event("response.output_text.delta", **part.place, delta=text, logprobs=[])]
+            told = {**part.place, "delta": text, "logprobs": []}
+            return [*events, self._event(f"response.{part.kind}.delta", **told)]
         if finish == BLOCK:
             self._blocked = part.item.ended = True
             part.item.has({"status": "incomplete"})
-            if self.whole:  # the message stands in place of the text
-                part.text = part.last.removeprefix(APART)
         if told is not None:
             place = {"output_index": part.item.index, "content_index": part.place["content_index"]}
             hidden = ("choice", "replace_all") if self.whole else ("choice",)
             said = {name: each for name, each in told.items() if name not in hidden}
             self.reports.append(extension({**place, **said}, part.flagged))
+            self._cut |= self._asked.structured and told["decision"] in ("redact", "block")
+        if self.whole:  # nobody has seen what the message stands in place of
+            part.text = part.last.removeprefix(APART) if finish == BLOCK else part.text
+            part.kind = "refusal" if self._cut else part.kind
+        done = {name: each for name, each in part.body.items() if name not in ("type", "annotations")}
         return [
-            self._event("response.output_text.done", **part.place, text=part.text, logprobs=[]),
+            *events,
+            self._event(f"response.{part.kind}.done", **part.place, **done),
             self._event("response.content_part.done", **part.place, part=part.body),
             *self._settled(part.item),
         ]
@@ -429,9 +445,9 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
         return [self._event("response.output_item.done", output_index=item.index, item=item.body)]
 
     def last(self) -> list[dict[str, Any]]:
-        # What a program was to read whole must not seem so with a part of it removed.
-        cut = self._asked.structured and any(each["decision"] == "redact" for each in self.reports)
-        status, reason = ("incomplete", BLOCK) if self._blocked or cut or self._end is None else self._end
+        status, reason = (
+            ("incomplete", BLOCK) if self._blocked or self._cut or self._end is None else self._end
+        )
         response = self._response(status)
         if status == "incomplete":
             response["incomplete_details"] = {"reason": reason}
@@ -477,10 +493,10 @@ class WholeResponse:
             yield {"response": found}
             for at, item in enumerate(items):
                 yield {"type": "response.output_item.added", "output_index": at, "item": item}
-                for number, text in _texts_of(item):
+                for number, kind, text in _texts_of(item):
                     place = {"output_index": at, "content_index": number}
-                    yield {"type": "response.output_text.delta", **place, "delta": text}
-                    yield {"type": "response.output_text.done", **place}
+                    yield {"type": f"response.{kind}.delta", **place, "delta": text}
+                    yield {"type": f"response.{kind}.done", **place}
                 yield {"type": "response.output_item.done", "output_index": at, "item": item}
             yield {"type": f"response.{status}", "response": found}
 
@@ -492,14 +508,14 @@ class WholeResponse:
         return last[-1]["response"], self._stream.reports
 
 
-def _texts_of(item: Any) -> Iterator[tuple[int, str]]:
-    """The texts of a message, by their places; none of other items."""
+def _texts_of(item: Any) -> Iterator[tuple[int, str, str]]:
+    """The texts of a message, by their places and kinds; none of other items."""
     content = item.get("content") if _type(item) == "message" else None
     for number, part in enumerate(content if isinstance(content, list) else ()):
         kind = _type(part)
-        text = part.get("refusal" if kind == "refusal" else "text") if kind in _TEXTS else None
+        text = part.get(_TEXTS[kind]) if isinstance(kind, str) and kind in _TEXTS else None
         if isinstance(text, str) and text:
-            yield number, text
+            yield number, kind, text
 
 
 def _reason(found: Any) -> str:

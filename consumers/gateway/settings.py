@@ -88,7 +88,13 @@ class ServeSettings(Frozen):
     @classmethod
     def _is_url(cls, value: str) -> str:
         parts = urlsplit(value)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        more = (
+            parts.query
+            or parts.fragment
+            or parts.port == 0
+            or parts.path.rstrip("/").endswith("/completions")
+        )
+        if parts.scheme not in {"http", "https"} or not parts.hostname or more:
             raise ValueError("it is no base URL; write http(s)://HOST[:PORT]/v1")
         if parts.username or parts.password:
             raise ValueError("it holds a user name or password; give the key as serve.upstream_key")

@@ -46,6 +46,7 @@ DECLARATION: Final[Mapping[str, Any]] = {
     "bindings": [{"id": "guard", "kind": KIND}],
 }
 """What a host declares that is given nothing else."""
+_LEAVES: Final = hooks.InterceptionPoint.POST_MODEL_CALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +90,18 @@ class IncrementalHost:
         self._bound: list[GuardInterceptor] = []
         if self.guard is not None:
             self.registry.kind(KIND, guard_kind(self.guard, self._bound))
-        emitter, guard = self.emitter()
+        emitter, _ = self.emitter()
         declared = cast("hooks.ResolvedDeclaration", emitter.declaration)
         surface, bindings, guarded = declared.surface, declared.bindings, self.guard is not None
-        last = guard is not None and [each.kind for each in bindings].index(KIND) == len(bindings) - 1
-        judges = guard is not None and "post_model_call" in guard.binding.points
+        first = next((each for each in bindings if each.kind == KIND), None)
+        last = first is not None and first is bindings[-1] and _LEAVES in first.at
         first_deny = declared.composition.profile is hooks.CompositionProfile.SEQUENTIAL_FIRST_DENY
         toolless = "pre_tool_call" not in surface["interception_points"]
         bound = surface.get("exposure_bound", EXPOSURE_BOUND)
         wrong = {
             "/surface/exposure_bound": (bound != EXPOSURE_BOUND, EXPOSURE_BOUND),
             "/surface/interception_points": (self.tools and toolless, "there are tools"),
-            "/bindings": (guarded and not last, f"bind {KIND} once, last: no text may change after it"),
-            "/bindings/config/points": (last and not judges, "text leaves at post_model_call"),
+            "/bindings": (guarded and not last, f"bind {KIND} once, last, and at post_model_call"),
             "/configuration/mode": (guarded and declared.mode.value != "enforce", "the guard withholds"),
             "/configuration/composition/profile": (guarded and not first_deny, "sequential/first_deny only"),
         }
@@ -309,11 +309,10 @@ class _GuardedRun:
         context = self._about(turn.released + turn.text[turn.covered :], ModelEnd("stream_incomplete"))
         emitter, _ = self._host.emitter(bindings=[])
         emitter.set_record_sink(lambda _: None)
-        there = hooks.InterceptionPoint.POST_MODEL_CALL
         record = replace(
             await emitter.emit_unchecked(context),
             verdict=hooks.Verdict.host_error(hooks.HostError.STREAMING_UNSUPPORTED),
-            interceptors_registered=sum(there in each.at for each in self._declared.bindings),
+            interceptors_registered=sum(_LEAVES in each.at for each in self._declared.bindings),
         )
         with suppress(Exception):  # as emitters do
             self._host.records(record)

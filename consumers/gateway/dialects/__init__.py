@@ -8,6 +8,7 @@ from guardrail.lazy import face
 
 if TYPE_CHECKING:
     from consumers.gateway.dialects.desk import DIALECTS as DIALECTS
+    from consumers.gateway.dialects.desk import GROUNDING as GROUNDING
     from consumers.gateway.dialects.desk import DialectDesk as DialectDesk
     from consumers.gateway.dialects.dialect import GatewayDialect as GatewayDialect
 

@@ -53,20 +53,19 @@ def text_of(events: list[dict[str, Any]]) -> str:
     for each in events:
         TYPED.validate_python(each)
         place = (each.get("output_index", 0), each.get("content_index", 0))
+        said = (each.get("part") or each).get("refusal", (each.get("part") or each).get("text"))
         match each["type"]:
             case "response.output_item.added":
                 assert place[0] not in items
                 items[place[0]] = {**each["item"]}
             case "response.content_part.added":
                 assert each["item_id"] == items[place[0]]["id"]
-                deltas[place] = each["part"]["text"]
-            case "response.output_text.delta":
+                deltas[place] = said
+            case "response.output_text.delta" | "response.refusal.delta":
                 assert each["item_id"] == items[place[0]]["id"]
                 deltas[place] += each["delta"]
-            case "response.output_text.done":
-                assert each["text"] == deltas[place]
-            case "response.content_part.done":
-                assert each["part"]["text"] == deltas[place]
+            case "response.output_text.done" | "response.refusal.done" | "response.content_part.done":
+                assert said == deltas[place]
             case "response.output_item.done":
                 assert each["item"]["id"] == items[place[0]]["id"]
                 items[place[0]] = each["item"]
@@ -74,7 +73,7 @@ def text_of(events: list[dict[str, Any]]) -> str:
     Response.model_validate(last)
     assert last["output"] == [items[at] for at in sorted(items)]
     for (at, number), text in deltas.items():
-        assert items[at]["content"][number]["text"] == text
+        assert words_of({"output": [items[at]]})[number] == text
     return "".join(deltas.values())
 
 
@@ -93,7 +92,8 @@ async def whole(client: httpx2.AsyncClient, **more: Any) -> dict[str, Any]:
 
 
 def words_of(told: dict[str, Any]) -> list[str]:
-    return [part["text"] for item in told["output"] for part in item.get("content", ())]
+    parts = [part for item in told["output"] for part in item.get("content", ())]
+    return [part["refusal" if part["type"] == "refusal" else "text"] for part in parts]
 
 
 USAGE = {
@@ -189,6 +189,7 @@ async def test_parts_of_a_message_are_guarded_each_for_itself(gateway: Opens, up
     for items, texts in (
         ([message(RIGHT, ODD)], [RIGHT, ODD]),
         ([message(refused)], [WITHHELD]),
+        ([message({"type": "refusal", "refusal": RIGHT})], [RIGHT]),
         ([message(RIGHT, refused, RIGHT)], [RIGHT, WITHHELD]),
         ([message()], []),
         ([message("")], []),
@@ -199,6 +200,28 @@ async def test_parts_of_a_message_are_guarded_each_for_itself(gateway: Opens, up
         assert words_of(events[-1]["response"]) == texts
         upstream.answers(response(*items))
         assert words_of(await whole(client)) == texts
+
+
+@pytest.mark.parametrize("rules", [(), ("verdict CONTRADICTED: redact",)])
+async def test_a_program_gets_its_answer_whole_or_as_a_refusal(
+    gateway: Opens, upstream: ChatUpstream, rules: tuple[str, ...]
+) -> None:
+    client = await gateway(Policy(rules=rules) if rules else None)
+    form = {"format": {"type": "json_schema", "name": "plan", "schema": {"type": "object"}}}
+    for text, kind in ((RIGHT, "output_text"), (WRONG, "refusal")):
+        upstream.streams(stream(message(text)))
+        events = await streamed(client, text=form)
+        text_of(events)
+        upstream.answers(response(message(text)))
+        for told in (events[-1]["response"], await whole(client, text=form)):
+            assert told["output"][0]["content"][0]["type"] == kind
+            assert (told["status"] == "completed") is (kind == "output_text")
+    upstream.answers(response(message(RIGHT + WRONG)))
+    assert (await whole(client, text=form))["output"][0]["content"][0]["type"] == "refusal"
+    upstream.answers(response(message(WRONG)))
+    assert (await whole(client, text={"format": {"type": "text"}}))["output"][0]["content"][0][
+        "type"
+    ] != "refusal"
 
 
 async def test_calls_of_tools_wait_for_the_text_before_them(

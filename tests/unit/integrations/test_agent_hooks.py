@@ -7,6 +7,7 @@ import gc
 import json
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from itertools import pairwise
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -24,6 +25,8 @@ from agent_hooks import (
     Verdict,
 )
 from agent_hooks.ctk import load_vectors
+from hypothesis import given
+from hypothesis import strategies as st
 
 from guardrail import Decision, Guard, GuardrailError, Judgement, JudgeRequest
 from guardrail import Verdict as Verdicts
@@ -176,6 +179,15 @@ async def test_the_next_question_has_documents_of_its_own(guard: Guard) -> None:
         await session.says(LATER)
 
 
+async def test_a_text_is_judged_again_when_there_are_more_documents(guard: Guard) -> None:
+    session = Session(GuardInterceptor(guard, SEARCHES))
+    await session.asks()
+    with pytest.raises(InterceptionBlocked, match="no_contexts"):
+        await session.says(RIGHT)
+    await session.finds(DOCUMENTS[0])
+    assert await session.says(RIGHT) == RIGHT
+
+
 async def test_a_wrong_extension_is_said_and_denied(guard: Guard) -> None:
     session = Session(GuardInterceptor(guard))
     await session.asks(guardrail={"context": DOCUMENTS})
@@ -270,7 +282,7 @@ async def test_a_declaration_binds_the_guard_where_it_needs_to_be(guard: Guard) 
     with pytest.raises(DeclarationError, match="missing_contexts") as refused:
         emitter(config={"missing_contexts": "secret-value"})
     assert "secret-value" not in str(refused.value)
-    with pytest.raises(DeclarationError, match="the guard needs agent_shutdown, post_model_call"):
+    with pytest.raises(DeclarationError, match="the guard needs agent_shutdown"):
         emitter(at=["input", "output"])
     with pytest.raises(DeclarationError, match="the guard needs post_tool_call"):
         emitter(config={"tools": ["search"]}, at=["input", "output", "post_model_call", "agent_shutdown"])
@@ -452,6 +464,36 @@ async def test_of_what_is_withheld_nothing_is_kept() -> None:
         held = texts_in([host.__dict__, kept.records, shown, blocked.value], {id(model)})
     assert RIGHT in held
     assert "Zebulon" not in held
+
+
+CUTS = st.lists(st.integers(0, len(RIGHT + ODD + LATER + WRONG + RIGHT)), max_size=6).map(sorted)
+
+
+@given(CUTS, st.sampled_from(["stream", "hold"]), st.booleans(), st.integers(0, 3))
+async def test_however_a_stream_is_cut_the_same_leaves(
+    cuts: list[int], mode: Any, ends: bool, turns: int
+) -> None:
+    text = RIGHT + ODD + LATER + WRONG + RIGHT
+    pieces = [text[start:end] for start, end in pairwise([0, *cuts, len(text)])]
+    policy = Policy(mode=mode, rules=(BLOCKS, "verdict UNSUPPORTED: redact"))
+    kept, shown = Kept(), list[str]()
+
+    class Late(WordJudge):
+        async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+            async for each in super().judge(request):
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                yield each
+
+    async with Guard(Late(), policy) as guard:
+        host = IncrementalHost(Model(*pieces, *([ModelEnd()] * ends)), guard, records=kept)
+        with pytest.raises(InterceptionBlocked):
+            await read(host.answer(ASKED, DOCUMENTS), shown)
+    said = "".join(shown)
+    assert (RIGHT + MARK + LATER).startswith(said)
+    assert said == RIGHT + MARK + LATER or mode == "hold" or not ends
+    assert said == "" or mode == "stream"
+    assert [each.sequence for each in kept.records] == list(range(len(kept.records)))
 
 
 async def test_a_redaction_stands_in_the_place_of_the_text(guard: Guard) -> None:
@@ -744,7 +786,10 @@ async def test_a_model_that_calls_tools_for_ever_is_left(guard: Guard, monkeypat
             {"bindings": [{"id": "guard", "kind": KIND}, {"id": "other", "kind": "test.other"}]},
             "bind guardrail.guard",
         ),
-        ({"bindings": [{"id": "guard", "kind": KIND, "config": {"points": ["output"]}}]}, "text leaves at"),
+        (
+            {"bindings": [{"id": "guard", "kind": KIND, "at": ["input", "output", "agent_shutdown"]}]},
+            "at post_model_call",
+        ),
         ({"bindings": [{"id": "one", "kind": KIND}, {"id": "two", "kind": KIND}]}, "bind guardrail.guard"),
         ({"configuration": {"mode": "evaluate_only"}}, "withholds"),
         ({"configuration": {"composition": {"profile": "parallel/strictest"}}}, "first_deny"),
