@@ -12,10 +12,11 @@ from typing import Any, Final, Self
 import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
-from starlette.routing import Match, Route
+from starlette.routing import Match, Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from consumers.gateway.check import answers_in, checked, openapi
 from consumers.gateway.completions import (
@@ -26,8 +27,9 @@ from consumers.gateway.completions import (
     error_event,
     headers_of,
 )
+from consumers.gateway.duplex import NDJSON, GuardConnection, lines_of, messages_of
 from consumers.gateway.keys import ApiCaller, ApiKeys, read_keys
-from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED, is_name, why_refused
+from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, PASSED, is_name, why_refused
 from consumers.gateway.refusals import Refused, upstream_refused
 from consumers.gateway.settings import ServeSettings
 from consumers.gateway.upstream import Upstream, for_client, pieces
@@ -58,18 +60,27 @@ class Gateway:
         routes = [
             self._route(COMPLETIONS, "chat.completions", self._completion, ("POST",)),
             self._route(CHECK, "check", self._check, ("POST",)),
+            self._route(GUARD, "guard", self._guarded_lines, ("POST",), reads=False),
+            WebSocketRoute("/{path:path}", self._guarded_messages),
             self._route("/openapi.json", "openapi", self._told, ("GET",)),
             *(self._route(each.path, "passed", self._passed, each.methods) for each in PASSED),
             self._route("/{path:path}", "refused", self._refuse, _METHODS, reads=False),
         ]
         self.app = Starlette(routes=routes, exception_handlers={HTTPException: _wrong_method})
         self.app.router.redirect_slashes = False
+        self.app.state.stop = self.stop
+        self._connections: set[GuardConnection] = set()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._upstream.aclose()
+
+    def stop(self) -> None:
+        """Let connections that would go on end with the answers that are under way."""
+        for each in self._connections:
+            each.stop()
 
     def _route(
         self, path: str, name: str, work: _Work, methods: tuple[str, ...], *, reads: bool = True
@@ -81,11 +92,13 @@ class Gateway:
                 try:
                     self._check_origin(request)
                     caller = self._keys.caller(request.headers)
-                    stack.enter_context(caller.asking())
-                    body = await self._body(request) if reads else b""
-                    response: Response = await _while_there(
-                        request.receive, work(request, body, caller, stack)
-                    )
+                    response: Response
+                    if reads:
+                        stack.enter_context(caller.asking())
+                        body = await self._body(request)
+                        response = await _while_there(request.receive, work(request, body, caller, stack))
+                    else:
+                        response = await work(request, b"", caller, stack)
                 except Refused as refused:
                     response = refused.response
                 except ClientDisconnect:
@@ -102,13 +115,16 @@ class Gateway:
 
         return Route(path, endpoint, methods=list(methods))
 
-    def _check_origin(self, request: Request) -> None:
-        """Without keys, a page in a browser of this machine must not ask: its host would be another name."""
+    def _check_origin(self, request: HTTPConnection) -> None:
+        """Without keys, a page in a browser of this machine must not ask: its host would be another name, or
+        where it comes from.
+        """
         if "content-length" in request.headers and "transfer-encoding" in request.headers:
             raise Refused(400, "the body has two lengths", "invalid_request", {"Connection": "close"})
         host = request.headers.get("host", "").rpartition("@")[2]
-        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-        if self._open and not is_loopback(name):
+        name = _name_in(host)
+        origin = request.headers.get("origin", "http://localhost").rpartition("://")[2]
+        if self._open and not (is_loopback(name) and is_loopback(_name_in(origin))):
             raise Refused(403, "without keys only this machine may ask, by its own name", "not_local")
 
     # ---------------------------------------------------------------------------------- endpoints
@@ -161,10 +177,57 @@ class Gateway:
         headers = for_client(response.headers)
         return Response(read, response.status_code, headers, headers.pop("content-type") or None)
 
+    def _connection(self, caller: ApiCaller) -> GuardConnection:
+        with caller.asking():  # its answers count on their own
+            connection = GuardConnection(self._guard, caller, self._settings)
+        self._connections.add(connection)
+        return connection
+
+    async def _guarded_lines(
+        self, request: Request, _: bytes, caller: ApiCaller, stack: AsyncExitStack
+    ) -> Response:
+        _check_kind(request, NDJSON)
+        connection = self._connection(caller)
+        stack.callback(self._connections.discard, connection)
+        lines = lines_of(request.receive, self._settings.max_body_bytes)
+        return _StreamedReply(connection.events(lines), {}, kind=NDJSON)
+
+    async def _guarded_messages(self, socket: WebSocket) -> None:
+        begun = time.monotonic()
+        caller: ApiCaller | None = None
+        connection: GuardConnection | None = None
+        status, close = 101, (1012, "stopping")
+        try:
+            self._check_origin(socket)
+            caller = self._keys.caller(socket.headers)
+            if socket.scope["path"] != GUARD:
+                await self._refuse(socket)
+            connection = self._connection(caller)
+            await socket.accept()
+            async with aclosing(connection.events(messages_of(socket))) as events:
+                async for event in events:
+                    await socket.send_text(event.decode())
+            close = connection.ending or close
+        except Refused as refused:
+            status = refused.response.status_code
+            await socket.send_denial_response(refused.response)
+        except (ClientDisconnect, WebSocketDisconnect):
+            status = 499
+        except asyncio.CancelledError:  # there is no more time to drain
+            pass
+        except Exception as error:  # noqa: BLE001 - uvicorn would log its message, which may quote texts
+            log.error("serve.failed", endpoint="guard", error=type(error).__name__)  # noqa: TRY400
+            status, close = 500, (1011, "failed")
+        finally:
+            self._connections.discard(connection)
+            _note("guard" if connection else "refused", status, begun, caller)
+        with suppress(WebSocketDisconnect, RuntimeError):
+            await socket.close(*close)
+
     async def _told(self, *_: object) -> Response:
         return Response(self._document, media_type=_JSON)
 
-    async def _refuse(self, request: Request, *_: object) -> Response:
+    async def _refuse(self, request: HTTPConnection, *_: object) -> Response:
         path = request.scope["path"]
         for route in self.app.routes[:-1]:
             match, _scope = route.matches(request.scope)
@@ -174,7 +237,9 @@ class Gateway:
         why = why_refused(path)
         if why is not None:
             raise Refused(403, f"this path is refused: {why}", "not_guarded")
-        known = ", ".join((COMPLETIONS, CHECK, *sorted({each.path.partition("/{")[0] for each in PASSED})))
+        known = ", ".join(
+            (COMPLETIONS, CHECK, GUARD, *sorted({each.path.partition("/{")[0] for each in PASSED}))
+        )
         raise Refused(
             404, f"nothing is known of this path, so that it is refused; known: {known}", "not_found"
         )
@@ -199,9 +264,16 @@ class _StreamedReply(Response):
 
     stack: AsyncExitStack
 
-    def __init__(self, frames: AsyncGenerator[bytes, None], headers: dict[str, str], deadline: float) -> None:
+    def __init__(
+        self,
+        frames: AsyncGenerator[bytes, None],
+        headers: dict[str, str],
+        deadline: float | None = None,
+        kind: str = _EVENTS,
+    ) -> None:
+        """Without ``deadline`` the frames read the request, and see themselves that the client goes."""
         more = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        super().__init__(None, 200, {**headers, **more}, _EVENTS)
+        super().__init__(None, 200, {**headers, **more}, kind)
         del self.headers["content-length"]
         self._frames = frames
         self._deadline = deadline
@@ -212,10 +284,13 @@ class _StreamedReply(Response):
             # The frames end in time by themselves, unless nobody takes them.
             with suppress(ClientDisconnect, TimeoutError):
                 try:
-                    async with asyncio.timeout_at(self._deadline + ServeSettings.slow_s):
-                        await _while_there(receive, self._sent(send))
+                    if self._deadline is None:
+                        await self._sent(send)
+                    else:
+                        async with asyncio.timeout_at(self._deadline + ServeSettings.slow_s):
+                            await _while_there(receive, self._sent(send))
                 except asyncio.CancelledError:  # there is no more time to drain
-                    frame = error_event(_STOPPING, "stopping")
+                    frame = error_event(_STOPPING, "stopping") if self._deadline else b""
                     await send({"type": "http.response.body", "body": frame, "more_body": False})
 
     async def _sent(self, send: Send) -> None:
@@ -247,13 +322,22 @@ async def _while_there(receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:
 
 def _json(request: Request, body: bytes) -> Any:
     """What a body says. Raises Refused."""
-    # A form or mere text could come from any page in a browser.
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
-        raise Refused(415, f"give the body as {_JSON}", "invalid_request")
+    _check_kind(request, _JSON)
     try:
         return json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError):
         raise Refused(400, "the body is not JSON", "invalid_request") from None
+
+
+def _check_kind(request: Request, kind: str) -> None:
+    """A form or mere text could come from any page in a browser. Raises Refused."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
+        raise Refused(415, f"give the body as {kind}", "invalid_request")
+
+
+def _name_in(host: str) -> str:
+    """Without its port."""
+    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
 
 
 def _no_number(_: str) -> Any:

@@ -78,11 +78,11 @@ class ApiCaller:
         if key is None:
             return route, tenant
         if tenant is not None and tenant != key.tenant:
-            raise Refused(403, "guardrail.tenant: the key is for another tenant", "tenant_not_allowed")
+            raise Refused(403, "tenant: the key is for another tenant", "tenant_not_allowed")
         if key.routes and route is None:
             route = key.routes[0]
         if key.routes and route not in key.routes:
-            raise Refused(403, "guardrail.route: the key doesn't allow this route", "route_not_allowed")
+            raise Refused(403, "route: the key doesn't allow this route", "route_not_allowed")
         return route, key.tenant
 
     def grounding(self, found: Grounding) -> Grounding:
