@@ -46,10 +46,34 @@ async def examine(settings: GuardSettings, prove_within_s: float | None) -> Asyn
     """Every check, as it becomes known. ``prove_within_s`` is how long the guard may say nothing; None: no
     proof.
     """
-    for check in (*check_settings(settings, settings.flagged.notes()), *check_policies(settings)):
+    notes = (*settings.flagged.notes(), *settings.serve.notes())
+    for check in (*check_settings(settings, notes), *check_policies(settings)):
         yield check
-    for checks in (check_judges(settings), _of_kafka(settings, prove_within_s)):
+    # A gateway needs Kafka only where it is to write to it.
+    serves = "serve" in settings.model_fields_set
+    reads = not serves or settings.serve.publish or "kafka" in settings.model_fields_set
+    kafka = _of_kafka(settings, prove_within_s) if reads else _without_kafka(settings)
+    gateway = [_of_gateway(settings, prove_within_s)] if serves else []
+    for checks in (check_judges(settings), *gateway, kafka):
         async for check in checks:
+            yield check
+
+
+async def _of_gateway(settings: GuardSettings, prove_within_s: float | None) -> AsyncIterator[Check]:
+    try:
+        from consumers.gateway import examine_gateway
+    except ImportError:
+        remedy = "pip install 'streaming-guardrail[serve]'"
+        yield Area("gateway").fail("serve", "Starlette and uvicorn are not installed", remedy)
+        return
+    async for check in examine_gateway(settings, prove_within_s):
+        yield check
+
+
+async def _without_kafka(settings: GuardSettings) -> AsyncIterator[Check]:
+    yield _BROKER.skip("reachable", "there is no section kafka: the gateway does without")
+    for check in (*check_machine(settings, Machine.here()), await _clock(settings)):
+        if check.state != "skip":
             yield check
 
 

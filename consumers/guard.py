@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -23,71 +23,22 @@ from consumers.at_least_once import AtLeastOnce
 from consumers.dead_letters import BadRecords, dead_letter
 from consumers.exactly_once import ExactlyOnce
 from consumers.guarantee import Guarantee, GuardOptions, Holding, StartStatus
-from consumers.ops import ResponseLog
-from consumers.transport import OutRecord, Partition, Record, Restored, Transport
+from consumers.outputs import Outputs, trace_context
+from consumers.transport import Partition, Record, Restored, Transport
 from guardrail import telemetry
-from guardrail.engine.engine import Engine, Headers, Output
+from guardrail.engine.engine import Engine, Output
 from guardrail.errors import DecodeError, GuardrailError, InputError
 from guardrail.events import (
-    GROUP_HEADER,
-    ClaimVerdict,
-    FlaggedCase,
     InputEvent,
-    OutputEvent,
     Response,
     ResponseDelta,
     ResponseStarted,
-    ResponseVerdict,
     parse_input,
 )
 from guardrail.judges.base import Judge
 from guardrail.routing import PolicyRouter
-from guardrail.session.effects import Channel
 from guardrail.telemetry import GuardState, PartitionState
 from guardrail.tracing import Traces
-
-_KEPT_CHARS: Final = 10_000
-
-
-def value_within(event: OutputEvent, max_bytes: int) -> tuple[bytes, tuple[str, ...]]:
-    """The event as JSON of at most ``max_bytes``, and the names of the fields that had to be left out."""
-    value = event.to_json()
-    if len(value) <= max_bytes:
-        return value, ()
-    omitted: tuple[str, ...] = ()
-    for name, changes in _smaller(event):
-        omitted = (*omitted, name)
-        event = event.model_copy(update={**changes, "omitted": omitted})
-        value = event.to_json()
-        if len(value) <= max_bytes:
-            break
-    return value, omitted
-
-
-def _smaller(event: OutputEvent) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The fields to leave out, starting with what is easiest to find elsewhere."""
-    if isinstance(event, FlaggedCase):
-        yield "contexts", {"contexts": tuple(c.model_copy(update={"text": ""}) for c in event.contexts)}
-    if isinstance(event, FlaggedCase | ResponseVerdict):
-        yield "claims.evidence", {"claims": tuple(_bare(claim) for claim in event.claims)}
-        yield "claims", {"claims": ()}
-    if isinstance(event, ResponseVerdict):
-        yield "hallucinated_claims", {"hallucinated_claims": ()}
-    if isinstance(event, ClaimVerdict):
-        yield "evidence", {"evidence": ()}
-    if isinstance(event, FlaggedCase):
-        yield "metadata", {"metadata": {}, "contexts": ()}
-        texts = {name: getattr(event, name)[:_KEPT_CHARS] for name in ("question", "answer", "delivered")}
-        yield "rest of the texts", texts
-
-
-def _bare(claim: ClaimVerdict) -> ClaimVerdict:
-    return claim.model_copy(update={"evidence": (), "omitted": ("evidence",)})
-
-
-TRACE_HEADERS: Final = ("traceparent", "tracestate")
-MAX_TRACE_BYTES: Final = 512
-MAX_HEADERS: Final = 64
 
 log = structlog.get_logger(__name__)
 
@@ -210,7 +161,7 @@ class Intake:
 
     def _begin(self, event: ResponseStarted | Response, record: Record, reading: StartStatus) -> None:
         """A response begins, now or before a restart."""
-        headers, lane, born = _trace(record.headers), record.partition, record.offset
+        headers, lane, born = trace_context(record.headers), record.partition, record.offset
         if reading is StartStatus.DECIDED:
             self._engine.skip(event, headers, lane=lane, born=born)
         elif reading is not StartStatus.OVER or self._engine.knows(event.response_id):
@@ -234,7 +185,7 @@ class Intake:
             self._engine.reject(
                 response_id,
                 error.reason,
-                _trace(record.headers),
+                trace_context(record.headers),
                 lane=record.partition,
                 born=record.offset,
             )
@@ -260,15 +211,6 @@ def _age_s(record: Record) -> float:
     return max(0.0, time.time() - record.timestamp_ms / 1000) if record.timestamp_ms > 0 else 0.0
 
 
-def _trace(headers: transport.Headers) -> Headers:
-    """The W3C trace context, carried from the input to every output, unless it is malformed."""
-    found: dict[str, tuple[str, bytes]] = {}
-    for name, value in headers[:MAX_HEADERS]:
-        if value is not None and name.lower() in TRACE_HEADERS and len(value) <= MAX_TRACE_BYTES:
-            found.setdefault(name.lower(), (name, value))
-    return tuple(found.values())
-
-
 SLICE: Final = 1_000
 """Work before other tasks have their turn, in characters of text: a few milliseconds, as so many deltas are
 worth joining."""
@@ -278,7 +220,6 @@ WORK_OF_RECORD: Final = 125
 """What a record is in this, but a delta: a claim has so many characters."""
 WORK_OF_DELTA: Final = 4
 """And a delta beside its text."""
-ROOM_FOR_HEADERS: Final = 4_096
 CLOSING_SHARE: Final = 0.6
 """Of the time to leave in: put by for leaving the group and closing, when the last step takes too long."""
 
@@ -343,20 +284,14 @@ class GuardConsumer:
         """
         self._transport = transport
         self._options = options
-        self._group_header = (GROUP_HEADER, transport.group.encode())
-        self._topic_of = {
-            Channel.DELIVERIES: options.topics.deliveries,
-            Channel.VERDICTS: options.topics.verdicts,
-            Channel.FLAGGED: options.topics.flagged,
-        }
-        self._max_value_bytes = options.max_record_bytes - ROOM_FOR_HEADERS
+        self._outputs = Outputs(options.topics, transport.group, options.max_record_bytes, traces)
         self._leave_timeout_s = options.leave_timeout_ms / 1000
         self._not_stopped_at = 0.0
         """When ``stop`` was last seen not to be set: the time to leave in counts from there."""
         exactly_once = options.delivery_guarantee == "exactly_once"
         self._guarantee: Guarantee
         if exactly_once:
-            self._guarantee = ExactlyOnce(transport, options, self._max_value_bytes)
+            self._guarantee = ExactlyOnce(transport, options, self._outputs.max_value_bytes)
         else:
             self._guarantee = AtLeastOnce(transport, commit_interval_ms=options.commit_interval_ms)
         self._engine = Engine(
@@ -376,8 +311,6 @@ class GuardConsumer:
         """Records that were read before it showed that the judge is behind, or that too many of their
         partition can't be read; none of a partition without any."""
         self._read_until: dict[Partition, float] = {}
-        self._responses = ResponseLog()
-        self._traces = traces
         self._waiting = Waiting(waiting_hint)
 
     def use(self, router: PolicyRouter, judges: Mapping[str, Judge] | None = None) -> None:
@@ -485,12 +418,12 @@ class GuardConsumer:
             async with self._engine, self._guarantee:
                 if not await self._started(stop):
                     return
-                summaries = self._engine.spawn(self._responses.summarise(), name="guard-summaries")
+                summaries = self._engine.spawn(self._outputs.responses.summarise(), name="guard-summaries")
                 await self._read(stop)
                 await self._drain()
                 await self._guarantee.close(self._left_s(self._leave_timeout_s * CLOSING_SHARE))
                 summaries.cancel()
-                self._responses.summary()
+                self._outputs.responses.summary()
         except BaseExceptionGroup as errors:
             raise _root_cause(errors) from errors
         finally:
@@ -603,30 +536,10 @@ class GuardConsumer:
 
     def _emit(self, outputs: Sequence[Output]) -> None:
         """Hand what one step of a response says to its lane; an event that fits is written out once."""
-        records: list[OutRecord] = []
-        for output in outputs:
-            event = output.event
-            value = event.to_json()
-            if len(value) > self._max_value_bytes:
-                value = self._made_to_fit(event)
-            headers = (*output.headers, self._group_header)
-            key = event.response_id.encode()
-            records.append(OutRecord(self._topic_of[output.channel], key, value, headers))
-        for output in outputs:
-            telemetry.count_output(output.event, output.waited_s, output.late_s)
-            if isinstance(output.event, ResponseVerdict):
-                self._responses.on_verdict(output.event, output.headers)
-            if self._traces is not None:
-                self._traces.on_event(output.event, output.headers)
         lane = outputs[0].lane
         assert isinstance(lane, Partition)  # noqa: S101 - every event is handled with its partition
-        self._guarantee.put(lane, records)
-
-    def _made_to_fit(self, event: OutputEvent) -> bytes:
-        value, omitted = value_within(event, self._max_value_bytes)
-        telemetry.OVERSIZED.inc()
-        log.warning("guard.event_too_large", response_id=event.response_id, omitted=omitted)
-        return value
+        self._guarantee.put(lane, self._outputs.records(outputs))
+        self._outputs.note(outputs)
 
     async def _drain(self) -> None:
         """Take no more records; wait for verdicts under way, within the budget, but not for reasons."""

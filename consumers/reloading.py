@@ -1,5 +1,5 @@
 """Reloads policies while the guard runs: reads the file again, checks it as a whole, and swaps the policies
-at once.
+at once; and another file beside it, such as the gateway's keys.
 
 Only what decides a response from its beginning can change: policies, routes, the default policy and
 challengers; and ``logging.level``. A warning names all other changes, which need a restart. If the file has
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from functools import partial
@@ -73,18 +73,22 @@ class Reloader:
         use: Callable[[PolicyRouter, Mapping[str, Judge]], None],
         *,
         read_s: float = _READ_S,
+        beside: tuple[Path, Callable[[], Awaitable[tuple[str, str]]]] | None = None,
     ) -> None:
         """``read`` makes settings of the file as at the start, and raises ConfigError; ``running`` are those
         in effect, which came from ``file``. ``use`` receives the new policies; ``judges`` gets the judges
-        that they need. A file that can't be read within ``read_s`` counts as unreadable.
+        that they need. A file that can't be read within ``read_s`` counts as unreadable. ``beside`` is
+        another file that is followed, and what puts it to use: it gives the outcome and what changed, or
+        raises ConfigError; each of the two holds whatever becomes of the other.
         """
         self._path = file.path
+        self._works = [(self._path, self._put_to_use), *([] if beside is None else [beside])]
         self._read = read
         self._running = running  # as started
         self._holds = running  # whose policies are in effect
         self._judges = judges
         self._use = use
-        self._seen = _digest(file)
+        self._seen = [_digest(file), *(fingerprint(path) for path, _ in self._works[1:])]
         self._read_s = read_s
         self._late: Future[Any] | None = None
         self._lock = asyncio.Lock()
@@ -125,16 +129,16 @@ class Reloader:
                 await asyncio.wait(self._reloads)
 
     async def _watch(self, every_s: float) -> None:
-        before = self._seen
+        before = list(self._seen)
         while not self._closing:
             try:
                 async with asyncio.timeout(every_s):
                     await self._asked.wait()
             except TimeoutError:
                 try:
-                    now = await self._in_time(partial(fingerprint, self._path))
+                    now = await self._in_time(lambda: [fingerprint(path) for path, _ in self._works])
                 except ConfigError as error:
-                    now = str(error)
+                    now = [str(error)] * len(self._works)
                 still, before = now == before, now
                 if now == self._seen or not still:
                     continue
@@ -147,24 +151,32 @@ class Reloader:
 
     async def _reload(self) -> str:
         async with self._lock:
-            try:
-                outcome, said = await self._put_to_use()
-            except Exception as error:
+            outcomes, said, failed = set(), [], []
+            for number, (path, put_to_use) in enumerate(self._works):
+                try:
+                    if number:  # the first is looked at where it is read
+                        self._seen[number] = await self._in_time(partial(fingerprint, path))
+                    outcome, told = await put_to_use()
+                except Exception as error:  # noqa: BLE001 - what is wrong with one must not keep the other
+                    failed.append(error)
+                    log.error(  # noqa: TRY400 - of errors on purpose the place says nothing
+                        "config.reload_failed",
+                        path=str(path),
+                        errors=_messages(error),
+                        remedy="correct the file; until then what it said before applies",
+                    )
+                else:
+                    outcomes.add(outcome)
+                    said.append(told)
+            telemetry.RELOAD_FAILED.set(bool(failed))
+            if failed:
                 telemetry.RELOADS.labels("failed").inc()
-                telemetry.RELOAD_FAILED.set(1)
-                log.error(  # noqa: TRY400 - of errors on purpose the place says nothing
-                    "config.reload_failed",
-                    path=str(self._path),
-                    errors=_messages(error),
-                    remedy="correct the file; until then the former policies apply",
-                )
-                if isinstance(error, ConfigError):
-                    raise
-                raise ConfigError("\n".join(_messages(error))) from error
-            telemetry.RELOADS.labels(outcome).inc()
-            telemetry.RELOAD_FAILED.set(0)
+                if len(failed) == 1 and isinstance(failed[0], ConfigError):
+                    raise failed[0]
+                raise ConfigError("\n".join(each for error in failed for each in _messages(error)))
+            telemetry.RELOADS.labels("ok" if "ok" in outcomes else "unchanged").inc()
             telemetry.CONFIG_TIME.set_to_current_time()
-            return said
+            return "\n".join(said)
 
     async def _put_to_use(self) -> tuple[str, str]:
         settings = await self._read_still()
@@ -212,16 +224,16 @@ class Reloader:
             try:
                 file = await self._in_time(partial(_read, self._path))
             except ConfigError as error:
-                self._seen = str(error)
+                self._seen[0] = str(error)
                 raise
-            self._seen = _digest(file)
+            self._seen[0] = _digest(file)
             try:
                 settings = await asyncio.to_thread(self._read, file)
             except ConfigError:
-                if left and await self._in_time(partial(fingerprint, self._path)) != self._seen:
+                if left and await self._in_time(partial(fingerprint, self._path)) != self._seen[0]:
                     continue
                 raise
-            if await self._in_time(partial(fingerprint, self._path)) == self._seen:
+            if await self._in_time(partial(fingerprint, self._path)) == self._seen[0]:
                 break
         return settings
 

@@ -34,6 +34,7 @@ from guardrail.judges.base import Judge
 from guardrail.limits import Limits
 from guardrail.policy import MissingContexts, Policy
 from guardrail.routing import PolicyRouter
+from guardrail.tracing import TRACE
 
 _Queue = asyncio.Queue[OutputEvent | None]
 
@@ -61,7 +62,9 @@ class Guard:
         router: PolicyRouter | None = None,
         judges: Mapping[str, Judge] | None = None,
         limits: Limits | None = None,
+        on_outputs: Callable[[Sequence[Output]], object] | None = None,
     ) -> None:
+        """``on_outputs`` gets all that is said of all answers, before who asked; it may not wait or raise."""
         if policy is not None and router is not None:
             raise ValueError("give policy or router, not both: the router chooses among its own policies")
         if judge is not None and not isinstance(judge, Judge):
@@ -80,6 +83,7 @@ class Guard:
         self._router = router or PolicyRouter.single(policy or Policy())
         self._judges = dict(judges or {})
         self._limits = limits
+        self._on_outputs = on_outputs
         self._engine: Engine | None = None
         self._queues: dict[str, _Queue] = {}
 
@@ -186,6 +190,13 @@ class Guard:
         """
         return GuardLane(self._open, told, closed, lambda head: self._policy_without(head, missing_contexts))
 
+    def check_question(self, question: str, contexts: Sequence[ContextLike]) -> None:
+        """Before a model is asked: raises InputError for what ``stream`` would turn away at its begin."""
+        head = event_of(ResponseStarted, None, {"question": question, "contexts": named_contexts(contexts)})
+        as_json(head)
+        if self._engine is not None:
+            self._engine.check_size(head)
+
     # ----------------------------------------------------------------------------------- inside
 
     @property
@@ -209,7 +220,7 @@ class Guard:
         feeder: asyncio.Task[None] | None = None
         failures: list[Exception] = []
         try:
-            engine.handle(head, policy=self._policy_without(head, missing))
+            engine.handle(head, TRACE.get(), policy=self._policy_without(head, missing))
             if not engine.knows(response_id) and queue.empty():
                 raise InputError("response_finished", f"response_id {response_id!r} has been checked already")
             if source is not None:
@@ -234,6 +245,8 @@ class Guard:
         return missing.applied_to(chosen)
 
     def _emit(self, outputs: Sequence[Output]) -> None:
+        if self._on_outputs is not None:
+            self._on_outputs(outputs)
         for output in outputs:
             if isinstance(output.lane, GuardLane):
                 output.lane.told(output.event)
@@ -280,7 +293,7 @@ class GuardLane:
                 raise InputError("overloaded", "the guard is full; give it again later") from None
         if engine.knows(response_id) and not self.knows(response_id):
             raise ProtocolError("duplicate_start", "a response with this id is under way elsewhere")
-        engine.handle(event, lane=self, policy=None if head is None else self._policy_of(head))
+        engine.handle(event, TRACE.get(), lane=self, policy=None if head is None else self._policy_of(head))
 
     def reject(self, response_id: str, reason: str) -> None:
         """An event of this answer can't be read: it ends early, or is blocked if it is new."""

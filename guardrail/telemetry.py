@@ -111,6 +111,14 @@ HTTP_REQUESTS: Final = _counter(
     "http_requests", "Requests to the gateway (guardrail serve).", "endpoint", "status"
 )
 
+PUBLISHED: Final = _counter_of(
+    "published_events",
+    "Events of the gateway for Kafka (serve.publish). outcome: written, or lost for want of room.",
+    "outcome",
+    "written",
+    "lost",
+)
+
 # How long it took.
 VERDICT_SECONDS: Final = _histogram(
     "verdict_seconds", "From a claim being cut to its verdict, in seconds.", "judge"

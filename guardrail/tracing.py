@@ -20,6 +20,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from typing import Any, Final
 
 from guardrail.errors import ConfigError
@@ -48,6 +49,9 @@ MOST_RESPONSES: Final = 10_000
 _SCOPE: Final = "guardrail"
 
 Headers = Iterable[tuple[str, bytes]]
+
+TRACE: Final[ContextVar[tuple[tuple[str, bytes], ...]]] = ContextVar("guardrail_trace", default=())
+"""The W3C trace context, as headers, to which answers belong whose judging begins here."""
 
 
 class Traces:
@@ -107,6 +111,29 @@ class Traces:
                 self._verdicts.popitem(last=False)
         elif isinstance(event, ResponseVerdict):
             self._decided(event, self._verdicts.pop(event.response_id, []), headers)
+
+    def request(
+        self, endpoint: str, method: str, path: str, headers: Headers
+    ) -> tuple[tuple[tuple[str, bytes], ...], Callable[[int], None]]:
+        """Begins the span of a request, in the trace that ``headers`` name. Returns the trace context of what
+        belongs to it, and what ends it with the status of the answer.
+        """
+        attributes = {"http.request.method": method, "http.route": path, "guardrail.endpoint": endpoint}
+        parent = self._propagator.extract({name: value.decode("ascii", "replace") for name, value in headers})
+        span = self._tracer.start_span(
+            f"{method} {path}", parent, self._trace.SpanKind.SERVER, attributes, start_time=self._wall_ns()
+        )
+        carrier: dict[str, str] = {}
+        self._propagator.inject(carrier, self._trace.set_span_in_context(span))
+
+        def end(status: int) -> None:
+            span.set_attribute("http.response.status_code", status)
+            if status >= 500:
+                span.set_attribute(ERROR_TYPE, str(status))
+                span.set_status(self._trace.StatusCode.ERROR)
+            span.end(self._wall_ns())
+
+        return tuple((name, value.encode("ascii")) for name, value in carrier.items()), end
 
     def close(self) -> None:
         """Export the rest. Waits for the exporter."""

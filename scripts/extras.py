@@ -48,6 +48,7 @@ TESTS: Final[Mapping[str, Sequence[str]]] = {
         ),
         *(f"tests/unit/judges/llm/test_{each}.py" for each in ("clients", "connection", "chat_deadline")),
     ],
+    "agent-hooks": [f"{_INTEGRATIONS}/test_agent_hooks.py"],
     "classifier": ["tests/unit/judges/model/test_loading.py"],
     "docs": ["tests/unit/test_site.py::test_every_page_of_the_documentation_is_on_the_site"],
     "examples": ["tests/examples/test_chat_service.py::test_a_reader_who_goes_away_ends_the_answer"],

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from consumers.gateway.completions import GuardedStream as GuardedStream
     from consumers.gateway.completions import WholeCompletion as WholeCompletion
     from consumers.gateway.completions import asked_by as asked_by
+    from consumers.gateway.doctor import SURFACES as SURFACES
+    from consumers.gateway.doctor import examine_gateway as examine_gateway
     from consumers.gateway.refusals import Refused as Refused
     from consumers.gateway.server import serving as serving
     from consumers.gateway.settings import ServeSettings as ServeSettings

@@ -18,24 +18,21 @@ from starlette.routing import Match, Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from consumers.gateway.answers import GuardedEvents, as_json, error_of, headers_of
 from consumers.gateway.check import answers_in, checked, openapi
-from consumers.gateway.completions import (
-    GuardedStream,
-    WholeCompletion,
-    as_json,
-    asked_by,
-    error_event,
-    headers_of,
-)
+from consumers.gateway.completions import GuardedStream, WholeCompletion, asked_by
 from consumers.gateway.duplex import NDJSON, GuardConnection, lines_of, messages_of
 from consumers.gateway.keys import ApiCaller, ApiKeys, read_keys
 from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, PASSED, is_name, why_refused
 from consumers.gateway.refusals import Refused, upstream_refused
 from consumers.gateway.settings import ServeSettings
 from consumers.gateway.upstream import Upstream, for_client, pieces
+from consumers.outputs import trace_context
 from consumers.settings import is_loopback
+from guardrail.chat import Grounding
 from guardrail.guard import Guard
 from guardrail.telemetry import HTTP_REQUESTS
+from guardrail.tracing import TRACE, Traces, trace_id
 
 log = structlog.get_logger(__name__)
 
@@ -49,8 +46,9 @@ _Work = Callable[[Request, bytes, ApiCaller, AsyncExitStack], Coroutine[Any, Any
 class Gateway:
     """Answers requests with one guard. Open it with ``async with``."""
 
-    def __init__(self, settings: ServeSettings, guard: Guard) -> None:
+    def __init__(self, settings: ServeSettings, guard: Guard, traces: Traces | None = None) -> None:
         """``guard`` is open. Raises ConfigError."""
+        self._traces = traces
         self._settings = settings
         self._guard = guard
         self._upstream = Upstream(settings)
@@ -88,17 +86,26 @@ class Gateway:
         async def endpoint(request: Request) -> Response:
             begun = time.monotonic()
             caller: ApiCaller | None = None
+            headers = tuple((each.decode("latin-1"), value) for each, value in request.headers.raw)
+            trace = trace_context(headers)
+            ended: Callable[[int], None] = lambda _: None  # noqa: E731
+            if self._traces is not None:
+                trace, ended = self._traces.request(name, request.method, path, trace)
+            TRACE.set(trace)
             async with AsyncExitStack() as stack:
                 try:
                     self._check_origin(request)
                     caller = self._keys.caller(request.headers)
                     response: Response
-                    if reads:
+                    if not reads:
+                        response = await work(request, b"", caller, stack)
+                    else:
                         stack.enter_context(caller.asking())
                         body = await self._body(request)
-                        response = await _while_there(request.receive, work(request, body, caller, stack))
-                    else:
-                        response = await work(request, b"", caller, stack)
+                        async with asyncio.timeout(self._settings.answer_timeout_ms / 1000):
+                            response = await _while_there(request.receive, work(request, body, caller, stack))
+                except TimeoutError:
+                    response = upstream_refused("it took longer than serve.answer_timeout_ms", 504).response
                 except Refused as refused:
                     response = refused.response
                 except ClientDisconnect:
@@ -108,6 +115,7 @@ class Gateway:
                 except Exception as error:  # noqa: BLE001 - uvicorn would log its message, which may quote texts
                     log.error("serve.failed", endpoint=name, error=type(error).__name__)  # noqa: TRY400
                     response = Refused(500, "the gateway failed", "failed", kind="server_error").response
+                stack.callback(ended, response.status_code)
                 stack.callback(_note, name, response.status_code, begun, caller)
                 if isinstance(response, _StreamedReply):
                     response.stack = stack.pop_all()
@@ -115,16 +123,32 @@ class Gateway:
 
         return Route(path, endpoint, methods=list(methods))
 
+    async def reload_keys(self) -> tuple[str, str]:
+        """Read the keys again; says whether any changed (ok, unchanged), and which, in words.
+
+        Raises ConfigError, and changes nothing.
+        """
+        keys = await asyncio.to_thread(read_keys, self._settings.keys)
+        changed = self._keys.use(keys or ())
+        if not changed:
+            return "unchanged", "keys unchanged"
+        for each in self._connections:
+            if each.caller.name in changed:
+                each.stop()
+        log.info("serve.keys_reloaded", changed=changed, keys=len(keys or ()))
+        return "ok", f"keys reloaded: {', '.join(changed)}"
+
     def _check_origin(self, request: HTTPConnection) -> None:
         """Without keys, a page in a browser of this machine must not ask: its host would be another name, or
-        where it comes from.
+        its origin.
         """
         if "content-length" in request.headers and "transfer-encoding" in request.headers:
             raise Refused(400, "the body has two lengths", "invalid_request", {"Connection": "close"})
-        host = request.headers.get("host", "").rpartition("@")[2]
-        name = _name_in(host)
-        origin = request.headers.get("origin", "http://localhost").rpartition("://")[2]
-        if self._open and not (is_loopback(name) and is_loopback(_name_in(origin))):
+        origin = request.headers.get("origin", "http://localhost")
+        places = [request.headers.get("host", ""), origin.partition("://")[2]]
+        hosts = [place.rpartition("@")[2] for place in places]
+        names = [each[1:].partition("]")[0] if each[:1] == "[" else each.partition(":")[0] for each in hosts]
+        if self._open and not all(map(is_loopback, names)):
             raise Refused(403, "without keys only this machine may ask, by its own name", "not_local")
 
     # ---------------------------------------------------------------------------------- endpoints
@@ -133,37 +157,36 @@ class Gateway:
         self, request: Request, body: bytes, caller: ApiCaller, stack: AsyncExitStack
     ) -> Response:
         asked = await asyncio.to_thread(
-            lambda: asked_by(_json(request, body), self._settings, caller.grounding)
+            lambda: asked_by(_json(request, body), self._settings, lambda found: self._held(caller, found))
         )
         deadline = asyncio.get_running_loop().time() + self._settings.answer_timeout_ms / 1000
-        try:
-            async with asyncio.timeout_at(deadline):
-                response = await stack.enter_async_context(
-                    self._upstream.asked("POST", COMPLETIONS, request.headers, asked.body)
-                )
-                headers = for_client(response.headers)
-                kind = headers.pop("content-type").partition(";")[0].strip().lower()
-                if response.status_code >= 400:
-                    said = await self._upstream.body(response)
-                    return Response(said, response.status_code, headers, kind or _JSON)
-                if kind != (_EVENTS if asked.streamed else _JSON):
-                    raise upstream_refused("the upstream answers in another form than was asked for")
-                if asked.streamed:
-                    stream = GuardedStream(asked, self._guard, self._settings, deadline)
-                    return _StreamedReply(stream.frames(pieces(response)), headers, deadline)
-                whole = WholeCompletion(asked, self._guard, self._settings)
-                reply, told = await whole.guarded(await self._upstream.body(response))
-                return Response(as_json(reply), headers={**headers, **headers_of(told)}, media_type=_JSON)
-        except TimeoutError:
-            raise upstream_refused("the answer took too long", 504) from None
+        version = request.query_params.get("api-version", "")  # Azure's
+        query = f"api-version={version}" if is_name(version) else ""
+        response = await stack.enter_async_context(
+            self._upstream.asked("POST", COMPLETIONS, request.headers, asked.body, query)
+        )
+        headers = for_client(response.headers)
+        kind = headers.pop("content-type").partition(";")[0].strip().lower()
+        if response.status_code >= 400:
+            said = error_of(await self._upstream.body(response), response.status_code)
+            return Response(as_json(said), response.status_code, headers, _JSON)
+        if kind != (_EVENTS if asked.streamed else _JSON):
+            raise upstream_refused("the upstream answers in another form than was asked for")
+        if asked.streamed:
+            stream = GuardedStream(asked, self._guard, self._settings, deadline)
+            return _StreamedReply(stream, pieces(response), headers, deadline)
+        whole = WholeCompletion(asked, self._guard, self._settings)
+        reply, told = await whole.guarded(await self._upstream.body(response))
+        return Response(as_json(reply), headers={**headers, **headers_of(told)}, media_type=_JSON)
+
+    def _held(self, caller: ApiCaller, found: Grounding) -> Grounding:
+        """What the caller's key makes of it. Raises Refused, and InputError for what no check would take."""
+        self._guard.check_question(found.question, found.contexts)
+        return caller.grounding(found)
 
     async def _check(self, request: Request, body: bytes, caller: ApiCaller, _: AsyncExitStack) -> Response:
         events = await asyncio.to_thread(lambda: answers_in(_json(request, body), caller.scoped))
-        try:
-            async with asyncio.timeout(self._settings.answer_timeout_ms / 1000):
-                return Response(await checked(self._guard, events, self._settings.missing), media_type=_JSON)
-        except TimeoutError:
-            raise Refused(504, "judging took too long", "timeout", kind="server_error") from None
+        return Response(await checked(self._guard, events, self._settings.missing), media_type=_JSON)
 
     async def _passed(self, request: Request, body: bytes, _: ApiCaller, stack: AsyncExitStack) -> Response:
         if not all(is_name(str(each)) for each in request.path_params.values()):
@@ -189,11 +212,11 @@ class Gateway:
         _check_kind(request, NDJSON)
         connection = self._connection(caller)
         stack.callback(self._connections.discard, connection)
-        lines = lines_of(request.receive, self._settings.max_body_bytes)
-        return _StreamedReply(connection.events(lines), {}, kind=NDJSON)
+        return _EventReply(connection.events(lines_of(request.receive, self._settings.max_body_bytes)))
 
     async def _guarded_messages(self, socket: WebSocket) -> None:
         begun = time.monotonic()
+        TRACE.set(trace_context(tuple((name.decode("latin-1"), value) for name, value in socket.headers.raw)))
         caller: ApiCaller | None = None
         connection: GuardConnection | None = None
         status, close = 101, (1012, "stopping")
@@ -219,8 +242,9 @@ class Gateway:
             log.error("serve.failed", endpoint="guard", error=type(error).__name__)  # noqa: TRY400
             status, close = 500, (1011, "failed")
         finally:
-            self._connections.discard(connection)
-            _note("guard" if connection else "refused", status, begun, caller)
+            if connection is not None:
+                self._connections.discard(connection)
+            _note("refused" if connection is None else "guard", status, begun, caller)
         with suppress(WebSocketDisconnect, RuntimeError):
             await socket.close(*close)
 
@@ -237,12 +261,11 @@ class Gateway:
         why = why_refused(path)
         if why is not None:
             raise Refused(403, f"this path is refused: {why}", "not_guarded")
-        known = ", ".join(
-            (COMPLETIONS, CHECK, GUARD, *sorted({each.path.partition("/{")[0] for each in PASSED}))
-        )
-        raise Refused(
-            404, f"nothing is known of this path, so that it is refused; known: {known}", "not_found"
-        )
+        passed = sorted({each.path.partition("/{")[0] for each in PASSED})
+        known = ", ".join((COMPLETIONS, CHECK, GUARD, *passed))
+        remedy = "" if path.startswith("/v1") else "; does the client's base URL end in /v1?"
+        told = f"nothing is known of this path, so that it is refused; known: {known}{remedy}"
+        raise Refused(404, told, "not_found")
 
     async def _body(self, request: Request) -> bytes:
         """All of a body. Raises Refused."""
@@ -266,32 +289,29 @@ class _StreamedReply(Response):
 
     def __init__(
         self,
-        frames: AsyncGenerator[bytes, None],
+        stream: GuardedEvents[Any],
+        pieces: AsyncGenerator[bytes, None],
         headers: dict[str, str],
-        deadline: float | None = None,
-        kind: str = _EVENTS,
+        deadline: float,
     ) -> None:
-        """Without ``deadline`` the frames read the request, and see themselves that the client goes."""
         more = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        super().__init__(None, 200, {**headers, **more}, kind)
+        super().__init__(None, 200, {**headers, **more}, _EVENTS)
         del self.headers["content-length"]
-        self._frames = frames
+        self._stream = stream
+        self._frames = stream.frames(pieces)
         self._deadline = deadline
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del scope
         async with self.stack:
-            # The frames end in time by themselves, unless nobody takes them.
-            with suppress(ClientDisconnect, TimeoutError):
-                try:
-                    if self._deadline is None:
-                        await self._sent(send)
-                    else:
-                        async with asyncio.timeout_at(self._deadline + ServeSettings.slow_s):
-                            await _while_there(receive, self._sent(send))
-                except asyncio.CancelledError:  # there is no more time to drain
-                    frame = error_event(_STOPPING, "stopping") if self._deadline else b""
-                    await send({"type": "http.response.body", "body": frame, "more_body": False})
+            try:
+                # The frames end in time by themselves, unless nobody takes them.
+                with suppress(ClientDisconnect, TimeoutError):
+                    async with asyncio.timeout_at(self._deadline + ServeSettings.slow_s):
+                        await _while_there(receive, self._sent(send))
+            except asyncio.CancelledError:  # there is no more time to drain
+                frame = self._stream.failure(_STOPPING, "stopping")
+                await send({"type": "http.response.body", "body": frame, "more_body": False})
 
     async def _sent(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -299,6 +319,24 @@ class _StreamedReply(Response):
             async for frame in frames:
                 await send({"type": "http.response.body", "body": frame, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class _EventReply(_StreamedReply):
+    """Events that read the request while it comes, and see themselves that the client goes."""
+
+    def __init__(self, frames: AsyncGenerator[bytes, None]) -> None:
+        Response.__init__(self, None, 200, {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}, NDJSON)
+        del self.headers["content-length"]
+        self._frames = frames
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del scope, receive
+        async with self.stack:
+            with suppress(ClientDisconnect):
+                try:
+                    await self._sent(send)
+                except asyncio.CancelledError:  # there is no more time to drain
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 async def _while_there(receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:
@@ -335,11 +373,6 @@ def _check_kind(request: Request, kind: str) -> None:
         raise Refused(415, f"give the body as {kind}", "invalid_request")
 
 
-def _name_in(host: str) -> str:
-    """Without its port."""
-    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-
-
 def _no_number(_: str) -> Any:
     raise ValueError("NaN and Infinity are not JSON")
 
@@ -355,4 +388,5 @@ def _note(endpoint: str, status: int, begun: float, caller: ApiCaller | None) ->
     HTTP_REQUESTS.labels(endpoint, str(status)).inc()
     total_ms = round((time.monotonic() - begun) * 1000, 1)
     name = None if caller is None else caller.name
-    log.info("serve.request", endpoint=endpoint, status=status, caller=name, total_ms=total_ms)
+    told = trace_id(TRACE.get())
+    log.info("serve.request", endpoint=endpoint, status=status, caller=name, total_ms=total_ms, trace_id=told)

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final
 from pydantic import Field, ValidationError, field_validator
 from pydantic.json_schema import models_json_schema
 
-from consumers.gateway.completions import noted
 from consumers.gateway.keys import HEADER
 from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED
 from consumers.gateway.refusals import Refused
@@ -89,7 +88,7 @@ async def checked(guard: Guard, answers: Answers, missing: MissingContexts | Non
     """The verdicts as JSON. Raises Refused."""
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_verdict(guard, event, missing)) for event in answers.events]
+            tasks = [group.create_task(guard.check_event(event, missing)) for event in answers.events]
     except* InputError as errors:
         wrong = only_cause(errors.exceptions[0])
         raise Refused(400, str(wrong), getattr(wrong, "reason", "invalid_request")) from None
@@ -97,14 +96,6 @@ async def checked(guard: Guard, answers: Answers, missing: MissingContexts | Non
     if answers.many:
         return CheckResults(results=results).model_dump_json(by_alias=True).encode()
     return results[0].to_json()
-
-
-async def _verdict(guard: Guard, event: Response, missing: MissingContexts | None) -> ResponseVerdict:
-    verdict = await guard.check_event(event, missing)
-    for claim in verdict.claims:
-        noted(claim)
-    noted(verdict)
-    return verdict
 
 
 def openapi() -> dict[str, Any]:

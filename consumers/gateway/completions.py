@@ -1,55 +1,51 @@
 """Chat completions under guard: what of a request is refused, and what of an answer leaves.
 
-``REFUSED`` and ``KEPT`` are the whole table of what passes beside text that has its verdict. What stands in
-neither goes to the model, and doesn't come back from it: reasoning, audio, annotations, log probabilities,
-citations and whatever providers add may be prose that nobody has checked. A refusal of the model is checked
-like the answer, and given as its content.
+``REFUSED`` and ``KEPT`` are the whole table of what passes beside text that has its verdict. A refusal of the
+model is checked like the answer, and given as its content.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import math
-import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import aclosing
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
 
+from consumers.gateway.answers import (
+    AskedAnswer,
+    Flagged,
+    GuardedEvents,
+    as_json,
+    as_number,
+    as_numbers,
+    as_text,
+    as_word,
+    characters,
+    extension,
+    kept,
+    model_and_stream,
+    wrong,
+)
 from consumers.gateway.refusals import Refused, error_body, upstream_refused
 from consumers.gateway.settings import ServeSettings
-from consumers.ops import ResponseLog
-from guardrail.calls.event_stream import EventStream
 from guardrail.chat import (
+    BLOCK,
     EXTENSION,
     TEXTS,
     Grounding,
     StreamedChoice,
-    StreamedCompletion,
     UpstreamFailed,
     WholeAnswer,
-    decide,
     for_model,
     grounding_of,
     parts_of,
 )
-from guardrail.errors import InputError, JudgeReplyError
-from guardrail.events import (
-    AnyOutputEvent,
-    ClaimVerdict,
-    Decision,
-    DeliveryBlocked,
-    DeliverySegment,
-    ResponseVerdict,
-    Verdict,
-)
+from guardrail.errors import InputError
+from guardrail.events import Decision
 from guardrail.guard import Guard
-from guardrail.log_events import EventLog
-from guardrail.policy import NO_CONTEXTS
-from guardrail.telemetry import count_output
 
 # ------------------------------------------------------------------------------------------- the table
 
@@ -61,71 +57,33 @@ REFUSED: Final[Mapping[str, str]] = {
 }
 """Fields of a request that are refused where they ask for something, and why."""
 
-_DROP: Final = object()
-_NAME: Final = re.compile(r"[\x21-\x7e]{1,200}")
 _FINISHES: Final = frozenset({"stop", "length", "tool_calls", "function_call", "content_filter"})
+_CUT: Final = frozenset({"model_length", "max_tokens"})
+_BROKEN: Final = frozenset({"error", "insufficient_system_resource"})
 
-
-def _name(value: Any) -> Any:
-    """One word, which says nothing."""
-    return value if isinstance(value, str) and _NAME.fullmatch(value) else _DROP
-
-
-def _number(value: Any) -> Any:
-    ok = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return value if ok else _DROP
-
-
-def _numbers(value: Any) -> Any:
-    """Counts, in groups of groups."""
-    if not isinstance(value, Mapping):
-        return _number(value)
-    return {
-        name: each
-        for name, found in value.items()
-        if (each := _numbers(found)) is not _DROP and _name(name) is not _DROP
-    }
-
-
-def _text(value: Any) -> Any:
-    """Text for a program, which no reader sees: the arguments of a tool."""
-    return value if isinstance(value, str) else _DROP
-
-
-_CALL: Final[Mapping[str, Any]] = {"name": _name, "arguments": _text, "input": _text}
+_CALL: Final[Mapping[str, Any]] = {"name": as_word, "arguments": as_text, "input": as_text}
 KEPT: Final[Mapping[str, Any]] = {
     "completion": {
-        "id": _name,
-        "created": _number,
-        "model": _name,
-        "system_fingerprint": _name,
-        "service_tier": _name,
+        "id": as_word,
+        "created": as_number,
+        "model": as_word,
+        "system_fingerprint": as_word,
+        "service_tier": as_word,
     },
-    "usage": _numbers,
+    "usage": as_numbers,
     "message": {
-        "role": _name,
-        "tool_calls": [{"index": _number, "id": _name, "type": _name, "function": _CALL, "custom": _CALL}],
+        "role": as_word,
+        "tool_calls": [
+            {"index": as_number, "id": as_word, "type": as_word, "function": _CALL, "custom": _CALL}
+        ],
         "function_call": _CALL,
     },
 }
 """What of an answer passes as it is, and in which form. ``choices`` and their texts are read apart."""
 
 
-def kept(value: Any, rule: Any) -> Any:
-    """What of it passes by a rule of ``KEPT``: a mapping of fields, a list of one rule, or a function."""
-    if isinstance(rule, Mapping):
-        found = value if isinstance(value, Mapping) else {}
-        each = ((name, kept(found[name], inner)) for name, inner in rule.items() if name in found)
-        return {name: one for name, one in each if one is not _DROP} or _DROP
-    if isinstance(rule, list):
-        items = value if isinstance(value, list) else []
-        return [one for item in items if (one := kept(item, rule[0])) is not _DROP] or _DROP
-    return rule(value)
-
-
 def _kept(value: Any, part: str) -> dict[str, Any]:
-    found = kept(value, KEPT[part])
-    return found if isinstance(found, dict) else {}
+    return kept(value, KEPT[part])
 
 
 def _texts_of(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -153,6 +111,8 @@ class CompletionRequest:
     choices: int
     streamed: bool
     usage: bool
+    structured: bool
+    """A program reads the answer, which a redaction would break."""
     body: bytes
     """As the model gets it."""
 
@@ -162,145 +122,50 @@ def asked_by(
 ) -> CompletionRequest:
     """What a request asks; ``scoped`` says for whom. Raises Refused."""
     if not isinstance(request, Mapping) or not isinstance(request.get("messages"), list):
-        raise _wrong("messages: give a list of messages in a JSON object")
-    for name, why in REFUSED.items():
-        if request.get(name):
-            raise Refused(400, f"{name}: {why}; leave it out", "not_guarded")
+        raise wrong("messages: give a list of messages in a JSON object")
+    model, streamed = model_and_stream(request, REFUSED)
     if request.get("modalities") not in (None, ["text"]):
         raise Refused(400, "modalities: only text can be guarded; leave it out", "not_guarded")
-    model, streamed, number = request.get("model"), request.get("stream"), request.get("n")
-    if not isinstance(model, str) or not 0 < len(model) <= 256:
-        raise _wrong("model: give the name of a model")
-    if streamed is not None and not isinstance(streamed, bool):
-        raise _wrong("stream: give true or false")
+    number = request.get("n")
     most = settings.most_choices
     if number is not None and (type(number) is not int or not 1 <= number <= most):
-        raise _wrong(f"n: give a number from 1 to {most}")
-    options = request.get("stream_options")
+        raise wrong(f"n: give a number from 1 to {most}")
+    options, form = request.get("stream_options"), request.get("response_format")
+    # The metadata, in which LiteLLM has the extension, are the client's own.
+    own = {name: each for name, each in request.items() if not name.endswith("metadata")}
     try:
-        grounding = scoped(grounding_of(request, settings.contexts_from, settings.tools))
+        grounding = scoped(grounding_of(own, settings.contexts_from, settings.tools))
     except InputError as error:
         raise Refused(400, str(error), error.reason) from None
     return CompletionRequest(
         grounding,
         model,
         number or 1,
-        bool(streamed),
+        streamed,
         isinstance(options, Mapping) and options.get("include_usage") is True,
+        form is not None and form != {"type": "text"},
         json.dumps(for_model(request)).encode("ascii"),
     )
-
-
-def _wrong(message: str) -> Refused:
-    return Refused(400, message, "invalid_request")
-
-
-# ------------------------------------------------------------------------------------------- what is told
-
-
-_log = EventLog(__name__)
-_answers: Final = ResponseLog()
-
-
-def noted(event: AnyOutputEvent) -> None:
-    """Count it in the metrics, and log how an answer was decided."""
-    count_output(event)
-    if isinstance(event, ResponseVerdict):
-        _answers.on_verdict(event)
-
-
-class Flagged:
-    """What the events of one answer say of the claims that were not simply released."""
-
-    def __init__(self) -> None:
-        self._claims: dict[str, ClaimVerdict] = {}
-        self._decided: dict[str, Decision] = {}
-        self._blocked = False
-        self.observed = False
-        """The text left before its verdicts, as the policy says."""
-
-    def seen(self, event: AnyOutputEvent) -> None:
-        """An event of the answer."""
-        noted(event)
-        match event:
-            case ClaimVerdict():
-                self._claims[event.claim_id] = event
-            case DeliverySegment():
-                self._decided.update(dict.fromkeys(event.claim_ids, event.decision))
-                self.observed = event.segment is None
-            case DeliveryBlocked():
-                self._blocked = True
-
-    def told(self) -> list[dict[str, Any]]:
-        """The claims, with the texts of those only that were shown."""
-        found = []
-        for name, claim in sorted(self._claims.items(), key=lambda each: each[1].index):
-            decision = self._decided.get(name)
-            withheld = decision is None and self._blocked and claim.verdict is not Verdict.SUPPORTED
-            if decision in {None, Decision.RELEASE} and not withheld:
-                continue
-            told = {
-                "claim_id": name,
-                "decision": (decision or Decision.BLOCK).value,
-                "verdict": claim.verdict.value,
-                "severity": claim.severity.value,
-                "support": claim.support,
-            }
-            found.append({**told, "text": claim.text} if decision is Decision.FLAG else told)
-        return found
-
-
-def _extension(told: Mapping[str, Any], flagged: Flagged) -> dict[str, Any]:
-    """What the reply says of one choice."""
-    shown_anyway = told.get("rule") == NO_CONTEXTS and told.get("decision") == Decision.FLAG
-    if shown_anyway or flagged.observed:
-        return {**told, "decision": "not-checked", "flagged": []}
-    return {**told, "flagged": flagged.told()}
-
-
-_RANKS: Final = ("release", "flag", "not-checked", "redact", "block")
-
-
-def headers_of(told: list[dict[str, Any]]) -> dict[str, str]:
-    """The strictest decision and the lowest score, for whole answers."""
-    if not told:
-        return {}
-    headers = {"x-guardrail-decision": max((each["decision"] for each in told), key=_RANKS.index)}
-    scores = [each["score"] for each in told if each.get("score") is not None]
-    return {**headers, "x-guardrail-score": f"{min(scores):.4f}"} if scores else headers
 
 
 # ------------------------------------------------------------------------------------------- the answer
 
 
-class _Completion:
-    """What whole and streamed completions share: the guard, and what stands in the head of each chunk."""
+class _Completion(AskedAnswer):
+    """What whole and streamed completions share."""
 
-    def __init__(self, asked: CompletionRequest, guard: Guard, settings: ServeSettings) -> None:
-        self._asked = asked
-        self._guard = guard
-        self._settings = settings
-        self._head: dict[str, Any] = {}
+    _asked: CompletionRequest
 
-    async def _opened(self) -> Guard:
-        return self._guard
+    def _finished(self, finish: str | None, told: Mapping[str, Any] | None) -> str | None:
+        """Why it ended. What a program was to read whole must not seem so with a part of it removed."""
+        redacted = told is not None and told.get("decision") == Decision.REDACT
+        return BLOCK if redacted and self._asked.structured else finish
 
     def _begin(self, found: Mapping[str, Any]) -> None:
         """The first chunk says id, model and time of all."""
         if not self._head:
             own = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": self._asked.model}
             self._head = own | _kept(found, "completion")
-
-    async def _decide(self, deltas: Any, answer: Any, flagged: Flagged) -> None:
-        await decide(
-            self._opened(),
-            self._asked.grounding,
-            deltas,
-            answer,
-            missing=self._settings.missing,
-            generator_model=self._asked.model,
-            seen=flagged.seen,
-        )
 
 
 class WholeCompletion(_Completion):
@@ -316,7 +181,10 @@ class WholeCompletion(_Completion):
         if not 0 < len(choices) <= self._asked.choices:
             raise upstream_refused("the upstream's answer is not the chat completion that was asked for")
         self._begin(found)
-        done = await asyncio.gather(*(self._choice(n, each) for n, each in enumerate(choices)))
+        try:
+            done = await asyncio.gather(*(self._choice(n, each) for n, each in enumerate(choices)))
+        except UpstreamFailed:
+            raise upstream_refused("the model's answer broke off") from None
         told = [each for _, each in done if each is not None]
         reply = {**self._head, "object": "chat.completion", "choices": [each for each, _ in done]}
         if usage := _kept(found.get("usage"), "usage"):
@@ -326,89 +194,58 @@ class WholeCompletion(_Completion):
         return reply, told
 
     async def _choice(self, index: int, found: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-        texts = [_characters(text) for _, text in _texts_of(found["message"])]
+        finish = _finish(found.get("finish_reason")) or "stop"
+        texts = [characters(said) for _, said in _texts_of(found["message"])]
         answer, flagged = WholeAnswer(), Flagged()
         told = None
         if texts:
             await self._decide(parts_of(texts), answer, flagged)
-            told = _extension({"choice": index, **answer.told}, flagged)
+            told = extension({"choice": index, **answer.told}, flagged)
         passed = {"role": "assistant", **_kept(found["message"], "message")}
-        message = {**passed, "content": answer.text if texts else None, "refusal": None}
-        finish = answer.finish or _finish(found.get("finish_reason")) or "stop"
+        empty = None if found["message"].get("content") is None else ""
+        message = {**passed, "content": answer.text if texts else empty, "refusal": None}
+        finish = self._finished(answer.finish or finish, told) or finish
         return {"index": index, "message": message, "finish_reason": finish}, told
 
 
-class GuardedStream(_Completion, StreamedCompletion[dict[str, Any]]):
-    """A completion that comes as server-sent events, cut anywhere, and leaves as such."""
+class GuardedStream(_Completion, GuardedEvents[dict[str, Any]]):
+    """A completion that is streamed."""
+
+    ending = b"data: [DONE]\n\n"
 
     def __init__(
         self, asked: CompletionRequest, guard: Guard, settings: ServeSettings, deadline: float
     ) -> None:
-        """``deadline``: when the answer must be complete, by the clock of the event loop."""
-        _Completion.__init__(self, asked, guard, settings)
-        StreamedCompletion.__init__(self)
-        self._deadline = deadline
+        GuardedEvents.__init__(self, asked, guard, settings, deadline)
         self._flagged: dict[int, Flagged] = {}
-        self._halves: dict[tuple[int, str], str] = {}
         self._usage: dict[str, Any] = {}
 
-    async def frames(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        """What may go, as events, with comments while nothing may.
+    def frame(self, chunk: Mapping[str, Any]) -> bytes:
+        return b"data: " + as_json(chunk) + b"\n\n"
 
-        An upstream that breaks off ends it with an error instead of ``[DONE]``.
-        """
-        try:
-            chunks = self.guarded(self._chunks(pieces), self._settings.silence_s)
-            async with aclosing(chunks):
-                async for chunk in chunks:
-                    yield b": held\n\n" if chunk is None else _event(chunk)
-        except UpstreamFailed:
-            yield error_event(
-                "the model's answer broke off; what came before was verified", "upstream_failed"
-            )
-        except Exception as error:  # noqa: BLE001 - a stream has no other way to end
-            _log.error("serve.stream_failed", error=type(error).__name__)
-            yield error_event("the gateway failed", "failed")
-        else:
-            yield b"data: [DONE]\n\n"
+    def failure(self, message: str, code: str) -> bytes:
+        return self.frame(error_body(message, code, "server_error"))
 
-    async def _chunks(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[Mapping[str, Any], None]:
-        events = EventStream()
-        try:
-            while True:
-                async with asyncio.timeout_at(self._deadline):
-                    piece = await anext(pieces, None)
-                if piece is None:
-                    break  # half an event means nothing
-                for data in events.feed(piece):
-                    if data.strip() == "[DONE]":
-                        return
-                    chunk = json.loads(data)
-                    if not isinstance(chunk, Mapping) or chunk.get("error"):
-                        raise UpstreamFailed
-                    yield chunk
-        except (ValueError, RecursionError, JudgeReplyError, TimeoutError):
-            raise UpstreamFailed from None
-        if not self.choices or not all(choice.ended for choice in self.choices.values()):
-            raise UpstreamFailed
+    def complete(self, *, done: bool) -> bool:
+        return bool(self.choices) and (done or all(choice.ended for choice in self.choices.values()))
 
     def take(self, chunk: Any, group: asyncio.TaskGroup) -> None:
-        self._begin(chunk)
         self._usage = _kept(chunk.get("usage"), "usage") or self._usage
         parts = chunk.get("choices")
         for part in parts if isinstance(parts, list) else ():
+            self._begin(chunk)  # Azure's first has no choices, and an empty head
             index = part.get("index", 0) if isinstance(part, Mapping) else None
             if type(index) is not int or not 0 <= index < self._asked.choices:
                 raise UpstreamFailed
             choice = self.choice(index)
-            if choice.closed or choice.ended:
+            if choice.closed:
                 continue
             delta = part.get("delta")
             delta = delta if isinstance(delta, Mapping) else {}
             if passed := _kept(delta, "message"):
                 self.put(index, passed)
             finish = _finish(part.get("finish_reason"))
-            texts = [(name, self._joined((index, name), text)) for name, text in _texts_of(delta)]
+            texts = [(field, self._joined((index, field), said)) for field, said in _texts_of(delta)]
             choice.take([each for each in texts if each[1]], finish, group)
 
     async def decide(self, choice: StreamedChoice) -> None:
@@ -416,10 +253,10 @@ class GuardedStream(_Completion, StreamedCompletion[dict[str, Any]]):
         await self._decide(choice.deltas(), choice, flagged)
 
     def chunk(self, index: int, delta: dict[str, Any], finish: str | None, told: Any) -> dict[str, Any]:
-        part = {"index": index, "delta": delta, "finish_reason": finish}
+        part = {"index": index, "delta": delta, "finish_reason": self._finished(finish, told)}
         chunk = {**self._head, "object": "chat.completion.chunk", "choices": [part]}
         if told is not None:
-            chunk[EXTENSION] = _extension(told, self._flagged[index])
+            chunk[EXTENSION] = extension(told, self._flagged[index])
         return chunk
 
     def last(self) -> dict[str, Any] | None:
@@ -431,40 +268,12 @@ class GuardedStream(_Completion, StreamedCompletion[dict[str, Any]]):
         closed = sum(choice.closed for choice in self.choices.values())
         return closed == self._asked.choices and not self._asked.usage
 
-    def _joined(self, place: tuple[int, str], text: str) -> str:
-        """A character may come in halves, as JSON escapes them."""
-        text = self._halves.pop(place, "") + text
-        if text and "\ud800" <= text[-1] <= "\udbff":
-            self._halves[place] = text[-1]
-            text = text[:-1]
-        return _characters(text)
-
-
-def _characters(text: str) -> str:
-    """Halves of characters joined, and those left alone replaced: UTF-8 can't hold them."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
 
 def _finish(reason: Any) -> str | None:
-    if not isinstance(reason, str) or not reason:
+    """In the words of the API. Raises UpstreamFailed where it says that the answer broke off."""
+    reason = reason.lower() if isinstance(reason, str) else ""
+    if reason in _BROKEN:
+        raise UpstreamFailed
+    if reason in {"", "null"}:
         return None
-    return reason if reason in _FINISHES else "stop"
-
-
-def error_event(message: str, code: str) -> bytes:
-    """What ends a stream that can't be ended in order."""
-    return _event(error_body(message, code, "server_error"))
-
-
-def _event(chunk: Mapping[str, Any]) -> bytes:
-    return b"data: " + as_json(chunk) + b"\n\n"
-
-
-def as_json(found: Mapping[str, Any]) -> bytes:
-    """In UTF-8. Arguments of tools may hold halves of characters, which only escapes can write."""
-    try:
-        return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:
-        return json.dumps(found, separators=(",", ":")).encode()
+    return "length" if reason in _CUT else reason if reason in _FINISHES else "stop"

@@ -9,15 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import ExitStack, suppress
-from hashlib import sha256
 from typing import Any, Final, Literal
+from urllib.parse import quote
 
 from pydantic import Field, ValidationError
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 from starlette.websockets import WebSocket
 
-from consumers.gateway.completions import noted
 from consumers.gateway.keys import ApiCaller
 from consumers.gateway.refusals import Refused
 from consumers.gateway.settings import ServeSettings
@@ -56,7 +55,7 @@ class EventError(Event):
     message: str = Field(description="What was wrong, without the event's text.")
 
 
-class _Named(WireModel):
+class _WithId(WireModel):
     response_id: ResponseId
 
 
@@ -66,7 +65,7 @@ class GuardConnection:
     def __init__(self, guard: Guard, caller: ApiCaller, settings: ServeSettings) -> None:
         self.ending: tuple[int, str] | None = None
         """The code that closes a WebSocket, and why, once no more answers are taken."""
-        self._caller = caller
+        self.caller = caller
         self._settings = settings
         self._lane = guard.lane(self._told, self._closed, settings.missing)
         self._begun: dict[str, tuple[str, ExitStack]] = {}
@@ -138,23 +137,29 @@ class GuardConnection:
         except DecodeError as error:
             named = _id_in(line)
             self._refuse(error.reason, str(error), named)
-            if named is not None:  # nobody must wait for an answer of which an event can't be read
-                self._begun.setdefault(self._name(named), (named, ExitStack()))
-                self._lane.reject(self._name(named), error.reason)
-                self._forget_unknown(self._name(named))
+            if named is not None:
+                self._reject(named, error.reason)
             return
         try:
             await self._handle(event)
         except (InputError, Refused) as error:
             self._refuse(error.reason, str(error), event.response_id)
 
+    def _reject(self, response_id: str, reason: str) -> None:
+        """Nobody must wait for an answer of which an event can't be read."""
+        with suppress(InputError):
+            name = self._name(response_id)
+            self._begun.setdefault(name, (response_id, ExitStack()))
+            self._lane.reject(name, reason)
+            self._forget_unknown(name)
+
     async def _handle(self, event: InputEvent) -> None:
         """Raises Refused and InputError."""
         name = self._name(event.response_id)
         changes: dict[str, Any] = {"response_id": name}
         if isinstance(event, ResponseStarted | Response):
-            changes["route"], changes["tenant"] = self._caller.scoped(event.route, event.tenant)
-            if self._caller.key is not None and self._caller.key.routes:
+            changes["route"], changes["tenant"] = self.caller.scoped(event.route, event.tenant)
+            if self.caller.key is not None:
                 changes["generator_model"] = None  # the caller's word, which must not choose another policy
             if name not in self._begun:
                 await self._begin(name, event.response_id)
@@ -173,17 +178,21 @@ class GuardConnection:
         except TimeoutError:
             raise InputError("too_many_answers", f"{most:,} answers are under way; end some first") from None
         stack = ExitStack()
-        stack.enter_context(self._caller.asking())
+        stack.enter_context(self.caller.asking())
         self._begun[name] = (response_id, stack)
 
     def _name(self, response_id: str) -> str:
-        """What the guard calls the answer: nobody's answers may meet those of another key."""
-        owner = self._caller.name
-        return (
-            response_id
-            if owner is None
-            else sha256(f"{len(owner)} {owner} {response_id}".encode()).hexdigest()
-        )
+        """What the guard, its log and its topics call the answer: those of two keys never meet.
+
+        Raises InputError.
+        """
+        owner = self.caller.name
+        name = response_id if owner is None else f"{quote(owner, safe='')}/{response_id}"
+        if len(name) > 256:
+            raise InputError(
+                "invalid_event", f"response_id: it is longer than {256 - len(name) + len(response_id)}"
+            )
+        return name
 
     def _refuse(self, reason: str, message: str, response_id: str | None) -> None:
         HTTP_REQUESTS.labels("guard.event", "400").inc()
@@ -196,7 +205,6 @@ class GuardConnection:
             if isinstance(event, ResponseVerdict | FlaggedCase):
                 changes["claims"] = tuple(each.model_copy(update=changes) for each in event.claims)
             event = event.model_copy(update=changes)
-        noted(event)
         self._put(event)
         asyncio.get_running_loop().call_soon(self._look)  # when all that comes with it has been told
 
@@ -230,7 +238,7 @@ async def _read(line: bytes, most: int) -> InputEvent:
 
 def _id_in(line: bytes) -> str | None:
     with suppress(ValidationError):
-        return _Named.model_validate_json(line).response_id
+        return _WithId.model_validate_json(line).response_id
     return None
 
 

@@ -35,7 +35,7 @@ class ApiKey(Frozen):
     tenant: Annotated[str | None, Field(max_length=256, description="The tenant of all its requests.")] = None
     routes: Annotated[
         tuple[str, ...],
-        Field(description="The routes that it may name; the first is meant by who names none. Empty: any."),
+        Field(description="The routes that it may name; the first is meant by who names none. Empty: none."),
     ] = ()
     requests_per_minute: Annotated[int | None, Field(gt=0)] = None
     concurrent: Annotated[int | None, Field(gt=0, description="Requests at a time.")] = None
@@ -78,12 +78,11 @@ class ApiCaller:
         if key is None:
             return route, tenant
         if tenant is not None and tenant != key.tenant:
-            raise Refused(403, "tenant: the key is for another tenant", "tenant_not_allowed")
-        if key.routes and route is None:
-            route = key.routes[0]
-        if key.routes and route not in key.routes:
-            raise Refused(403, "route: the key doesn't allow this route", "route_not_allowed")
-        return route, key.tenant
+            raise Refused(403, "tenant: the key is for another; leave it out", "tenant_not_allowed")
+        if route is not None and route not in key.routes:
+            may = ", ".join(key.routes) or "none, so leave it out"
+            raise Refused(403, f"route: the key may name {may}", "route_not_allowed")
+        return route or next(iter(key.routes), None), key.tenant
 
     def grounding(self, found: Grounding) -> Grounding:
         """It, with the route and tenant that hold. Raises Refused."""
@@ -101,8 +100,20 @@ class ApiKeys:
     def __init__(self, keys: Sequence[ApiKey] | None, *, bearer: bool) -> None:
         """With ``bearer`` a key may stand in Authorization, too."""
         self._anybody = ApiCaller() if keys is None else None
-        self._callers = {key.sha256: ApiCaller(key) for key in keys or ()}
+        self._callers: dict[str, ApiCaller] = {}
         self._bearer = bearer
+        self.use(keys or ())
+
+    def use(self, keys: Sequence[ApiKey]) -> list[str]:
+        """Only these are known from now on; what is under way for one that stays counts on. Returns the names
+        of those that came, went, or changed.
+        """
+        former, self._callers = self._callers, {key.sha256: ApiCaller(key) for key in keys}
+        changed = {each.key for each in former.values()} ^ {each.key for each in self._callers.values()}
+        for digest, caller in self._callers.items():
+            if digest in former:
+                former[digest].key, self._callers[digest] = caller.key, former[digest]
+        return sorted({key.name for key in changed if key is not None})
 
     def caller(self, headers: Mapping[str, str]) -> ApiCaller:
         """Who sends these. Raises Refused."""

@@ -50,8 +50,8 @@ class BoundedProtocol(H11Protocol):
 
 
 class PatientSocket(WebSocketsSansIOProtocol):
-    """Lets the application end a connection when it is stopped, takes a refusal for an answer, and cuts off who
-    takes nothing.
+    """Lets the application end a connection when it is stopped, takes a refusal for an answer, and cuts off
+    who takes nothing.
     """
 
     def pause_writing(self) -> None:
@@ -75,7 +75,7 @@ class _Server(uvicorn.Server):
     """Whoever runs it handles signals."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self.config.app.state.stop()  # type: ignore[union-attr]
+        getattr(self.config.app.state, "stop", lambda: None)()  # type: ignore[union-attr]
         await super().shutdown(sockets)
 
     @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from guardrail.chat import ContextSource
+from guardrail.errors import ConfigError
 from guardrail.frozen import Frozen
 from guardrail.policy import MissingContexts
 from guardrail.secrets import Secret
@@ -63,6 +65,11 @@ class ServeSettings(Frozen):
         description="What happens to the claims of an answer without documents. refuse: it is blocked. pass: "
         "it is shown, and the reply says not-checked. judge: the policy's rules decide.",
     )
+    publish: bool = Field(
+        default=False,
+        description="Write verdicts and flagged cases to Kafka as well, to kafka.topics, as guardrail run "
+        "does. No answer waits for it.",
+    )
     max_body_bytes: Annotated[int, Field(gt=0)] = Field(
         default=8 * 1024 * 1024,
         description="Largest body of a request, and of a whole answer of the upstream.",
@@ -97,6 +104,36 @@ class ServeSettings(Frozen):
         if (self.certificate is None) != (self.private_key is None):
             raise ValueError("certificate and private_key go together; give both or neither")
         return self
+
+    def notes(self) -> list[str]:
+        """A line for each thing that ``guardrail serve`` would refuse here."""
+        from guardrail.doctor import refused
+
+        def keys() -> None:
+            if self.keys is not None:
+                from consumers.gateway.keys import read_keys
+
+                read_keys(self.keys)
+
+        def upstream_key() -> None:
+            if self.upstream_key is not None:
+                self.upstream_key.read("serve.upstream_key", "upstream's key", for_header=True)
+
+        def certificate() -> None:
+            if self.certificate is None or self.private_key is None:
+                return
+            try:
+                ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
+                    self.certificate, self.private_key
+                )
+            except (OSError, ssl.SSLError) as error:
+                why = error.reason if isinstance(error, ssl.SSLError) else error.strerror
+                raise ConfigError(
+                    f"serve.certificate: it can't be used with serve.private_key: {why}; give PEM files that "
+                    "belong together"
+                ) from None
+
+        return [*refused(keys), *refused(upstream_key), *refused(certificate)]
 
     @property
     def missing(self) -> MissingContexts | None:

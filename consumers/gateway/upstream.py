@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final
 
 import httpx2
@@ -13,11 +14,10 @@ from consumers.gateway.settings import ServeSettings
 from guardrail.calls import cut_off, server_of
 from guardrail.chat import UpstreamFailed
 from guardrail.secrets import is_value
+from guardrail.tracing import TRACE
 
 _CONNECT_S: Final = 5.0
-_TO_UPSTREAM: Final = frozenset(
-    {"accept", "content-type", "idempotency-key", "openai-beta", "traceparent", "tracestate", "user-agent"}
-)
+_TO_UPSTREAM: Final = frozenset({"accept", "content-type", "idempotency-key", "openai-beta", "user-agent"})
 _LOGIN: Final = frozenset({"api-key", "authorization", "openai-organization", "openai-project"})
 """Passed on too, where the gateway has no key of its own for the upstream."""
 _TO_CLIENT: Final = frozenset({"openai-processing-ms", "retry-after", "x-request-id"})
@@ -40,6 +40,8 @@ class Upstream:
         self._client = httpx2.AsyncClient(
             timeout=httpx2.Timeout(None, connect=_CONNECT_S),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
+            # What it sets for one caller must not be sent for another.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
 
     async def aclose(self) -> None:
@@ -93,6 +95,8 @@ class Upstream:
         sent = {name: value for name, value in headers.items() if name in passed and is_value(value)}
         if self._key is not None:
             sent["authorization"] = f"Bearer {self._key}"
+        traced = {name: value.decode("latin-1") for name, value in TRACE.get()}
+        sent |= {name: value for name, value in traced.items() if value and is_value(value)}
         return {**sent, "accept-encoding": "identity"}
 
 
@@ -109,4 +113,5 @@ def for_client(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers of the upstream's that the client gets: those of one word, as no answer is."""
     passed = {name: text for name, text in headers.items() if name in _TO_CLIENT or name.startswith(_LIMITS)}
     one_word = {name: text for name, text in passed.items() if is_value(text) and " " not in text}
-    return {"content-type": headers.get("content-type", ""), **one_word}
+    kind = headers.get("content-type", "")
+    return {"content-type": kind if is_value(kind) else "", **one_word}

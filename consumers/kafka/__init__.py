@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from consumers.kafka.producing import KafkaWriter as KafkaWriter
     from consumers.kafka.producing import TransactionalProducer as TransactionalProducer
     from consumers.kafka.producing import transactional_id as transactional_id
+    from consumers.kafka.publisher import KafkaPublisher as KafkaPublisher
     from consumers.kafka.recovery import Positions as Positions
     from consumers.kafka.recovery import read_state as read_state
     from consumers.kafka.transport import KafkaTransport as KafkaTransport

@@ -1,6 +1,6 @@
 """Chat completions under guard: what a request says of its documents, and what becomes of each choice.
 
-``guardrail.integrations.litellm`` and ``consumers.gateway`` guard by this.
+``guardrail.integrations`` of LiteLLM and agent-hooks, and ``consumers.gateway`` guard by this.
 """
 
 from __future__ import annotations

@@ -166,14 +166,13 @@ class StreamedChoice:
                 self._task = group.create_task(self._guarded(), name="guarded-choice")
             self._inbox.put_nowait(text if self._field in {"", name} else APART + text)
             self._field = name
-        if finish:
+        # Some servers say it with every piece: it has ended when the completion has.
+        if finish and (self._finish is None or finish != "stop"):
             self._finish = finish
-            self.upstream_ended(broken=False)
 
     def upstream_ended(self, *, broken: bool) -> None:
         """No more comes. An end in order without a reason is a stop."""
-        if not broken and self._finish is None:
-            self._finish = "stop"
+        self._finish = None if broken else self._finish or "stop"
         self._inbox.put_nowait(None)
         if not broken and self._task is None and not self.closed:
             self._close(self._finish or "stop", None)

@@ -154,7 +154,7 @@ def _results(messages: Sequence[Any], tools: Collection[str]) -> Iterator[Mappin
     for message in messages if tools else ():
         if not isinstance(message, Mapping):
             continue
-        calls = message.get("tool_calls")
+        calls = message.get("tool_calls") if message.get("role") == "assistant" else None
         for call in calls if isinstance(calls, list) else ():
             function = call.get("function") if isinstance(call, Mapping) else None
             if isinstance(function, Mapping) and isinstance(call.get("id"), str):

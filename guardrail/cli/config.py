@@ -91,7 +91,12 @@ def check_command(
         ("routes", f"{len(settings.routes)}, else {settings.default_policy}"),
     ):
         console.print(f"   {name:<9} {safe(value)}", soft_wrap=True)
-    notes = (*policy_notes(settings), *start_notes(settings), *settings.flagged.notes())
+    notes = (
+        *policy_notes(settings),
+        *start_notes(settings),
+        *settings.flagged.notes(),
+        *settings.serve.notes(),
+    )
     for told in dict.fromkeys((*too_short, *notes)):
         console.print(f"   [yellow]note[/]      {safe(told)}", soft_wrap=True)
     # No errors: the check may run where the secrets are not mounted, on a build machine.

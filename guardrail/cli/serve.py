@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from guardrail import __version__
 from guardrail.cli.options import ConfigOption, Options, naming_places, once, option, settings_from
-from guardrail.cli.run import end_in_time, handle_hangup, ignore_hangup, loop_factory, stop_on_signals
+from guardrail.cli.run import (
+    Source,
+    changed_settings,
+    end_in_time,
+    handle_hangup,
+    ignore_hangup,
+    loop_factory,
+    stop_on_signals,
+)
 from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
     from consumers.settings import GuardSettings
+    from guardrail.engine.engine import Output
 
 EPILOG = """[bold]Examples[/]
 
@@ -24,7 +34,8 @@ guardrail serve --config guardrail.yaml --host 0.0.0.0
 Then change the client's base URL to http://127.0.0.1:8800/v1.
 
 [bold]Signals[/]: SIGTERM or SIGINT once takes no more requests, ends the answers under way, and leaves with
-status 0, all within shutdown.budget_ms. A second one leaves at once. SIGHUP does nothing."""
+status 0, all within shutdown.budget_ms. A second one leaves at once. SIGHUP reads policies and keys anew, as
+a change of their files does."""
 
 
 def serve_command(
@@ -49,8 +60,9 @@ def serve_command(
 ) -> None:
     """Guard an OpenAI-compatible API: answers leave claim by claim, as their verdicts come.
 
-    Serves /v1/chat/completions, whole and streamed, and /v1/check; passes on models, embeddings, files and
-    moderations; refuses every other way to an answer. Health and metrics are on ops.port.
+    Serves /v1/chat/completions, whole and streamed, /v1/check, and /v1/guard for answers that are written
+    elsewhere; passes on models, embeddings, files and moderations; refuses every other way to an answer.
+    Health and metrics are on ops.port.
     """
     ignore_hangup()
     from guardrail.logs import configure_logging
@@ -60,11 +72,13 @@ def serve_command(
     settings = settings_from(file, options)
     configure_logging(settings.logging)
     with naming_places(file, options), asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(serve(settings))
+        runner.run(serve(settings, None if file is None else Source.of(file, options)))
 
 
-async def serve(settings: GuardSettings) -> None:
-    """Serve until a signal comes, then drain. Raises ConfigError."""
+async def serve(settings: GuardSettings, source: Source | None = None) -> None:
+    """Serve until a signal comes, then drain. With ``source`` the policies follow what the file says, and the
+    keys what theirs does. Raises ConfigError.
+    """
     import structlog
     from prometheus_client import disable_created_metrics
 
@@ -76,23 +90,72 @@ async def serve(settings: GuardSettings) -> None:
             "'streaming-guardrail[serve]'"
         ) from None
     from consumers.ops import Health, OpsServer
+    from consumers.outputs import Outputs
+    from consumers.reloading import Reloader
     from guardrail import telemetry
-    from guardrail.integrations.background import guard_of_settings
+    from guardrail.guard import Guard
+    from guardrail.judges.factory import JudgeSet
+    from guardrail.tracing import Traces
 
     log = structlog.stdlib.get_logger("guardrail.serve")
     stop = asyncio.Event()
     stop_on_signals(stop, partial(end_in_time, settings.shutdown.budget_ms / 1000))
-    handle_hangup(lambda: log.warning("config.nothing_to_reload", why="settings are read at the start only"))
+    handle_hangup(lambda: log.warning("config.nothing_to_reload", why="no file is followed"))
     disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each counter
     waits_for = "the judge loads"
     health = Health(waits_for=lambda: waits_for)
+    reloader: Reloader | None = None
+
+    async def reload() -> str:
+        if reloader is None:
+            raise ConfigError("the judge is still being loaded; ask again")
+        return await reloader.reload()
+
+    kafka = settings.kafka
+    traces = Traces.from_environment() if settings.ops.traces else None
+    outputs = Outputs(kafka.topics, kafka.group_id, kafka.max_request_bytes, traces)
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(OpsServer(health).listening(settings.ops.host, settings.ops.port))
-        guard = await guard_of_settings(settings, stack)
-        gateway = await stack.enter_async_context(Gateway(settings.serve, guard))
+        if traces is not None:
+            stack.push_async_callback(asyncio.to_thread, traces.close)
+        ops = OpsServer(health, None if source is None else reload)
+        await stack.enter_async_context(ops.listening(settings.ops.host, settings.ops.port))
+        on_outputs: Callable[[Sequence[Output]], None] = outputs.note
+        if settings.serve.publish:
+            from consumers.kafka import KafkaPublisher
+
+            within_s = settings.shutdown.leave_timeout_ms / 1000
+            publisher = KafkaPublisher(kafka, (kafka.topics.verdicts, kafka.topics.flagged), within_s)
+            await stack.enter_async_context(publisher)
+            health.note = publisher.note
+
+            def on_outputs(said: Sequence[Output]) -> None:
+                publisher.put(outputs.records(said, deliveries=False))
+                outputs.note(said)
+
+        router = settings.router()
+        judges = await asyncio.to_thread(JudgeSet, settings.judge, router.policies)
+        stack.push_async_callback(judges.aclose)
+        guard = Guard(
+            judges.default,
+            router=router,
+            judges=judges.by_kind,
+            limits=settings.limits,
+            on_outputs=on_outputs,
+        )
+        await stack.enter_async_context(guard)
+        gateway = await stack.enter_async_context(Gateway(settings.serve, guard, traces))
+        if source is not None:
+            keys = settings.serve.keys
+            beside = None if keys is None or keys.file is None else (keys.file, gateway.reload_keys)
+            reloader = Reloader(source.file, source.read, settings, judges, guard.use, beside=beside)
+            await stack.enter_async_context(reloader.watching())
+            handle_hangup(reloader.ask)
         drain_s = settings.shutdown.drain_timeout_ms / 1000
-        log.info("serve.starting", version=__version__, upstream=settings.serve.upstream)
-        telemetry.BUILD.labels(__version__, settings.judge.kind).set(1)
+        log.info("serve.starting", version=__version__, settings=changed_settings(settings))
+        telemetry.BUILD.labels(__version__, judges.default.name).set(1)
+        summaries = asyncio.create_task(outputs.responses.summarise(), name="summaries")
+        stack.callback(outputs.responses.summary)
+        stack.callback(summaries.cancel)
         async with serving(gateway.app, settings.serve, drain_s):
             waits_for, health.started = "", True
             await stop.wait()

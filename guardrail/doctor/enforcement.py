@@ -98,7 +98,7 @@ async def _tried(proving: Awaitable[Proof]) -> Proof | GuardrailError:
 
 def _check(sent: str, answer: Proof | GuardrailError, policy: Policy, within_s: float) -> Check:
     if isinstance(answer, Proof):
-        return _right(answer) if sent == _RIGHT_STREAMED else _wrong(answer, policy)
+        return told_of(answer, policy, _ENFORCEMENT, right=sent == _RIGHT_STREAMED)
     if isinstance(answer, GuardTimeout):
         return _ENFORCEMENT.fail(
             sent,
@@ -108,21 +108,26 @@ def _check(sent: str, answer: Proof | GuardrailError, policy: Policy, within_s: 
     return _ENFORCEMENT.error(sent, answer)
 
 
+def told_of(proof: Proof, policy: Policy, area: Area, *, right: bool) -> Check:
+    """What a proof with a right answer, or a wrong one, tells of the guard; remedies name ``policy``."""
+    return _right(proof, area) if right else _wrong(proof, policy, area)
+
+
 def _by(proof: Proof) -> str:
     return f"by '{proof.rule}' " if proof.rule else ""
 
 
-def _right(proof: Proof) -> Check:
+def _right(proof: Proof, area: Area) -> Check:
     when = f"after {proof.took_s:.1f} s"
     if proof.delivered == RIGHT and proof.message is None:
         if proof.decision is Decision.FLAG:
-            return _ENFORCEMENT.warn(
+            return area.warn(
                 proof.sent,
                 f"shown unchanged {when}, but flagged {_by(proof)}".rstrip(),
                 "lower flag_below, or look at what the judge says of it in the verdicts",
             )
-        return _ENFORCEMENT.ok(proof.sent, f"shown unchanged {when}")
-    return _ENFORCEMENT.fail(
+        return area.ok(proof.sent, f"shown unchanged {when}")
+    return area.fail(
         proof.sent,
         f"withheld or changed {_by(proof)}{when}",
         "the guard's judge is away (see its log)"
@@ -135,17 +140,17 @@ def _unverified(proof: Proof) -> bool:
     return proof.rule is not None and proof.rule.startswith("on_unverified")
 
 
-def _wrong(proof: Proof, policy: Policy) -> Check:
+def _wrong(proof: Proof, policy: Policy, area: Area) -> Check:
     when = f"after {proof.took_s:.1f} s"
     if proof.withheld and proof.decision in (Decision.BLOCK, Decision.REDACT):
         done = "blocked" if proof.decision is Decision.BLOCK else "redacted"
         if _unverified(proof):
-            return _ENFORCEMENT.warn(
+            return area.warn(
                 proof.sent,
                 f"{done} {when}, but only because the judge gave no verdict",
                 "the guard's judge is away: see its log",
             )
-        return _ENFORCEMENT.ok(proof.sent, f"{done} {_by(proof)}{when}; what is wrong was never shown")
+        return area.ok(proof.sent, f"{done} {_by(proof)}{when}; what is wrong was never shown")
     if proof.withheld:
         shown = "not all of it came back, though the guard says that it withheld nothing"
     elif proof.decision is Decision.BLOCK:
@@ -154,7 +159,7 @@ def _wrong(proof: Proof, policy: Policy) -> Check:
         shown = f"shown {when}: flagged {_by(proof)}but not withheld"
     else:
         shown = f"shown {when}: the guard released it"
-    return _ENFORCEMENT.fail(proof.sent, shown, _remedy(policy))
+    return area.fail(proof.sent, shown, _remedy(policy))
 
 
 def _remedy(policy: Policy) -> str:

@@ -497,6 +497,16 @@ class Engine:
         finished = self._table.lane(lane).finished
         finished.add(response_id, bytes.fromhex(digest), next_seq, self._clock() - max(0.0, age_s))
 
+    def check_size(self, head: ResponseHead) -> None:
+        """Raises ProtocolError for a response that is too large before its answer."""
+        if (size := size_of(head)) > self._limits.max_context_chars:
+            raise ProtocolError(
+                "contexts_too_large",
+                f"question, contexts and metadata: {size:,} characters are more than "
+                f"limits.max_context_chars ({self._limits.max_context_chars:,}); send fewer passages or "
+                "raise the limit",
+            )
+
     # ----------------------------------------------------------------------------------- inside
 
     def _start(
@@ -520,26 +530,23 @@ class Engine:
                 raise ProtocolError("response_finished", "a response with this id has finished already")
             self._carry_out(run, run.session.end_early("duplicate_start", now), now)
             raise ProtocolError("duplicate_start", "a response with this id and another content is under way")
-        size = size_of(head)
-        too_large = size > self._limits.max_context_chars
-        if too_large:
+        too_large: ProtocolError | None = None
+        try:
+            self.check_size(head)
+        except ProtocolError as error:
+            too_large = error
             head = head.model_copy(update={"contexts": (), "metadata": {}, "question": ""})
         run = self._open(head, headers, fingerprint, place, born, policy)
         session = run.session
         session.late_s = late_s
-        if too_large:
+        if too_large is not None:
             self._carry_out(run, session.end_early("contexts_too_large", now, force_block=True), now)
         elif self.shedding:
             self._carry_out(run, session.stop_judging(OVERLOADED, now), now)
         if isinstance(head, Response):
             self._whole(run, head.answer, now)
-        if too_large:
-            raise ProtocolError(
-                "contexts_too_large",
-                f"question, contexts and metadata: {size:,} characters are more than "
-                f"limits.max_context_chars ({self._limits.max_context_chars:,}); send fewer passages or "
-                "raise the limit",
-            )
+        if too_large is not None:
+            raise too_large
 
     def _whole(self, run: Run, answer: str, now: float) -> None:
         session = run.session

@@ -222,7 +222,7 @@ class OnOwnLoop(ABC, Generic[_R]):
             return self._thread
 
 
-_END: Final = object()
+END: Final = object()
 _CLOSE_S: Final = 10.0
 _CLOSED: Final = "the guard was closed before the answer was decided"
 
@@ -282,7 +282,7 @@ class BackgroundGuard(OnOwnLoop[Guard]):
         source = _Threaded(deltas)
         events = _Events(question, contexts, source.texts(), head)
         try:
-            while (event := thread.wait(thread.begin(events.step))) is not _END:
+            while (event := thread.wait(thread.begin(events.step))) is not END:
                 yield cast("AnyOutputEvent", event)
         finally:
             try:
@@ -299,10 +299,10 @@ class BackgroundGuard(OnOwnLoop[Guard]):
         Each of ``deltas`` is taken on the caller's loop, when the guard wants it.
         """
         here, thread = asyncio.get_running_loop(), self._running()
-        source = _Stepped(deltas)
+        source = Stepped(deltas)
         events = _Events(question, contexts, _texts_from(here, source), head)
         try:
-            while (event := await thread.await_(events.step)) is not _END:
+            while (event := await thread.await_(events.step)) is not END:
                 yield cast("AnyOutputEvent", event)
         finally:
             try:
@@ -349,12 +349,12 @@ class _Events:
     ) -> None:
         self._asked = question, contexts, deltas
         self._head = head
-        self._stepped: _Stepped | None = None
+        self._stepped: Stepped | None = None
 
     async def step(self, guard: Guard) -> Any:
-        """The next event, or ``_END``."""
+        """The next event, or ``END``."""
         if self._stepped is None:
-            self._stepped = _Stepped(guard.stream(*self._asked, **self._head))
+            self._stepped = Stepped(guard.stream(*self._asked, **self._head))
         return await self._stepped.step()
 
     async def close(self, _guard: Guard) -> None:
@@ -362,7 +362,7 @@ class _Events:
             await self._stepped.aclose()
 
 
-class _Stepped:
+class Stepped:
     """An iterator of one loop, taken step by step from another; closing waits for the step under way."""
 
     def __init__(self, items: AsyncIterator[Any]) -> None:
@@ -371,9 +371,9 @@ class _Stepped:
         self._closed = False
 
     async def step(self) -> Any:
-        """The next item, or ``_END``."""
+        """The next item, or ``END``."""
         async with self._turn:
-            return _END if self._closed else await anext(self._items, _END)
+            return END if self._closed else await anext(self._items, END)
 
     async def aclose(self) -> None:
         async with self._turn:
@@ -382,10 +382,10 @@ class _Stepped:
             self._closed = True
 
 
-async def _texts_from(loop: asyncio.AbstractEventLoop, source: _Stepped) -> AsyncGenerator[str, None]:
+async def _texts_from(loop: asyncio.AbstractEventLoop, source: Stepped) -> AsyncGenerator[str, None]:
     """The texts of an iterator of ``loop``, on another loop."""
     try:
-        while (text := await there(loop, source.step())) is not _END:
+        while (text := await there(loop, source.step())) is not END:
             yield text
     finally:
         if not loop.is_closed():
@@ -407,14 +407,14 @@ class _Threaded:
 
     async def texts(self) -> AsyncGenerator[str, None]:
         try:
-            while (text := await asyncio.to_thread(self._step)) is not _END:
+            while (text := await asyncio.to_thread(self._step)) is not END:
                 yield cast("str", text)
         finally:
             await asyncio.to_thread(self.close)
 
     def _step(self) -> object:
         with self._turn:
-            return _END if self._closed else next(self._items, _END)
+            return END if self._closed else next(self._items, END)
 
     def close(self) -> None:
         with self._turn:

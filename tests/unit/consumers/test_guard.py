@@ -9,8 +9,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from consumers.dead_letters import PREFIX
-from consumers.guard import Waiting, value_within
+from consumers.guard import Waiting
 from consumers.memory import MemoryBroker, MemoryTransport
+from consumers.outputs import value_within
 from consumers.transport import Record
 from guardrail.events import (
     ClaimVerdict,

@@ -59,7 +59,7 @@ async def test_what_answers_without_prose_passes(
         ("GET", "/v1/guard", 405, "takes POST"),
         ("POST", "/v1/of_a_later_release", 404, "nothing is known"),
         ("GET", "/", 404, "nothing is known"),
-        ("POST", "/chat/completions", 404, "nothing is known"),
+        ("POST", "/chat/completions", 404, "base URL end in /v1?"),
         ("POST", "/v1//chat/completions", 404, "nothing is known"),
         ("POST", "/v1/chat/completions/", 403, "stored completion"),
         ("GET", "/v1/models/../responses/resp_1", 404, "nothing is known"),
@@ -165,6 +165,8 @@ def tool_messages(name: str) -> list[dict[str, Any]]:
         [{"role": "user", "content": SHOWN}, {"role": "assistant", "content": SHOWN}],
         [{"role": "assistant", "content": [{"type": "grounding_source", "text": SHOWN}]}],
         tool_messages("another"),
+        [{**each, "role": each["role"].replace("assistant", "user")} for each in tool_messages("search")],
+        [{"role": "System", "content": [{"type": "grounding_source", "text": SHOWN}]}],
         [{"role": "tool", "tool_call_id": "never called", "content": SHOWN}],
     ],
 )
@@ -174,6 +176,32 @@ async def test_what_users_and_models_said_is_no_evidence(
     client = await gateway(tools=["search"])
     upstream.streams(events(RIGHT))
     assert MISSING in text_of(await streamed(client, messages=messages, guardrail={}))
+
+
+async def test_metadata_are_no_extension(gateway: Opens, upstream: ChatUpstream) -> None:
+    client = await gateway()
+    request = ask(stream=True)
+    inside = {"guardrail": request.pop("guardrail")}
+    upstream.streams(events(RIGHT))
+    for name in ("metadata", "litellm_metadata"):
+        reply = await client.post(COMPLETIONS, json={**request, name: inside})
+        assert MISSING in text_of(chunks_of(reply.text))
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"guardrail": {"contexts": ["x" * 2_000_001]}}, "contexts_too_large"),
+        ({"messages": [{"role": "user", "content": "half: \ud83d"}]}, "invalid_text"),
+    ],
+)
+async def test_what_no_check_would_take_is_refused_before_a_model_is_asked(
+    gateway: Opens, upstream: ChatUpstream, more: dict[str, Any], code: str
+) -> None:
+    client = await gateway()
+    body = json.dumps(ask(**more))
+    reply = await client.post(COMPLETIONS, content=body, headers={"Content-Type": "application/json"})
+    assert (reply.status_code, reply.json()["error"]["code"], upstream.asked) == (400, code, [])
 
 
 async def test_missing_documents_by_policy(gateway: Opens, upstream: ChatUpstream) -> None:
@@ -238,7 +266,7 @@ async def test_a_wrong_check_is_told_by_its_field(gateway: Opens, body: Any, why
 KEYS = """
 - {name: shop, sha256: HASH_OF_one, tenant: acme, routes: [chat, mail]}
 - {name: busy, sha256: HASH_OF_two, requests_per_minute: 2}
-- {name: narrow, sha256: HASH_OF_three, concurrent: 1}
+- {name: narrow, sha256: HASH_OF_three, concurrent: 1, routes: []}
 """
 
 
@@ -300,6 +328,10 @@ async def test_a_key_chooses_no_policy_but_its_own(
         assert (await client.post("/v1/check", json={**item, **wrong}, headers=mine)).status_code == 403
         reply = await client.post(COMPLETIONS, json=ask(guardrail=wrong), headers=mine)
         assert reply.status_code == 403
+    without = {"x-guardrail-key": "two"}
+    reply = await client.post("/v1/check", json={**item, "route": "chat"}, headers=without)
+    assert reply.json()["error"]["message"] == "route: the key may name none, so leave it out"
+    assert (await client.post("/v1/check", json=item, headers=without)).json()["route"] is None
     assert upstream.asked == []
 
 
@@ -381,6 +413,32 @@ async def test_the_host_is_no_part_of_the_path(
     assert [each[1] for each in upstream.asked] == ["/v1/models"]
 
 
+async def test_the_upstream_s_cookies_are_nobodys(gateway: Opens, upstream: ChatUpstream) -> None:
+    client = await gateway()
+    upstream.answers(completion(RIGHT))
+    upstream.headers["Set-Cookie"] = "session=of-one-caller; Path=/"
+    for _ in range(2):
+        assert (await client.post(COMPLETIONS, json=ask())).status_code == 200
+    assert all("cookie" not in headers for _, _, headers, _ in upstream.asked)
+
+
+async def test_of_a_query_only_azures_version_goes_on(gateway: Opens, upstream: ChatUpstream) -> None:
+    client = await gateway()
+    upstream.answers(completion(RIGHT))
+    for query, sent in (("?api-version=2024-10-21&stream=true", "?api-version=2024-10-21"), ("?n=9", "")):
+        assert (await client.post(COMPLETIONS + query, json=ask())).status_code == 200
+        assert upstream.asked.pop()[1] == COMPLETIONS + sent
+
+
+async def test_what_is_passed_on_has_an_end_too(gateway: Opens, upstream: ChatUpstream) -> None:
+    client = await gateway(answer_timeout_ms=300)
+    upstream.answers({"data": []})
+    upstream.holds_before = 0
+    reply = await client.get("/v1/models")
+    assert (reply.status_code, "serve.answer_timeout_ms" in reply.text) == (504, True)
+    await upstream.left.wait()
+
+
 async def test_headers_that_can_not_be_passed_on_are_left_out(gateway: Opens, upstream: ChatUpstream) -> None:
     client = await gateway()
     upstream.answers(completion(RIGHT))
@@ -410,6 +468,9 @@ async def test_two_requests_on_one_connection_have_each_their_answer(
         (post(b'{"messages": [], "model": "m", "n": ' + b"9" * 5_000 + b"}"), 400),
         (post(b"{}").replace(b"application/json", b"text/plain"), 415),
         (post(b"{}", host="evil.example"), 403),
+        (post(b"{}", host="evil.example/localhost"), 403),
+        (post(b"{}", "Origin: https://evil.example"), 403),
+        (post(b"--b", "Origin: null").replace(b"chat/completions", b"files"), 403),
         (post(b"x" * 3_000_000), 413),
         (post(b"{}").replace(b"Content-Length: 2", b"Content-Length: 2\r\nContent-Length: 3"), 400),
         (post(b"{}").replace(b"Content-Length: 2", b"Content-Length: 2\r\nTransfer-Encoding: chunked"), 400),

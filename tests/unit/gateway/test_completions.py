@@ -11,6 +11,7 @@ import openai
 import pytest
 
 from guardrail import Policy
+from guardrail.chat import BLOCK
 from guardrail.testing import ScriptedJudge
 from tests.support.chat_upstream import DONE, HEAD, ChatUpstream, choice, completion, event, events
 from tests.unit.gateway.chats import (
@@ -245,8 +246,20 @@ async def test_an_answer_of_no_known_form_is_withheld(
         [event({"content": RIGHT}), b'data: {"error": {"message": "wrong"}}\n\n', DONE],
         [event({"content": RIGHT}), event({"content": "x"}, index=4), DONE],
         [event({"content": RIGHT}), b"data: " + b"x" * 2_000_000 + b"\n\n", DONE],
+        [event({"content": RIGHT}), event({"content": "x"}, "error"), DONE],
+        [DONE],
     ],
-    ids=["no end", "cut", "no JSON", "no object", "an error", "a choice too many", "too long"],
+    ids=[
+        "no end",
+        "cut",
+        "no JSON",
+        "no object",
+        "error",
+        "one too many",
+        "too long",
+        "called so",
+        "nothing",
+    ],
 )
 async def test_a_stream_that_breaks_off_ends_as_an_error(
     gateway: Opens, upstream: ChatUpstream, broken: list[bytes]
@@ -259,6 +272,82 @@ async def test_a_stream_that_breaks_off_ends_as_an_error(
     assert json.loads(last.removeprefix("data: "))["error"]["code"] == "upstream_failed"
     assert "wrong" not in reply.text
     assert "[DONE]" not in reply.text
+
+
+TOOL = {"tool_calls": [{"index": 0, **CALL}]}
+
+
+@pytest.mark.parametrize(
+    ("came", "text", "finish"),
+    [
+        ([({"content": RIGHT[:9]}, "stop"), ({"content": RIGHT[9:]}, "STOP")], RIGHT, "stop"),
+        ([({"content": RIGHT[:9]}, "null"), ({"content": RIGHT[9:]}, "MAX_TOKENS")], RIGHT, "length"),
+        ([({"reasoning": WRONG}, "stop"), ({"content": RIGHT}, None)], RIGHT, "stop"),
+        ([(TOOL, "tool_calls"), ({"content": ""}, "stop")], "", "tool_calls"),
+        ([({"content": RIGHT}, "stop"), ({"content": WRONG}, None)], f"{RIGHT}\n\n{WITHHELD}", BLOCK),
+    ],
+    ids=["with every piece", "in other words", "with the reasoning", "of the call, then of all", "and more"],
+)
+async def test_an_answer_goes_on_until_the_completion_ends(
+    gateway: Opens, upstream: ChatUpstream, came: list[tuple[dict[str, Any], Any]], text: str, finish: str
+) -> None:
+    """What servers behind other APIs say as finish_reason is no end of the text."""
+    client = await gateway()
+    azures = event(id="", model="", created=0, prompt_filter_results=[{"prompt_index": 0}])
+    upstream.streams([azures, *(event(delta, reason) for delta, reason in came), DONE])
+    chunks = await streamed(client)
+    assert (text_of(chunks), finish_of(chunks)) == (text, finish)
+    assert {(each["id"], each["created"]) for each in chunks} == {("chatcmpl-1", 7)}
+
+
+async def test_an_answer_that_its_server_calls_broken_is_none(gateway: Opens, upstream: ChatUpstream) -> None:
+    client = await gateway()
+    whole = completion(RIGHT)
+    whole["choices"][0]["finish_reason"] = "error"
+    upstream.answers(whole)
+    reply = await client.post(COMPLETIONS, json=ask())
+    assert (reply.status_code, reply.json()["error"]["code"]) == (502, "upstream_failed")
+
+
+async def test_an_empty_answer_stays_one(gateway: Opens, upstream: ChatUpstream) -> None:
+    client = await gateway()
+    upstream.answers(completion("", usage={"total_tokens": 10**400, "prompt_tokens": 3}))
+    reply = (await client.post(COMPLETIONS, json=ask())).json()
+    assert (reply["choices"][0]["message"]["content"], reply["usage"]) == ("", {"prompt_tokens": 3})
+
+
+@pytest.mark.parametrize("form", [{"type": "json_object"}, {"type": "text"}])
+async def test_what_a_program_reads_is_not_redacted_in_silence(
+    gateway: Opens, upstream: ChatUpstream, form: dict[str, Any]
+) -> None:
+    client = await gateway(Policy(rules=("verdict UNSUPPORTED: redact",)))
+    finish = "stop" if form["type"] == "text" else BLOCK
+    upstream.streams(events(RIGHT, ODD))
+    assert finish_of(await streamed(client, response_format=form)) == finish
+    upstream.answers(completion(RIGHT + ODD))
+    (only,) = (await client.post(COMPLETIONS, json=ask(response_format=form))).json()["choices"]
+    assert only["finish_reason"] == finish
+
+
+async def test_a_whole_answer_that_is_blocked_is_not_quoted(gateway: Opens, upstream: ChatUpstream) -> None:
+    client = await gateway()
+    upstream.answers(completion(ODD + WRONG))
+    reply = await client.post(COMPLETIONS, json=ask())
+    assert [each["decision"] for each in reply.json()["guardrail"]["flagged"]] == ["flag", "block"]
+    assert "odd plan" not in reply.text
+
+
+async def test_an_error_quotes_no_answer(gateway: Opens, upstream: ChatUpstream) -> None:
+    """Some servers say in an error what the model wrote, and clients show it."""
+    client = await gateway()
+    error = {"message": "no tool was called", "code": "tool_use_failed", "param": None, "status": 400}
+    for stream in (False, True):
+        upstream.answers({"error": {**error, "failed_generation": WRONG}, WRONG: 1}, "400 Bad Request")
+        assert (await client.post(COMPLETIONS, json=ask(stream=stream))).json() == {"error": error}
+        upstream.streams(events(WRONG))
+        upstream.status = "500 Internal Server Error"
+        reply = await client.post(COMPLETIONS, json=ask(stream=stream))
+        assert (reply.status_code, "not in JSON; check serve.upstream" in reply.text) == (500, True)
 
 
 @pytest.mark.parametrize("status", ["302 Found", "999 Odd"])

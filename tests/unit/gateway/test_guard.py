@@ -306,7 +306,7 @@ async def test_two_connections_with_one_answer(gateway: Opens, judge: LeftJudge,
 
 KEYS = """
 - {name: shop, sha256: HASH_OF_one, tenant: acme, routes: [chat, mail]}
-- {name: other, sha256: HASH_OF_two, tenant: umbrella, concurrent: 2}
+- {name: other/one, sha256: HASH_OF_two, tenant: umbrella, concurrent: 2}
 """
 
 
@@ -326,6 +326,9 @@ async def test_a_key_chooses_no_policy_but_its_own(gateway: Opens, keys: dict[st
     verdict = (await until(client, "r"))[-1]
     assert (verdict["tenant"], verdict["route"], verdict["generator_model"]) == ("acme", "chat", None)
     assert {claim["response_id"] for claim in verdict["claims"]} == {"r"}
+    await client.send(whole("r" * 252))
+    error = await client.next()
+    assert (error["reason"], error["message"]) == ("invalid_event", "response_id: it is longer than 251")
     await client.send(whole("s", route="lax"), whole("t", tenant="umbrella"), whole("u", route="mail"))
     reasons = [
         (error["response_id"], error["reason"]) for error in [await client.next(), await client.next()]

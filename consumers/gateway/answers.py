@@ -1,0 +1,324 @@
+"""What guarded answers share, whichever API they have: what of an answer passes beside checked text, what is
+told of the decision, and a stream of events cut anywhere.
+
+What passes stands in tables of each API, by the rules below. What stands in none doesn't come back from the
+model: reasoning, audio, annotations, log probabilities, citations and whatever providers add may be prose
+that nobody has checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from typing import Any, ClassVar, Final, TypeVar
+
+from consumers.gateway.refusals import Refused, error_body
+from consumers.gateway.settings import ServeSettings
+from guardrail.calls.event_stream import EventStream
+from guardrail.chat import Grounding, StreamedCompletion, UpstreamFailed, decide
+from guardrail.errors import JudgeReplyError
+from guardrail.events import (
+    AnyOutputEvent,
+    ClaimVerdict,
+    Decision,
+    DeliveryBlocked,
+    DeliverySegment,
+    Verdict,
+)
+from guardrail.guard import Guard
+from guardrail.log_events import EventLog
+from guardrail.policy import NO_CONTEXTS
+
+_log = EventLog(__name__)
+_Chunk = TypeVar("_Chunk")
+
+# ------------------------------------------------------------------------------------------- what passes
+
+_DROP: Final = object()
+_NAME: Final = re.compile(r"[\x21-\x7e]{1,200}")
+
+
+def as_word(value: Any) -> Any:
+    """One word, which says nothing."""
+    return value if isinstance(value, str) and _NAME.fullmatch(value) else _DROP
+
+
+def as_number(value: Any) -> Any:
+    """A count or a time; with more digits it could spell words."""
+    ok = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**63
+    return value if ok else _DROP
+
+
+def as_numbers(value: Any) -> Any:
+    """Counts, in groups of groups."""
+    if not isinstance(value, Mapping):
+        return as_number(value)
+    return {
+        key: each
+        for key, found in value.items()
+        if (each := as_numbers(found)) is not _DROP and as_word(key) is not _DROP
+    }
+
+
+def as_text(value: Any) -> Any:
+    """Text for a program, which no reader sees: the arguments of a tool."""
+    return value if isinstance(value, str) else _DROP
+
+
+def _passing(value: Any, rule: Any) -> Any:
+    if isinstance(rule, Mapping):
+        found = value if isinstance(value, Mapping) else {}
+        each = ((key, _passing(found[key], inner)) for key, inner in rule.items() if key in found)
+        return {key: one for key, one in each if one is not _DROP} or _DROP
+    if isinstance(rule, list):
+        items = value if isinstance(value, list) else []
+        return [one for item in items if (one := _passing(item, rule[0])) is not _DROP] or _DROP
+    return rule(value)
+
+
+def kept(value: Any, rule: Any) -> dict[str, Any]:
+    """What of it passes by a rule of a table: a mapping of fields, a list of one rule, or a function."""
+    found = _passing(value, rule)
+    return found if isinstance(found, dict) else {}
+
+
+_SAID: Final = frozenset({"error", "message", "msg", "detail"})
+
+
+def error_of(body: bytes, status: int) -> Any:
+    """What passes of the body of an error: words only where errors have theirs, since elsewhere some servers
+    quote what the model wrote.
+    """
+    try:
+        found = json.loads(body)
+        if isinstance(found, dict | list):
+            return _said(found, "")
+    except (ValueError, RecursionError):
+        pass
+    told = f"the upstream answered {status}, not in JSON; check serve.upstream, which mostly ends in /v1"
+    return error_body(told, "upstream_failed", "upstream_error")
+
+
+def _said(value: Any, place: str) -> Any:
+    if isinstance(value, dict):
+        inside = {key: _said(each, key) for key, each in value.items() if as_word(key) is not _DROP}
+        return {key: each for key, each in inside.items() if each is not _DROP}
+    if isinstance(value, list):
+        return [each for item in value if (each := _said(item, place)) is not _DROP]
+    if isinstance(value, str):
+        return value if place in _SAID else as_word(value)
+    return value if value is None or isinstance(value, bool) else as_number(value)
+
+
+def characters(text: str) -> str:
+    """Halves of characters joined, and those left alone replaced: UTF-8 can't hold them."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def as_json(found: Mapping[str, Any]) -> bytes:
+    """In UTF-8. Arguments of tools may hold halves of characters, which only escapes can write."""
+    try:
+        return json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(found, separators=(",", ":")).encode()
+
+
+# ------------------------------------------------------------------------------------------- what is asked
+
+
+def wrong(message: str) -> Refused:
+    """A request that is none."""
+    return Refused(400, message, "invalid_request")
+
+
+def model_and_stream(request: Mapping[str, Any], refused: Mapping[str, str]) -> tuple[str, bool]:
+    """The model that is asked, and whether it is to stream. Raises Refused, also for what stands in
+    ``refused``.
+    """
+    for name, why in refused.items():
+        if request.get(name):
+            raise Refused(400, f"{name}: {why}; leave it out", "not_guarded")
+    model, streamed = request.get("model"), request.get("stream")
+    if not isinstance(model, str) or not 0 < len(model) <= 256:
+        raise wrong("model: give the name of a model")
+    if streamed is not None and not isinstance(streamed, bool):
+        raise wrong("stream: give true or false")
+    return model, bool(streamed)
+
+
+# ------------------------------------------------------------------------------------------- what is told
+
+
+class Flagged:
+    """What the events of one answer say of the claims that were not simply released."""
+
+    def __init__(self) -> None:
+        self._claims: dict[str, ClaimVerdict] = {}
+        self._decided: dict[str, Decision] = {}
+        self._blocked = False
+        self.observed = False
+        """The text left before its verdicts, as the policy says."""
+
+    def seen(self, event: AnyOutputEvent) -> None:
+        """An event of the answer."""
+        match event:
+            case ClaimVerdict():
+                self._claims[event.claim_id] = event
+            case DeliverySegment():
+                self._decided.update(dict.fromkeys(event.claim_ids, event.decision))
+                self.observed = event.segment is None
+            case DeliveryBlocked():
+                self._blocked = True
+
+    def told(self, *, shown: bool) -> list[dict[str, Any]]:
+        """The claims; with ``shown`` the texts of those that are flagged."""
+        found = []
+        for name, claim in sorted(self._claims.items(), key=lambda each: each[1].index):
+            decision = self._decided.get(name)
+            withheld = decision is None and self._blocked and claim.verdict is not Verdict.SUPPORTED
+            if decision in {None, Decision.RELEASE} and not withheld:
+                continue
+            told = {
+                "claim_id": name,
+                "decision": (decision or Decision.BLOCK).value,
+                "verdict": claim.verdict.value,
+                "severity": claim.severity.value,
+                "support": claim.support,
+            }
+            found.append({**told, "text": claim.text} if decision is Decision.FLAG and shown else told)
+        return found
+
+
+def extension(told: Mapping[str, Any], flagged: Flagged) -> dict[str, Any]:
+    """What the reply says of one answer."""
+    shown_anyway = told.get("rule") == NO_CONTEXTS and told.get("decision") == Decision.FLAG
+    if shown_anyway or flagged.observed:
+        return {**told, "decision": "not-checked", "flagged": []}
+    # A whole answer that is blocked was not shown at all.
+    shown = told.get("decision") != Decision.BLOCK or "replace_all" in told
+    return {**told, "flagged": flagged.told(shown=shown)}
+
+
+_RANKS: Final = ("release", "flag", "not-checked", "redact", "block")
+
+
+def headers_of(told: list[dict[str, Any]]) -> dict[str, str]:
+    """The strictest decision and the lowest score, for whole answers."""
+    if not told:
+        return {}
+    headers = {"x-guardrail-decision": max((each["decision"] for each in told), key=_RANKS.index)}
+    scores = [each["score"] for each in told if each.get("score") is not None]
+    return {**headers, "x-guardrail-score": f"{min(scores):.4f}"} if scores else headers
+
+
+# ------------------------------------------------------------------------------------------- the answer
+
+
+class AskedAnswer:
+    """What whole and streamed answers share: the guard, and what stands at the head of each chunk."""
+
+    def __init__(self, asked: Any, guard: Guard, settings: ServeSettings) -> None:
+        """``asked`` is a request with ``grounding`` and ``model``."""
+        self._asked = asked
+        self._guard = guard
+        self._settings = settings
+        self._head: dict[str, Any] = {}
+
+    async def _opened(self) -> Guard:
+        return self._guard
+
+    async def _decide(
+        self, deltas: Any, answer: Any, flagged: Flagged, grounding: Grounding | None = None
+    ) -> None:
+        await decide(
+            self._opened(),
+            grounding or self._asked.grounding,
+            deltas,
+            answer,
+            missing=self._settings.missing,
+            generator_model=self._asked.model,
+            seen=flagged.seen,
+        )
+
+
+class GuardedEvents(AskedAnswer, StreamedCompletion[_Chunk]):
+    """An answer that comes as server-sent events, cut anywhere, and leaves as such."""
+
+    ending: ClassVar[bytes] = b""
+    """What follows the last chunk of a stream that ended in order."""
+
+    def __init__(
+        self, asked: Any, guard: Guard, settings: ServeSettings, deadline: float | None = None
+    ) -> None:
+        """``deadline``: when the answer must be complete, by the clock of the event loop."""
+        AskedAnswer.__init__(self, asked, guard, settings)
+        StreamedCompletion.__init__(self)
+        self._deadline = deadline
+        self._halves: dict[Any, str] = {}
+
+    @abstractmethod
+    def frame(self, chunk: _Chunk) -> bytes:
+        """The chunk as bytes."""
+
+    @abstractmethod
+    def failure(self, message: str, code: str) -> bytes:
+        """What ends a stream that can't be ended in order."""
+
+    @abstractmethod
+    def complete(self, *, done: bool) -> bool:
+        """Whether the upstream has said all. ``done``: it has sent ``[DONE]``."""
+
+    async def frames(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+        """What may go, as events, with comments while nothing may.
+
+        An upstream that breaks off ends it with an error.
+        """
+        try:
+            chunks = self.guarded(self._chunks(pieces), self._settings.silence_s)
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    yield b": held\n\n" if chunk is None else self.frame(chunk)
+        except UpstreamFailed:
+            yield self.failure(
+                "the model's answer broke off; what came before was verified", "upstream_failed"
+            )
+        except Exception as error:  # noqa: BLE001 - a stream has no other way to end
+            _log.error("serve.stream_failed", error=type(error).__name__)
+            yield self.failure("the gateway failed", "failed")
+        else:
+            yield self.ending
+
+    async def _chunks(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[Mapping[str, Any], None]:
+        events = EventStream()
+        done = False
+        try:
+            while not done:
+                async with asyncio.timeout_at(self._deadline):
+                    piece = await anext(pieces, None)
+                if piece is None:
+                    break  # half an event means nothing
+                for data in events.feed(piece):
+                    if done := data.strip() == "[DONE]":
+                        break
+                    chunk = json.loads(data)
+                    if not isinstance(chunk, Mapping) or chunk.get("error"):
+                        raise UpstreamFailed
+                    yield chunk
+        except (ValueError, RecursionError, JudgeReplyError, TimeoutError):
+            raise UpstreamFailed from None
+        if not self.complete(done=done):
+            raise UpstreamFailed
+
+    def _joined(self, place: Any, text: str) -> str:
+        """A character may come in halves, as JSON escapes them."""
+        text = self._halves.pop(place, "") + text
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            self._halves[place] = text[-1]
+            text = text[:-1]
+        return characters(text)

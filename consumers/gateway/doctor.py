@@ -1,0 +1,229 @@
+"""What ``guardrail doctor`` finds of ``guardrail serve``: its keys, its upstream, and whether what a model
+writes wrong is withheld on every surface.
+
+The proof runs a gateway of these settings here, in front of a model that costs nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+import httpx2
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from consumers.gateway.app import Gateway
+from consumers.gateway.keys import read_keys
+from consumers.gateway.paths import CHECK, COMPLETIONS
+from consumers.gateway.refusals import Refused
+from consumers.gateway.server import serving
+from consumers.gateway.settings import ServeSettings
+from consumers.gateway.upstream import Upstream
+from consumers.settings import GuardSettings
+from guardrail.calls.event_stream import EventStream
+from guardrail.doctor import (
+    CONTEXT,
+    PROOF_ROUTE,
+    QUESTION,
+    RIGHT,
+    WRONG,
+    Area,
+    Check,
+    Proof,
+    told_of,
+    withholds,
+)
+from guardrail.errors import GuardrailError
+from guardrail.events import Decision
+from guardrail.integrations.background import guard_of_settings
+from guardrail.policy import Policy
+
+_GATEWAY: Final = Area("gateway")
+_TEXTS: Final = {"right": RIGHT, "wrong": WRONG}
+_Shown = tuple[str, Mapping[str, Any]]
+"""The text that a client would show, and the decision as the reply tells it."""
+
+
+async def _asked(client: httpx2.AsyncClient, path: str, body: Mapping[str, Any]) -> httpx2.Response:
+    reply = await client.post(path, json=body)
+    if reply.status_code != 200:
+        raise GuardrailError(f"{path} answered {reply.status_code}: {reply.text[:200]}")
+    return reply
+
+
+def _completion(which: str, *, stream: bool) -> dict[str, Any]:
+    """``user`` tells the model what to write."""
+    told = {"contexts": [CONTEXT], "route": PROOF_ROUTE}
+    messages = [{"role": "user", "content": QUESTION}]
+    return {"model": PROOF_ROUTE, "messages": messages, "stream": stream, "user": which, "guardrail": told}
+
+
+async def _whole(client: httpx2.AsyncClient, which: str) -> _Shown:
+    told = (await _asked(client, COMPLETIONS, _completion(which, stream=False))).json()
+    return told["choices"][0]["message"]["content"], told["guardrail"]
+
+
+async def _streamed(client: httpx2.AsyncClient, which: str) -> _Shown:
+    reply = await _asked(client, COMPLETIONS, _completion(which, stream=True))
+    text, told = "", dict[str, Any]()
+    for data in EventStream().feed(reply.content):
+        if data != "[DONE]":
+            chunk = httpx2.Response(200, text=data).json()
+            text += "".join(each["delta"].get("content") or "" for each in chunk.get("choices", ()))
+            told = chunk.get("guardrail") or told
+    return text, told
+
+
+async def _checked(client: httpx2.AsyncClient, which: str) -> _Shown:
+    asked = {"question": QUESTION, "contexts": [CONTEXT], "answer": _TEXTS[which], "route": PROOF_ROUTE}
+    told = (await _asked(client, CHECK, asked)).json()
+    observed = told["mode"] == "observe"
+    withheld = not observed and told["decision"] in ("block", "redact")
+    return "" if withheld else _TEXTS[which], {**told, "decision": "release"} if observed else told
+
+
+SURFACES: Final[Mapping[str, Callable[[httpx2.AsyncClient, str], Awaitable[_Shown]]]] = {
+    "chat completions, whole": _whole,
+    "chat completions, streamed": _streamed,
+    "/v1/check": _checked,
+}
+"""Every way to a verdict, by its name in the report: asks for the right answer or the wrong one."""
+
+
+async def examine_gateway(settings: GuardSettings, within_s: float | None) -> AsyncIterator[Check]:
+    """Every check of ``serve``. ``within_s`` is how long a reply may take; None: no proof."""
+    serve = settings.serve
+    for check in (*_of_documents(serve), *_of_keys(settings)):
+        yield check
+    yield await _of_upstream(serve)
+    if within_s is None:
+        yield _GATEWAY.skip("surfaces", "not proven: --no-prove was given")
+        return
+    policy = settings.router().choose(PROOF_ROUTE, None)
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(httpx2.AsyncClient(timeout=within_s))
+        try:
+            client.base_url = await _opened(settings, stack)
+        except GuardrailError as error:
+            yield _GATEWAY.error("surfaces", error)
+            return
+        yield await _running(settings.serve, policy, client)
+        for name, ask in SURFACES.items():
+            for which in _TEXTS:
+                about, begun = f"{name}, {which} answer", time.monotonic()
+                try:
+                    shown, told = await ask(client, which)
+                    proof = _proof(about, shown, told, begun)
+                except (GuardrailError, httpx2.HTTPError, KeyError, ValueError) as error:
+                    yield _GATEWAY.error(about, error)
+                    continue
+                yield told_of(proof, policy, _GATEWAY, right=which == "right")
+
+
+async def _running(serve: ServeSettings, policy: Policy, client: httpx2.AsyncClient) -> Check:
+    """The gateway that runs here, by what costs no model anything."""
+    host = f"[{serve.host}]" if ":" in serve.host else serve.host
+    url = f"http{'s' if serve.certificate else ''}://{host}:{serve.port}"
+    about, begun = f"the gateway at {url}", time.monotonic()
+    try:
+        # Nothing is sent that nobody may read, and the certificate is of another name than this machine's.
+        async with httpx2.AsyncClient(base_url=url, timeout=client.timeout, verify=False) as running:
+            shown, told = await _checked(running, "wrong")
+    except httpx2.TransportError:
+        return _GATEWAY.skip(about, "nothing answers there; what follows is proven of its settings")
+    except GuardrailError as error:
+        return _GATEWAY.skip(about, f"runs, and is proven by its settings alone: {error}")
+    return told_of(_proof(about, shown, told, begun), policy, _GATEWAY, right=False)
+
+
+def _proof(about: str, shown: str, told: Mapping[str, Any], begun: float) -> Proof:
+    decision = Decision.RELEASE if told["decision"] == "not-checked" else Decision(told["decision"])
+    return Proof(about, shown, None, decision, told.get("rule"), time.monotonic() - begun)
+
+
+async def _opened(settings: GuardSettings, stack: AsyncExitStack) -> str:
+    """The address of a gateway of these settings, for this process alone."""
+    model = Starlette(routes=[Route("/v1/chat/completions", _model, methods=["POST"])])
+    port = await stack.enter_async_context(serving(model, ServeSettings(port=0), 1))
+    own = ServeSettings(
+        port=0, upstream=f"http://127.0.0.1:{port}/v1", missing_contexts=settings.serve.missing_contexts
+    )
+    guard = await guard_of_settings(settings, stack)
+    gateway = await stack.enter_async_context(Gateway(own, guard))
+    return f"http://127.0.0.1:{await stack.enter_async_context(serving(gateway.app, own, 1))}"
+
+
+async def _model(request: Request) -> Response:
+    """Writes what it is told to."""
+    asked = await request.json()
+    text = _TEXTS[asked["user"]]
+    head = {"id": "chatcmpl-doctor", "created": 0, "model": asked["model"]}
+    if not asked["stream"]:
+        message = {"role": "assistant", "content": text}
+        return JSONResponse({**head, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+    deltas: list[tuple[dict[str, str], str | None]] = [({"content": each}, None) for each in text]
+    chunks = (
+        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+        for delta, finish in (*deltas, ({}, "stop"))
+    )
+    body = b"".join(b"data: " + JSONResponse(each).body + b"\n\n" for each in chunks)
+    return Response(body + b"data: [DONE]\n\n", media_type="text/event-stream")
+
+
+async def _of_upstream(serve: ServeSettings) -> Check:
+    """Whether the model's API answers, and takes the key. Costs nothing."""
+    about = f"upstream {serve.upstream}"
+    try:
+        upstream = Upstream(serve)
+        try:
+            async with upstream.asked("GET", "/v1/models", {}) as reply:
+                status = reply.status_code
+        finally:
+            await upstream.aclose()
+    except (GuardrailError, Refused) as error:
+        return _GATEWAY.error(about, error)
+    if status in (401, 403):
+        if serve.upstream_key is None:
+            return _GATEWAY.ok(about, "answers, and asks for a key, which callers send")
+        return _GATEWAY.fail(about, f"refuses the key: {status}", "put a valid one into serve.upstream_key")
+    if status >= 400:
+        return _GATEWAY.warn(about, f"answers {status} to GET /models", "does serve.upstream end in /v1?")
+    return _GATEWAY.ok(about, "answers" + (", and takes the key" if serve.upstream_key else ""))
+
+
+def _of_documents(serve: ServeSettings) -> Iterator[Check]:
+    if not serve.contexts_from and not serve.tools:
+        told = "no request can give documents: every answer counts as one without"
+        yield _GATEWAY.fail("documents", told, "name places in serve.contexts_from, or tools in serve.tools")
+    if serve.missing_contexts == "pass":
+        told = "answers without documents are shown unchecked (serve.missing_contexts: pass)"
+        yield _GATEWAY.warn("documents", told, "refuse, or judge, unless that is meant")
+
+
+def _of_keys(settings: GuardSettings) -> Iterator[Check]:
+    """The policies that callers can have, by their keys."""
+    try:
+        keys = read_keys(settings.serve.keys)
+    except GuardrailError as error:
+        yield _GATEWAY.error("keys", error)
+        return
+    if keys is None:
+        yield _GATEWAY.ok("keys", "none: only this machine may ask, and may name any route")
+        return
+    router = settings.router()
+    may = [(key, route, router.choose(route, key.tenant)) for key in keys for route in key.routes or (None,)]
+    weak = [each for each in may if not withholds(each[2])]
+    for key, route, policy in weak:
+        told = f"with route '{route}'" if route else "without a route"
+        yield _GATEWAY.warn(
+            f"key {key.name}",
+            f"{told} has policy '{policy.name}', which withholds nothing",
+            "give it a rule that blocks and mode hold or stream, or take the route from the key",
+        )
+    if not weak:
+        yield _GATEWAY.ok("keys", f"{len(keys)}, each of a policy that withholds")

@@ -1,0 +1,273 @@
+"""The guard as an interceptor of agent-hooks 0.1, for any host of its SDK.
+
+It judges what models say (``post_model_call``) and agents answer (``output``) against the results of named
+tools and the contexts that the host puts into ``extensions.guardrail``. A redaction is a transform, a block a
+deny with the policy's message; the rest is allowed, with a warning where the policy flags it. No verdict
+quotes what it withholds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+from pydantic import Field, ValidationError
+
+from guardrail.chat import BLOCK, EXTENSION, Grounding, WholeAnswer, decide, grounding_of
+from guardrail.errors import InputError
+from guardrail.events import AnyOutputEvent, Decision, DeliverySegment, decode_error
+from guardrail.frozen import Frozen
+from guardrail.guard import Guard
+from guardrail.policy import MissingContexts
+
+if TYPE_CHECKING:
+    from agent_hooks import BindingContext, KindResolver
+
+_CALLS: Final = frozenset({"function_call", "function_result"})
+"""Parts of a message that programs read, and no reader does."""
+
+
+class GuardBinding(Frozen):
+    """How the guard judges: the ``config`` of its binding in a declaration."""
+
+    tools: frozenset[str] = Field(default=frozenset(), description="Tools whose results are documents.")
+    missing_contexts: Literal["refuse", "flag", "judge"] = Field(
+        default="refuse",
+        description="What happens to the claims of an answer without documents; judge: the policy's rules.",
+    )
+    points: tuple[Literal["post_model_call", "output"], ...] = Field(
+        default=("post_model_call", "output"), min_length=1, description="Where texts are judged."
+    )
+
+    @property
+    def missing(self) -> MissingContexts | None:
+        return None if self.missing_contexts == "judge" else MissingContexts(self.missing_contexts)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedText:
+    """What may be shown of a text, or None; and why it is withheld or flagged."""
+
+    shown: str | None
+    response_id: str | None = None
+    reason: str | None = None
+    message: str | None = None
+
+
+@dataclass(slots=True)
+class _HookSession:
+    """What is known of a session. Of texts that were withheld there are digests only."""
+
+    messages: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=1_000))
+    extension: Any = None
+    model: str = ""
+    judged: dict[bytes, JudgedText] = field(default_factory=dict)
+
+
+class GuardInterceptor:
+    """Register it last, under ``sequential/first_deny``: then nobody changes a text after it, and no result
+    that another interceptor refuses counts as a document. It knows the latest ``most_sessions`` sessions,
+    each until its ``agent_shutdown``.
+    """
+
+    most_sessions: ClassVar[int] = 1_000
+    most_texts: ClassVar[int] = 16
+    """Of one session, that are not judged again when they come again."""
+
+    def __init__(self, guard: Guard, binding: GuardBinding = GuardBinding()) -> None:  # noqa: B008 - frozen
+        """``guard`` is open, on the host's event loop."""
+        self.guard = guard
+        self.binding = binding
+        self._sessions: dict[tuple[str, str], _HookSession] = {}
+
+    async def intercept(self, context: Mapping[str, Any], /) -> dict[str, Any]:
+        """The verdict, as the wire has it."""
+        session, point = self._session(context), context["interception_point"]
+        session.extension = (context.get("extensions") or {}).get(EXTENSION, session.extension)
+        session.model = (context.get("model") or {}).get("id", session.model)
+        if point == "input" and context["input"]["role"] == "user":
+            session.messages += _asked(context["input"]["content"])
+        elif point == "post_tool_call" and not context["tool_result"]["is_error"]:
+            session.messages += _result(context["tool_call"], context["tool_result"]["value"])
+        elif point == "agent_shutdown":
+            del self._sessions[_key(context)]
+        elif point in self.binding.points:
+            return await self._verdict(context, session)
+        return {"decision": "allow"}
+
+    def grounding(self, context: Mapping[str, Any]) -> Grounding:
+        """What the session's texts are judged against. Raises InputError for a wrong extension."""
+        session = self._session(context)
+        request: dict[str, Any] = {"messages": session.messages}
+        if session.extension is not None:
+            request[EXTENSION] = session.extension
+        found = grounding_of(request, ["extension"], self.binding.tools)
+        return replace(found, tenant=found.tenant or (context.get("tenant") or {}).get("id"))
+
+    def keep(self, context: Mapping[str, Any], text: str, judged: JudgedText) -> None:
+        """Judge ``text`` so, where it comes again in the session."""
+        known = self._session(context).judged
+        if judged.shown is not None:
+            known[_digest(judged.shown)] = JudgedText(judged.shown, judged.response_id)
+        known[_digest(text)] = judged
+        while len(known) > self.most_texts:
+            del known[next(iter(known))]
+
+    def passes(self, context: Mapping[str, Any], text: str) -> bool:
+        """Whether the text may be shown as it is, by a verdict that there is."""
+        judged = self._session(context).judged.get(_digest(text))
+        return judged is not None and judged.shown == text
+
+    def _session(self, context: Mapping[str, Any]) -> _HookSession:
+        key = _key(context)
+        session = self._sessions[key] = self._sessions.pop(key, _HookSession())
+        if len(self._sessions) > self.most_sessions:
+            del self._sessions[next(iter(self._sessions))]
+        return session
+
+    async def _verdict(self, context: Mapping[str, Any], session: _HookSession) -> dict[str, Any]:
+        found, judged = context["target"]["content"], list[JudgedText]()
+        try:
+            grounding = self.grounding(context)
+        except InputError as error:
+            return _deny(JudgedText(None, None, f"guardrail:{error.reason}", str(error)))
+
+        async def shown_of(text: str) -> str | None:
+            one = session.judged.get(_digest(text)) or await self._judged(text, grounding, session.model)
+            self.keep(context, text, one)
+            judged.append(one)
+            return one.shown
+
+        shown = await _texts_of(found, shown_of)
+        if denied := [each for each in judged if each.shown is None]:
+            return _deny(denied[0])
+        if shown is None and found is not None:
+            return _deny(JudgedText(None, None, "guardrail:no_text", "This is no text that can be checked."))
+        verdict: dict[str, Any] = {"decision": "allow"}
+        if shown != found:
+            verdict = {"decision": "transform", "transform": {"path": "$target.content", "value": shown}}
+        warnings = [{"reason": each.reason, "message": each.message} for each in judged if each.reason]
+        return {**verdict, "warnings": warnings, **_evidence(judged)}
+
+    async def _judged(self, text: str, grounding: Grounding, model: str) -> JudgedText:
+        answer, events = WholeAnswer(), list[AnyOutputEvent]()
+        missing = self.binding.missing
+        opened = _opened(self.guard)
+        await decide(
+            opened, grounding, [text], answer, missing=missing, generator_model=model, seen=events.append
+        )
+        rule, response_id = answer.told.get("rule"), answer.told.get("response_id")
+        if answer.finish == BLOCK:
+            return withheld(rule, answer.text, response_id)
+        segments = [event for event in events if isinstance(event, DeliverySegment)]
+        if any(segment.segment is None for segment in segments):
+            return JudgedText(answer.text, response_id, "guardrail:not_checked", "The policy observes.")
+        return shown(answer.text, segments, response_id)
+
+
+def shown(text: str, segments: list[DeliverySegment], response_id: str | None) -> JudgedText:
+    """A text that may be shown, with a warning where a part of it is flagged."""
+    flagged = [segment for segment in segments if segment.decision is Decision.FLAG]
+    if not flagged:
+        return JudgedText(text, response_id)
+    claims = ", ".join(claim for segment in flagged for claim in segment.claim_ids)
+    return JudgedText(text, response_id, _reason(flagged[0].rule), f"flagged: {claims}")
+
+
+def withheld(rule: str | None, message: str, response_id: str | None) -> JudgedText:
+    """A text that may not be shown, and the policy's message."""
+    return JudgedText(None, response_id, _reason(rule), message)
+
+
+def guard_kind(guard: Guard, made: list[GuardInterceptor] | None = None) -> KindResolver:
+    """The guard as a kind for ``HostRegistry.kind``; ``made`` gets each interceptor. A binding that leaves
+    out a point that it needs is refused.
+    """
+
+    def build(config: Any, bound: BindingContext) -> Any:
+        try:
+            binding = GuardBinding.model_validate(config)
+        except ValidationError as error:
+            raise ValueError(f"config: {decode_error(error)}") from None
+        needed = {"input", "agent_shutdown", *binding.points, *(["post_tool_call"] if binding.tools else [])}
+        if lacking := sorted(needed - {point.value for point in bound.at}):
+            raise ValueError(f"at: the guard needs {', '.join(lacking)}, too")
+        interceptor = GuardInterceptor(guard, binding)
+        if made is not None:
+            made.append(interceptor)
+        return interceptor
+
+    return build
+
+
+async def _texts_of(found: Any, shown_of: Callable[[str], Any]) -> Any:
+    """What may be shown of a text, of messages, or of parts of one: texts by ``shown_of``, and what only
+    programs read. The rest is dropped, since nobody has checked it.
+    """
+    match found:
+        case str():
+            return found and await shown_of(found)
+        case list():
+            parts = [await _texts_of(each, shown_of) for each in found]
+            return [each for each in parts if each is not None]
+        case {"role": "assistant", "content": inner}:
+            return {"role": "assistant", "content": await _texts_of(inner, shown_of)}
+        case {"type": "text", "text": str(text)}:
+            return {"type": "text", "text": await _texts_of(text, shown_of)}
+        case {"role": str(), "content": _}:
+            return found  # of a tool or a user
+        case {"type": str(kind)} if kind in _CALLS:
+            return found
+    return None
+
+
+def _deny(judged: JudgedText) -> dict[str, Any]:
+    return {
+        "decision": "deny",
+        "reason": judged.reason,
+        "message": judged.message,
+        **_evidence([judged]),
+    }
+
+
+def _evidence(judged: list[JudgedText]) -> dict[str, Any]:
+    """The ids of the guard's verdicts."""
+    ids = [each.response_id for each in judged if each.response_id]
+    return {"evidence": {"artefact": " ".join(ids)}} if ids else {}
+
+
+async def _opened(guard: Guard) -> Guard:
+    return guard
+
+
+def _key(context: Mapping[str, Any]) -> tuple[str, str]:
+    return context["agent"]["id"], context["session"]["id"]
+
+
+def _digest(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _reason(rule: str | None) -> str:
+    return f"guardrail:{rule}".replace(" ", "_")
+
+
+def _asked(content: Any) -> list[dict[str, Any]]:
+    """The user's messages in an input: a text, parts of one, or messages."""
+    if isinstance(content, list) and all(isinstance(each, Mapping) and "role" in each for each in content):
+        return [dict(each) for each in content if each["role"] == "user"]
+    return [{"role": "user", "content": content}]
+
+
+def _result(call: Mapping[str, Any], value: Any) -> list[dict[str, Any]]:
+    """A tool's result, as a chat has it; what is no text as JSON."""
+    content = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    named = {"id": call["id"], "function": {"name": call["name"]}}
+    return [
+        {"role": "assistant", "tool_calls": [named]},
+        {"role": "tool", "tool_call_id": call["id"], "content": content},
+    ]

@@ -1,0 +1,132 @@
+"""The gateway in operation: its spans, its keys when they change, and what waits for Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from consumers.gateway import Gateway, ServeSettings, serving
+from consumers.kafka import KafkaPublisher
+from consumers.outputs import Outputs
+from consumers.settings import KafkaSettings, Topics
+from consumers.transport import OutRecord
+from guardrail import Guard
+from guardrail.errors import ConfigError
+from guardrail.telemetry import REGISTRY
+from guardrail.testing import ScriptedJudge
+from tests.support.chat_upstream import ChatUpstream, events
+from tests.unit.gateway.chats import COMPLETIONS, RIGHT, ask
+from tests.unit.gateway.conftest import Opens
+from tests.unit.test_tracing import Exported
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+PARENT = f"00-{TRACE}-{SPAN}-01"
+
+
+async def test_spans_are_of_the_callers_trace_and_the_upstream_joins_it(
+    upstream: ChatUpstream, judge: ScriptedJudge
+) -> None:
+    exported = Exported()
+    outputs = Outputs(Topics(), "guards", 1_000_000, exported.traces)
+    serve = ServeSettings(upstream=upstream.url, port=0)
+    upstream.streams(events(RIGHT))
+    async with AsyncExitStack() as stack:
+        guard = await stack.enter_async_context(Guard(judge, on_outputs=outputs.note))
+        gateway = await stack.enter_async_context(Gateway(serve, guard, exported.traces))
+        port = await stack.enter_async_context(serving(gateway.app, serve, 1))
+        client = await stack.enter_async_context(httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}"))
+        headers = {"traceparent": PARENT, "tracestate": "a=b"}
+        assert (await client.post(COMPLETIONS, json=ask(stream=True), headers=headers)).status_code == 200
+        assert (await client.get("/v1/unknown")).status_code == 404
+    spans = {span.name: span for span in exported.spans.get_finished_spans()}
+    request, response = spans[f"POST {COMPLETIONS}"], spans["guard response"]
+    assert request.context is not None
+    assert request.parent is not None
+    assert response.parent is not None
+    own = format(request.context.span_id, "016x")
+    assert format(request.context.trace_id, "032x") == TRACE
+    assert format(request.parent.span_id, "016x") == SPAN
+    assert response.parent.span_id == request.context.span_id
+    attributes = dict(request.attributes or {})
+    assert attributes["http.response.status_code"] == 200
+    assert attributes["guardrail.endpoint"] == "chat.completions"
+    ((_, _, sent, _),) = upstream.asked
+    assert (sent["traceparent"], sent["tracestate"]) == (f"00-{TRACE}-{own}-01", "a=b")
+    assert "basic plan" not in json.dumps([dict(span.attributes or {}) for span in spans.values()])
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"), [(PARENT, PARENT), ("0" * 600, None), ("sp\u00e4t", None), ("", None)]
+)
+async def test_without_spans_the_callers_context_goes_on_as_it_is(
+    gateway: Opens, upstream: ChatUpstream, given: str, passed: str | None
+) -> None:
+    client = await gateway()
+    upstream.streams(events(RIGHT))
+    reply = await client.post(
+        COMPLETIONS, json=ask(stream=True), headers={b"traceparent": given.encode("latin-1")}
+    )
+    assert reply.status_code == 200
+    assert upstream.asked[0][2].get("traceparent") == passed
+
+
+def entry(name: str, key: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "sha256": hashlib.sha256(key.encode()).hexdigest(), **more}
+
+
+async def test_keys_are_read_anew_and_the_limits_of_one_that_stays_count_on(
+    upstream: ChatUpstream, judge: ScriptedJudge, tmp_path: Path
+) -> None:
+    file = tmp_path / "keys.yaml"
+
+    def write(*entries: dict[str, Any]) -> None:
+        file.write_text(json.dumps(entries))
+
+    write(entry("old", "k-old"), entry("stays", "k-stays", requests_per_minute=2))
+    serve = ServeSettings(upstream=upstream.url, port=0, keys={"file": str(file)})
+    async with Guard(judge) as guard, Gateway(serve, guard) as gateway:
+        transport = httpx2.ASGITransport(app=gateway.app)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
+
+            async def status(key: str) -> int:
+                return (await client.get("/openapi.json", headers={"x-guardrail-key": key})).status_code
+
+            assert [await status(key) for key in ("k-old", "k-new", "k-stays")] == [200, 401, 200]
+            write(entry("new", "k-new"), entry("stays", "k-stays", requests_per_minute=2))
+            assert await gateway.reload_keys() == ("ok", "keys reloaded: new, old")
+            assert await gateway.reload_keys() == ("unchanged", "keys unchanged")
+            assert [await status(key) for key in ("k-old", "k-new", "k-stays", "k-stays")] == [
+                401,
+                200,
+                200,
+                429,
+            ]
+            file.write_text("- name: broken")
+            with pytest.raises(ConfigError, match="sha256"):
+                await gateway.reload_keys()
+            assert await status("k-new") == 200
+
+
+def lost() -> float:
+    return REGISTRY.get_sample_value("guardrail_published_events_total", {"outcome": "lost"}) or 0.0
+
+
+async def test_what_kafka_does_not_take_waits_within_a_bound_and_what_has_no_room_is_told() -> None:
+    before = lost()
+    record = OutRecord("verdicts", b"k", b"x" * 10_000_000)
+    settings = KafkaSettings(bootstrap_servers="127.0.0.1:1")
+    async with KafkaPublisher(settings, ["verdicts"], within_s=0.0) as publisher:
+        publisher.put([record] * 9)
+        assert lost() - before == 3
+        assert publisher.note() == (
+            "verdicts are not published: Kafka is not connected yet; 6 events wait, 3 are lost"
+        )
+        await asyncio.sleep(0)
+    assert lost() - before == 9
