@@ -325,7 +325,8 @@ async def _feed(
     try:
         async for text in source:
             delta = event_of(ResponseDelta, response_id, {"seq": seq, "text": text})
-            as_json(delta)
+            if not text.isascii():
+                as_json(delta)
             await _caught_up(engine, response_id)
             engine.handle(delta)
             seq += 1

@@ -96,13 +96,13 @@ class Secret:
         Raises ConfigError, which never contains the secret, if the file or the variable can't be read or is
         empty.
         """
-        if self.text is not None:
-            return self.text.get_secret_value()
         if self.file is not None:
             return read_secret(self.file, setting, what, for_header=for_header)
         variable = self.env or ""
-        value = os.environ.get(variable, "").strip()
-        if not value:
+        value = self.text.get_secret_value() if self.text else os.environ.get(variable, "").strip()
+        if for_header and not is_value(value):
+            raise ConfigError(f"{setting}: it holds characters no header can carry; give the {what} alone")
+        if not value and self.text is None:
             raise ConfigError(
                 f"{setting}: the environment variable {variable} is not set; set it to the {what}, or name a "
                 f"file that holds the {what} as {setting}: {{file: PATH}}"

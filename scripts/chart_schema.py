@@ -44,10 +44,14 @@ def _definitions() -> dict[str, Any]:
     }
     found["settings.Policy"]["type"] = ["object", "null"]  # all of it from the defaults
     for name in ("host", "port"):
-        found["settings.OpsSettings"]["properties"][name] = {
-            "type": "null",
-            "description": f"ops.{name} of the chart sets it",
-        }
+        for section, value in (
+            ("Ops", f"ops.{name}"),
+            ("Serve", "ops.host" if name == "host" else "gateway.port"),
+        ):
+            found[f"settings.{section}Settings"]["properties"][name] = {
+                "type": "null",
+                "description": f"{value} of the chart sets it",
+            }
     return found
 
 

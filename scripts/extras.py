@@ -110,7 +110,8 @@ class Place:
 
     @property
     def tests(self) -> Mapping[str, Sequence[str]]:
-        proxy = ["tests/integration/in_litellm.py"] if self.beside == "litellm[proxy]" else []
+        in_proxy = ["tests/integration/in_litellm.py", "tests/integration/in_litellm_gateway.py"]
+        proxy = in_proxy if self.beside == "litellm[proxy]" else []
         left_out = _CONFORMANCE if self.oldest else "\0"  # what theirs does is what its newest version does
         own = {extra: [file for file in TESTS[extra] if left_out not in file] for extra in self.extras}
         return {extra: [*files, *proxy] for extra, files in own.items()}

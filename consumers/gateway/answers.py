@@ -8,7 +8,6 @@ that nobody has checked.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from abc import abstractmethod
@@ -164,6 +163,8 @@ class Flagged:
         self._blocked = False
         self.observed = False
         """The text left before its verdicts, as the policy says."""
+        self.replaced = False
+        """What comes now is the policy's text in place of the model's."""
 
     def seen(self, event: AnyOutputEvent) -> None:
         """An event of the answer."""
@@ -173,8 +174,9 @@ class Flagged:
             case DeliverySegment():
                 self._decided.update(dict.fromkeys(event.claim_ids, event.decision))
                 self.observed = event.segment is None
+                self.replaced = event.decision is Decision.REDACT
             case DeliveryBlocked():
-                self._blocked = True
+                self._blocked = self.replaced = True
 
     def told(self, *, shown: bool) -> list[dict[str, Any]]:
         """The claims; with ``shown`` the texts of those that are flagged."""
@@ -280,11 +282,11 @@ class GuardedEvents(AskedAnswer, StreamedCompletion[_Chunk]):
         An upstream that breaks off ends it with an error.
         """
         try:
-            chunks = self.guarded(self._chunks(pieces), self._settings.silence_s)
+            chunks = self.guarded(self._chunks(pieces), self._settings.silence_s, self._deadline)
             async with aclosing(chunks):
                 async for chunk in chunks:
                     yield b": held\n\n" if chunk is None else self.frame(chunk)
-        except UpstreamFailed:
+        except (UpstreamFailed, TimeoutError):
             yield self.failure(
                 "the model's answer broke off; what came before was verified", "upstream_failed"
             )
@@ -298,11 +300,7 @@ class GuardedEvents(AskedAnswer, StreamedCompletion[_Chunk]):
         events = EventStream()
         done = False
         try:
-            while not done:
-                async with asyncio.timeout_at(self._deadline):
-                    piece = await anext(pieces, None)
-                if piece is None:
-                    break  # half an event means nothing
+            async for piece in pieces:  # half an event at their end means nothing
                 for data in events.feed(piece):
                     if done := data.strip() == "[DONE]":
                         break
@@ -310,7 +308,9 @@ class GuardedEvents(AskedAnswer, StreamedCompletion[_Chunk]):
                     if not isinstance(chunk, Mapping) or chunk.get("error"):
                         raise UpstreamFailed
                     yield chunk
-        except (ValueError, RecursionError, JudgeReplyError, TimeoutError):
+                if done:
+                    break
+        except (ValueError, RecursionError, JudgeReplyError):
             raise UpstreamFailed from None
         if not self.complete(done=done):
             raise UpstreamFailed

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AsyncExitStack, aclosing, suppress
+from functools import partial
 from typing import Any, Final, Self
 
 import structlog
@@ -21,6 +22,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from consumers.gateway.answers import GuardedEvents, as_json, error_of, headers_of
 from consumers.gateway.check import answers_in, checked, openapi
 from consumers.gateway.completions import GuardedStream, WholeCompletion, asked_by
+from consumers.gateway.dialects import DIALECTS, DialectDesk, GatewayDialect
 from consumers.gateway.duplex import NDJSON, GuardConnection, lines_of, messages_of
 from consumers.gateway.keys import ApiCaller, ApiKeys, read_keys
 from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, PASSED, is_name, why_refused
@@ -54,6 +56,7 @@ class Gateway:
         self._upstream = Upstream(settings)
         self._keys = ApiKeys(read_keys(settings.keys), bearer=self._upstream.has_key)
         self._open = settings.keys is None
+        self._desk = DialectDesk(settings, guard)
         self._document = json.dumps(openapi()).encode()
         routes = [
             self._route(COMPLETIONS, "chat.completions", self._completion, ("POST",)),
@@ -61,6 +64,12 @@ class Gateway:
             self._route(GUARD, "guard", self._guarded_lines, ("POST",), reads=False),
             WebSocketRoute("/{path:path}", self._guarded_messages),
             self._route("/openapi.json", "openapi", self._told, ("GET",)),
+            *(
+                self._route(path, name, partial(self._asked_by, dialect), ("POST",), dialect=dialect)
+                for name, dialect in DIALECTS.items()
+                for path in dialect.paths
+                if name in settings.dialects
+            ),
             *(self._route(each.path, "passed", self._passed, each.methods) for each in PASSED),
             self._route("/{path:path}", "refused", self._refuse, _METHODS, reads=False),
         ]
@@ -81,11 +90,20 @@ class Gateway:
             each.stop()
 
     def _route(
-        self, path: str, name: str, work: _Work, methods: tuple[str, ...], *, reads: bool = True
+        self,
+        path: str,
+        name: str,
+        work: _Work,
+        methods: tuple[str, ...],
+        *,
+        reads: bool = True,
+        dialect: GatewayDialect | None = None,
     ) -> Route:
         async def endpoint(request: Request) -> Response:
             begun = time.monotonic()
             caller: ApiCaller | None = None
+            refused: Refused | None = None
+            response: Response
             headers = tuple((each.decode("latin-1"), value) for each, value in request.headers.raw)
             trace = trace_context(headers)
             ended: Callable[[int], None] = lambda _: None  # noqa: E731
@@ -95,8 +113,7 @@ class Gateway:
             async with AsyncExitStack() as stack:
                 try:
                     self._check_origin(request)
-                    caller = self._keys.caller(request.headers)
-                    response: Response
+                    caller = self._keys.caller(request.headers, ours=dialect is not None)
                     if not reads:
                         response = await work(request, b"", caller, stack)
                     else:
@@ -105,18 +122,21 @@ class Gateway:
                         async with asyncio.timeout(self._settings.answer_timeout_ms / 1000):
                             response = await _while_there(request.receive, work(request, body, caller, stack))
                 except TimeoutError:
-                    response = upstream_refused("it took longer than serve.answer_timeout_ms", 504).response
-                except Refused as refused:
-                    response = refused.response
+                    refused = upstream_refused("it took longer than serve.answer_timeout_ms", 504)
+                except Refused as error:
+                    refused = error
                 except ClientDisconnect:
                     response = Response(status_code=499)  # nobody reads it
                 except asyncio.CancelledError:  # there is no more time to drain
-                    response = Refused(503, _STOPPING, "stopping", kind="server_error").response
+                    refused = Refused(503, _STOPPING, "stopping", kind="server_error")
                 except Exception as error:  # noqa: BLE001 - uvicorn would log its message, which may quote texts
                     log.error("serve.failed", endpoint=name, error=type(error).__name__)  # noqa: TRY400
-                    response = Refused(500, "the gateway failed", "failed", kind="server_error").response
-                stack.callback(ended, response.status_code)
-                stack.callback(_note, name, response.status_code, begun, caller)
+                    refused = Refused(500, "the gateway failed", "failed", kind="server_error")
+                if refused is not None:
+                    response = refused.response if dialect is None else dialect.refused(refused)
+                status = response.status_code if refused is None else refused.status
+                stack.callback(ended, status)
+                stack.callback(_note, name, status, begun, caller)
                 if isinstance(response, _StreamedReply):
                     response.stack = stack.pop_all()
             return response
@@ -188,6 +208,14 @@ class Gateway:
         events = await asyncio.to_thread(lambda: answers_in(_json(request, body), caller.scoped))
         return Response(await checked(self._guard, events, self._settings.missing), media_type=_JSON)
 
+    async def _asked_by(
+        self, dialect: GatewayDialect, request: Request, body: bytes, caller: ApiCaller, _: AsyncExitStack
+    ) -> Response:
+        found = await asyncio.to_thread(_json, request, body)
+        path = request.scope["path"]
+        reply, told = await self._desk.reply(dialect, path, request.headers, found, caller)
+        return Response(as_json(reply), headers=headers_of(told), media_type=_JSON)
+
     async def _passed(self, request: Request, body: bytes, _: ApiCaller, stack: AsyncExitStack) -> Response:
         if not all(is_name(str(each)) for each in request.path_params.values()):
             return await self._refuse(request)
@@ -258,6 +286,9 @@ class Gateway:
             if match is Match.PARTIAL and isinstance(route, Route) and route.methods:
                 allowed = ", ".join(sorted(route.methods))
                 raise Refused(405, f"this path takes {allowed}", "method_not_allowed", {"Allow": allowed})
+        off = next((name for name, dialect in DIALECTS.items() if path in dialect.paths), None)
+        if off is not None:
+            raise Refused(404, f"the dialect {off} is off; name it in serve.dialects", "dialect_off")
         why = why_refused(path)
         if why is not None:
             raise Refused(403, f"this path is refused: {why}", "not_guarded")

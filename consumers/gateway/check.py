@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, ValidationError, field_validator
 from pydantic.json_schema import models_json_schema
 
+from consumers.gateway.dialects import DIALECTS
 from consumers.gateway.keys import HEADER
 from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED
 from consumers.gateway.refusals import Refused
@@ -124,6 +125,11 @@ def openapi() -> dict[str, Any]:
     others = {
         COMPLETIONS: {"post": _passing("A chat completion of the upstream, guarded.")},
         **{
+            path: {"post": _passing(f"What {name} asks, if serve.dialects names it.", f"{name} says")}
+            for name, dialect in DIALECTS.items()
+            for path in dialect.paths
+        },
+        **{
             each.path.replace(":path", ""): {
                 method.lower(): _passing("Passed on to the upstream.") for method in each.methods
             }
@@ -142,5 +148,5 @@ def openapi() -> dict[str, Any]:
     }
 
 
-def _passing(summary: str) -> dict[str, Any]:
-    return {"summary": summary, "responses": {"200": {"description": "As the upstream's API says."}}}
+def _passing(summary: str, told: str = "the upstream's API says") -> dict[str, Any]:
+    return {"summary": summary, "responses": {"200": {"description": f"As {told}."}}}

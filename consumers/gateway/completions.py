@@ -32,6 +32,7 @@ from consumers.gateway.answers import (
 from consumers.gateway.refusals import Refused, error_body, upstream_refused
 from consumers.gateway.settings import ServeSettings
 from guardrail.chat import (
+    APART,
     BLOCK,
     EXTENSION,
     TEXTS,
@@ -112,7 +113,7 @@ class CompletionRequest:
     streamed: bool
     usage: bool
     structured: bool
-    """A program reads the answer, which a redaction would break."""
+    """A program reads the answer: what stands in its place is given as the model's refusal."""
     body: bytes
     """As the model gets it."""
 
@@ -156,10 +157,10 @@ class _Completion(AskedAnswer):
 
     _asked: CompletionRequest
 
-    def _finished(self, finish: str | None, told: Mapping[str, Any] | None) -> str | None:
-        """Why it ended. What a program was to read whole must not seem so with a part of it removed."""
-        redacted = told is not None and told.get("decision") == Decision.REDACT
-        return BLOCK if redacted and self._asked.structured else finish
+    def _broken(self, told: Mapping[str, Any] | None) -> bool:
+        """Whether a program was to read what is not whole."""
+        changed = told is not None and told.get("decision") in {Decision.REDACT, Decision.BLOCK}
+        return changed and self._asked.structured
 
     def _begin(self, found: Mapping[str, Any]) -> None:
         """The first chunk says id, model and time of all."""
@@ -204,7 +205,9 @@ class WholeCompletion(_Completion):
         passed = {"role": "assistant", **_kept(found["message"], "message")}
         empty = None if found["message"].get("content") is None else ""
         message = {**passed, "content": answer.text if texts else empty, "refusal": None}
-        finish = self._finished(answer.finish or finish, told) or finish
+        finish = answer.finish or finish
+        if self._broken(told):
+            message, finish = {**passed, "content": None, "refusal": answer.text}, BLOCK
         return {"index": index, "message": message, "finish_reason": finish}, told
 
 
@@ -230,7 +233,8 @@ class GuardedStream(_Completion, GuardedEvents[dict[str, Any]]):
         return bool(self.choices) and (done or all(choice.ended for choice in self.choices.values()))
 
     def take(self, chunk: Any, group: asyncio.TaskGroup) -> None:
-        self._usage = _kept(chunk.get("usage"), "usage") or self._usage
+        if usage := chunk.get("usage"):
+            self._usage = _kept(usage, "usage") or self._usage
         parts = chunk.get("choices")
         for part in parts if isinstance(parts, list) else ():
             self._begin(chunk)  # Azure's first has no choices, and an empty head
@@ -253,7 +257,9 @@ class GuardedStream(_Completion, GuardedEvents[dict[str, Any]]):
         await self._decide(choice.deltas(), choice, flagged)
 
     def chunk(self, index: int, delta: dict[str, Any], finish: str | None, told: Any) -> dict[str, Any]:
-        part = {"index": index, "delta": delta, "finish_reason": self._finished(finish, told)}
+        if self._asked.structured and "content" in delta and self._flagged[index].replaced:
+            delta = {"refusal": delta["content"].removeprefix(APART)}
+        part = {"index": index, "delta": delta, "finish_reason": BLOCK if self._broken(told) else finish}
         chunk = {**self._head, "object": "chat.completion.chunk", "choices": [part]}
         if told is not None:
             chunk[EXTENSION] = extension(told, self._flagged[index])

@@ -6,6 +6,8 @@ The proof runs a gateway of these settings here, in front of a model that costs 
 
 from __future__ import annotations
 
+import base64
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
@@ -18,14 +20,16 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from consumers.gateway.app import Gateway
+from consumers.gateway.dialects import DIALECTS, GROUNDING
 from consumers.gateway.keys import read_keys
 from consumers.gateway.paths import CHECK, COMPLETIONS
 from consumers.gateway.refusals import Refused
 from consumers.gateway.server import serving
-from consumers.gateway.settings import ServeSettings
+from consumers.gateway.settings import DialectName, ServeSettings
 from consumers.gateway.upstream import Upstream
 from consumers.settings import GuardSettings
 from guardrail.calls.event_stream import EventStream
+from guardrail.chat import EXTENSION
 from guardrail.doctor import (
     CONTEXT,
     PROOF_ROUTE,
@@ -47,10 +51,13 @@ _GATEWAY: Final = Area("gateway")
 _TEXTS: Final = {"right": RIGHT, "wrong": WRONG}
 _Shown = tuple[str, Mapping[str, Any]]
 """The text that a client would show, and the decision as the reply tells it."""
+_Surface = Callable[[httpx2.AsyncClient, str], Awaitable[_Shown]]
 
 
-async def _asked(client: httpx2.AsyncClient, path: str, body: Mapping[str, Any]) -> httpx2.Response:
-    reply = await client.post(path, json=body)
+async def _asked(
+    client: httpx2.AsyncClient, path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
+) -> httpx2.Response:
+    reply = await client.post(path, json=body, headers=headers)
     if reply.status_code != 200:
         raise GuardrailError(f"{path} answered {reply.status_code}: {reply.text[:200]}")
     return reply
@@ -60,12 +67,12 @@ def _completion(which: str, *, stream: bool) -> dict[str, Any]:
     """``user`` tells the model what to write."""
     told = {"contexts": [CONTEXT], "route": PROOF_ROUTE}
     messages = [{"role": "user", "content": QUESTION}]
-    return {"model": PROOF_ROUTE, "messages": messages, "stream": stream, "user": which, "guardrail": told}
+    return {"model": PROOF_ROUTE, "messages": messages, "stream": stream, "user": which, EXTENSION: told}
 
 
 async def _whole(client: httpx2.AsyncClient, which: str) -> _Shown:
     told = (await _asked(client, COMPLETIONS, _completion(which, stream=False))).json()
-    return told["choices"][0]["message"]["content"], told["guardrail"]
+    return told["choices"][0]["message"]["content"], told[EXTENSION]
 
 
 async def _streamed(client: httpx2.AsyncClient, which: str) -> _Shown:
@@ -75,7 +82,7 @@ async def _streamed(client: httpx2.AsyncClient, which: str) -> _Shown:
         if data != "[DONE]":
             chunk = httpx2.Response(200, text=data).json()
             text += "".join(each["delta"].get("content") or "" for each in chunk.get("choices", ()))
-            told = chunk.get("guardrail") or told
+            told = chunk.get(EXTENSION) or told
     return text, told
 
 
@@ -87,12 +94,40 @@ async def _checked(client: httpx2.AsyncClient, which: str) -> _Shown:
     return "" if withheld else _TEXTS[which], {**told, "decision": "release"} if observed else told
 
 
-SURFACES: Final[Mapping[str, Callable[[httpx2.AsyncClient, str], Awaitable[_Shown]]]] = {
+_ANSWERED: Final[Mapping[DialectName, Callable[[dict[str, str]], dict[str, Any]]]] = {
+    "litellm": lambda said: {"input_type": "response", "texts": [said["content"]]},
+    "kong": lambda said: {"source": "OUTPUT", "content": said["content"]},
+    "portkey": lambda said: {
+        "eventType": "afterRequestHook",
+        "requestType": "chatComplete",
+        "request": {"json": _completion("", stream=False)},
+        "response": {"json": {"choices": [{"message": said}]}},
+    },
+    "agentgateway": lambda said: {"body": {"choices": [{"message": said}]}},
+    "nemo": lambda said: {"messages": [{"role": "user", "content": QUESTION}, said]},
+}
+"""An answer as each dialect asks about it; what it rests on is said by a header."""
+
+
+def _dialect(name: DialectName) -> _Surface:
+    async def asked(client: httpx2.AsyncClient, which: str) -> _Shown:
+        said = json.dumps(_completion("", stream=False)[EXTENSION]).encode()
+        body = _ANSWERED[name]({"role": "assistant", "content": _TEXTS[which]})
+        reply = await _asked(
+            client, DIALECTS[name].paths[-1], body, {GROUNDING: base64.b64encode(said).decode()}
+        )
+        told = reply.json()[EXTENSION]
+        return "" if told["decision"] in ("block", "redact") else _TEXTS[which], told
+
+    return asked
+
+
+SURFACES: Final[Mapping[str, _Surface]] = {
     "chat completions, whole": _whole,
     "chat completions, streamed": _streamed,
     "/v1/check": _checked,
 }
-"""Every way to a verdict, by its name in the report: asks for the right answer or the wrong one."""
+"""Every way to a verdict but dialects, by its name in the report: asks for the right or the wrong answer."""
 
 
 async def examine_gateway(settings: GuardSettings, within_s: float | None) -> AsyncIterator[Check]:
@@ -101,6 +136,8 @@ async def examine_gateway(settings: GuardSettings, within_s: float | None) -> As
     for check in (*_of_documents(serve), *_of_keys(settings)):
         yield check
     yield await _of_upstream(serve)
+    for each in serve.dialects:
+        yield _GATEWAY.warn(f"dialect {each}", DIALECTS[each].cannot)
     if within_s is None:
         yield _GATEWAY.skip("surfaces", "not proven: --no-prove was given")
         return
@@ -113,7 +150,8 @@ async def examine_gateway(settings: GuardSettings, within_s: float | None) -> As
             yield _GATEWAY.error("surfaces", error)
             return
         yield await _running(settings.serve, policy, client)
-        for name, ask in SURFACES.items():
+        dialects = {f"dialect {each}": _dialect(each) for each in serve.dialects}
+        for name, ask in {**SURFACES, **dialects}.items():
             for which in _TEXTS:
                 about, begun = f"{name}, {which} answer", time.monotonic()
                 try:
@@ -151,7 +189,10 @@ async def _opened(settings: GuardSettings, stack: AsyncExitStack) -> str:
     model = Starlette(routes=[Route("/v1/chat/completions", _model, methods=["POST"])])
     port = await stack.enter_async_context(serving(model, ServeSettings(port=0), 1))
     own = ServeSettings(
-        port=0, upstream=f"http://127.0.0.1:{port}/v1", missing_contexts=settings.serve.missing_contexts
+        port=0,
+        upstream=f"http://127.0.0.1:{port}/v1",
+        missing_contexts=settings.serve.missing_contexts,
+        dialects=settings.serve.dialects,
     )
     guard = await guard_of_settings(settings, stack)
     gateway = await stack.enter_async_context(Gateway(own, guard))

@@ -23,6 +23,8 @@ from guardrail.frozen import Frozen
 from guardrail.secrets import Secret
 
 HEADER: Final = "x-guardrail-key"
+_OTHER_HEADER: Final = "x-api-key"
+"""What other gateways send."""
 _SETTING: Final = "serve.keys"
 _MINUTE_S: Final = 60.0
 
@@ -115,16 +117,17 @@ class ApiKeys:
                 former[digest].key, self._callers[digest] = caller.key, former[digest]
         return sorted({key.name for key in changed if key is not None})
 
-    def caller(self, headers: Mapping[str, str]) -> ApiCaller:
-        """Who sends these. Raises Refused."""
+    def caller(self, headers: Mapping[str, str], *, ours: bool = False) -> ApiCaller:
+        """Who sends these; with ``ours`` no header is the upstream's. Raises Refused."""
         if self._anybody is not None:
             return self._anybody
-        key = headers.get(HEADER)
-        if key is None and self._bearer:
+        bearer = self._bearer or ours
+        key = headers.get(HEADER) or (headers.get(_OTHER_HEADER) if ours else None)
+        if key is None and bearer:
             scheme, _, key = headers.get("authorization", "").partition(" ")
             key = key.strip() if scheme.lower() == "bearer" else None
         if not key:
-            where = f"as {HEADER}" + (", or as bearer token" if self._bearer else "")
+            where = f"as {HEADER}" + (", or as bearer token" if bearer else "")
             raise Refused(401, f"give the gateway's key {where}", "invalid_api_key")
         found = self._callers.get(sha256(key.encode("utf-8", "surrogatepass")).hexdigest())
         if found is None:

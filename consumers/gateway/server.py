@@ -123,11 +123,12 @@ async def serving(app: Starlette, settings: ServeSettings, drain_s: float) -> As
 
 
 async def _serve(server: uvicorn.Server) -> None:
-    """Raises ConfigError if it can't listen, of which uvicorn logs why before it would end the process."""
+    """Raises ConfigError if it can't listen, of which uvicorn would end the process."""
     try:
         await server.serve()
     except (OSError, SystemExit) as error:
-        why = getattr(error, "strerror", None) or "the log says why"
+        cause = error if isinstance(error, OSError) else error.__context__
+        why = str(getattr(cause, "strerror", None) or "the log says why").rpartition(": ")[2]
         where = f"{server.config.host}:{server.config.port}"
         raise ConfigError(
             f"serve: {where} can't be listened on ({why}); check host, port, certificate and private_key"

@@ -15,6 +15,9 @@ from guardrail.frozen import Frozen
 from guardrail.policy import MissingContexts
 from guardrail.secrets import Secret
 
+DialectName = Literal["litellm", "kong", "portkey", "agentgateway", "nemo"]
+"""Other gateways whose questions this one understands."""
+
 
 class ServeSettings(Frozen):
     """The gateway in front of a model."""
@@ -70,6 +73,10 @@ class ServeSettings(Frozen):
         description="Write verdicts and flagged cases to Kafka as well, to kafka.topics, as guardrail run "
         "does. No answer waits for it.",
     )
+    dialects: tuple[DialectName, ...] = Field(
+        default=(),
+        description="Other gateways that may ask about answers, each in its own form (docs/gateways.md).",
+    )
     max_body_bytes: Annotated[int, Field(gt=0)] = Field(
         default=8 * 1024 * 1024,
         description="Largest body of a request, and of a whole answer of the upstream.",
@@ -86,7 +93,13 @@ class ServeSettings(Frozen):
     @classmethod
     def _is_url(cls, value: str) -> str:
         parts = urlsplit(value)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        more = (
+            parts.query
+            or parts.fragment
+            or parts.port == 0
+            or parts.path.rstrip("/").endswith("/completions")
+        )
+        if parts.scheme not in {"http", "https"} or not parts.hostname or more:
             raise ValueError("it is no base URL; write http(s)://HOST[:PORT]/v1")
         if parts.username or parts.password:
             raise ValueError("it holds a user name or password; give the key as serve.upstream_key")

@@ -211,7 +211,7 @@ class StreamedCompletion(ABC, Generic[_Chunk]):
     and of the client.
     """
 
-    most_held: ClassVar[int] = 256
+    most_held: ClassVar[int] = 32
 
     def __init__(self) -> None:
         self.choices: dict[int, StreamedChoice] = {}
@@ -241,7 +241,10 @@ class StreamedCompletion(ABC, Generic[_Chunk]):
 
     def choice(self, index: int) -> StreamedChoice:
         """The choice of this index."""
-        return self.choices.setdefault(index, StreamedChoice(self, index))
+        choice = self.choices.get(index)
+        if choice is None:
+            choice = self.choices[index] = StreamedChoice(self, index)
+        return choice
 
     def put(self, index: int, delta: dict[str, Any], finish: str | None = None, told: Any = None) -> None:
         self.send(self.chunk(index, delta, finish, told))
@@ -254,13 +257,14 @@ class StreamedCompletion(ABC, Generic[_Chunk]):
         self._moved.set()
 
     async def guarded(
-        self, chunks: AsyncIterator[Any], silence_s: float | None = None
+        self, chunks: AsyncIterator[Any], silence_s: float | None = None, deadline: float | None = None
     ) -> AsyncGenerator[_Chunk | None, None]:
         """What may go of ``chunks``, each choice in its order, and None where there was nothing for
-        ``silence_s``. Raises what ``chunks`` raise, once what was verified is out.
+        ``silence_s``. Raises what ``chunks`` raise, or TimeoutError at the ``deadline`` by the event loop's
+        clock, once what was verified is out.
         """
         # A task of its own: a group of tasks must not live across the yields of a generator.
-        work = asyncio.ensure_future(self._run(chunks))
+        work = asyncio.ensure_future(self._run(chunks, deadline))
         work.add_done_callback(lambda _: self._out.put_nowait(None))
         try:
             while True:
@@ -284,17 +288,18 @@ class StreamedCompletion(ABC, Generic[_Chunk]):
             if not work.cancelled():
                 work.exception()  # raised above, unless the client left
 
-    async def _run(self, chunks: AsyncIterator[Any]) -> None:
+    async def _run(self, chunks: AsyncIterator[Any], deadline: float | None) -> None:
         failure: Exception | None = None
         async with asyncio.TaskGroup() as group:
             try:
-                async for chunk in chunks:
-                    self.take(chunk, group)
-                    while self._held() > self.most_held:
-                        self._moved.clear()
-                        await self._moved.wait()
-                    if self.enough():
-                        break
+                async with asyncio.timeout_at(deadline):
+                    async for chunk in chunks:
+                        self.take(chunk, group)
+                        while self._held() > self.most_held:
+                            self._moved.clear()
+                            await self._moved.wait()
+                        if self.enough():
+                            break
             except Exception as error:  # noqa: BLE001 - raised again, once what was verified is out
                 failure = error
             finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -156,6 +157,7 @@ async def serve(settings: GuardSettings, source: Source | None = None) -> None:
         summaries = asyncio.create_task(outputs.responses.summarise(), name="summaries")
         stack.callback(outputs.responses.summary)
         stack.callback(summaries.cancel)
+        gc.freeze()  # all that stays; to look through it again would hold every stream up for 0.1 s
         async with serving(gateway.app, settings.serve, drain_s):
             waits_for, health.started = "", True
             await stop.wait()

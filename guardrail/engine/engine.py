@@ -229,8 +229,14 @@ class Engine:
         a quarter of ``claim_timeout_ms``, the shortest of all policies. Nobody should add text until it has
         caught up, which needs no further input.
         """
-        self._look()
+        if self._may_be_behind:
+            self._look()
         return self._backlog.behind
+
+    @property
+    def _may_be_behind(self) -> bool:
+        backlog = self._backlog
+        return bool(self._paced) or backlog.busy or backlog.behind or backlog.calls > backlog.at_once
 
     async def caught_up(self) -> None:
         """Wait until the judge is not behind."""
@@ -633,8 +639,7 @@ class Engine:
             run.calls.add(call)
             self._backlog.calls += 1
             call.add_done_callback(partial(self._call_ended, run))
-        backlog = self._backlog
-        if self._paced or backlog.busy or backlog.behind or backlog.calls > backlog.at_once:
+        if self._may_be_behind:
             self._look()
         due = min(session.next_deadline, gatherer.due(run)) if run.deferred else session.next_deadline
         if due < run.timer_due:

@@ -39,9 +39,6 @@ class GuardBinding(Frozen):
         default="refuse",
         description="What happens to the claims of an answer without documents; judge: the policy's rules.",
     )
-    points: tuple[Literal["post_model_call", "output"], ...] = Field(
-        default=("post_model_call", "output"), min_length=1, description="Where texts are judged."
-    )
 
     @property
     def missing(self) -> MissingContexts | None:
@@ -84,10 +81,17 @@ class GuardInterceptor:
         self.binding = binding
         self._sessions: dict[tuple[str, str], _HookSession] = {}
 
-    async def intercept(self, context: Mapping[str, Any], /) -> dict[str, Any]:
-        """The verdict, as the wire has it."""
+    def intercept(self, context: Mapping[str, Any], /) -> Any:
+        """The verdict, to be awaited, which the SDK's protocol has no type for."""
+        return self._intercept(context)
+
+    async def _intercept(self, context: Mapping[str, Any]) -> dict[str, Any]:
         session, point = self._session(context), context["interception_point"]
-        session.extension = (context.get("extensions") or {}).get(EXTENSION, session.extension)
+        before = None if point == "input" else session.extension  # a new request brings its own
+        extension = (context.get("extensions") or {}).get(EXTENSION, before)
+        if point in {"input", "post_tool_call"} or extension != session.extension:
+            session.judged.clear()  # with other documents it may come out otherwise
+        session.extension = extension
         session.model = (context.get("model") or {}).get("id", session.model)
         if point == "input" and context["input"]["role"] == "user":
             session.messages += _asked(context["input"]["content"])
@@ -95,7 +99,7 @@ class GuardInterceptor:
             session.messages += _result(context["tool_call"], context["tool_result"]["value"])
         elif point == "agent_shutdown":
             del self._sessions[_key(context)]
-        elif point in self.binding.points:
+        elif point in {"post_model_call", "output"}:
             return await self._verdict(context, session)
         return {"decision": "allow"}
 
@@ -188,12 +192,12 @@ def guard_kind(guard: Guard, made: list[GuardInterceptor] | None = None) -> Kind
     out a point that it needs is refused.
     """
 
-    def build(config: Any, bound: BindingContext) -> Any:
+    def build(config: Any, bound: BindingContext) -> GuardInterceptor:
         try:
             binding = GuardBinding.model_validate(config)
         except ValidationError as error:
             raise ValueError(f"config: {decode_error(error)}") from None
-        needed = {"input", "agent_shutdown", *binding.points, *(["post_tool_call"] if binding.tools else [])}
+        needed = {"input", "output", "agent_shutdown", *(["post_tool_call"] if binding.tools else [])}
         if lacking := sorted(needed - {point.value for point in bound.at}):
             raise ValueError(f"at: the guard needs {', '.join(lacking)}, too")
         interceptor = GuardInterceptor(guard, binding)
@@ -226,17 +230,13 @@ async def _texts_of(found: Any, shown_of: Callable[[str], Any]) -> Any:
 
 
 def _deny(judged: JudgedText) -> dict[str, Any]:
-    return {
-        "decision": "deny",
-        "reason": judged.reason,
-        "message": judged.message,
-        **_evidence([judged]),
-    }
+    told = {"reason": judged.reason, "message": judged.message}
+    return {"decision": "deny", **told, **_evidence([judged])}
 
 
 def _evidence(judged: list[JudgedText]) -> dict[str, Any]:
     """The ids of the guard's verdicts."""
-    ids = [each.response_id for each in judged if each.response_id]
+    ids = [each.response_id for each in judged if each.response_id][:100]
     return {"evidence": {"artefact": " ".join(ids)}} if ids else {}
 
 
@@ -253,7 +253,7 @@ def _digest(text: str) -> bytes:
 
 
 def _reason(rule: str | None) -> str:
-    return f"guardrail:{rule}".replace(" ", "_")
+    return f"guardrail:{rule}".replace(": ", ".").replace(" ", "_")
 
 
 def _asked(content: Any) -> list[dict[str, Any]]:
@@ -266,8 +266,5 @@ def _asked(content: Any) -> list[dict[str, Any]]:
 def _result(call: Mapping[str, Any], value: Any) -> list[dict[str, Any]]:
     """A tool's result, as a chat has it; what is no text as JSON."""
     content = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    named = {"id": call["id"], "function": {"name": call["name"]}}
-    return [
-        {"role": "assistant", "tool_calls": [named]},
-        {"role": "tool", "tool_call_id": call["id"], "content": content},
-    ]
+    asked = {"role": "assistant", "tool_calls": [{"id": call["id"], "function": {"name": call["name"]}}]}
+    return [asked, {"role": "tool", "tool_call_id": call["id"], "content": content}]

@@ -9,7 +9,7 @@ model's stream. Of text that it withholds the host keeps nothing, and hands noth
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, cast
 from uuid import uuid4
@@ -46,6 +46,7 @@ DECLARATION: Final[Mapping[str, Any]] = {
     "bindings": [{"id": "guard", "kind": KIND}],
 }
 """What a host declares that is given nothing else."""
+_LEAVES: Final = hooks.InterceptionPoint.POST_MODEL_CALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +90,18 @@ class IncrementalHost:
         self._bound: list[GuardInterceptor] = []
         if self.guard is not None:
             self.registry.kind(KIND, guard_kind(self.guard, self._bound))
-        emitter, guard = self.emitter()
+        emitter, _ = self.emitter()
         declared = cast("hooks.ResolvedDeclaration", emitter.declaration)
         surface, bindings, guarded = declared.surface, declared.bindings, self.guard is not None
-        last = guard is not None and [each.kind for each in bindings].index(KIND) == len(bindings) - 1
+        first = next((each for each in bindings if each.kind == KIND), None)
+        last = first is not None and first is bindings[-1] and _LEAVES in first.at
         first_deny = declared.composition.profile is hooks.CompositionProfile.SEQUENTIAL_FIRST_DENY
         toolless = "pre_tool_call" not in surface["interception_points"]
         bound = surface.get("exposure_bound", EXPOSURE_BOUND)
         wrong = {
             "/surface/exposure_bound": (bound != EXPOSURE_BOUND, EXPOSURE_BOUND),
             "/surface/interception_points": (self.tools and toolless, "there are tools"),
-            "/bindings": (guarded and not last, f"bind {KIND} once, last: no text may change after it"),
+            "/bindings": (guarded and not last, f"bind {KIND} once, last, and at post_model_call"),
             "/configuration/mode": (guarded and declared.mode.value != "enforce", "the guard withholds"),
             "/configuration/composition/profile": (guarded and not first_deny, "sequential/first_deny only"),
         }
@@ -123,19 +125,24 @@ class IncrementalHost:
         """
         named = named_contexts(contexts)
         documents = [each.model_dump(mode="json") if isinstance(each, Context) else each for each in named]
-        extension = {"contexts": documents, "question": question, "route": route, "tenant": tenant}
+        extension = {"contexts": documents, "route": route, "tenant": tenant}
         session = _GuardedRun(self, session_id or str(uuid4()))
-        reason = "cancelled"
+        reason, blocked = "cancelled", None
         try:
             async with aclosing(session.pieces(question, role, extension)) as pieces:
                 async for piece in pieces:
                     yield piece
             reason = "completed"
+        except hooks.InterceptionBlocked as error:
+            # Without the frames of this one, which hold what is withheld, and which others may write down.
+            reason, blocked = "error", hooks.InterceptionBlocked(error.result)
         except Exception:
             reason = "error"
             raise
         finally:
             await session.emitter.emit_unchecked(session.build.agent_shutdown(reason=reason))
+        if blocked is not None:
+            raise blocked
 
     def emitter(self, **instead: Any) -> tuple[hooks.InterceptionEmitter, GuardInterceptor | None]:
         """An emitter by the declaration, and the guard as it is bound there."""
@@ -302,13 +309,13 @@ class _GuardedRun:
         context = self._about(turn.released + turn.text[turn.covered :], ModelEnd("stream_incomplete"))
         emitter, _ = self._host.emitter(bindings=[])
         emitter.set_record_sink(lambda _: None)
-        there = hooks.InterceptionPoint.POST_MODEL_CALL
         record = replace(
             await emitter.emit_unchecked(context),
             verdict=hooks.Verdict.host_error(hooks.HostError.STREAMING_UNSUPPORTED),
-            interceptors_registered=sum(there in each.at for each in self._declared.bindings),
+            interceptors_registered=sum(_LEAVES in each.at for each in self._declared.bindings),
         )
-        self._host.records(record)
+        with suppress(Exception):  # as emitters do
+            self._host.records(record)
         return hooks.InterceptionBlocked(record)
 
     def _about(self, content: str, end: ModelEnd) -> dict[str, Any]:

@@ -53,20 +53,20 @@ def objects_of(rendered: str) -> Objects:
 
 
 def of_kind(objects: Objects, kind: str) -> dict[str, Any]:
-    """The only object of a kind, but for those of the subscriber to flagged cases."""
-    [found] = [one for one in objects if one["kind"] == kind and not _flagged(one)]
+    """The only object of a kind, but for those of the gateway and the subscriber to flagged cases."""
+    [found] = [one for one in objects if one["kind"] == kind and not _beside(one)]
     return found
 
 
 def workload_of(objects: Objects) -> dict[str, Any]:
     """The guard's."""
-    [found] = [one for one in objects if one["kind"] in {"StatefulSet", "Deployment"} and not _flagged(one)]
+    [found] = [one for one in objects if one["kind"] in {"StatefulSet", "Deployment"} and not _beside(one)]
     return found
 
 
-def _flagged(one: dict[str, Any]) -> bool:
+def _beside(one: dict[str, Any]) -> bool:
     labels = one["metadata"].get("labels") or {}
-    return bool(labels.get("app.kubernetes.io/component") == "flagged")
+    return bool(labels.get("app.kubernetes.io/component") in {"flagged", "gateway"})
 
 
 def pod_specs(objects: Objects) -> Iterator[dict[str, Any]]:

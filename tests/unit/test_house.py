@@ -93,12 +93,12 @@ def test_a_class_name_means_one_thing() -> None:
 # What users have to know of. The numbers fall with what goes, and rise only in the change that adds a feature
 # that an issue asks for, with the reason beside the number.
 LOWER = "lower the number to what there is, or give the reason for the rise beside it"
-SETTINGS = 142  # thirteen of serve, the gateway of issue 45
+SETTINGS = 143  # fourteen of serve, the gateway of issue 45
 MOST_COMMANDS = 22  # serve, the gateway
 MOST_NAMES = 15
 MOST_OPTIONS = 12
 MOST_OPTIONS_OF = {"evaluate": 16, "tune": 14}
-ARROWS = 129  # the gateway, guardrail.chat, and what doctor proves of them by a guard of the settings
+ARROWS = 133  # the gateway with its dialects, guardrail.chat, and what doctor proves of them
 """Pairs of rooms of which one imports the other, wherever in a file."""
 
 

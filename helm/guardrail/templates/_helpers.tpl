@@ -36,6 +36,51 @@ app.kubernetes.io/part-of: streaming-guardrail
 app.kubernetes.io/component: guard
 {{- end -}}
 
+{{- define "guardrail.gatewayLabels" -}}
+app.kubernetes.io/name: {{ include "guardrail.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: gateway
+{{- end -}}
+
+{{/* The gateway's own variables, mounts and volumes, which the test needs too. */}}
+{{- define "guardrail.gatewayEnv" -}}
+- name: GUARDRAIL_SERVE__HOST
+  value: {{ .Values.ops.host | quote }}
+- name: GUARDRAIL_SERVE__PORT
+  value: {{ .Values.gateway.port | int | quote }}
+{{- if .Values.gateway.keysSecret }}
+- name: GUARDRAIL_SERVE__KEYS__FILE
+  value: /etc/guardrail-gateway/keys/keys.yaml
+{{- end }}
+{{- if .Values.gateway.tlsSecret }}
+- name: GUARDRAIL_SERVE__CERTIFICATE
+  value: /etc/guardrail-gateway/tls/tls.crt
+- name: GUARDRAIL_SERVE__PRIVATE_KEY
+  value: /etc/guardrail-gateway/tls/tls.key
+{{- end }}
+{{- end -}}
+
+{{- define "guardrail.gatewayMounts" -}}
+{{- range $what := list "keys" "tls" }}
+{{- if get $.Values.gateway (printf "%sSecret" $what) }}
+- name: gateway-{{ $what }}
+  mountPath: /etc/guardrail-gateway/{{ $what }}
+  readOnly: true
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "guardrail.gatewayVolumes" -}}
+{{- range $what := list "keys" "tls" }}
+{{- with get $.Values.gateway (printf "%sSecret" $what) }}
+- name: gateway-{{ $what }}
+  secret:
+    secretName: {{ . }}
+    defaultMode: 0440
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{- define "guardrail.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- default (include "guardrail.fullname" .) .Values.serviceAccount.name -}}

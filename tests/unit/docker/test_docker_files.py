@@ -23,6 +23,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from consumers.gateway.keys import read_keys
+from consumers.settings import load_settings
 from guardrail import __version__
 from guardrail.config import ShutdownSettings
 from tests.support.deploy_tools import require_tools, run_tool
@@ -221,7 +223,7 @@ def test_compose_itself_takes_the_file() -> None:
 
 
 def test_services_start_one_after_the_other() -> None:
-    assert set(SERVICES) == {"kafka", "topics", "guard", "chat", "prometheus", "grafana"}
+    assert set(SERVICES) == {"kafka", "topics", "guard", "gateway", "chat", "prometheus", "grafana"}
     assert SERVICES["topics"]["depends_on"] == {"kafka": {"condition": "service_healthy"}}
     assert SERVICES["guard"]["depends_on"] == {"topics": {"condition": "service_completed_successfully"}}
     assert SERVICES["chat"]["depends_on"] == {"guard": {"condition": "service_healthy"}}
@@ -234,6 +236,17 @@ def test_commands_are_ones_that_guardrail_has(service: str) -> None:
     path, parameters = parse(SERVICES[service]["command"])
     assert path in {"guardrail topics create", "guardrail run"}
     assert parameters["bootstrap_servers"] == "kafka:19092"
+
+
+def test_the_gateway_is_one_that_starts_with_keys_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    path, parameters = parse(SERVICES["gateway"]["command"])
+    for name, value in SERVICES["gateway"]["environment"].items():
+        monkeypatch.setenv(name, re.sub(r"\$\{\w+:-(.*)\}", r"\1", value))
+    settings = load_settings(None, {"serve": {"host": parameters["host"]}})
+    assert (path, settings.serve.publish, read_keys(settings.serve.keys)) == ("guardrail serve", True, [])
+    assert settings.kafka.bootstrap_servers == "kafka:19092"
+    assert SERVICES["gateway"]["profiles"] == ["gateway"]
+    assert SERVICES["gateway"]["ports"] == [f"127.0.0.1:{settings.serve.port}:{settings.serve.port}"]
 
 
 def test_the_chat_is_the_example() -> None:
@@ -278,7 +291,7 @@ def test_everything_that_is_mounted_exists() -> None:
     assert named == set(COMPOSE["volumes"])
 
 
-@pytest.mark.parametrize("service", ["guard", "chat"])
+@pytest.mark.parametrize("service", ["guard", "gateway", "chat"])
 def test_what_serves_may_write_nowhere_and_do_little(service: str) -> None:
     assert SERVICES[service]["read_only"] is True
     assert SERVICES[service]["cap_drop"] == ["ALL"]
@@ -286,8 +299,9 @@ def test_what_serves_may_write_nowhere_and_do_little(service: str) -> None:
 
 
 def test_the_guard_may_drain_before_it_is_killed() -> None:
-    grace_s = int(SERVICES["guard"]["stop_grace_period"].removesuffix("s"))
-    assert grace_s * 1000 > ShutdownSettings().budget_ms
+    for service in ("guard", "gateway"):
+        grace_s = int(SERVICES[service]["stop_grace_period"].removesuffix("s"))
+        assert grace_s * 1000 > ShutdownSettings().budget_ms
 
 
 def test_prometheus_asks_every_guard_and_reads_the_alerts() -> None:

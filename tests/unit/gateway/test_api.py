@@ -355,6 +355,17 @@ async def test_a_key_has_its_limits(gateway: Opens, upstream: ChatUpstream, keys
         pass  # until the stream's end has been noticed
 
 
+@pytest.mark.parametrize("url", ["http://h/v1/chat/completions", "h/v1", "http://h:99999/v1", "http://h:0"])
+def test_a_base_url_that_is_none_is_told(url: str) -> None:
+    with pytest.raises(ValidationError, match=r"no base URL|out of range"):
+        ServeSettings(upstream=url)
+
+
+async def test_an_upstream_s_key_of_two_lines_is_told(gateway: Opens) -> None:
+    with pytest.raises(ConfigError, match=r"upstream_key: it holds characters no header can carry"):
+        await gateway(upstream_key="sk-a\nb")
+
+
 def test_other_machines_need_keys() -> None:
     with pytest.raises(ValidationError, match="there are no keys"):
         ServeSettings(host="192.0.2.1")
@@ -558,7 +569,9 @@ async def test_who_takes_nothing_is_cut_off(
 
 async def test_a_port_that_is_taken_is_told(gateway: Opens) -> None:
     client = await gateway()
-    with pytest.raises(ConfigError, match=f"127.0.0.1:{client.base_url.port} can't be listened on"):
+    with pytest.raises(
+        ConfigError, match=f"127.0.0.1:{client.base_url.port} can't be listened on .address already in use"
+    ):
         await gateway(port=client.base_url.port)
     with pytest.raises(ConfigError, match="No such file"):
         await gateway(certificate="none.pem", private_key="none.pem")

@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import openai
 import pytest
+from pydantic import BaseModel
 
 from guardrail import Policy
 from guardrail.chat import BLOCK
@@ -316,17 +317,35 @@ async def test_an_empty_answer_stays_one(gateway: Opens, upstream: ChatUpstream)
     assert (reply["choices"][0]["message"]["content"], reply["usage"]) == ("", {"prompt_tokens": 3})
 
 
-@pytest.mark.parametrize("form", [{"type": "json_object"}, {"type": "text"}])
-async def test_what_a_program_reads_is_not_redacted_in_silence(
-    gateway: Opens, upstream: ChatUpstream, form: dict[str, Any]
+@pytest.mark.parametrize(("bad", "said"), [(ODD, "[removed: not backed"), (WRONG, WITHHELD)])
+async def test_what_a_program_reads_is_whole_or_refused(
+    gateway: Opens, upstream: ChatUpstream, bad: str, said: str
 ) -> None:
-    client = await gateway(Policy(rules=("verdict UNSUPPORTED: redact",)))
-    finish = "stop" if form["type"] == "text" else BLOCK
-    upstream.streams(events(RIGHT, ODD))
-    assert finish_of(await streamed(client, response_format=form)) == finish
-    upstream.answers(completion(RIGHT + ODD))
-    (only,) = (await client.post(COMPLETIONS, json=ask(response_format=form))).json()["choices"]
-    assert only["finish_reason"] == finish
+    client = await gateway(Policy(rules=("verdict UNSUPPORTED: redact", "verdict CONTRADICTED: block")))
+    form = {"response_format": {"type": "json_object"}}
+    upstream.streams(events(RIGHT, bad))
+    chunks = await streamed(client, **form)
+    refused = "".join(each["choices"][0]["delta"].get("refusal", "") for each in chunks)
+    assert (text_of(chunks), finish_of(chunks)) == (RIGHT, BLOCK)
+    assert refused.startswith(said)
+    upstream.answers(completion(RIGHT + bad))
+    (only,) = (await client.post(COMPLETIONS, json=ask(**form))).json()["choices"]
+    assert (only["message"]["content"], only["finish_reason"]) == (None, BLOCK)
+    assert said in only["message"]["refusal"]
+    guarded = openai.AsyncOpenAI(base_url=f"{client.base_url}/v1", api_key="any", max_retries=0)
+    asked: dict[str, Any] = ask()
+    extra = {"guardrail": asked.pop("guardrail")}
+    upstream.streams(events('{"text": "', RIGHT, bad))
+    with pytest.raises(openai.ContentFilterFinishReasonError):
+        async with guarded.chat.completions.stream(
+            **asked, response_format=Written, extra_body=extra
+        ) as stream:
+            await stream.until_done()
+    await guarded.close()
+
+
+class Written(BaseModel):
+    text: str
 
 
 async def test_a_whole_answer_that_is_blocked_is_not_quoted(gateway: Opens, upstream: ChatUpstream) -> None:

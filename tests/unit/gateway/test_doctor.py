@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from consumers.doctor import examine
 from consumers.gateway import SURFACES, examine_gateway
+from consumers.gateway.dialects import DIALECTS
 from consumers.settings import GuardSettings
 from guardrail.cli import app
 from guardrail.doctor import Check
@@ -42,9 +43,20 @@ async def test_every_surface_withholds_what_is_wrong_and_the_upstream_is_not_ask
     assert [each[:2] for each in upstream.asked] == [("GET", "/v1/models")]
 
 
+async def test_every_dialect_that_is_on_withholds_and_says_what_it_can_not(
+    upstream: ChatUpstream,
+) -> None:
+    checks = await told(serve(upstream, dialects=list(DIALECTS)))
+    for name, dialect in DIALECTS.items():
+        assert (checks[f"dialect {name}"].state, checks[f"dialect {name}"].detail) == ("warn", dialect.cannot)
+        for which in ("right", "wrong"):
+            assert checks[f"dialect {name}, {which} answer"].state == "ok", checks
+
+
 async def test_a_policy_that_observes_fails_on_every_surface(upstream: ChatUpstream) -> None:
-    checks = await told({**serve(upstream), "policies": {"default": {"mode": "observe"}}})
-    for name in SURFACES:
+    settings = serve(upstream, dialects=list(DIALECTS))
+    checks = await told({**settings, "policies": {"default": {"mode": "observe"}}})
+    for name in (*SURFACES, *(f"dialect {each}" for each in DIALECTS)):
         wrong = checks[f"{name}, wrong answer"]
         assert (wrong.state, "only observes" in wrong.remedy) == ("fail", True), name
 

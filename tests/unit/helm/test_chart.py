@@ -21,6 +21,7 @@ from tests.support.helm_chart import (
     CASES,
     CHART,
     EXPECTED,
+    RELEASE,
     ROOT,
     VALUES,
     Objects,
@@ -154,6 +155,7 @@ def test_command_lines_are_ones_that_guardrail_has(
                 "guardrail topics create",
                 "guardrail doctor",
                 "guardrail flagged",
+                "guardrail serve",
             }
             assert parameters["config"] == settings
 
@@ -174,7 +176,7 @@ def test_the_settings_are_ones_that_the_guard_takes(
             **VALUES["config"]["settings"],
             **(yaml.safe_load(CASES[case].read_text()) or {}).get("config", {}).get("settings", {}),
         }
-        assert given == wanted
+        assert given == {name: value for name, value in wanted.items() if value is not None}
 
 
 # ------------------------------------------------------------------------------------- the guard's pods
@@ -227,7 +229,12 @@ def test_the_variables_of_the_pods_are_settings(
 @CASE
 def test_an_autoscaler_alone_sets_the_number_of_guards(rendered: dict[str, str], case: str) -> None:
     objects = objects_of(rendered[case])
-    scalers = [one for one in objects if one["kind"] in {"HorizontalPodAutoscaler", "ScaledObject"}]
+    scalers = [
+        one
+        for one in objects
+        if one["kind"] in {"HorizontalPodAutoscaler", "ScaledObject"}
+        and one["metadata"]["labels"]["app.kubernetes.io/component"] == "guard"
+    ]
     workload = workload_of(objects)
     assert ("replicas" in workload["spec"]) == (not scalers)
     for scaler in scalers:
@@ -292,8 +299,15 @@ def test_the_test_runs_doctor_as_the_guard_sees_the_world(rendered: dict[str, st
         assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
         assert doctor["args"][:3] == ["doctor", "--config", "/etc/guardrail/guardrail.yaml"]
         assert doctor["image"] == guard["image"]
-        assert doctor["volumeMounts"] == guard["volumeMounts"]
         of_guard = workload_of(objects)["spec"]["template"]["spec"]["volumes"]
+        if case == "gateway":  # that one's test reads the gateway's keys and certificate, too
+            of_gateway = named_of(objects)["Deployment", f"{RELEASE}-guardrail-gateway"]["spec"]["template"][
+                "spec"
+            ]
+            assert doctor["volumeMounts"] == of_gateway["containers"][0]["volumeMounts"]
+            assert pod["spec"]["volumes"] == of_gateway["volumes"]
+            continue
+        assert doctor["volumeMounts"] == guard["volumeMounts"]
         if case != "everything":
             assert doctor.get("envFrom") == guard.get("envFrom")
             assert pod["spec"]["volumes"] == of_guard
@@ -501,8 +515,12 @@ ADDRESSES = {
     ids=["example", "defaults", "extended policies", "rules", "headers", "addresses", "traces"],
 )
 def test_settings_that_the_guard_takes_are_not_refused(tools: Path, settings: dict[str, Any]) -> None:
-    ops = {name: value for name, value in settings.get("ops", {}).items() if name not in {"host", "port"}}
-    render(tools, changes={"config": {"settings": {**settings, "ops": ops}}})
+    of_chart = {"host", "port"}
+    ours = {
+        section: {name: value for name, value in settings.get(section, {}).items() if name not in of_chart}
+        for section in ("ops", "serve")
+    }
+    render(tools, changes={"config": {"settings": {**settings, **ours}}})
 
 
 def test_more_guards_than_partitions_that_the_chart_does_not_know_are_taken(tools: Path) -> None:
@@ -535,7 +553,11 @@ def test_alerts_are_those_of_the_file_for_this_release_alone(rendered: dict[str,
     # As the Prometheus operator labels what a ServiceMonitor finds: by the Service's name.
     scope = f'namespace="chat", job="{of_kind(objects, "Service")["metadata"]["name"]}"'
     guards = of_kind(objects, "ScaledObject")["spec"]["minReplicaCount"]
-    wanted = {rule["alert"]: {**rule, "expr": rule["expr"].replace('job=~".+"', scope)} for rule in RULES}
+    wanted = {
+        rule["alert"]: {**rule, "expr": rule["expr"].replace('job=~".+"', scope)}
+        for rule in RULES
+        if not rule["alert"].startswith("GuardrailGateway")
+    }
     few = wanted["GuardrailTooFew"]
     few["expr"] = few["expr"].replace("< 1", f"< {guards}")
     assert alerts_of(objects) == wanted
@@ -650,6 +672,63 @@ def test_the_schema_knows_every_value(tools: Path) -> None:
     wrong["image"]["repositry"] = "x"
     with pytest.raises(RenderError, match="repositry"):
         render(tools, changes=wrong)
+
+
+def named_of(objects: Objects) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(one["kind"], one["metadata"]["name"]): one for one in objects}
+
+
+def test_the_gateway_is_reached_scaled_and_scraped_by_itself(
+    rendered: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    objects = objects_of(rendered["gateway"])
+    named, name = named_of(objects), f"{RELEASE}-guardrail-gateway"
+    deployment = named["Deployment", name]["spec"]
+    pods, [container] = (
+        deployment["template"]["metadata"]["labels"],
+        deployment["template"]["spec"]["containers"],
+    )
+    for kind, selector in (
+        ("Service", named["Service", name]["spec"]["selector"]),
+        ("PodDisruptionBudget", named["PodDisruptionBudget", name]["spec"]["selector"]["matchLabels"]),
+        ("NetworkPolicy", named["NetworkPolicy", name]["spec"]["podSelector"]["matchLabels"]),
+        ("ServiceMonitor", named["ServiceMonitor", name]["spec"]["selector"]["matchLabels"]),
+    ):
+        assert selector.items() <= pods.items(), kind
+        assert not selector.items() <= workload_of(objects)["spec"]["selector"]["matchLabels"].items(), kind
+    assert "replicas" not in deployment
+    assert named["HorizontalPodAutoscaler", name]["spec"]["scaleTargetRef"]["name"] == name
+    assert {each["name"]: each["containerPort"] for each in container["ports"]} == {"http": 8800, "ops": 8080}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "ops"}
+    for variable, value in environment(container).items():
+        monkeypatch.setenv(variable, value)
+    path = tmp_path / "guardrail.yaml"
+    path.write_text(named["ConfigMap", f"{RELEASE}-guardrail"]["data"]["guardrail.yaml"])
+    serve = load_settings(path).serve
+    mounts = {each["mountPath"] for each in container["volumeMounts"]}
+    assert serve.keys is not None
+    assert (serve.host, serve.port) == ("0.0.0.0", 8800)  # noqa: S104
+    assert {
+        str(each.parent) for each in (serve.keys.file, serve.certificate, serve.private_key) if each
+    } <= mounts
+    [asked] = named["NetworkPolicy", name]["spec"]["ingress"]
+    assert (asked["ports"], "from" in asked) == ([{"port": "http", "protocol": "TCP"}], True)
+    grace_s = deployment["template"]["spec"]["terminationGracePeriodSeconds"]
+    assert grace_s * 1000 > ShutdownSettings().budget_ms + VALUES["gateway"]["preStopSeconds"] * 1000
+    assert not any("gateway" in name for _, name in named_of(objects_of(rendered["default"])))
+
+
+def test_a_gateway_needs_keys(tools: Path) -> None:
+    with pytest.raises(RenderError, match=r"gateway\.keysSecret: other machines may ask"):
+        render(tools, changes={"gateway": {"enabled": True}})
+
+
+def test_the_alerts_of_the_gateway_ask_its_own_series(rendered: dict[str, str]) -> None:
+    [group] = of_kind(objects_of(rendered["gateway"]), "PrometheusRule")["spec"]["groups"]
+    asked = {rule["alert"]: rule["expr"] for rule in group["rules"]}
+    assert f'job="{RELEASE}-guardrail-gateway"' in asked["GuardrailGatewayFails"]
+    assert f'job=~"{RELEASE}-guardrail(-gateway)?"' in asked["GuardrailReloadFailed"]
+    assert f'job="{RELEASE}-guardrail"' in asked["GuardrailTooFew"]
 
 
 def test_the_subscriber_is_scraped_and_counts_as_no_guard(rendered: dict[str, str]) -> None:

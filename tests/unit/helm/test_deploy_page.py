@@ -24,7 +24,7 @@ BLOCKS: list[dict[str, Any]] = [
 
 @pytest.fixture
 def settings_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GuardSettings:
-    [values] = [block for block in BLOCKS if "config" in block]
+    [values] = [block for block in BLOCKS if "topics" in block]
     path = tmp_path / "guardrail.yaml"
     path.write_text(yaml.safe_dump(values["config"]["settings"]), encoding="utf-8")
     monkeypatch.setenv("GUARDRAIL_KAFKA__SASL_PASSWORD", "of the Secret")
@@ -54,7 +54,7 @@ def test_the_page_renders_the_chart_as_it_says() -> None:
 def test_the_chart_takes_the_values_and_the_guard_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [values] = [block for block in BLOCKS if "config" in block]
+    [values] = [block for block in BLOCKS if "topics" in block]
     objects = objects_of(render(require_tools(), changes=values))
     maps = [one["data"] for one in objects if one["kind"] == "ConfigMap" and "guardrail.yaml" in one["data"]]
     path = tmp_path / "guardrail.yaml"
@@ -64,6 +64,12 @@ def test_the_chart_takes_the_values_and_the_guard_the_settings(
     [guard] = of_kind(objects, "StatefulSet")["spec"]["template"]["spec"]["containers"]
     assert guard["envFrom"] == [{"secretRef": {"name": "guardrail"}}]
     assert {"Job", "ServiceMonitor", "PrometheusRule"} <= {one["kind"] for one in objects}
+
+
+def test_the_chart_takes_the_values_of_the_gateway() -> None:
+    [values] = [block for block in BLOCKS if "gateway" in block]
+    kinds = [one["kind"] for one in objects_of(render(require_tools(), changes=values))]
+    assert {"Deployment", "HorizontalPodAutoscaler"} <= set(kinds)
 
 
 def test_kyverno_knows_every_field_of_the_policy(tmp_path: Path) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from itertools import pairwise
+from types import FrameType, TracebackType
 from typing import Any
 
 import pytest
@@ -22,8 +25,10 @@ from agent_hooks import (
     Verdict,
 )
 from agent_hooks.ctk import load_vectors
+from hypothesis import given
+from hypothesis import strategies as st
 
-from guardrail import Decision, Guard, GuardrailError, JudgeRequest
+from guardrail import Decision, Guard, GuardrailError, Judgement, JudgeRequest
 from guardrail import Verdict as Verdicts
 from guardrail.integrations.agent_hooks import GuardBinding, GuardInterceptor, guard_kind
 from guardrail.integrations.agent_hooks_host import (
@@ -165,6 +170,24 @@ async def test_an_answer_without_documents(guard: Guard, missing: Any, decision:
     assert await session.says("Hello! How can I help?") == "Hello! How can I help?"
 
 
+async def test_the_next_question_has_documents_of_its_own(guard: Guard) -> None:
+    session = Session(GuardInterceptor(guard))
+    await session.asks(guardrail={"contexts": DOCUMENTS})
+    assert await session.says(RIGHT) == RIGHT
+    await session.asks("And the team plan?")
+    with pytest.raises(InterceptionBlocked, match="no_contexts"):
+        await session.says(LATER)
+
+
+async def test_a_text_is_judged_again_when_there_are_more_documents(guard: Guard) -> None:
+    session = Session(GuardInterceptor(guard, SEARCHES))
+    await session.asks()
+    with pytest.raises(InterceptionBlocked, match="no_contexts"):
+        await session.says(RIGHT)
+    await session.finds(DOCUMENTS[0])
+    assert await session.says(RIGHT) == RIGHT
+
+
 async def test_a_wrong_extension_is_said_and_denied(guard: Guard) -> None:
     session = Session(GuardInterceptor(guard))
     await session.asks(guardrail={"context": DOCUMENTS})
@@ -259,7 +282,7 @@ async def test_a_declaration_binds_the_guard_where_it_needs_to_be(guard: Guard) 
     with pytest.raises(DeclarationError, match="missing_contexts") as refused:
         emitter(config={"missing_contexts": "secret-value"})
     assert "secret-value" not in str(refused.value)
-    with pytest.raises(DeclarationError, match="the guard needs agent_shutdown, post_model_call"):
+    with pytest.raises(DeclarationError, match="the guard needs agent_shutdown"):
         emitter(at=["input", "output"])
     with pytest.raises(DeclarationError, match="the guard needs post_tool_call"):
         emitter(config={"tools": ["search"]}, at=["input", "output", "post_model_call", "agent_shutdown"])
@@ -397,34 +420,80 @@ async def test_a_block_withholds_the_rest_and_leaves_the_model(guard: Guard) -> 
     assert model.closed == 1
 
 
+CONTAINERS = (dict, list, tuple, set, frozenset, deque, TracebackType, FrameType, BaseException)
+OURS = ("guardrail", "agent_hooks", "tests")
+
+
 def texts_in(found: Any, seen: set[int]) -> str:
-    """All texts that can be reached from an object."""
+    """All texts that can be reached from an object, but not through the code of modules."""
     todo, texts = [found], []
     while todo:
         each = todo.pop()
         if isinstance(each, str | bytes):
             texts.append(each if isinstance(each, str) else each.decode("utf-8", "replace"))
-        elif id(each) not in seen and not isinstance(each, type) and not hasattr(each, "__code__"):
+        elif id(each) not in seen and not isinstance(each, type):
             seen.add(id(each))
-            if type(each).__module__ not in {"builtins", "sys", "types"} or isinstance(
-                each, dict | list | tuple | set | frozenset
+            if isinstance(each, FrameType):
+                todo.append(each.f_locals if __file__ != each.f_code.co_filename else {})  # the test's own
+                todo.append(each.f_back)
+            elif isinstance(each, CONTAINERS) or type(each).__module__.startswith(
+                ("guardrail", "agent_hooks")
             ):
                 todo += gc.get_referents(each)
     return "\n".join(texts)
 
 
-async def test_of_what_is_withheld_nothing_is_kept(guard: Guard) -> None:
+class ForgetfulJudge(WordJudge):
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        async for each in super().judge(request):
+            yield each
+        self.requests.clear()
+
+
+async def test_of_what_is_withheld_nothing_is_kept() -> None:
     secret = "The wrong plan costs $79, said Zebulon"
     kept, shown = Kept(), list[str]()
     model = Model(RIGHT, secret + ". ", "And Zebulon again. ", ModelEnd())
-    host = IncrementalHost(model, guard, records=kept)
-    with pytest.raises(InterceptionBlocked) as blocked:
-        await read(host.answer(ASKED, DOCUMENTS), shown)
-    told = json.dumps([each.to_wire() for each in kept.records])
-    assert "Zebulon" not in told + str(blocked.value) + repr(blocked.value.result)
-    held = texts_in([host.__dict__, kept.records, shown], {id(model), id(guard)})
+    async with Guard(ForgetfulJudge()) as guard:
+        host = IncrementalHost(model, guard, records=kept)
+        with pytest.raises(InterceptionBlocked) as blocked:
+            await read(host.answer(ASKED, DOCUMENTS), shown)
+        told = json.dumps([each.to_wire() for each in kept.records])
+        assert "Zebulon" not in told + str(blocked.value) + repr(blocked.value.result)
+        # With what the exception leads to, such as the local variables of frames, which some programs log.
+        held = texts_in([host.__dict__, kept.records, shown, blocked.value], {id(model)})
     assert RIGHT in held
     assert "Zebulon" not in held
+
+
+CUTS = st.lists(st.integers(0, len(RIGHT + ODD + LATER + WRONG + RIGHT)), max_size=6).map(sorted)
+
+
+@given(CUTS, st.sampled_from(["stream", "hold"]), st.booleans(), st.integers(0, 3))
+async def test_however_a_stream_is_cut_the_same_leaves(
+    cuts: list[int], mode: Any, ends: bool, turns: int
+) -> None:
+    text = RIGHT + ODD + LATER + WRONG + RIGHT
+    pieces = [text[start:end] for start, end in pairwise([0, *cuts, len(text)])]
+    policy = Policy(mode=mode, rules=(BLOCKS, "verdict UNSUPPORTED: redact"))
+    kept, shown = Kept(), list[str]()
+
+    class Late(WordJudge):
+        async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+            async for each in super().judge(request):
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                yield each
+
+    async with Guard(Late(), policy) as guard:
+        host = IncrementalHost(Model(*pieces, *([ModelEnd()] * ends)), guard, records=kept)
+        with pytest.raises(InterceptionBlocked):
+            await read(host.answer(ASKED, DOCUMENTS), shown)
+    said = "".join(shown)
+    assert (RIGHT + MARK + LATER).startswith(said)
+    assert said == RIGHT + MARK + LATER or mode == "hold" or not ends
+    assert said == "" or mode == "stream"
+    assert [each.sequence for each in kept.records] == list(range(len(kept.records)))
 
 
 async def test_a_redaction_stands_in_the_place_of_the_text(guard: Guard) -> None:
@@ -576,6 +645,42 @@ async def test_half_a_character_is_none(guard: Guard) -> None:
     assert shown == ["Hello ?!"]
 
 
+async def test_no_policy_releases_what_came_before_a_break() -> None:
+    shown = list[str]()
+    async with Guard(WordJudge(), Policy(on_incomplete="release")) as guard:
+        host = IncrementalHost(Model(RIGHT, "The team plan has"), guard)
+        with pytest.raises(InterceptionBlocked, match="streaming_unsupported"):
+            await read(host.answer(ASKED, DOCUMENTS), shown)
+    assert "team" not in "".join(shown)
+
+
+async def test_a_policy_that_holds_releases_all_at_the_end() -> None:
+    kept, shown = Kept(), list[str]()
+    async with Guard(WordJudge(), Policy(mode="hold")) as guard:
+        host = IncrementalHost(Model(RIGHT, WRONG, LATER, ModelEnd()), guard, records=kept)
+        with pytest.raises(InterceptionBlocked, match="contradicted"):
+            await read(host.answer(ASKED, DOCUMENTS), shown)
+    assert shown == []
+
+
+async def test_the_question_is_what_the_interceptors_left_of_it() -> None:
+    judge = WordJudge()
+
+    class Anonymous:
+        def intercept(self, context: dict[str, Any]) -> dict[str, Any]:
+            if context["interception_point"] != "input":
+                return {"decision": "allow"}
+            change = {"path": "$target.content", "value": "Who is it?"}
+            return {"decision": "transform", "transform": change}
+
+    known = HostRegistry(SURFACE).kind("test.other", lambda *_: Anonymous())
+    async with Guard(judge) as guard:
+        model = Model(RIGHT, ModelEnd())
+        host = IncrementalHost(model, guard, declaration=bound("test.other"), registry=known)
+        await read(host.answer("Who is Zebulon?", DOCUMENTS), [])
+    assert judge.requests[0].question == model.messages[0][0]["content"] == "Who is it?"
+
+
 async def test_a_policy_that_observes_is_refused_at_once() -> None:
     shown = list[str]()
     async with Guard(WordJudge(), Policy(mode="observe")) as guard:
@@ -680,6 +785,10 @@ async def test_a_model_that_calls_tools_for_ever_is_left(guard: Guard, monkeypat
         (
             {"bindings": [{"id": "guard", "kind": KIND}, {"id": "other", "kind": "test.other"}]},
             "bind guardrail.guard",
+        ),
+        (
+            {"bindings": [{"id": "guard", "kind": KIND, "at": ["input", "output", "agent_shutdown"]}]},
+            "at post_model_call",
         ),
         ({"bindings": [{"id": "one", "kind": KIND}, {"id": "two", "kind": KIND}]}, "bind guardrail.guard"),
         ({"configuration": {"mode": "evaluate_only"}}, "withholds"),

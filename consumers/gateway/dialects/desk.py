@@ -1,0 +1,212 @@
+"""Answers other gateways, whatever their dialect."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from consumers.gateway.answers import Flagged, as_json, extension, wrong
+from consumers.gateway.completions import WholeCompletion, asked_by
+from consumers.gateway.dialects.agentgateway import AGENTGATEWAY
+from consumers.gateway.dialects.dialect import DialectCall, GatewayDialect, ShowableText
+from consumers.gateway.dialects.kong import KONG
+from consumers.gateway.dialects.litellm import LITELLM
+from consumers.gateway.dialects.nemo import NEMO
+from consumers.gateway.dialects.portkey import PORTKEY
+from consumers.gateway.keys import ApiCaller, ApiKey
+from consumers.gateway.refusals import Refused
+from consumers.gateway.settings import DialectName, ServeSettings
+from guardrail.chat import APART, BLOCK, EXTENSION, FAILED, Grounding, WholeAnswer, decide, grounding_of
+from guardrail.errors import InputError
+from guardrail.events import AnyOutputEvent, ClaimVerdict, Decision, DeliverySegment, ResponseVerdict
+from guardrail.guard import Guard
+
+DIALECTS: Final[Mapping[DialectName, GatewayDialect]] = {
+    "litellm": LITELLM,
+    "kong": KONG,
+    "portkey": PORTKEY,
+    "agentgateway": AGENTGATEWAY,
+    "nemo": NEMO,
+}
+"""All of them, by the names that ``serve.dialects`` takes."""
+CALL: Final = "x-guardrail-call"
+"""Names the call of the model, where the dialect itself doesn't."""
+GROUNDING: Final = "x-guardrail-grounding"
+"""The extension field in base64, where the product passes on no field of a request."""
+_SENTENCE_END: Final = re.compile(r"[.!?…:;][\"'”’)\]*]*\s*\Z")
+_Key = tuple[ApiKey | None, str, str]
+_Reply = tuple[dict[str, Any], list[dict[str, Any]]]
+
+
+class GroundingMemory:
+    """What requests said, until their answers come: of this process, bounded, and forgotten in time."""
+
+    def __init__(self, lasts_s: float, most: int = 10_000, most_chars: int = 64 * 1024 * 1024) -> None:
+        self._lasts_s, self._most, self._most_chars = lasts_s, most, most_chars
+        self._chars = 0
+        self._kept: dict[_Key, tuple[float, int, Grounding | None]] = {}  # the oldest first
+
+    def keep(self, key: _Key, grounding: Grounding) -> None:
+        """Requests of one name that say different things say nothing."""
+        now = time.monotonic()
+        said = self._kept.get(key)
+        chars = sum(len(each.text) for each in grounding.contexts) + len(grounding.question)
+        if said is not None:
+            self._forget(key)
+        if said is None or said[2] == grounding:
+            self._kept[key] = now + self._lasts_s, chars, grounding
+            self._chars += chars
+        else:
+            self._kept[key] = now + self._lasts_s, 0, None
+        while len(self._kept) > self._most or self._chars > self._most_chars or self._oldest < now:
+            self._forget(next(iter(self._kept)))
+
+    def get(self, key: _Key) -> Grounding | None:
+        until, _, grounding = self._kept.get(key, (0.0, 0, None))
+        return grounding if until >= time.monotonic() else None
+
+    @property
+    def _oldest(self) -> float:
+        return next((until for until, *_ in self._kept.values()), float("inf"))
+
+    def _forget(self, key: _Key) -> None:
+        self._chars -= self._kept.pop(key)[1]
+
+
+class DeskText(WholeAnswer):
+    """What becomes of a text: whole, or where more of it may come."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.original = text
+        self.flagged = Flagged()
+        self._shown = ""
+        self._last = ""
+        self._ends: dict[str | None, int] = {}
+        self._verdict: ResponseVerdict | None = None
+
+    def seen(self, event: AnyOutputEvent) -> None:
+        self.flagged.seen(event)
+        match event:
+            case DeliverySegment():
+                self._last = event.text
+            case ClaimVerdict():
+                self._ends[event.claim_id] = event.span[1]
+            case ResponseVerdict():
+                self._verdict = event
+
+    def block(self, message: str, told: dict[str, Any]) -> None:
+        self._shown = self.text
+        super().block(message, told)
+
+    def whole(self) -> ShowableText | None:
+        """None for a block."""
+        return None if self.finish == BLOCK else ShowableText(self.text)
+
+    def growing(self) -> ShowableText | None:
+        """None where a block is certain."""
+        held = len(self.text if self._verdict and self._verdict.mode == "hold" else self._last)
+        if self.finish != BLOCK:
+            return ShowableText(self.text, 0 if self.flagged.observed else held)
+        end = self._ends.get(self._verdict.deciding_claim, 0) if self._verdict else 0
+        goes_on = self.original[end:].strip() and _SENTENCE_END.search(self.original[:end])
+        if self._verdict is None or goes_on:
+            return None
+        # The claim may be half of one. If nothing more comes, the message stands in its place.
+        message = APART + self.text if self._shown else self.text
+        return ShowableText(self._shown + message, len(message))
+
+
+class DialectDesk:
+    """Reads a request of a dialect, judges what it has of an answer, and replies as the dialect does."""
+
+    def __init__(self, settings: ServeSettings, guard: Guard) -> None:
+        """``guard`` is open."""
+        self._settings = settings
+        self._guard = guard
+        self._memory = GroundingMemory(settings.answer_timeout_ms / 1000)
+
+    async def reply(
+        self, dialect: GatewayDialect, path: str, headers: Mapping[str, str], body: Any, caller: ApiCaller
+    ) -> _Reply:
+        """The reply, and what is told of each text. Raises Refused."""
+        if not isinstance(body, Mapping):
+            raise wrong("give a JSON object")
+        call = dialect.read(path, body, headers)
+        if call.completion is not None:
+            return await self._completion(dialect, call, caller)
+        grounding = self._grounding(call, {**call.headers, **headers}, caller)
+        name = call.id or headers.get(CALL)
+        key = (caller.key, dialect.paths[0], name) if isinstance(name, str) and len(name) <= 512 else None
+        if call.texts is None:
+            if key is not None:
+                self._memory.keep(key, grounding)
+            return dialect.allow(call, (), {}), []
+        if len(call.texts) > self._settings.most_choices:
+            raise wrong(f"there are more than {self._settings.most_choices} texts")
+        if key is not None and not grounding.contexts:
+            grounding = self._memory.get(key) or grounding
+        judged = await asyncio.gather(*(self._judged(text, grounding, call.model) for text in call.texts))
+        told = [extension({"choice": n, **each.told}, each.flagged) for n, each in enumerate(judged)]
+        shown = []
+        for each, one in zip(judged, told, strict=True):
+            becomes = each.growing() if call.grows else each.whole()
+            if becomes is None:
+                return self._blocked(dialect, each.text, told)
+            if becomes.text != each.original and not dialect.redacts(call):
+                one.update(decision=Decision.BLOCK.value, rule=f"{one['rule']}: redactions can't be shown")
+                return self._blocked(dialect, FAILED, told)
+            shown.append(becomes)
+        return {**dialect.allow(call, shown, {}), **_told(told)}, told
+
+    def _grounding(self, call: DialectCall, headers: Mapping[str, Any], caller: ApiCaller) -> Grounding:
+        said = call.rests_on
+        if GROUNDING in headers and EXTENSION not in said:
+            try:
+                said = {**said, EXTENSION: json.loads(base64.b64decode(headers[GROUNDING], validate=True))}
+            except (TypeError, ValueError, RecursionError):
+                raise wrong(f"{GROUNDING}: give an object as JSON in base64") from None
+        try:
+            return caller.grounding(grounding_of(said, self._settings.contexts_from, self._settings.tools))
+        except InputError as error:
+            raise Refused(400, str(error), error.reason) from None
+
+    async def _judged(self, text: str, grounding: Grounding, model: Any) -> DeskText:
+        judged = DeskText(text)
+        await decide(
+            self._opened(),
+            grounding,
+            [text] if text else [],
+            judged,
+            missing=self._settings.missing,
+            generator_model=str(model or ""),
+            seen=judged.seen,
+        )
+        return judged
+
+    async def _opened(self) -> Guard:
+        return self._guard
+
+    async def _completion(self, dialect: GatewayDialect, call: DialectCall, caller: ApiCaller) -> _Reply:
+        asked = asked_by(call.rests_on, self._settings, caller.grounding)
+        whole = WholeCompletion(asked, self._guard, self._settings)
+        completion, told = await whole.guarded(as_json(call.completion or {}))
+        blocks = [each["choice"] for each in told if each["decision"] == Decision.BLOCK]
+        if blocks:
+            message = completion["choices"][blocks[0]]["message"]["content"]
+            return self._blocked(dialect, message, told, completion)
+        return {**dialect.allow(call, (), completion), **_told(told)}, told
+
+    def _blocked(self, dialect: GatewayDialect, message: str, told: Any, completion: Any = None) -> _Reply:
+        rule = next(str(each["rule"]) for each in told if each["decision"] == Decision.BLOCK)
+        return {**dialect.deny(message, rule, completion or {}), **_told(told)}, told
+
+
+def _told(told: list[dict[str, Any]]) -> dict[str, Any]:
+    """What was decided, in a field that no product minds."""
+    return {EXTENSION: told[0] if len(told) == 1 else told} if told else {}
