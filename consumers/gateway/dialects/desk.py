@@ -138,9 +138,15 @@ class DialectDesk:
         if not isinstance(body, Mapping):
             raise wrong("give a JSON object")
         call = dialect.read(path, body, headers)
+        said = _said(call.rests_on, {**call.headers, **headers})
         if call.completion is not None:
-            return await self._completion(dialect, call, caller)
-        grounding = self._grounding(call, {**call.headers, **headers}, caller)
+            asked = asked_by(said, self._settings, caller.grounding)
+            return await self._completion(dialect, call, asked)
+        try:
+            found = grounding_of(said, self._settings.contexts_from, self._settings.tools)
+        except InputError as error:
+            raise Refused(400, str(error), error.reason) from None
+        grounding = caller.grounding(found)
         name = call.id or headers.get(CALL)
         key = (caller.key, dialect.paths[0], name) if isinstance(name, str) and len(name) <= 512 else None
         if call.texts is None:
@@ -164,18 +170,6 @@ class DialectDesk:
             shown.append(becomes)
         return {**dialect.allow(call, shown, {}), **_told(told)}, told
 
-    def _grounding(self, call: DialectCall, headers: Mapping[str, Any], caller: ApiCaller) -> Grounding:
-        said = call.rests_on
-        if GROUNDING in headers and EXTENSION not in said:
-            try:
-                said = {**said, EXTENSION: json.loads(base64.b64decode(headers[GROUNDING], validate=True))}
-            except (TypeError, ValueError, RecursionError):
-                raise wrong(f"{GROUNDING}: give an object as JSON in base64") from None
-        try:
-            return caller.grounding(grounding_of(said, self._settings.contexts_from, self._settings.tools))
-        except InputError as error:
-            raise Refused(400, str(error), error.reason) from None
-
     async def _judged(self, text: str, grounding: Grounding, model: Any) -> DeskText:
         judged = DeskText(text)
         await decide(
@@ -192,8 +186,7 @@ class DialectDesk:
     async def _opened(self) -> Guard:
         return self._guard
 
-    async def _completion(self, dialect: GatewayDialect, call: DialectCall, caller: ApiCaller) -> _Reply:
-        asked = asked_by(call.rests_on, self._settings, caller.grounding)
+    async def _completion(self, dialect: GatewayDialect, call: DialectCall, asked: Any) -> _Reply:
         whole = WholeCompletion(asked, self._guard, self._settings)
         completion, told = await whole.guarded(as_json(call.completion or {}))
         blocks = [each["choice"] for each in told if each["decision"] == Decision.BLOCK]
@@ -205,6 +198,16 @@ class DialectDesk:
     def _blocked(self, dialect: GatewayDialect, message: str, told: Any, completion: Any = None) -> _Reply:
         rule = next(str(each["rule"]) for each in told if each["decision"] == Decision.BLOCK)
         return {**dialect.deny(message, rule, completion or {}), **_told(told)}, told
+
+
+def _said(rests_on: Mapping[str, Any], headers: Mapping[str, Any]) -> Mapping[str, Any]:
+    """With the extension of the header, where the request has none."""
+    if GROUNDING not in headers or EXTENSION in rests_on:
+        return rests_on
+    try:
+        return {**rests_on, EXTENSION: json.loads(base64.b64decode(headers[GROUNDING], validate=True))}
+    except (TypeError, ValueError, RecursionError):
+        raise wrong(f"{GROUNDING}: give an object as JSON in base64") from None
 
 
 def _told(told: list[dict[str, Any]]) -> dict[str, Any]:

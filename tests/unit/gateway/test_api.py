@@ -56,7 +56,7 @@ async def test_what_answers_without_prose_passes(
         ("GET", "/v1/files/file-1/content", 403, "answers of a batch"),
         ("POST", "/v1/batches", 403, "batch"),
         ("GET", "/v1/realtime", 403, "speech"),
-        ("POST", "/v1/guard", 403, "not there yet"),
+        ("GET", "/v1/guard", 405, "takes POST"),
         ("POST", "/v1/of_a_later_release", 404, "nothing is known"),
         ("GET", "/", 404, "nothing is known"),
         ("POST", "/chat/completions", 404, "base URL end in /v1?"),
