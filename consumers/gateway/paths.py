@@ -11,6 +11,7 @@ from typing import Final
 
 COMPLETIONS: Final = "/v1/chat/completions"
 CHECK: Final = "/v1/check"
+GUARD: Final = "/v1/guard"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,6 @@ REFUSED: Final = {
     "/v1/chat/completions/": "a stored completion would be fetched without the guard",
     "/v1/responses": _NOT_YET,
     "/v1/conversations": "stored answers would be fetched without the guard",
-    "/v1/guard": "token by token over HTTP is not there yet; use /v1/chat/completions, /v1/check or Kafka",
     "/v1/completions": "it is not guarded; ask /v1/chat/completions",
     "/v1/messages": "it is not guarded; ask /v1/chat/completions",
     "/v1/batches": "answers of a batch would be fetched without the guard",

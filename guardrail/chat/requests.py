@@ -155,10 +155,13 @@ def _results(messages: Sequence[Any], tools: Collection[str]) -> Iterator[Mappin
         if not isinstance(message, Mapping):
             continue
         calls = message.get("tool_calls") if message.get("role") == "assistant" else None
+        named: dict[str, Any] = {}  # one id for two tools at once tells of neither
         for call in calls if isinstance(calls, list) else ():
             function = call.get("function") if isinstance(call, Mapping) else None
             if isinstance(function, Mapping) and isinstance(call.get("id"), str):
-                called[call["id"]] = function.get("name")
+                name = function.get("name")
+                named[call["id"]] = name if named.get(call["id"], name) == name else None
+        called |= named
         if message.get("role") == "tool" and isinstance(message.get("tool_call_id"), str):
             name = called.get(message["tool_call_id"])
             if isinstance(name, str) and name in tools:
