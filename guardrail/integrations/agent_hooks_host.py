@@ -147,10 +147,9 @@ class IncrementalHost:
     def emitter(self, **instead: Any) -> tuple[hooks.InterceptionEmitter, GuardInterceptor | None]:
         """An emitter by the declaration, and the guard as it is bound there."""
         document = hooks.HostDeclaration.from_value({**self.declaration, **instead})
-        emitter = hooks.InterceptionEmitter.from_declaration(document, self.registry)
-        guard = self._bound[0] if self._bound else None
         self._bound.clear()
-        return emitter.set_record_sink(self.records), guard
+        emitter = hooks.InterceptionEmitter.from_declaration(document, self.registry)
+        return emitter.set_record_sink(self.records), self._bound[0] if self._bound else None
 
 
 class _Turn:

@@ -11,7 +11,16 @@ import atexit
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import CancelledError, Future
 from contextlib import AsyncExitStack, suppress
 from contextvars import ContextVar
@@ -191,6 +200,12 @@ class OnOwnLoop(ABC, Generic[_R]):
         self._named = name, if_closed
         self._changing = threading.Lock()
         self._thread: LoopThread[_R] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_changing": None, "_thread": None}  # a copy opens its own
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state, _changing=threading.Lock())
 
     @abstractmethod
     def _opening(self) -> Callable[[AsyncExitStack], Awaitable[_R]]:

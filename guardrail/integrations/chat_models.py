@@ -22,6 +22,7 @@ from guardrail.integrations.background import CALLER, FAILURES, there
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import build_judge
 from guardrail.judges.openai_client import httpx
+from guardrail.judges.spending import ModelPrice
 
 Messages = list[tuple[str, str]]
 """Roles, system or user, and texts."""
@@ -67,9 +68,14 @@ class ChatModel(httpx.AsyncBaseTransport):
 
     def asked_by(self, settings: Settings) -> Settings:
         """``settings`` whose LLM judge asks it."""
-        llm = settings.judge.llm.model_copy(update={"api_key": None, "fallbacks": ()})
+        judge = settings.judge
+        llm = judge.llm.model_copy(update={"api_key": None, "fallbacks": ()})
         llm._transport = self
-        return settings.model_copy(update={"judge": settings.judge.model_copy(update={"llm": llm})})
+        budgets = [each.budget for each in settings.policies.values() if each.budget is not None]
+        counted = judge.budgets.needs_prices or any(each.usd is not None for each in budgets)
+        # Nobody has to know what an object costs, unless a budget counts it.
+        free = {} if judge.prices or counted else {"prices": {self.name: ModelPrice(input=0, output=0)}}
+        return settings.model_copy(update={"judge": judge.model_copy(update={"llm": llm, **free})})
 
     def judge(self) -> Judge:
         """The LLM judge that asks it, by default settings."""
@@ -85,6 +91,10 @@ class ChatModel(httpx.AsyncBaseTransport):
             else:
                 answer = await there(caller, self.aask(messages))
             text, told = self.reply(answer)
+            for (
+                each
+            ) in asked:  # the prompt's examples, given back before the reply or in its place, say nothing
+                text = (text or "").rpartition(each["content"])[2]
             choice = {"message": {"content": text}, "finish_reason": "stop"}
             return httpx.Response(200, json={"choices": [choice], "usage": _usage(told)})
         except BaseException as error:  # whatever the object raises, the client reads as HTTP
@@ -94,10 +104,15 @@ class ChatModel(httpx.AsyncBaseTransport):
             if (failures := FAILURES.get()) is not None:
                 failures.append(error)
             status = getattr(error, "status_code", None)
+            status = status if isinstance(status, int) and 400 <= status < 600 else None
+            raised = f"{self.name} raised {type(error).__name__}{f' ({status})' if status else ''}"
             said = str(error).encode(errors="replace").decode()
-            failed = {"error": {"message": said, "code": type(error).__name__}}
-            again = {"x-should-retry": "false"}  # the object has tried as often as its user wants
-            return httpx.Response(status if isinstance(status, int) else 500, headers=again, json=failed)
+            return httpx.Response(
+                status or 500,
+                headers={"x-should-retry": "false"},  # the object has tried as often as its user wants
+                json={"error": {"message": said, "code": type(error).__name__}},
+                extensions={"raised": raised},
+            )
 
 
 async def _in_thread(ask: Callable[[Messages], Any], given: Any) -> Any:

@@ -8,12 +8,10 @@ a loop of its own, in a thread of its own. Whoever asks waits for it, in whateve
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
-import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -104,7 +102,11 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
             raise TypeError(f"judge: give a guardrail.Judge or {what}, not a {type(judge).__name__}")
         self._judge = judge if isinstance(judge, Judge) else None
         self._values = dict(judge) if isinstance(judge, Mapping) else None
+        self._prompts: dict[str, Any] = {}
         self._settings()  # wrong ones are told where they are written, not where they are first used
+
+    def __deepcopy__(self, _: object) -> EvaluatingGuard:
+        return copy(self)  # what it asks is an application's, and shared
 
     # ------------------------------------------------------------------------------- open and close
 
@@ -164,33 +166,18 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
         names: tuple[PromptName, ...] = ("system", "user")
         return {name: template(name, judge.llm.prompts).template for name in names}
 
-    def with_prompts(self, texts: Mapping[str, str]) -> EvaluatingGuard:
-        """A guard whose LLM judge has these prompts, or ``examples`` in YAML. Raises ConfigError, which names
-        a missing variable.
+    def with_prompts(self, texts: Mapping[str, Any]) -> EvaluatingGuard:
+        """A guard whose LLM judge has these prompts, or ``examples``, a list of mappings. Raises ConfigError,
+        which names a missing variable.
         """
         known = self.prompts()
         unknown = sorted(texts.keys() - known.keys() - ({"examples"} if known else set()))
         if unknown:
             there_are = f"there are {' and '.join(known)}" if known else "this judge asks no LLM"
             raise ConfigError(f"prompt {unknown[0]!r} is unknown: {there_are}")
-        folder = Path(tempfile.mkdtemp(prefix="guardrail-prompts-"))  # settings name prompts by their files
-        try:
-            files = {name: folder / name for name in {**known, **texts}}
-            for name, file in files.items():
-                file.write_text({**known, **texts}[name], encoding="utf-8")
-            values = self._values or {}
-            own = {**values.get("llm", {}), "prompts": {**values.get("llm", {}).get("prompts", {}), **files}}
-            changed = EvaluatingGuard(
-                {**values, "llm": own},
-                self._path,
-                llm=self._llm,
-                concurrency=self._concurrency,
-                score=self.score,
-            )
-        except BaseException:
-            shutil.rmtree(folder)
-            raise
-        weakref.finalize(changed, shutil.rmtree, folder, ignore_errors=True)
+        changed = copy(self)
+        changed._prompts = {**self._prompts, **texts}
+        changed._settings()
         return changed
 
     def parameters(self) -> dict[str, Any]:
@@ -225,6 +212,13 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
             settings = load_settings(self._path, given) if self._path else Settings.model_validate(given)
         except ValidationError as error:
             raise SettingsError(explain(Settings, error, lambda _: None)) from None
+        if self._prompts:
+            llm = settings.judge.llm
+            try:
+                llm = llm.model_copy(update={"prompts": llm.prompts.given(self._prompts)})
+            except ValueError as error:
+                raise ConfigError(f"prompt {error}") from None
+            settings = settings.model_copy(update={"judge": settings.judge.model_copy(update={"llm": llm})})
         return settings if self._llm is None else self._llm.asked_by(settings)
 
     def _opening(self) -> Callable[[AsyncExitStack], Awaitable[_Checks]]:

@@ -19,7 +19,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final, Self
 
-import yaml
 from haystack import Document, component, default_from_dict, default_to_dict
 from haystack.components.evaluators import faithfulness as theirs
 from haystack.components.generators.chat.types import ChatGenerator
@@ -89,7 +88,7 @@ class FaithfulnessEvaluator(HasGuard):
             judge, settings, llm=llm, concurrency=concurrency, score=score
         )
         if examples and examples != theirs._DEFAULT_EXAMPLES:
-            self._guard = self._made.with_prompts({"examples": yaml.safe_dump(_our_examples(examples))})
+            self._guard = self._made.with_prompts({"examples": _our_examples(examples)})
         component.set_input_types(self, **_INPUTS)
 
     def warm_up(self) -> None:

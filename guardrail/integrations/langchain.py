@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Mapping, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -398,14 +399,15 @@ def chat_model_of(llm: Runnable[Any, Any]) -> ChatModel:
         raise TypeError(f"llm: give a chat model of LangChain, not a {type(llm).__name__}")
     from guardrail.integrations.chat_models import ChatModel  # loads the client, which others don't need
 
-    def reply(message: Any) -> Reply:
-        return str(getattr(message, "text", message)), getattr(message, "usage_metadata", None)
-
     # Its own callbacks hold. Those of a chain would show its reader what the judge is asked and says.
     config = RunnableConfig(callbacks=[])
     return ChatModel(
-        llm, list, lambda given: llm.invoke(given, config), lambda given: llm.ainvoke(given, config), reply
+        llm, list, partial(llm.invoke, config=config), partial(llm.ainvoke, config=config), _reply
     )
+
+
+def _reply(message: Any) -> Reply:
+    return str(getattr(message, "text", message)), getattr(message, "usage_metadata", None)
 
 
 def contexts_of(documents: Sequence[Document | ContextLike]) -> list[ContextLike]:

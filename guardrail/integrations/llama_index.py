@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,7 +36,7 @@ from guardrail.integrations.evaluating import (
 from guardrail.log_events import EventLog
 
 if TYPE_CHECKING:
-    from guardrail.integrations.chat_models import ChatModel, Reply
+    from guardrail.integrations.chat_models import ChatModel, Messages, Reply
 
 _log = EventLog(__name__)
 _PROMPTS: Final = {"eval_template": "system", "user_template": "user"}
@@ -168,17 +169,25 @@ def _chat_model(llm: LLM) -> ChatModel:
         raise TypeError(f"llm: give an LLM of llama_index.core, not a {type(llm).__name__}; or give judge=…")
     from guardrail.integrations.chat_models import ChatModel  # loads the client, which others don't need
 
-    def reply(response: ChatResponse) -> Reply:
-        told = getattr(response.raw, "usage", None) or response.additional_kwargs
-        return response.message.content, told or response.message.additional_kwargs
+    aask = None if isinstance(llm, CustomLLM) else partial(_aask, llm)  # its own would hold up the event loop
+    return ChatModel(llm, _messages, partial(_ask, llm), aask, _reply)
 
-    return ChatModel(
-        llm,
-        lambda given: [ChatMessage(role=role, content=text) for role, text in given],
-        llm.chat,
-        None if isinstance(llm, CustomLLM) else llm.achat,  # its own achat would hold up the event loop
-        reply,
-    )
+
+def _ask(llm: LLM, given: list[ChatMessage]) -> ChatResponse:
+    return llm.chat(given)  # whose bound method can't be pickled
+
+
+async def _aask(llm: LLM, given: list[ChatMessage]) -> ChatResponse:
+    return await llm.achat(given)
+
+
+def _messages(given: Messages) -> list[ChatMessage]:
+    return [ChatMessage(role=role, content=text) for role, text in given]
+
+
+def _reply(response: ChatResponse) -> Reply:
+    told = getattr(response.raw, "usage", None) or response.additional_kwargs
+    return response.message.content, told or response.message.additional_kwargs
 
 
 def _parts(response: Response | None) -> tuple[str | None, Sequence[ContextLike] | None]:

@@ -229,8 +229,9 @@ def describe(
         return Failure(JudgeUnavailable(f"the call failed ({type(error).__name__})"), retry=True, fault=True)
     status = error.status_code
     code = error.code if isinstance(error.code, str) and _CODE.fullmatch(error.code) else ""
-    text = f"the server answered {status}{f' ({code})' if code else ''}"
-    remedy = _remedy(error, hints)
+    raised = error.response.extensions.get("raised")  # by what stands in a server's place
+    text = raised or f"the server answered {status}{f' ({code})' if code else ''}"
+    remedy = "" if raised and status in _REMEDIES else _remedy(error, hints)
     for_good = JudgeError(f"{text}; {remedy.format(section=section)}" if remedy else text)
     if code in _FILTERED:
         for_good = JudgeRefused(text)

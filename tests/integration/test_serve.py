@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+import yaml
 
 from guardrail.events import GROUP_HEADER, FlaggedCase, ResponseVerdict, parse_output
 from tests.conftest import own_broker
 from tests.integration.test_shutdown import chat, configuration
 from tests.support.chat_upstream import ChatUpstream, events
 from tests.support.kafka_broker import free_ports
-from tests.support.programs import running
+from tests.support.programs import running, until
 from tests.support.transports import committed
 
 PLANS = "The basic plan costs $49 a month."
@@ -92,3 +96,109 @@ async def until_told(told: Any, path: str, text: str) -> None:
     """Wait until it begins so; all of it, where a line ends."""
     while not (said := await told(path)).startswith(text) or said != text == "ok\n":  # noqa: ASYNC110
         await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def balanced(*ports: int) -> AsyncIterator[int]:
+    """A port of which each connection goes to the first of these that takes it."""
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for port in ports:
+            with suppress(ConnectionError):
+                there = await asyncio.open_connection("127.0.0.1", port)
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(pump(reader, there[1]))
+                    group.create_task(pump(there[0], writer))
+                return
+        writer.close()
+
+    async with await asyncio.start_server(connected, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def test_a_rolling_restart_breaks_no_answer_that_ends_in_time(tmp_path: Path) -> None:
+    ops_port, *_ = free_ports(1)
+    async with AsyncExitStack() as stack:
+        upstream = await stack.enter_async_context(ChatUpstream())
+        upstream.streams(events(*[RIGHT] * 20))
+        upstream.holds_before = 10
+        config = {"serve": {"port": 0, "upstream": upstream.url}}
+        old = stack.enter_context(running(tmp_path, config, "serve", ops_port=ops_port))
+        new = stack.enter_context(running(tmp_path, config, "serve"))
+        ports = [(await each.logs("serve.listening"))["port"] for each in (old, new)]
+        port = await stack.enter_async_context(balanced(*ports))
+        client = await stack.enter_async_context(httpx2.AsyncClient(timeout=60))
+
+        async def answered() -> tuple[int, str]:
+            # Each on a connection of its own, as callers are.
+            headers = {"Connection": "close"}
+            url = f"http://127.0.0.1:{port}/v1/chat/completions"
+            reply = await client.post(url, json=asked(), headers=headers)
+            return reply.status_code, reply.text
+
+        async def readiness() -> tuple[int, str]:
+            reply = await client.get(f"http://127.0.0.1:{ops_port}/readyz")
+            return reply.status_code, reply.text.strip()
+
+        assert await readiness() == (200, "ok")
+        before = [asyncio.create_task(answered()) for _ in range(20)]
+        await until(lambda: len(upstream.asked) == 20)
+        ending = asyncio.create_task(old.ends())
+        await old.logs("guard.stopping")
+        assert await readiness() == (503, "waits: it drains")
+        await refused(ports[0])
+        after = [asyncio.create_task(answered()) for _ in range(5)]
+        await until(lambda: len(upstream.asked) == 25)
+        assert not any(each.done() for each in (*before, *after, ending))
+        upstream.going_on.set()
+        for status, text in await asyncio.gather(*before, *after):
+            assert (status, text.endswith("data: [DONE]\n\n")) == (200, True)
+            assert text.count("$49") == 20
+        assert await ending == 0
+    assert [len(each.lines("serve.request")) for each in (old, new)] == [20, 5]
+
+
+async def refused(port: int) -> None:
+    """Wait until nobody listens there."""
+    with suppress(ConnectionRefusedError):
+        while True:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.close()
+            await asyncio.sleep(0.02)
+
+
+async def test_keys_are_read_anew_and_a_wrong_file_changes_nothing(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.yaml"
+    keys.write_text(yaml.safe_dump([entry("first")]))
+    config = {"serve": {"port": 0, "keys": {"file": str(keys)}}}
+    with running(tmp_path, config, "serve") as gateway:
+        port = (await gateway.logs("serve.listening"))["port"]
+        async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+
+            async def knows(key: str) -> bool:
+                return (
+                    await client.get("/openapi.json", headers={"x-guardrail-key": key})
+                ).status_code == 200
+
+            assert (await knows("first"), await knows("second")) == (True, False)
+            keys.write_text("- {name: second, sha256: wrong}")
+            failed = await gateway.logs("config.reload_failed")
+            assert (failed["path"], "sha256" in str(failed["errors"])) == (str(keys), True)
+            assert (await knows("first"), await knows("second")) == (True, False)
+            keys.write_text(yaml.safe_dump([entry("second")]))
+            assert (await gateway.logs("serve.keys_reloaded"))["changed"] == ["first", "second"]
+            assert (await knows("first"), await knows("second")) == (False, True)
+            gateway.config.write_text(
+                yaml.safe_dump({**config, "policies": {"default": {"mode": "observe"}}})
+            )
+            assert (await gateway.logs("config.reloaded"))["changed"] == ["policies"]
+
+
+def entry(key: str) -> dict[str, str]:
+    return {"name": key, "sha256": hashlib.sha256(key.encode()).hexdigest()}

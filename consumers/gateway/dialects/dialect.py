@@ -56,7 +56,7 @@ class GatewayDialect:
 
     def refused(self, refused: Refused) -> Response:
         """A refusal as a block: all of the products can be told to take an error for a pass, and one does."""
-        return JSONResponse(self.deny(str(refused), refused.code, {}), headers={"Connection": "close"})
+        return JSONResponse(self.deny(str(refused), refused.reason, {}), headers={"Connection": "close"})
 
 
 def part(found: Any, name: str) -> Mapping[str, Any]:

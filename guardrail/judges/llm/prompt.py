@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
 from string import Template, ascii_lowercase
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import TypeAdapter
 
@@ -412,6 +412,8 @@ def default_examples() -> tuple[Example, ...]:
 
 def examples_of(chosen: PromptFiles) -> tuple[Example, ...]:
     """The examples to show. Raises ConfigError if their file has become unusable."""
+    if "examples" in chosen._given:
+        return cast("tuple[Example, ...]", chosen._given["examples"])
     if chosen.examples is None:
         return default_examples()
     try:
@@ -424,6 +426,8 @@ def template(name: PromptName, chosen: PromptFiles) -> Template:
     """The prompt to use. Raises ConfigError if its file has become unusable since the settings were
     loaded.
     """
+    if name in chosen._given:
+        return cast("Template", chosen._given[name])
     path = chosen.system if name == "system" else chosen.user
     if path is None:
         return Template(shipped_text("guardrail.judges.llm", "prompts", f"{name}.md").strip())

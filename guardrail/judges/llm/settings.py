@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from string import Template
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, cast
 
 import yaml
 from pydantic import (
@@ -107,7 +107,7 @@ _VARIABLES: Final[Mapping[PromptName, tuple[frozenset[str], frozenset[str]]]] = 
 
 
 def read_prompt(name: PromptName, path: Path) -> Template:
-    """The prompt in a file. Raises ValueError, which names unknown and missing variables."""
+    """The prompt in a file. Raises ValueError as ``prompt_of`` does, or if the file can't be read."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -115,6 +115,11 @@ def read_prompt(name: PromptName, path: Path) -> Template:
             f"{path} can't be read ({_why(error)}); guardrail config show --prompt system --template prints "
             "one to begin from"
         ) from None
+    return prompt_of(name, text)
+
+
+def prompt_of(name: PromptName, text: str) -> Template:
+    """The prompt of a text. Raises ValueError, which names unknown and missing variables."""
     template = Template(text.strip())
     if not template.is_valid():
         raise ValueError("a $ is not followed by the name of a variable; write $$ for the character itself")
@@ -229,11 +234,19 @@ def read_examples(path: Path) -> tuple[Example, ...]:
     except yaml.YAMLError:
         raise ValueError(f"{path} is not YAML; write a list of examples") from None
     try:
+        return examples_from(found)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def examples_from(found: object) -> tuple[Example, ...]:
+    """The examples of a list of mappings. Raises ValueError."""
+    try:
         return _EXAMPLES.validate_python(found)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise ValueError(f"{path}: {where + ': ' if where else ''}{said_wrong(first)}") from None
+        raise ValueError(f"{where + ': ' if where else ''}{said_wrong(first)}") from None
 
 
 _EXAMPLES: Final = TypeAdapter(Annotated[tuple[Example, ...], Field(max_length=MOST_EXAMPLES)])
@@ -262,6 +275,22 @@ class PromptFiles(Frozen):
         default=None,
         description="YAML file with a list of at most 20 example verdicts, for $examples; [] for none.",
     )
+
+    _given: dict[str, Any] = PrivateAttr(default_factory=dict)
+    """Prompts and examples that an application gives without a file; not a setting."""
+
+    def given(self, texts: Mapping[str, Any]) -> PromptFiles:
+        """These, but for ``texts``: prompts, and ``examples`` as a list of mappings. Raises ValueError, which
+        begins with the name of what is wrong.
+        """
+        made = self.model_copy()
+        for name, text in texts.items():
+            try:
+                own = examples_from(text) if name == "examples" else prompt_of(cast("PromptName", name), text)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+            made._given = {**made._given, name: own}
+        return made
 
 
 # -------------------------------------------------------------------------------------------------- the judge

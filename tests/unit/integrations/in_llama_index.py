@@ -164,7 +164,9 @@ def test_a_prompt_that_lacks_a_variable_is_refused_and_changes_nothing() -> None
     with pytest.raises(ConfigError, match=r"^refine_template: there are eval_template and user_template"):
         made.update_prompts({"refine_template": PromptTemplate("x")})
     assert made.get_prompts() == before
-    with pytest.raises(ConfigError, match=r"missing variables \$marker, \$reply_form in the system prompt"):
+    with pytest.raises(
+        ConfigError, match=r"^prompt system: missing variables \$marker, \$reply_form in the system prompt; "
+    ):
         FaithfulnessEvaluator(Scripted(), eval_template="Say YES or NO.")
     with pytest.raises(ConfigError, match=r"^refine_template: one call sees all"):
         FaithfulnessEvaluator(Scripted(), refine_template="Say YES or NO.")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import threading
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -120,8 +122,17 @@ class Limited(Exception):
     status_code = 429
 
 
+class NoKey(Exception):
+    status_code = 401
+
+
 @pytest.mark.parametrize(
-    ("error", "said"), [(ValueError("secret"), r"500 \(ValueError\)"), (Limited(), r"429 \(Limited\)")]
+    ("error", "said"),
+    [
+        (ValueError("secret"), r"their-model raised ValueError$"),
+        (Limited(), r"their-model raised Limited \(429\)$"),
+        (NoKey(), r"their-model raised NoKey \(401\)$"),
+    ],
 )
 def test_its_failures_are_told_without_their_texts_and_not_repeated(error: Exception, said: str) -> None:
     def fail(_: Messages) -> None:
@@ -158,7 +169,7 @@ async def test_whatever_it_raises_ends_the_answer_only(error: Any, plain: bool) 
         return ask(given)
 
     judged = guard(ChatModel(object(), list, ask, None if plain else aask, lambda text: (text, None)))
-    with pytest.raises(JudgeUnavailable, match=r"the server answered 500") as caught:
+    with pytest.raises(JudgeUnavailable, match="object raised ") as caught:
         await judged.acheck(*ASKED)
     assert caught.value.__cause__ is not None, "the application sees what its model said"
     assert found(await judged.acheck(*ASKED)) == ["SUPPORTED", "UNSUPPORTED"]
@@ -190,6 +201,56 @@ async def test_a_call_that_never_ends_does_not_hold_up_closing() -> None:
     assert thread.daemon, "nor the end of the process"
     end.set()
     thread.join()
+
+
+@pytest.mark.parametrize(
+    ("before", "kept", "verdicts"),
+    [("", False, None), ("Sure: ", False, None), ("", True, ["SUPPORTED", "UNSUPPORTED"])],
+)
+def test_a_prompt_that_comes_back_is_no_reply(before: str, kept: bool, verdicts: list[str] | None) -> None:
+    def ask(given: Messages) -> str:
+        prompt = "\n".join(f"{role}: {text}" for role, text in given)
+        assert "supported" in prompt, "its examples look like a reply"
+        return before + prompt + (Script().reply(prompt) if kept else "")
+
+    judged = guard(ChatModel(object(), list, ask, None, lambda text: (text, None)))
+    if verdicts is None:
+        with pytest.raises(JudgeUnavailable, match="no claim of the answer could be judged"):
+            judged.run(lambda: judged.acheck(*ASKED))
+    else:
+        assert found(judged.run(lambda: judged.acheck(*ASKED))) == verdicts
+    judged.close()
+
+
+def test_what_it_costs_is_asked_for_only_if_a_budget_counts_it(caplog: pytest.LogCaptureFixture) -> None:
+    model = Model().chat(told={"prompt_tokens": 120, "completion_tokens": 8})
+    judged = guard(model)
+    judged.run(lambda: judged.acheck(*ASKED))
+    judged.close()
+    assert "judge.price_unknown" not in caplog.text
+    with pytest.raises(ConfigError, match="needs the price of 'their-model'"):
+        guard(model, budgets={"per_minute": {"usd": 1}}).open()
+
+
+def test_a_copy_asks_the_same_model_by_its_own_means() -> None:
+    model = Model()
+    judged = guard(model.chat()).with_prompts({"system": "Be strict. $reply_form $marker"})
+    judged.run(lambda: judged.acheck(*ASKED))
+    copied = deepcopy(judged)
+    judged.close()
+    assert found(copied.run(lambda: copied.acheck(*ASKED))) == ["SUPPORTED", "UNSUPPORTED"]
+    copied.close()
+    assert [given[0][1][:10] for given in model.asked] == ["Be strict."] * 2
+
+
+def test_an_evaluator_is_pickled() -> None:
+    judged = EvaluatingGuard({"kind": "local"}, score="ragas")
+    judged.open()
+    copied = pickle.loads(pickle.dumps(judged))  # noqa: S301 - our own
+    judged.close()
+    assert found(copied.run(lambda: copied.acheck(*ASKED)))[0] == "SUPPORTED"
+    assert copied.score == "ragas"
+    copied.close()
 
 
 def test_a_model_without_a_system_role_gets_one_message() -> None:
