@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from consumers.gateway.doctor import SURFACES as SURFACES
     from consumers.gateway.doctor import examine_gateway as examine_gateway
     from consumers.gateway.refusals import Refused as Refused
+    from consumers.gateway.responses import GuardedResponse as GuardedResponse
+    from consumers.gateway.responses import WholeResponse as WholeResponse
+    from consumers.gateway.responses import response_asked_by as response_asked_by
     from consumers.gateway.server import serving as serving
     from consumers.gateway.settings import ServeSettings as ServeSettings
 

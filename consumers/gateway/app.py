@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, aclosing, suppress
 from functools import partial
 from typing import Any, Final, Self
@@ -25,8 +25,9 @@ from consumers.gateway.completions import GuardedStream, WholeCompletion, asked_
 from consumers.gateway.dialects import DIALECTS, DialectDesk, GatewayDialect
 from consumers.gateway.duplex import NDJSON, GuardConnection, lines_of, messages_of
 from consumers.gateway.keys import ApiCaller, ApiKeys, read_keys
-from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, PASSED, is_name, why_refused
+from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, PASSED, RESPONSES, is_name, why_refused
 from consumers.gateway.refusals import Refused, upstream_refused
+from consumers.gateway.responses import GuardedResponse, WholeResponse, response_asked_by
 from consumers.gateway.settings import ServeSettings
 from consumers.gateway.upstream import Upstream, for_client, pieces
 from consumers.outputs import trace_context
@@ -45,6 +46,13 @@ _STOPPING: Final = "the gateway is being stopped; ask again"
 _Work = Callable[[Request, bytes, ApiCaller, AsyncExitStack], Coroutine[Any, Any, Response]]
 
 
+_GUARDED: Final[Mapping[str, tuple[Callable[..., Any], Any, Any]]] = {
+    COMPLETIONS: (asked_by, GuardedStream, WholeCompletion),
+    RESPONSES: (response_asked_by, GuardedResponse, WholeResponse),
+}
+"""How a request is read, and who guards its answers."""
+
+
 class Gateway:
     """Answers requests with one guard. Open it with ``async with``."""
 
@@ -59,7 +67,8 @@ class Gateway:
         self._desk = DialectDesk(settings, guard)
         self._document = json.dumps(openapi()).encode()
         routes = [
-            self._route(COMPLETIONS, "chat.completions", self._completion, ("POST",)),
+            self._route(COMPLETIONS, "chat.completions", self._guarded, ("POST",)),
+            self._route(RESPONSES, "responses", self._guarded, ("POST",)),
             self._route(CHECK, "check", self._check, ("POST",)),
             self._route(GUARD, "guard", self._guarded_lines, ("POST",), reads=False),
             WebSocketRoute("/{path:path}", self._guarded_messages),
@@ -173,17 +182,19 @@ class Gateway:
 
     # ---------------------------------------------------------------------------------- endpoints
 
-    async def _completion(
+    async def _guarded(
         self, request: Request, body: bytes, caller: ApiCaller, stack: AsyncExitStack
     ) -> Response:
+        path = request.scope["path"]
+        reads, streamed, whole = _GUARDED[path]
         asked = await asyncio.to_thread(
-            lambda: asked_by(_json(request, body), self._settings, lambda found: self._held(caller, found))
+            lambda: reads(_json(request, body), self._settings, lambda found: self._held(caller, found))
         )
         deadline = asyncio.get_running_loop().time() + self._settings.answer_timeout_ms / 1000
         version = request.query_params.get("api-version", "")  # Azure's
         query = f"api-version={version}" if is_name(version) else ""
         response = await stack.enter_async_context(
-            self._upstream.asked("POST", COMPLETIONS, request.headers, asked.body, query)
+            self._upstream.asked("POST", path, request.headers, asked.body, query)
         )
         headers = for_client(response.headers)
         kind = headers.pop("content-type").partition(";")[0].strip().lower()
@@ -193,10 +204,10 @@ class Gateway:
         if kind != (_EVENTS if asked.streamed else _JSON):
             raise upstream_refused("the upstream answers in another form than was asked for")
         if asked.streamed:
-            stream = GuardedStream(asked, self._guard, self._settings, deadline)
+            stream = streamed(asked, self._guard, self._settings, deadline)
             return _StreamedReply(stream, pieces(response), headers, deadline)
-        whole = WholeCompletion(asked, self._guard, self._settings)
-        reply, told = await whole.guarded(await self._upstream.body(response))
+        answer = whole(asked, self._guard, self._settings)
+        reply, told = await answer.guarded(await self._upstream.body(response))
         return Response(as_json(reply), headers={**headers, **headers_of(told)}, media_type=_JSON)
 
     def _held(self, caller: ApiCaller, found: Grounding) -> Grounding:
@@ -293,7 +304,7 @@ class Gateway:
         if why is not None:
             raise Refused(403, f"this path is refused: {why}", "not_guarded")
         passed = sorted({each.path.partition("/{")[0] for each in PASSED})
-        known = ", ".join((COMPLETIONS, CHECK, GUARD, *passed))
+        known = ", ".join((*_GUARDED, CHECK, GUARD, *passed))
         remedy = "" if path.startswith("/v1") else "; does the client's base URL end in /v1?"
         told = f"nothing is known of this path, so that it is refused; known: {known}{remedy}"
         raise Refused(404, told, "not_found")

@@ -13,7 +13,7 @@ from pydantic.json_schema import models_json_schema
 
 from consumers.gateway.dialects import DIALECTS
 from consumers.gateway.keys import HEADER
-from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED
+from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED, RESPONSES
 from consumers.gateway.refusals import Refused
 from guardrail import __version__
 from guardrail.chat import with_ids
@@ -142,6 +142,7 @@ def openapi() -> dict[str, Any]:
     }
     others = {
         COMPLETIONS: {"post": _passing("A chat completion of the upstream, guarded.")},
+        RESPONSES: {"post": _passing("A response of the upstream, guarded.")},
         **{
             path: {"post": _passing(f"What {name} asks, if serve.dialects names it.", f"{name} says")}
             for name, dialect in DIALECTS.items()

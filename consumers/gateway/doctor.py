@@ -21,8 +21,9 @@ from starlette.routing import Route
 
 from consumers.gateway.app import Gateway
 from consumers.gateway.dialects import DIALECTS, GROUNDING
+from consumers.gateway.duplex import NDJSON
 from consumers.gateway.keys import read_keys
-from consumers.gateway.paths import CHECK, COMPLETIONS
+from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD
 from consumers.gateway.refusals import Refused
 from consumers.gateway.server import serving
 from consumers.gateway.settings import DialectName, ServeSettings
@@ -43,9 +44,17 @@ from guardrail.doctor import (
     withholds,
 )
 from guardrail.errors import GuardrailError
-from guardrail.events import Decision
+from guardrail.events import (
+    Context,
+    Decision,
+    DeliverySegment,
+    ResponseCompleted,
+    ResponseDelta,
+    ResponseStarted,
+    ResponseVerdict,
+    parse_output,
+)
 from guardrail.integrations.background import guard_of_settings
-from guardrail.policy import Policy
 
 _GATEWAY: Final = Area("gateway")
 _TEXTS: Final = {"right": RIGHT, "wrong": WRONG}
@@ -94,6 +103,23 @@ async def _checked(client: httpx2.AsyncClient, which: str) -> _Shown:
     return "" if withheld else _TEXTS[which], {**told, "decision": "release"} if observed else told
 
 
+async def _duplex(client: httpx2.AsyncClient, which: str) -> _Shown:
+    """Over HTTP; a WebSocket carries the same events."""
+    text, named = _TEXTS[which], {"response_id": f"doctor-{which}"}
+    context = Context(id="1", text=CONTEXT)
+    events = (
+        ResponseStarted(**named, question=QUESTION, contexts=(context,), route=PROOF_ROUTE),
+        *(ResponseDelta(**named, seq=seq, text=each) for seq, each in enumerate(text)),
+        ResponseCompleted(**named, seq=len(text)),
+    )
+    lines = b"".join(event.to_json() + b"\n" for event in events)
+    reply = await client.post(GUARD, content=lines, headers={"content-type": NDJSON})
+    said = [parse_output(line) for line in reply.content.splitlines()]
+    shown = "".join(event.text for event in said if isinstance(event, DeliverySegment))
+    told = [event for event in said if isinstance(event, ResponseVerdict)]
+    return shown, {"decision": told[-1].decision, "rule": told[-1].rule} if told else {}
+
+
 _ANSWERED: Final[Mapping[DialectName, Callable[[dict[str, str]], dict[str, Any]]]] = {
     "litellm": lambda said: {"input_type": "response", "texts": [said["content"]]},
     "kong": lambda said: {"source": "OUTPUT", "content": said["content"]},
@@ -126,6 +152,7 @@ SURFACES: Final[Mapping[str, _Surface]] = {
     "chat completions, whole": _whole,
     "chat completions, streamed": _streamed,
     "/v1/check": _checked,
+    "/v1/guard": _duplex,
 }
 """Every way to a verdict but dialects, by its name in the report: asks for the right or the wrong answer."""
 
@@ -149,39 +176,19 @@ async def examine_gateway(settings: GuardSettings, within_s: float | None) -> As
         except GuardrailError as error:
             yield _GATEWAY.error("surfaces", error)
             return
-        yield await _running(settings.serve, policy, client)
         dialects = {f"dialect {each}": _dialect(each) for each in serve.dialects}
         for name, ask in {**SURFACES, **dialects}.items():
             for which in _TEXTS:
                 about, begun = f"{name}, {which} answer", time.monotonic()
                 try:
                     shown, told = await ask(client, which)
-                    proof = _proof(about, shown, told, begun)
+                    checked = told["decision"] != "not-checked"
+                    decision = Decision(told["decision"]) if checked else Decision.RELEASE
                 except (GuardrailError, httpx2.HTTPError, KeyError, ValueError) as error:
                     yield _GATEWAY.error(about, error)
                     continue
+                proof = Proof(about, shown, None, decision, told.get("rule"), time.monotonic() - begun)
                 yield told_of(proof, policy, _GATEWAY, right=which == "right")
-
-
-async def _running(serve: ServeSettings, policy: Policy, client: httpx2.AsyncClient) -> Check:
-    """The gateway that runs here, by what costs no model anything."""
-    host = f"[{serve.host}]" if ":" in serve.host else serve.host
-    url = f"http{'s' if serve.certificate else ''}://{host}:{serve.port}"
-    about, begun = f"the gateway at {url}", time.monotonic()
-    try:
-        # Nothing is sent that nobody may read, and the certificate is of another name than this machine's.
-        async with httpx2.AsyncClient(base_url=url, timeout=client.timeout, verify=False) as running:
-            shown, told = await _checked(running, "wrong")
-    except httpx2.TransportError:
-        return _GATEWAY.skip(about, "nothing answers there; what follows is proven of its settings")
-    except GuardrailError as error:
-        return _GATEWAY.skip(about, f"runs, and is proven by its settings alone: {error}")
-    return told_of(_proof(about, shown, told, begun), policy, _GATEWAY, right=False)
-
-
-def _proof(about: str, shown: str, told: Mapping[str, Any], begun: float) -> Proof:
-    decision = Decision.RELEASE if told["decision"] == "not-checked" else Decision(told["decision"])
-    return Proof(about, shown, None, decision, told.get("rule"), time.monotonic() - begun)
 
 
 async def _opened(settings: GuardSettings, stack: AsyncExitStack) -> str:

@@ -58,7 +58,7 @@ class ServeSettings(Frozen):
     contexts_from: tuple[ContextSource, ...] = Field(
         default=("extension", "blocks", "documents"),
         description="Where a request's documents may stand: the field guardrail, grounding_source blocks of "
-        "system and developer messages, the field documents.",
+        "system and developer messages, the field documents, or what file searches of /v1/responses found.",
     )
     tools: tuple[str, ...] = Field(
         default=(), description="Names of tools whose results are documents, such as search."

@@ -48,8 +48,13 @@ async def test_what_answers_without_prose_passes(
 @pytest.mark.parametrize(
     ("method", "path", "status", "why"),
     [
-        ("POST", "/v1/responses", 403, "can't be guarded yet"),
-        ("GET", "/v1/responses/resp_1", 403, "can't be guarded yet"),
+        ("GET", "/v1/responses", 405, "takes POST"),
+        ("GET", "/v1/responses/resp_1", 403, "stored response"),
+        ("DELETE", "/v1/responses/resp_1", 403, "stored response"),
+        ("POST", "/v1/responses/resp_1/cancel", 403, "stored response"),
+        ("GET", "/v1/responses/resp_1/input_items", 403, "stored response"),
+        ("POST", "/v1/responses/compact", 403, "stored response"),
+        ("POST", "/v1/conversations", 403, "stored answers"),
         ("POST", "/v1/completions", 403, "not guarded"),
         ("POST", "/v1/messages", 403, "not guarded"),
         ("GET", "/v1/chat/completions/chatcmpl-1", 403, "stored completion"),
