@@ -21,8 +21,9 @@ from starlette.routing import Route
 
 from consumers.gateway.app import Gateway
 from consumers.gateway.dialects import DIALECTS, GROUNDING
+from consumers.gateway.duplex import NDJSON
 from consumers.gateway.keys import read_keys
-from consumers.gateway.paths import CHECK, COMPLETIONS
+from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD
 from consumers.gateway.refusals import Refused
 from consumers.gateway.server import serving
 from consumers.gateway.settings import DialectName, ServeSettings
@@ -43,7 +44,16 @@ from guardrail.doctor import (
     withholds,
 )
 from guardrail.errors import GuardrailError
-from guardrail.events import Decision
+from guardrail.events import (
+    Context,
+    Decision,
+    DeliverySegment,
+    ResponseCompleted,
+    ResponseDelta,
+    ResponseStarted,
+    ResponseVerdict,
+    parse_output,
+)
 from guardrail.integrations.background import guard_of_settings
 
 _GATEWAY: Final = Area("gateway")
@@ -93,6 +103,23 @@ async def _checked(client: httpx2.AsyncClient, which: str) -> _Shown:
     return "" if withheld else _TEXTS[which], {**told, "decision": "release"} if observed else told
 
 
+async def _duplex(client: httpx2.AsyncClient, which: str) -> _Shown:
+    """Over HTTP; a WebSocket carries the same events."""
+    text, named = _TEXTS[which], {"response_id": f"doctor-{which}"}
+    context = Context(id="1", text=CONTEXT)
+    events = (
+        ResponseStarted(**named, question=QUESTION, contexts=(context,), route=PROOF_ROUTE),
+        *(ResponseDelta(**named, seq=seq, text=each) for seq, each in enumerate(text)),
+        ResponseCompleted(**named, seq=len(text)),
+    )
+    lines = b"".join(event.to_json() + b"\n" for event in events)
+    reply = await client.post(GUARD, content=lines, headers={"content-type": NDJSON})
+    said = [parse_output(line) for line in reply.content.splitlines()]
+    shown = "".join(event.text for event in said if isinstance(event, DeliverySegment))
+    told = [event for event in said if isinstance(event, ResponseVerdict)]
+    return shown, {"decision": told[-1].decision, "rule": told[-1].rule} if told else {}
+
+
 _ANSWERED: Final[Mapping[DialectName, Callable[[dict[str, str]], dict[str, Any]]]] = {
     "litellm": lambda said: {"input_type": "response", "texts": [said["content"]]},
     "kong": lambda said: {"source": "OUTPUT", "content": said["content"]},
@@ -125,6 +152,7 @@ SURFACES: Final[Mapping[str, _Surface]] = {
     "chat completions, whole": _whole,
     "chat completions, streamed": _streamed,
     "/v1/check": _checked,
+    "/v1/guard": _duplex,
 }
 """Every way to a verdict but dialects, by its name in the report: asks for the right or the wrong answer."""
 

@@ -104,18 +104,15 @@ class DeskText(WholeAnswer):
         self._shown = self.text
         super().block(message, told)
 
-    def whole(self) -> ShowableText | None:
-        """None for a block."""
-        return None if self.finish == BLOCK else ShowableText(self.text)
-
-    def growing(self) -> ShowableText | None:
+    def becomes(self, *, grows: bool) -> ShowableText | None:
         """None where a block is certain."""
-        held = len(self.text if self._verdict and self._verdict.mode == "hold" else self._last)
+        verdict = self._verdict
         if self.finish != BLOCK:
+            held = len(self.text if verdict and verdict.mode == "hold" else self._last)
             return ShowableText(self.text, 0 if self.flagged.observed else held)
-        end = self._ends.get(self._verdict.deciding_claim, 0) if self._verdict else 0
+        end = self._ends.get(verdict.deciding_claim, 0) if verdict else 0
         goes_on = self.original[end:].strip() and _SENTENCE_END.search(self.original[:end])
-        if self._verdict is None or goes_on:
+        if verdict is None or goes_on or not grows:
             return None
         # The claim may be half of one. If nothing more comes, the message stands in its place.
         message = APART + self.text if self._shown else self.text
@@ -161,7 +158,7 @@ class DialectDesk:
         told = [extension({"choice": n, **each.told}, each.flagged) for n, each in enumerate(judged)]
         shown = []
         for each, one in zip(judged, told, strict=True):
-            becomes = each.growing() if call.grows else each.whole()
+            becomes = each.becomes(grows=call.grows)
             if becomes is None:
                 return self._blocked(dialect, each.text, told)
             if becomes.text != each.original and not dialect.redacts(call):

@@ -16,6 +16,8 @@ import yaml
 from consumers.gateway.dialects import DIALECTS, agentgateway, desk
 from consumers.gateway.settings import DialectName
 from guardrail import Policy
+from guardrail.chat import Grounding
+from guardrail.events import Context
 from tests.support.docs import blocks
 from tests.unit.gateway.chats import ODD, RIGHT, WRONG
 from tests.unit.gateway.conftest import Opens
@@ -160,6 +162,22 @@ async def test_litellm_whole(gateway: Opens) -> None:
     }
     calls = [{"id": "call-1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}]
     assert (await told(client, LITELLM, litellm("response", [], tool_calls=calls)))["action"] == "NONE"
+
+
+async def test_messages_are_rewritten_for_litellm_only_where_none_can_have_lost_a_part(
+    gateway: Opens,
+) -> None:
+    client = await gateway(dialects=["litellm"])
+    others: list[Any] = [
+        {"role": "user", "content": []},  # as LiteLLM 1.108 sends parts that it doesn't know
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "user", "content": "?", "name": "x"},
+        "content",
+        ["role", "content"],
+    ]
+    for other in others:
+        asked = litellm("request", [], structured_messages=[SYSTEM, other])
+        assert await told(client, LITELLM, asked) == {"action": "NONE"}
 
 
 async def test_kong(gateway: Opens) -> None:
@@ -378,6 +396,25 @@ async def test_requests_of_one_name_that_say_different_things_say_nothing(gatewa
     await told(client, LITELLM, {**asked, "structured_messages": [mine, QUESTION]})
     await told(client, LITELLM, asked)
     assert MISSING in (await told(client, LITELLM, answer))["blocked_reason"]
+
+
+def test_what_requests_said_is_bounded_and_forgotten() -> None:
+    said = [Grounding((Context(id="c", text="x" * 99),), "?" if n else "!") for n in range(2)]
+    keys = [(None, "litellm", str(n)) for n in range(4)]
+    memory = desk.GroundingMemory(60, most=3)
+    for key in keys:
+        memory.keep(key, said[0])
+    assert [memory.get(key) for key in keys] == [None, *said[:1] * 3]
+    memory = desk.GroundingMemory(60, most_chars=250)
+    for key in keys:
+        memory.keep(key, said[0])
+    assert [memory.get(key) for key in keys] == [None, None, *said[:1] * 2]
+    memory.keep(keys[2], said[1])  # which takes no room
+    memory.keep(keys[0], said[0])
+    assert [memory.get(key) for key in keys] == [said[0], None, None, said[0]]
+    memory = desk.GroundingMemory(-1)
+    memory.keep(keys[0], said[0])
+    assert memory.get(keys[0]) is None
 
 
 async def test_a_users_text_is_no_document(gateway: Opens) -> None:
