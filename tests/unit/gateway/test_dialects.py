@@ -334,7 +334,7 @@ async def test_rounds_of_litellm_show_no_text_without_its_verdict(
     "answer",
     [
         "We ship No. 5 and 6. Dr. Smith said e.g. that the odd 3.5 kg cost $4.99. See sec. 4.2 of it.",
-        "A list:\n\n1. The odd item costs $4.\n2. Another.\n   - odd inside\n\n| plan | price |\n| --- | --- |\n| b | 4 |",
+        "A list:\n\n1. The odd item.\n2. Another.\n   - odd inside\n\n| plan | price |\n| - | - |\n| b | 4 |",
         "The odd end... and more! Really? From 10 a.m. to 5 p.m. odd\n\n**Bold odd.** *it* (see 1.) End",
     ],
 )
