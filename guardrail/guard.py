@@ -17,9 +17,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from guardrail.engine.engine import ClosedResponse, Engine, Output
-from guardrail.errors import GuardrailError, InputError
+from guardrail.errors import GuardrailError, InputError, ProtocolError
 from guardrail.events import (
     AnyOutputEvent,
+    InputEvent,
     OutputEvent,
     Response,
     ResponseAborted,
@@ -176,6 +177,19 @@ class Guard:
         fields = {"question": question, "contexts": named_contexts(contexts), **head}
         return self._run(event_of(ResponseStarted, response_id, fields), source, missing_contexts)
 
+    def lane(
+        self,
+        told: Callable[[AnyOutputEvent], None],
+        closed: Callable[[str], None],
+        missing_contexts: MissingContexts | None = None,
+    ) -> GuardLane:
+        """A way to guard many answers at once, in events that somebody else has made. Close it at the end.
+
+        ``told`` takes what comes of them, ``closed`` the id of an answer of which nothing more comes; neither
+        may raise. ``missing_contexts`` is as for ``check``.
+        """
+        return GuardLane(self._open, told, closed, lambda head: self._policy_without(head, missing_contexts))
+
     def check_question(self, question: str, contexts: Sequence[ContextLike]) -> None:
         """Before a model is asked: raises InputError for what ``stream`` would turn away at its begin."""
         head = event_of(ResponseStarted, None, {"question": question, "contexts": named_contexts(contexts)})
@@ -185,27 +199,28 @@ class Guard:
 
     # ----------------------------------------------------------------------------------- inside
 
+    @property
+    def _open(self) -> Engine:
+        if self._engine is None:
+            raise GuardrailError("the guard is not open: use it as 'async with Guard() as guard:'")
+        return self._engine
+
     async def _run(
         self,
         head: ResponseStarted | Response,
         source: AsyncIterable[str] | None,
         missing: MissingContexts | None,
     ) -> AsyncIterator[Any]:
-        engine = self._engine
-        if engine is None:
-            raise GuardrailError("the guard is not open: use it as 'async with Guard() as guard:'")
-        response_id = head.response_id
+        engine, response_id = self._open, head.response_id
         as_json(head)
-        while engine.saturated or engine.behind:
-            await engine.room()
-            await engine.caught_up()
-        if response_id in self._queues:
+        await _room(engine)
+        if response_id in self._queues or engine.knows(response_id):
             raise InputError("duplicate_start", f"response_id {response_id!r} is being checked already")
         queue = self._queues[response_id] = asyncio.Queue()
         feeder: asyncio.Task[None] | None = None
         failures: list[Exception] = []
         try:
-            engine.handle(head, TRACE.get(), policy=self._policy_without_contexts(head, missing))
+            engine.handle(head, TRACE.get(), policy=self._policy_without(head, missing))
             if not engine.knows(response_id) and queue.empty():
                 raise InputError("response_finished", f"response_id {response_id!r} has been checked already")
             if source is not None:
@@ -220,7 +235,7 @@ class Guard:
         if failures:
             raise failures[0]
 
-    def _policy_without_contexts(
+    def _policy_without(
         self, head: ResponseStarted | Response, missing: MissingContexts | None
     ) -> Policy | None:
         """None where the router's policy holds."""
@@ -233,14 +248,69 @@ class Guard:
         if self._on_outputs is not None:
             self._on_outputs(outputs)
         for output in outputs:
+            if isinstance(output.lane, GuardLane):
+                output.lane.told(output.event)
+                continue
             queue = self._queues.get(output.event.response_id)
             if queue is not None:
                 queue.put_nowait(output.event)
 
     def _closed(self, closed: ClosedResponse) -> None:
+        if isinstance(closed.lane, GuardLane):
+            closed.lane.closed(closed.response_id)
         queue = self._queues.get(closed.response_id)
         if queue is not None:
             queue.put_nowait(None)
+
+
+class GuardLane:
+    """Many answers at once; see ``Guard.lane``. What comes of one comes in order; none waits for another."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        told: Callable[[Any], None],
+        closed: Callable[[str], None],
+        policy_of: Callable[[ResponseStarted | Response], Policy | None],
+    ) -> None:
+        self.told = told
+        self.closed = closed
+        self._engine = engine
+        self._policy_of = policy_of
+
+    async def take(self, event: InputEvent) -> None:
+        """Handle an event, once there is room for it. Raises InputError if it can't be used; then its answer,
+        if it is under way, ends early, under its policy.
+        """
+        engine, response_id = self._engine, event.response_id
+        head = event if isinstance(event, ResponseStarted | Response) else None
+        if head is None or engine.knows(response_id):
+            await _caught_up(engine, response_id)
+        else:
+            try:
+                await _room(engine, Limits.overload_grace_ms / 1000)
+            except TimeoutError:
+                raise InputError("overloaded", "the guard is full; give it again later") from None
+        if engine.knows(response_id) and not self.knows(response_id):
+            raise ProtocolError("duplicate_start", "a response with this id is under way elsewhere")
+        engine.handle(event, TRACE.get(), lane=self, policy=None if head is None else self._policy_of(head))
+
+    def reject(self, response_id: str, reason: str) -> None:
+        """An event of this answer can't be read: it ends early, or is blocked if it is new."""
+        if self.knows(response_id) or not self._engine.knows(response_id):
+            self._engine.reject(response_id, reason, lane=self)
+
+    def knows(self, response_id: str) -> bool:
+        """Whether the answer is under way here."""
+        return self._engine.lane_of(response_id) is self
+
+    def decided(self, response_id: str) -> bool:
+        """Whether all that is to say of the answer has been told."""
+        return self._engine.decided(response_id)
+
+    def close(self) -> None:
+        """End silently what is under way."""
+        self._engine.drop_lane(self)
 
 
 async def _feed(
@@ -269,6 +339,14 @@ async def _feed(
     except Exception as error:  # noqa: BLE001 - the caller's iterator may raise anything; it is raised again
         failures.append(error)
         engine.handle(ResponseAborted(response_id=response_id))
+
+
+async def _room(engine: Engine, grace_s: float | None = None) -> None:
+    """Wait until another answer may begin. Raises TimeoutError if for ``grace_s`` only input makes room."""
+    while engine.saturated or engine.behind:
+        async with asyncio.timeout(grace_s):
+            await engine.room()
+        await engine.caught_up()
 
 
 async def _caught_up(engine: Engine, response_id: str) -> None:

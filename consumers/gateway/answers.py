@@ -11,15 +11,15 @@ from __future__ import annotations
 import json
 import re
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, ClassVar, Final, TypeVar
 
 from consumers.gateway.refusals import Refused, error_body
 from consumers.gateway.settings import ServeSettings
 from guardrail.calls.event_stream import EventStream
-from guardrail.chat import Grounding, StreamedCompletion, UpstreamFailed, decide
-from guardrail.errors import JudgeReplyError
+from guardrail.chat import Grounding, StreamedCompletion, UpstreamFailed, decide, grounding_of
+from guardrail.errors import InputError, JudgeReplyError
 from guardrail.events import (
     AnyOutputEvent,
     ClaimVerdict,
@@ -37,19 +37,20 @@ _Chunk = TypeVar("_Chunk")
 
 # ------------------------------------------------------------------------------------------- what passes
 
-_DROP: Final = object()
+DROP: Final = object()
+"""What a rule gives for that which doesn't pass."""
 _NAME: Final = re.compile(r"[\x21-\x7e]{1,200}")
 
 
 def as_word(value: Any) -> Any:
     """One word, which says nothing."""
-    return value if isinstance(value, str) and _NAME.fullmatch(value) else _DROP
+    return value if isinstance(value, str) and _NAME.fullmatch(value) else DROP
 
 
 def as_number(value: Any) -> Any:
     """A count or a time; with more digits it could spell words."""
     ok = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**63
-    return value if ok else _DROP
+    return value if ok else DROP
 
 
 def as_numbers(value: Any) -> Any:
@@ -59,23 +60,23 @@ def as_numbers(value: Any) -> Any:
     return {
         key: each
         for key, found in value.items()
-        if (each := as_numbers(found)) is not _DROP and as_word(key) is not _DROP
+        if (each := as_numbers(found)) is not DROP and as_word(key) is not DROP
     }
 
 
 def as_text(value: Any) -> Any:
     """Text for a program, which no reader sees: the arguments of a tool."""
-    return value if isinstance(value, str) else _DROP
+    return value if isinstance(value, str) else DROP
 
 
 def _passing(value: Any, rule: Any) -> Any:
     if isinstance(rule, Mapping):
         found = value if isinstance(value, Mapping) else {}
         each = ((key, _passing(found[key], inner)) for key, inner in rule.items() if key in found)
-        return {key: one for key, one in each if one is not _DROP} or _DROP
+        return {key: one for key, one in each if one is not DROP} or DROP
     if isinstance(rule, list):
         items = value if isinstance(value, list) else []
-        return [one for item in items if (one := _passing(item, rule[0])) is not _DROP] or _DROP
+        return [one for item in items if (one := _passing(item, rule[0])) is not DROP] or DROP
     return rule(value)
 
 
@@ -104,10 +105,10 @@ def error_of(body: bytes, status: int) -> Any:
 
 def _said(value: Any, place: str) -> Any:
     if isinstance(value, dict):
-        inside = {key: _said(each, key) for key, each in value.items() if as_word(key) is not _DROP}
-        return {key: each for key, each in inside.items() if each is not _DROP}
+        inside = {key: _said(each, key) for key, each in value.items() if as_word(key) is not DROP}
+        return {key: each for key, each in inside.items() if each is not DROP}
     if isinstance(value, list):
-        return [each for item in value if (each := _said(item, place)) is not _DROP]
+        return [each for item in value if (each := _said(item, place)) is not DROP]
     if isinstance(value, str):
         return value if place in _SAID else as_word(value)
     return value if value is None or isinstance(value, bool) else as_number(value)
@@ -149,6 +150,18 @@ def model_and_stream(request: Mapping[str, Any], refused: Mapping[str, str]) -> 
     if streamed is not None and not isinstance(streamed, bool):
         raise wrong("stream: give true or false")
     return model, bool(streamed)
+
+
+def grounded(
+    request: Mapping[str, Any], settings: ServeSettings, scoped: Callable[[Grounding], Grounding]
+) -> Grounding:
+    """What the answer is checked against, for whom ``scoped`` says. Raises Refused."""
+    # The metadata, in which LiteLLM has the extension, are the client's own.
+    own = {name: each for name, each in request.items() if not name.endswith("metadata")}
+    try:
+        return scoped(grounding_of(own, settings.contexts_from, settings.tools))
+    except InputError as error:
+        raise Refused(400, str(error), error.reason) from None
 
 
 # ------------------------------------------------------------------------------------------- what is told
@@ -262,6 +275,7 @@ class GuardedEvents(AskedAnswer, StreamedCompletion[_Chunk]):
         AskedAnswer.__init__(self, asked, guard, settings)
         StreamedCompletion.__init__(self)
         self._deadline = deadline
+        self.read = 0  # characters of the upstream's
         self._halves: dict[Any, str] = {}
 
     @abstractmethod
@@ -302,6 +316,7 @@ class GuardedEvents(AskedAnswer, StreamedCompletion[_Chunk]):
         try:
             async for piece in pieces:  # half an event at their end means nothing
                 for data in events.feed(piece):
+                    self.read += len(data)
                     if done := data.strip() == "[DONE]":
                         break
                     chunk = json.loads(data)

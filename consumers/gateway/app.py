@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, aclosing, suppress
 from functools import partial
 from typing import Any, Final, Self
@@ -13,18 +13,21 @@ from typing import Any, Final, Self
 import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
-from starlette.routing import Match, Route
+from starlette.routing import Match, Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from consumers.gateway.answers import GuardedEvents, as_json, error_of, headers_of
-from consumers.gateway.check import answers_in, checked, openapi
+from consumers.gateway.check import answers_in, asyncapi, checked, openapi
 from consumers.gateway.completions import GuardedStream, WholeCompletion, asked_by
 from consumers.gateway.dialects import DIALECTS, DialectDesk, GatewayDialect
+from consumers.gateway.duplex import NDJSON, GuardConnection, lines_of, messages_of
 from consumers.gateway.keys import ApiCaller, ApiKeys, read_keys
-from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED, is_name, why_refused
+from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, PASSED, RESPONSES, is_name, why_refused
 from consumers.gateway.refusals import Refused, upstream_refused
+from consumers.gateway.responses import GuardedResponse, WholeResponse, response_asked_by
 from consumers.gateway.settings import ServeSettings
 from consumers.gateway.upstream import Upstream, for_client, pieces
 from consumers.outputs import trace_context
@@ -43,6 +46,13 @@ _STOPPING: Final = "the gateway is being stopped; ask again"
 _Work = Callable[[Request, bytes, ApiCaller, AsyncExitStack], Coroutine[Any, Any, Response]]
 
 
+_GUARDED: Final[Mapping[str, tuple[Callable[..., Any], Any, Any]]] = {
+    COMPLETIONS: (asked_by, GuardedStream, WholeCompletion),
+    RESPONSES: (response_asked_by, GuardedResponse, WholeResponse),
+}
+"""How a request is read, and who guards its answers."""
+
+
 class Gateway:
     """Answers requests with one guard. Open it with ``async with``."""
 
@@ -55,11 +65,14 @@ class Gateway:
         self._keys = ApiKeys(read_keys(settings.keys), bearer=self._upstream.has_key)
         self._open = settings.keys is None
         self._desk = DialectDesk(settings, guard)
-        self._document = json.dumps(openapi()).encode()
         routes = [
-            self._route(COMPLETIONS, "chat.completions", self._completion, ("POST",)),
+            self._route(COMPLETIONS, "chat.completions", self._guarded, ("POST",)),
+            self._route(RESPONSES, "responses", self._guarded, ("POST",)),
             self._route(CHECK, "check", self._check, ("POST",)),
-            self._route("/openapi.json", "openapi", self._told, ("GET",)),
+            self._route(GUARD, "guard", self._guarded_lines, ("POST",), reads=False),
+            WebSocketRoute("/{path:path}", self._guarded_messages),
+            self._route("/openapi.json", "openapi", _told(openapi()), ("GET",)),
+            self._route("/asyncapi.json", "asyncapi", _told(asyncapi()), ("GET",)),
             *(
                 self._route(path, name, partial(self._asked_by, dialect), ("POST",), dialect=dialect)
                 for name, dialect in DIALECTS.items()
@@ -71,12 +84,19 @@ class Gateway:
         ]
         self.app = Starlette(routes=routes, exception_handlers={HTTPException: _wrong_method})
         self.app.router.redirect_slashes = False
+        self.app.state.stop = self.stop
+        self._connections: set[GuardConnection] = set()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._upstream.aclose()
+
+    def stop(self) -> None:
+        """Let connections that would go on end with the answers that are under way."""
+        for each in self._connections:
+            each.stop()
 
     def _route(
         self,
@@ -103,10 +123,13 @@ class Gateway:
                 try:
                     self._check_origin(request)
                     caller = self._keys.caller(request.headers, ours=dialect is not None)
-                    stack.enter_context(caller.asking())
-                    body = await self._body(request) if reads else b""
-                    async with asyncio.timeout(self._settings.answer_timeout_ms / 1000):
-                        response = await _while_there(request.receive, work(request, body, caller, stack))
+                    if not reads:
+                        response = await work(request, b"", caller, stack)
+                    else:
+                        stack.enter_context(caller.asking())
+                        body = await self._body(request)
+                        async with asyncio.timeout(self._settings.answer_timeout_ms / 1000):
+                            response = await _while_there(request.receive, work(request, body, caller, stack))
                 except TimeoutError:
                     refused = upstream_refused("it took longer than serve.answer_timeout_ms", 504)
                 except Refused as error:
@@ -138,10 +161,13 @@ class Gateway:
         changed = self._keys.use(keys or ())
         if not changed:
             return "unchanged", "keys unchanged"
+        for each in self._connections:
+            if each.caller.name in changed:
+                each.stop()
         log.info("serve.keys_reloaded", changed=changed, keys=len(keys or ()))
         return "ok", f"keys reloaded: {', '.join(changed)}"
 
-    def _check_origin(self, request: Request) -> None:
+    def _check_origin(self, request: HTTPConnection) -> None:
         """Without keys, a page in a browser of this machine must not ask: its host would be another name, or
         its origin.
         """
@@ -156,17 +182,19 @@ class Gateway:
 
     # ---------------------------------------------------------------------------------- endpoints
 
-    async def _completion(
+    async def _guarded(
         self, request: Request, body: bytes, caller: ApiCaller, stack: AsyncExitStack
     ) -> Response:
+        path = request.scope["path"]
+        reads, streamed, whole = _GUARDED[path]
         asked = await asyncio.to_thread(
-            lambda: asked_by(_json(request, body), self._settings, lambda found: self._held(caller, found))
+            lambda: reads(_json(request, body), self._settings, lambda found: self._held(caller, found))
         )
         deadline = asyncio.get_running_loop().time() + self._settings.answer_timeout_ms / 1000
         version = request.query_params.get("api-version", "")  # Azure's
         query = f"api-version={version}" if is_name(version) else ""
         response = await stack.enter_async_context(
-            self._upstream.asked("POST", COMPLETIONS, request.headers, asked.body, query)
+            self._upstream.asked("POST", path, request.headers, asked.body, query)
         )
         headers = for_client(response.headers)
         kind = headers.pop("content-type").partition(";")[0].strip().lower()
@@ -176,10 +204,10 @@ class Gateway:
         if kind != (_EVENTS if asked.streamed else _JSON):
             raise upstream_refused("the upstream answers in another form than was asked for")
         if asked.streamed:
-            stream = GuardedStream(asked, self._guard, self._settings, deadline)
+            stream = streamed(asked, self._guard, self._settings, deadline)
             return _StreamedReply(stream, pieces(response), headers, deadline)
-        whole = WholeCompletion(asked, self._guard, self._settings)
-        reply, told = await whole.guarded(await self._upstream.body(response))
+        answer = whole(asked, self._guard, self._settings)
+        reply, told = await answer.guarded(await self._upstream.body(response))
         return Response(as_json(reply), headers={**headers, **headers_of(told)}, media_type=_JSON)
 
     def _held(self, caller: ApiCaller, found: Grounding) -> Grounding:
@@ -211,10 +239,55 @@ class Gateway:
         headers = for_client(response.headers)
         return Response(read, response.status_code, headers, headers.pop("content-type") or None)
 
-    async def _told(self, *_: object) -> Response:
-        return Response(self._document, media_type=_JSON)
+    def _connection(self, caller: ApiCaller) -> GuardConnection:
+        with caller.asking():  # its answers count on their own
+            connection = GuardConnection(self._guard, caller, self._settings)
+        self._connections.add(connection)
+        return connection
 
-    async def _refuse(self, request: Request, *_: object) -> Response:
+    async def _guarded_lines(
+        self, request: Request, _: bytes, caller: ApiCaller, stack: AsyncExitStack
+    ) -> Response:
+        _check_kind(request, NDJSON)
+        connection = self._connection(caller)
+        stack.callback(self._connections.discard, connection)
+        return _EventReply(connection.events(lines_of(request.receive, self._settings.max_body_bytes)))
+
+    async def _guarded_messages(self, socket: WebSocket) -> None:
+        begun = time.monotonic()
+        TRACE.set(trace_context(tuple((name.decode("latin-1"), value) for name, value in socket.headers.raw)))
+        caller: ApiCaller | None = None
+        connection: GuardConnection | None = None
+        status, close = 101, (1012, "stopping")
+        try:
+            self._check_origin(socket)
+            caller = self._keys.caller(socket.headers)
+            if socket.scope["path"] != GUARD:
+                await self._refuse(socket)
+            connection = self._connection(caller)
+            await socket.accept()
+            async with aclosing(connection.events(messages_of(socket))) as events:
+                async for event in events:
+                    await socket.send_text(event.decode())
+            close = connection.ending or close
+        except Refused as refused:
+            status = refused.response.status_code
+            await socket.send_denial_response(refused.response)
+        except (ClientDisconnect, WebSocketDisconnect):
+            status = 499
+        except asyncio.CancelledError:  # there is no more time to drain
+            pass
+        except Exception as error:  # noqa: BLE001 - uvicorn would log its message, which may quote texts
+            log.error("serve.failed", endpoint="guard", error=type(error).__name__)  # noqa: TRY400
+            status, close = 500, (1011, "failed")
+        finally:
+            if connection is not None:
+                self._connections.discard(connection)
+            _note("refused" if connection is None else "guard", status, begun, caller)
+        with suppress(WebSocketDisconnect, RuntimeError):
+            await socket.close(*close)
+
+    async def _refuse(self, request: HTTPConnection, *_: object) -> Response:
         path = request.scope["path"]
         for route in self.app.routes[:-1]:
             match, _scope = route.matches(request.scope)
@@ -227,7 +300,8 @@ class Gateway:
         why = why_refused(path)
         if why is not None:
             raise Refused(403, f"this path is refused: {why}", "not_guarded")
-        known = ", ".join((COMPLETIONS, CHECK, *sorted({each.path.partition("/{")[0] for each in PASSED})))
+        passed = sorted({each.path.partition("/{")[0] for each in PASSED})
+        known = ", ".join((*_GUARDED, CHECK, GUARD, *passed))
         remedy = "" if path.startswith("/v1") else "; does the client's base URL end in /v1?"
         told = f"nothing is known of this path, so that it is refused; known: {known}{remedy}"
         raise Refused(404, told, "not_found")
@@ -286,6 +360,24 @@ class _StreamedReply(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
+class _EventReply(_StreamedReply):
+    """Events that read the request while it comes, and see themselves that the client goes."""
+
+    def __init__(self, frames: AsyncGenerator[bytes, None]) -> None:
+        Response.__init__(self, None, 200, {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}, NDJSON)
+        del self.headers["content-length"]
+        self._frames = frames
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del scope, receive
+        async with self.stack:
+            with suppress(ClientDisconnect):
+                try:
+                    await self._sent(send)
+                except asyncio.CancelledError:  # there is no more time to drain
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
 async def _while_there(receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:
     """What the work comes to. Raises ClientDisconnect, once the work is cancelled, if the client goes."""
 
@@ -305,15 +397,28 @@ async def _while_there(receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:
     return task.result()
 
 
+def _told(document: dict[str, Any]) -> _Work:
+    body = json.dumps(document).encode()
+
+    async def work(*_: object) -> Response:
+        return Response(body, media_type=_JSON)
+
+    return work
+
+
 def _json(request: Request, body: bytes) -> Any:
     """What a body says. Raises Refused."""
-    # A form or mere text could come from any page in a browser.
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
-        raise Refused(415, f"give the body as {_JSON}", "invalid_request")
+    _check_kind(request, _JSON)
     try:
         return json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError):
         raise Refused(400, "the body is not JSON", "invalid_request") from None
+
+
+def _check_kind(request: Request, kind: str) -> None:
+    """A form or mere text could come from any page in a browser. Raises Refused."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
+        raise Refused(415, f"give the body as {kind}", "invalid_request")
 
 
 def _no_number(_: str) -> Any:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
+from uuid import uuid4
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic.json_schema import models_json_schema
 
 from consumers.gateway.dialects import DIALECTS
+from consumers.gateway.duplex import NDJSON, EventError, renamed
 from consumers.gateway.keys import HEADER
-from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED
+from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, PASSED, RESPONSES
 from consumers.gateway.refusals import Refused
 from guardrail import __version__
 from guardrail.chat import with_ids
@@ -22,6 +25,7 @@ from guardrail.frozen import Frozen
 from guardrail.guard import Guard
 from guardrail.inputs import event_of
 from guardrail.policy import MissingContexts
+from guardrail.schema import component_schemas, connection_document, connection_modes
 
 _MOST: Final = 100
 
@@ -35,7 +39,12 @@ class CheckItem(Frozen):
     ] = ()
     question: Annotated[str, Field(description="What the user asked.")] = ""
     response_id: Annotated[
-        str | None, Field(min_length=1, max_length=256, description="Made where none is given.")
+        str | None,
+        Field(
+            min_length=1,
+            max_length=200,
+            description="Made where none is given. In logs and on topics more letters follow it.",
+        ),
     ] = None
     route: Name | None = None
     tenant: Name | None = None
@@ -61,6 +70,8 @@ class Answers:
     """What is to be judged."""
 
     events: tuple[Response, ...]
+    names: tuple[str | None, ...]
+    """The ids that the caller gave them."""
     many: bool
 
 
@@ -77,12 +88,14 @@ def answers_in(
         for item in items:
             route, tenant = scoped(item.route, item.tenant)
             fields = {**dict(item), "route": route, "tenant": tenant}
-            events.append(event_of(Response, fields.pop("response_id"), fields))
+            # Who asks again, or somebody else, may give the same id, which the guard takes once.
+            name = fields.pop("response_id")
+            events.append(event_of(Response, f"{name}-{uuid4().hex}" if name else None, fields))
     except ValidationError as error:
         raise Refused(400, str(decode_error(error)), "invalid_request") from None
     except InputError as error:
         raise Refused(400, str(error), error.reason) from None
-    return Answers(tuple(events), many)
+    return Answers(tuple(events), tuple(item.response_id for item in items), many)
 
 
 async def checked(guard: Guard, answers: Answers, missing: MissingContexts | None) -> bytes:
@@ -93,7 +106,7 @@ async def checked(guard: Guard, answers: Answers, missing: MissingContexts | Non
     except* InputError as errors:
         wrong = only_cause(errors.exceptions[0])
         raise Refused(400, str(wrong), getattr(wrong, "reason", "invalid_request")) from None
-    results = tuple(task.result() for task in tasks)
+    results = tuple(renamed(task.result(), name) for task, name in zip(tasks, answers.names, strict=True))
     if answers.many:
         return CheckResults(results=results).model_dump_json(by_alias=True).encode()
     return results[0].to_json()
@@ -101,7 +114,7 @@ async def checked(guard: Guard, answers: Answers, missing: MissingContexts | Non
 
 def openapi() -> dict[str, Any]:
     """The OpenAPI 3.1 document: the gateway's own endpoints from their models, the others by name."""
-    _, told = models_json_schema(
+    _, of_check = models_json_schema(
         [
             *((model, "validation") for model in (CheckItem, CheckBatch)),
             *((model, "serialization") for model in (ResponseVerdict, CheckResults)),
@@ -109,9 +122,22 @@ def openapi() -> dict[str, Any]:
         ref_template="#/components/schemas/{model}",
     )
 
-    def one_of(*models: str) -> dict[str, Any]:
+    def one_of(*models: str, kind: str = "application/json") -> dict[str, Any]:
         refs = [{"$ref": f"#/components/schemas/{model}"} for model in models]
-        return {"content": {"application/json": {"schema": {"oneOf": refs}}}}
+        return {"content": {kind: {"schema": {"oneOf": refs}}}}
+
+    events = connection_modes(EventError)
+    taken, told = (
+        [model.__name__ for model, mode in events if mode == way] for way in ("validation", "serialization")
+    )
+    guard = {
+        "operationId": "guard",
+        "summary": "Guard answers while they are written: the response comes while the request is sent.",
+        "description": "Each line of both bodies is one event; the schemas are those of a line. "
+        "GET /asyncapi.json describes the same over a WebSocket.",
+        "requestBody": {"required": True, **one_of(*taken, kind=NDJSON)},
+        "responses": {"200": {"description": "What may be shown, and why.", **one_of(*told, kind=NDJSON)}},
+    }
 
     check = {
         "operationId": "check",
@@ -124,6 +150,7 @@ def openapi() -> dict[str, Any]:
     }
     others = {
         COMPLETIONS: {"post": _passing("A chat completion of the upstream, guarded.")},
+        RESPONSES: {"post": _passing("A response of the upstream, guarded.")},
         **{
             path: {"post": _passing(f"What {name} asks, if serve.dialects names it.", f"{name} says")}
             for name, dialect in DIALECTS.items()
@@ -131,7 +158,11 @@ def openapi() -> dict[str, Any]:
         },
         **{
             each.path.replace(":path", ""): {
-                method.lower(): _passing("Passed on to the upstream.") for method in each.methods
+                **{method.lower(): _passing("Passed on to the upstream.") for method in each.methods},
+                "parameters": [
+                    {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+                    for name in re.findall(r"\{(\w+)", each.path)
+                ],
             }
             for each in PASSED
         },
@@ -139,13 +170,19 @@ def openapi() -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "guardrail serve", "version": __version__},
-        "paths": {CHECK: {"post": check}, **others},
+        "paths": {CHECK: {"post": check}, GUARD: {"post": guard}, **others},
         "components": {
-            "schemas": told["$defs"],
+            "schemas": {**of_check["$defs"], **component_schemas(events)},
             "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": HEADER}},
         },
         "security": [{"key": []}, {}],
     }
+
+
+def asyncapi() -> dict[str, Any]:
+    """The AsyncAPI 3 document of ``/v1/guard`` as a WebSocket."""
+    told = f"Answers are guarded while they are written; each message is one event. A key comes as {HEADER}."
+    return connection_document(GUARD, told, EventError)
 
 
 def _passing(summary: str, told: str = "the upstream's API says") -> dict[str, Any]:

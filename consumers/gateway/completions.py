@@ -25,6 +25,7 @@ from consumers.gateway.answers import (
     as_word,
     characters,
     extension,
+    grounded,
     kept,
     model_and_stream,
     wrong,
@@ -41,10 +42,8 @@ from guardrail.chat import (
     UpstreamFailed,
     WholeAnswer,
     for_model,
-    grounding_of,
     parts_of,
 )
-from guardrail.errors import InputError
 from guardrail.events import Decision
 from guardrail.guard import Guard
 
@@ -132,14 +131,8 @@ def asked_by(
     if number is not None and (type(number) is not int or not 1 <= number <= most):
         raise wrong(f"n: give a number from 1 to {most}")
     options, form = request.get("stream_options"), request.get("response_format")
-    # The metadata, in which LiteLLM has the extension, are the client's own.
-    own = {name: each for name, each in request.items() if not name.endswith("metadata")}
-    try:
-        grounding = scoped(grounding_of(own, settings.contexts_from, settings.tools))
-    except InputError as error:
-        raise Refused(400, str(error), error.reason) from None
     return CompletionRequest(
-        grounding,
+        grounded(request, settings, scoped),
         model,
         number or 1,
         streamed,

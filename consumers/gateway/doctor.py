@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Final
 
 import httpx2
@@ -21,8 +22,9 @@ from starlette.routing import Route
 
 from consumers.gateway.app import Gateway
 from consumers.gateway.dialects import DIALECTS, GROUNDING
+from consumers.gateway.duplex import NDJSON
 from consumers.gateway.keys import read_keys
-from consumers.gateway.paths import CHECK, COMPLETIONS
+from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, RESPONSES
 from consumers.gateway.refusals import Refused
 from consumers.gateway.server import serving
 from consumers.gateway.settings import DialectName, ServeSettings
@@ -43,9 +45,17 @@ from guardrail.doctor import (
     withholds,
 )
 from guardrail.errors import GuardrailError
-from guardrail.events import Decision
+from guardrail.events import (
+    Context,
+    Decision,
+    DeliverySegment,
+    ResponseCompleted,
+    ResponseDelta,
+    ResponseStarted,
+    ResponseVerdict,
+    parse_output,
+)
 from guardrail.integrations.background import guard_of_settings
-from guardrail.policy import Policy
 
 _GATEWAY: Final = Area("gateway")
 _TEXTS: Final = {"right": RIGHT, "wrong": WRONG}
@@ -86,12 +96,37 @@ async def _streamed(client: httpx2.AsyncClient, which: str) -> _Shown:
     return text, told
 
 
+async def _responded(client: httpx2.AsyncClient, which: str, *, stream: bool) -> _Shown:
+    reply = await _asked(client, RESPONSES, {**_completion(which, stream=stream), "input": QUESTION})
+    chunks = [json.loads(each) for each in EventStream().feed(reply.content)] if stream else [reply.json()]
+    told = chunks[-1]["response"] if stream else chunks[-1]
+    whole = "".join(part["text"] for item in told["output"] for part in item["content"])
+    return "".join(each.get("delta", "") for each in chunks) if stream else whole, told[EXTENSION]
+
+
 async def _checked(client: httpx2.AsyncClient, which: str) -> _Shown:
     asked = {"question": QUESTION, "contexts": [CONTEXT], "answer": _TEXTS[which], "route": PROOF_ROUTE}
     told = (await _asked(client, CHECK, asked)).json()
     observed = told["mode"] == "observe"
     withheld = not observed and told["decision"] in ("block", "redact")
     return "" if withheld else _TEXTS[which], {**told, "decision": "release"} if observed else told
+
+
+async def _duplex(client: httpx2.AsyncClient, which: str) -> _Shown:
+    """Over HTTP; a WebSocket carries the same events."""
+    text, named = _TEXTS[which], {"response_id": f"doctor-{which}"}
+    context = Context(id="1", text=CONTEXT)
+    events = (
+        ResponseStarted(**named, question=QUESTION, contexts=(context,), route=PROOF_ROUTE),
+        *(ResponseDelta(**named, seq=seq, text=each) for seq, each in enumerate(text)),
+        ResponseCompleted(**named, seq=len(text)),
+    )
+    lines = b"".join(event.to_json() + b"\n" for event in events)
+    reply = await client.post(GUARD, content=lines, headers={"content-type": NDJSON})
+    said = [parse_output(line) for line in reply.content.splitlines()]
+    shown = "".join(event.text for event in said if isinstance(event, DeliverySegment))
+    told = [event for event in said if isinstance(event, ResponseVerdict)]
+    return shown, {"decision": told[-1].decision, "rule": told[-1].rule} if told else {}
 
 
 _ANSWERED: Final[Mapping[DialectName, Callable[[dict[str, str]], dict[str, Any]]]] = {
@@ -125,7 +160,10 @@ def _dialect(name: DialectName) -> _Surface:
 SURFACES: Final[Mapping[str, _Surface]] = {
     "chat completions, whole": _whole,
     "chat completions, streamed": _streamed,
+    "responses, whole": partial(_responded, stream=False),
+    "responses, streamed": partial(_responded, stream=True),
     "/v1/check": _checked,
+    "/v1/guard": _duplex,
 }
 """Every way to a verdict but dialects, by its name in the report: asks for the right or the wrong answer."""
 
@@ -149,44 +187,24 @@ async def examine_gateway(settings: GuardSettings, within_s: float | None) -> As
         except GuardrailError as error:
             yield _GATEWAY.error("surfaces", error)
             return
-        yield await _running(settings.serve, policy, client)
         dialects = {f"dialect {each}": _dialect(each) for each in serve.dialects}
         for name, ask in {**SURFACES, **dialects}.items():
             for which in _TEXTS:
                 about, begun = f"{name}, {which} answer", time.monotonic()
                 try:
                     shown, told = await ask(client, which)
-                    proof = _proof(about, shown, told, begun)
+                    checked = told["decision"] != "not-checked"
+                    decision = Decision(told["decision"]) if checked else Decision.RELEASE
                 except (GuardrailError, httpx2.HTTPError, KeyError, ValueError) as error:
                     yield _GATEWAY.error(about, error)
                     continue
+                proof = Proof(about, shown, None, decision, told.get("rule"), time.monotonic() - begun)
                 yield told_of(proof, policy, _GATEWAY, right=which == "right")
-
-
-async def _running(serve: ServeSettings, policy: Policy, client: httpx2.AsyncClient) -> Check:
-    """The gateway that runs here, by what costs no model anything."""
-    host = f"[{serve.host}]" if ":" in serve.host else serve.host
-    url = f"http{'s' if serve.certificate else ''}://{host}:{serve.port}"
-    about, begun = f"the gateway at {url}", time.monotonic()
-    try:
-        # Nothing is sent that nobody may read, and the certificate is of another name than this machine's.
-        async with httpx2.AsyncClient(base_url=url, timeout=client.timeout, verify=False) as running:
-            shown, told = await _checked(running, "wrong")
-    except httpx2.TransportError:
-        return _GATEWAY.skip(about, "nothing answers there; what follows is proven of its settings")
-    except GuardrailError as error:
-        return _GATEWAY.skip(about, f"runs, and is proven by its settings alone: {error}")
-    return told_of(_proof(about, shown, told, begun), policy, _GATEWAY, right=False)
-
-
-def _proof(about: str, shown: str, told: Mapping[str, Any], begun: float) -> Proof:
-    decision = Decision.RELEASE if told["decision"] == "not-checked" else Decision(told["decision"])
-    return Proof(about, shown, None, decision, told.get("rule"), time.monotonic() - begun)
 
 
 async def _opened(settings: GuardSettings, stack: AsyncExitStack) -> str:
     """The address of a gateway of these settings, for this process alone."""
-    model = Starlette(routes=[Route("/v1/chat/completions", _model, methods=["POST"])])
+    model = Starlette(routes=[Route(path, _model, methods=["POST"]) for path in (COMPLETIONS, RESPONSES)])
     port = await stack.enter_async_context(serving(model, ServeSettings(port=0), 1))
     own = ServeSettings(
         port=0,
@@ -203,6 +221,8 @@ async def _model(request: Request) -> Response:
     """Writes what it is told to."""
     asked = await request.json()
     text = _TEXTS[asked["user"]]
+    if request.url.path == RESPONSES:
+        return _response_of(text, stream=asked["stream"])
     head = {"id": "chatcmpl-doctor", "created": 0, "model": asked["model"]}
     if not asked["stream"]:
         message = {"role": "assistant", "content": text}
@@ -212,8 +232,21 @@ async def _model(request: Request) -> Response:
         {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
         for delta, finish in (*deltas, ({}, "stop"))
     )
+    return _stream_of(chunks, b"data: [DONE]\n\n")
+
+
+def _response_of(text: str, *, stream: bool) -> Response:
+    item = {"type": "message", "content": [{"type": "output_text", "text": text}]}
+    whole = {"id": "resp_doctor", "status": "completed", "output": [item]}
+    if not stream:
+        return JSONResponse(whole)
+    deltas = ({"type": "response.output_text.delta", "delta": each} for each in text)
+    return _stream_of((*deltas, {"type": "response.completed", "response": whole}))
+
+
+def _stream_of(chunks: Iterable[Mapping[str, Any]], end: bytes = b"") -> Response:
     body = b"".join(b"data: " + JSONResponse(each).body + b"\n\n" for each in chunks)
-    return Response(body + b"data: [DONE]\n\n", media_type="text/event-stream")
+    return Response(body + end, media_type="text/event-stream")
 
 
 async def _of_upstream(serve: ServeSettings) -> Check:

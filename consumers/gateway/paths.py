@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 COMPLETIONS: Final = "/v1/chat/completions"
+RESPONSES: Final = "/v1/responses"
 CHECK: Final = "/v1/check"
+GUARD: Final = "/v1/guard"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,10 @@ PASSED: Final = (
     PassedPath("/v1/files/{id}", ("GET", "DELETE")),
 )
 
-_NOT_YET: Final = "it can't be guarded yet; ask /v1/chat/completions"
 REFUSED: Final = {
     "/v1/chat/completions/": "a stored completion would be fetched without the guard",
-    "/v1/responses": _NOT_YET,
+    "/v1/responses/": "a stored response would be fetched without the guard, which stores none",
     "/v1/conversations": "stored answers would be fetched without the guard",
-    "/v1/guard": "token by token over HTTP is not there yet; use /v1/chat/completions, /v1/check or Kafka",
     "/v1/completions": "it is not guarded; ask /v1/chat/completions",
     "/v1/messages": "it is not guarded; ask /v1/chat/completions",
     "/v1/batches": "answers of a batch would be fetched without the guard",

@@ -26,7 +26,7 @@ class Refused(Exception):
     ) -> None:
         super().__init__(message)
         self.status = status
-        self.code = code
+        self.reason = code
         self._body = error_body(message, code, kind)
         self._headers = dict(headers or {})
 

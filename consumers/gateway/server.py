@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
+import h11
 import structlog
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from consumers.gateway.settings import ServeSettings
 from guardrail.errors import ConfigError
@@ -33,6 +36,10 @@ class BoundedProtocol(H11Protocol):
         self._looking.cancel()
         super().connection_lost(exc)
 
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        self._looking.cancel()
+        super().handle_websocket_upgrade(event)
+
     def _look(self) -> None:
         waits_for_head = self.cycle is None or self.cycle.response_complete
         stuck = waits_for_head or self.flow.write_paused or self.transport.is_closing()
@@ -42,8 +49,34 @@ class BoundedProtocol(H11Protocol):
         self._looking = self.loop.call_later(ServeSettings.slow_s / _LOOKS, self._look)
 
 
+class PatientSocket(WebSocketsSansIOProtocol):
+    """Lets the application end a connection when it is stopped, takes a refusal for an answer, and cuts off
+    who takes nothing.
+    """
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stuck = self.loop.call_later(ServeSettings.slow_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stuck.cancel()
+
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        self.handshake_complete |= message["type"] == "websocket.http.response.body"
+
+    def shutdown(self) -> None:
+        if not self.handshake_complete or self.close_sent:
+            super().shutdown()
+
+
 class _Server(uvicorn.Server):
     """Whoever runs it handles signals."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        getattr(self.config.app.state, "stop", lambda: None)()  # type: ignore[union-attr]
+        await super().shutdown(sockets)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -63,7 +96,9 @@ async def serving(app: Starlette, settings: ServeSettings, drain_s: float) -> As
         host=settings.host,
         port=settings.port,
         http=BoundedProtocol,
-        ws="none",
+        ws=PatientSocket,
+        ws_max_size=settings.max_body_bytes,
+        ws_per_message_deflate=False,
         lifespan="off",
         log_config=None,
         access_log=False,

@@ -27,6 +27,11 @@ class ServeSettings(Frozen):
     slow_s: ClassVar[float] = 15.0
     """A client that for so long sends no whole head, or body, or takes nothing of what waits for it, is cut
     off."""
+    idle_s: ClassVar[float] = 60.0
+    """A connection of /v1/guard on which nothing is under way, and to which nothing comes for so long, is
+    closed."""
+    most_answers: ClassVar[int] = 1_000
+    """Answers under way on one such connection, so that it leaves room for others."""
     most_choices: ClassVar[int] = 8
     """Choices of one completion (``n``): each is an answer for the judge."""
 
@@ -53,7 +58,7 @@ class ServeSettings(Frozen):
     contexts_from: tuple[ContextSource, ...] = Field(
         default=("extension", "blocks", "documents"),
         description="Where a request's documents may stand: the field guardrail, grounding_source blocks of "
-        "system and developer messages, the field documents.",
+        "system and developer messages, the field documents, or what file searches of /v1/responses found.",
     )
     tools: tuple[str, ...] = Field(
         default=(), description="Names of tools whose results are documents, such as search."

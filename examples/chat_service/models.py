@@ -7,12 +7,15 @@ knows five questions, and some of its answers are wrong in one detail, as those 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, Protocol
 
 from openai import AsyncOpenAI
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
 
 DOCUMENTS: Final = {
     "pricing": "The Basic plan costs $12 a month and includes 200 GB of storage. "
@@ -36,6 +39,7 @@ ANSWERS: Final = {
     "Are my files safe with you?": "Files are encrypted at rest with AES-256. "
     "Three auditors have confirmed that no file was ever lost.",
 }
+PROMPT: Final = "Answer in a few sentences, and only from these documents:"
 _NO_ANSWER: Final = "I don't know. Please ask the support team."
 
 
@@ -75,10 +79,12 @@ class EndpointModel:
 
     async def answer(self, question: str) -> AsyncIterator[str]:
         documents = "\n\n".join(f"[{name}] {text}" for name, text in documents_for(question).items())
-        prompt = f"Answer in a few sentences, and only from these documents:\n\n{documents}"
         stream = await self._client.chat.completions.create(
             model=self._model,
-            messages=[{"role": "system", "content": prompt}, {"role": "user", "content": question}],
+            messages=[
+                {"role": "system", "content": f"{PROMPT}\n\n{documents}"},
+                {"role": "user", "content": question},
+            ],
             stream=True,
         )
         async with stream:
@@ -89,6 +95,32 @@ class EndpointModel:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.close()
+
+
+def model_api(model: Model) -> Callable[[Request], Awaitable[Response]]:
+    """The model as an upstream of ``guardrail serve``: chat completions, streamed."""
+
+    async def completions(request: Request) -> Response:
+        asked = await request.json()
+
+        def chunk(delta: dict[str, str], finish: str | None = None) -> str:
+            choice = {"index": 0, "delta": delta, "finish_reason": finish}
+            head = {
+                "id": "chatcmpl-1",
+                "object": "chat.completion.chunk",
+                "created": 0,
+                "model": asked["model"],
+            }
+            return f"data: {json.dumps({**head, 'choices': [choice]})}\n\n"
+
+        async def chunks() -> AsyncIterator[str]:
+            async for token in model.answer(asked["messages"][-1]["content"]):
+                yield chunk({"content": token})
+            yield chunk({}, "stop") + "data: [DONE]\n\n"
+
+        return StreamingResponse(chunks(), media_type="text/event-stream")
+
+    return completions
 
 
 def _words(text: str) -> set[str]:

@@ -1,18 +1,22 @@
-"""The service: one page, and every answer as a stream of server-sent events (``events`` uses the guard)."""
+"""The service: one page, and every answer as a stream of server-sent events.
+
+``events`` uses the guard on Kafka, ``completion`` the one in ``guardrail serve``.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Final
 
+import httpx2
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from examples.chat_service.models import ANSWERS, DOCUMENTS, Model, documents_for
+from examples.chat_service.models import ANSWERS, DOCUMENTS, PROMPT, Model, documents_for, model_api
 from guardrail.client import AnswerBlocked, GuardClient
 from guardrail.errors import GuardrailError
 
@@ -44,8 +48,41 @@ async def events(
         yield "failed", {"message": f"The model failed ({type(error).__name__}). Please try again later."}
 
 
-def service(client: GuardClient, model: Model) -> Starlette:
-    """The ASGI application, on an open client."""
+async def told(client: GuardClient, model: Model, question: str) -> AsyncIterator[str]:
+    """``events`` as the page reads them."""
+    async for name, data in events(client, model, question):
+        yield f"event: {name}\ndata: {json.dumps(data)}\n\n"
+
+
+async def completion(gateway: httpx2.AsyncClient, model: str, question: str) -> AsyncIterator[bytes]:
+    """The stream of ``guardrail serve`` as it comes, which the page reads: chunks of a chat completion.
+
+    The documents are the service's to give, not the page's.
+    """
+    documents = [{"type": "grounding_source", "text": text} for text in documents_for(question).values()]
+    asked = {
+        "model": model,
+        "messages": [
+            {"role": "system", "content": [{"type": "text", "text": PROMPT}, *documents]},
+            {"role": "user", "content": question},
+        ],
+        "stream": True,
+        "guardrail": {"route": "chat"},
+    }
+    try:
+        async with gateway.stream("POST", "chat/completions", json=asked) as reply:
+            reply.raise_for_status()
+            async for piece in reply.aiter_bytes():
+                yield piece
+    except httpx2.HTTPError:
+        failed = {"error": {"message": "The gateway gave no answer. Please try again later."}}
+        yield f"data: {json.dumps(failed)}\n\n".encode()
+
+
+def service(answers: Callable[[str], AsyncIterator[str | bytes]], upstream: Model | None = None) -> Starlette:
+    """The ASGI application. ``answers`` streams the answer to a question; ``upstream`` is a model that a
+    gateway finds here below ``/model/v1``.
+    """
 
     async def page(_: Request) -> Response:
         return FileResponse(_PAGE, media_type="text/html; charset=utf-8", headers=_HEADERS)
@@ -58,14 +95,13 @@ def service(client: GuardClient, model: Model) -> Starlette:
         if not 0 < len(question) <= MAX_QUESTION_CHARS:
             return JSONResponse({"error": f"question: give 1 to {MAX_QUESTION_CHARS} characters"}, 400)
 
-        async def lines() -> AsyncIterator[str]:
-            async for name, data in events(client, model, question):
-                yield f"event: {name}\ndata: {json.dumps(data)}\n\n"
-
         return StreamingResponse(
-            lines(),
+            answers(question),
             media_type="text/event-stream",
             headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
         )
 
-    return Starlette(routes=[Route("/", page), Route("/known", known), Route("/answer", answer)])
+    routes = [Route("/", page), Route("/known", known), Route("/answer", answer)]
+    if upstream is not None:
+        routes.append(Route("/model/v1/chat/completions", model_api(upstream), methods=["POST"]))
+    return Starlette(routes=routes)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from guardrail.chat.requests import grounding_of as grounding_of
     from guardrail.chat.requests import taken_out as taken_out
     from guardrail.chat.requests import with_ids as with_ids
+    from guardrail.chat.requests import with_results as with_results
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others
     __getattr__, __dir__, __all__ = face(__name__)

@@ -239,6 +239,11 @@ class StreamedCompletion(ABC, Generic[_Chunk]):
         """Whether what still comes of the model's is of no use."""
         return False
 
+    def waits(self) -> bool:
+        """Whether no more is to be read now."""
+        held = self._out.qsize() + sum(choice.waiting for choice in self.choices.values())
+        return held > self.most_held
+
     def choice(self, index: int) -> StreamedChoice:
         """The choice of this index."""
         choice = self.choices.get(index)
@@ -295,7 +300,7 @@ class StreamedCompletion(ABC, Generic[_Chunk]):
                 async with asyncio.timeout_at(deadline):
                     async for chunk in chunks:
                         self.take(chunk, group)
-                        while self._held() > self.most_held:
+                        while self.waits():
                             self._moved.clear()
                             await self._moved.wait()
                         if self.enough():
@@ -311,6 +316,3 @@ class StreamedCompletion(ABC, Generic[_Chunk]):
             raise failure
         if (last := self.last()) is not None:
             self.send(last)
-
-    def _held(self) -> int:
-        return self._out.qsize() + sum(choice.waiting for choice in self.choices.values())

@@ -9,7 +9,7 @@ the results of named tools are contexts too. What users and models have said nev
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from pydantic import Field, ValidationError, field_validator
@@ -20,8 +20,8 @@ from guardrail.frozen import Frozen
 
 EXTENSION: Final = "guardrail"
 """The field, at the top of the request or in its metadata."""
-ContextSource = Literal["extension", "blocks", "documents"]
-"""Where contexts may come from, beside the results of tools."""
+ContextSource = Literal["extension", "blocks", "documents", "file_search"]
+"""Where contexts may come from, beside the results of tools. A chat completion has no file search."""
 _TRUSTED: Final = frozenset({"system", "developer"})
 _BLOCKS: Final = frozenset({"grounding_source", "query"})
 
@@ -78,8 +78,7 @@ def grounding_of(
         *_named("document", documents if isinstance(documents, list) else ()),
         *_named("tool", _results(messages, tools)),
     ]
-    taken = {context.id for context in found}
-    found = (*found, *(context for context in more if context.id not in taken))
+    found = _and_more(found, more)
     question = extension.question
     if question is None:
         asked = [block.get("text") for block in _blocks(messages, "query")]
@@ -87,14 +86,25 @@ def grounding_of(
     return Grounding(found, question, extension.route, extension.tenant)
 
 
+def with_results(grounding: Grounding, results: Iterable[Any]) -> Grounding:
+    """The grounding with all that file searches have found; several results may be of one file."""
+    found = (
+        {"text": each.get("text"), "source": each.get("filename")}
+        for each in results
+        if isinstance(each, Mapping)
+    )
+    return replace(grounding, contexts=_and_more(grounding.contexts, _named("file-search", found)))
+
+
 def for_model(request: Mapping[str, Any]) -> dict[str, Any]:
     """The request as a model gets it: without the extension, blocks as plain text."""
     asked = {name: value for name, value in request.items() if name != EXTENSION}
-    metadata, messages = request.get("metadata"), request.get("messages")
+    metadata = request.get("metadata")
     if isinstance(metadata, Mapping) and EXTENSION in metadata:
         asked["metadata"] = {name: value for name, value in metadata.items() if name != EXTENSION}
-    if isinstance(messages, list):
-        asked["messages"] = [_as_text(message) for message in messages]
+    for field, kind in (("messages", "text"), ("input", "input_text")):
+        if isinstance(messages := request.get(field), list):
+            asked[field] = [_as_text(message, kind) for message in messages]
     return asked
 
 
@@ -155,10 +165,13 @@ def _results(messages: Sequence[Any], tools: Collection[str]) -> Iterator[Mappin
         if not isinstance(message, Mapping):
             continue
         calls = message.get("tool_calls") if message.get("role") == "assistant" else None
+        named: dict[str, Any] = {}  # one id for two tools at once tells of neither
         for call in calls if isinstance(calls, list) else ():
             function = call.get("function") if isinstance(call, Mapping) else None
             if isinstance(function, Mapping) and isinstance(call.get("id"), str):
-                called[call["id"]] = function.get("name")
+                name = function.get("name")
+                named[call["id"]] = name if named.get(call["id"], name) == name else None
+        called |= named
         if message.get("role") == "tool" and isinstance(message.get("tool_call_id"), str):
             name = called.get(message["tool_call_id"])
             if isinstance(name, str) and name in tools:
@@ -182,6 +195,11 @@ def _named(kind: str, found: Iterable[Any]) -> tuple[Context, ...]:
     return tuple(contexts.values())
 
 
+def _and_more(contexts: tuple[Context, ...], more: Iterable[Context]) -> tuple[Context, ...]:
+    taken = {context.id for context in contexts}
+    return (*contexts, *(context for context in more if context.id not in taken))
+
+
 def _last_user_text(messages: Sequence[Any]) -> str:
     for message in reversed(messages):
         if isinstance(message, Mapping) and message.get("role") == "user":
@@ -196,11 +214,11 @@ def _text_of(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _as_text(message: Any) -> Any:
+def _as_text(message: Any, kind: str) -> Any:
     if not isinstance(message, Mapping) or not isinstance(message.get("content"), list):
         return message
     content = [
-        {"type": "text", "text": part.get("text", "")}
+        {"type": kind, "text": part.get("text", "")}
         if isinstance(part, Mapping) and part.get("type") in _BLOCKS
         else part
         for part in message["content"]

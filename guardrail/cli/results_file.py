@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import BinaryIO, Final, Literal
+from typing import BinaryIO, Final
 
 import typer
 
@@ -119,7 +119,7 @@ def open_results(
     refuse_source(path, sources, _HINT)
     if path.is_file() and path.stat().st_size and not force:
         return _continued(path, settings, stack, take, resume=resume)
-    return _begun(_alone(path, stack), settings)
+    return _begun(stack.enter_context(opened_for_writing(path, _HINT)), settings)
 
 
 def _begun(stream: BinaryIO, settings: Mapping[str, str]) -> ResultsFile:
@@ -147,7 +147,7 @@ def _continued(
             f"{path} holds the results of a finished run; give another name, or --force", param_hint=_HINT
         )
     if run.started is None:  # interrupted before its first line was whole
-        return _begun(_alone(path, stack), settings)
+        return _begun(stack.enter_context(opened_for_writing(path, _HINT)), settings)
     differing = [name for name, value in settings.items() if run.started.settings.get(name) != value]
     if differing:
         raise typer.BadParameter(
@@ -155,7 +155,7 @@ def _continued(
             "--out, or --force",
             param_hint="--resume",
         )
-    results = ResultsFile(_alone(path, stack, run.end))
+    results = ResultsFile(stack.enter_context(opened_for_writing(path, _HINT, end=run.end)))
 
     def both(result: EvaluationResult) -> None:
         results.note(result)
@@ -163,21 +163,6 @@ def _continued(
 
     read_run(path, both)
     return results
-
-
-def _alone(path: Path, stack: ExitStack, end: int = 0) -> BinaryIO:
-    """What the file has up to ``end`` is kept. Raises typer.BadParameter while another run writes it."""
-    stream = stack.enter_context(opened_for_writing(path, _HINT, mode="ab"))
-    if path.is_file():
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            message = f"{path} is being written by another run; wait for its end, or give another name"
-            raise typer.BadParameter(message, param_hint=_HINT) from None
-        except OSError:  # a file system that knows no locks
-            pass
-        stream.truncate(end)
-    return stream
 
 
 def _stored(path: Path) -> StoredRun:
@@ -215,17 +200,28 @@ def stdout() -> BinaryIO:
     return open(1, "wb", closefd=False)
 
 
-def opened_for_writing(
-    path: Path, hint: str, kind: str | None = None, mode: Literal["wb", "ab"] = "wb"
-) -> BinaryIO:
-    """With a ``kind``, a file of anything else is not replaced. Raises typer.BadParameter."""
+def opened_for_writing(path: Path, hint: str, kind: str | None = None, end: int = 0) -> BinaryIO:
+    """What the file has up to ``end`` is kept. With a ``kind``, a file of anything else is not replaced.
+    Raises typer.BadParameter, also while another run writes it.
+    """
     if kind is not None:
         refuse_foreign(path, kind, hint)
     try:
-        return path.open(mode)
+        stream = path.open("ab")
     except OSError as error:
         message = f"{path}: {error.strerror}; give a file that can be written, or - for stdout"
         raise typer.BadParameter(message, param_hint=hint) from None
+    if path.is_file():
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            stream.close()
+            message = f"{path} is being written by another run; wait for its end, or give another name"
+            raise typer.BadParameter(message, param_hint=hint) from None
+        except OSError:  # a file system that knows no locks
+            pass
+        stream.truncate(end)
+    return stream
 
 
 def refuse_foreign(path: Path | None, kind: str, hint: str) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,8 +60,9 @@ def serve_command(
 ) -> None:
     """Guard an OpenAI-compatible API: answers leave claim by claim, as their verdicts come.
 
-    Serves /v1/chat/completions, whole and streamed, and /v1/check; passes on models, embeddings, files and
-    moderations; refuses every other way to an answer. Health and metrics are on ops.port.
+    Serves /v1/chat/completions, whole and streamed, /v1/check, and /v1/guard for answers that are written
+    elsewhere; passes on models, embeddings, files and moderations; refuses every other way to an answer.
+    Health and metrics are on ops.port.
     """
     ignore_hangup()
     from guardrail.logs import configure_logging
@@ -102,62 +102,62 @@ async def serve(settings: GuardSettings, source: Source | None = None) -> None:
     stop_on_signals(stop, partial(end_in_time, settings.shutdown.budget_ms / 1000))
     handle_hangup(lambda: log.warning("config.nothing_to_reload", why="no file is followed"))
     disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each counter
-    waits_for = "the judge loads"
+    waits_for = "the gateway starts"
     health = Health(waits_for=lambda: waits_for)
-    reloader: Reloader | None = None
-
-    async def reload() -> str:
-        if reloader is None:
-            raise ConfigError("the judge is still being loaded; ask again")
-        return await reloader.reload()
-
-    kafka = settings.kafka
+    kafka, shutdown = settings.kafka, settings.shutdown
     traces = Traces.from_environment() if settings.ops.traces else None
     outputs = Outputs(kafka.topics, kafka.group_id, kafka.max_request_bytes, traces)
     async with AsyncExitStack() as stack:
         if traces is not None:
             stack.push_async_callback(asyncio.to_thread, traces.close)
-        ops = OpsServer(health, None if source is None else reload)
-        await stack.enter_async_context(ops.listening(settings.ops.host, settings.ops.port))
-        on_outputs: Callable[[Sequence[Output]], None] = outputs.note
+        publisher: KafkaPublisher | None = None
         if settings.serve.publish:
             from consumers.kafka import KafkaPublisher
 
-            within_s = settings.shutdown.leave_timeout_ms / 1000
-            publisher = KafkaPublisher(kafka, (kafka.topics.verdicts, kafka.topics.flagged), within_s)
+            topics = (kafka.topics.verdicts, kafka.topics.flagged)
+            publisher = KafkaPublisher(kafka, topics, shutdown.leave_timeout_ms / 1000)
             await stack.enter_async_context(publisher)
             health.note = publisher.note
 
-            def on_outputs(said: Sequence[Output]) -> None:
-                publisher.put(outputs.records(said, deliveries=False))
-                outputs.note(said)
+        def said(what: Sequence[Output]) -> None:
+            outputs.note(what)
+            if publisher is not None:
+                publisher.put(outputs.records(what, deliveries=False))
 
         router = settings.router()
         judges = await asyncio.to_thread(JudgeSet, settings.judge, router.policies)
         stack.push_async_callback(judges.aclose)
         guard = Guard(
-            judges.default,
-            router=router,
-            judges=judges.by_kind,
-            limits=settings.limits,
-            on_outputs=on_outputs,
+            judges.default, router=router, judges=judges.by_kind, limits=settings.limits, on_outputs=said
         )
         await stack.enter_async_context(guard)
         gateway = await stack.enter_async_context(Gateway(settings.serve, guard, traces))
+        reload = None
         if source is not None:
             keys = settings.serve.keys
             beside = None if keys is None or keys.file is None else (keys.file, gateway.reload_keys)
             reloader = Reloader(source.file, source.read, settings, judges, guard.use, beside=beside)
+            reload = reloader.reload
             await stack.enter_async_context(reloader.watching())
             handle_hangup(reloader.ask)
-        drain_s = settings.shutdown.drain_timeout_ms / 1000
+        ops = OpsServer(health, reload)
+        await stack.enter_async_context(ops.listening(settings.ops.host, settings.ops.port))
         log.info("serve.starting", version=__version__, settings=changed_settings(settings))
         telemetry.BUILD.labels(__version__, judges.default.name).set(1)
         summaries = asyncio.create_task(outputs.responses.summarise(), name="summaries")
         stack.callback(outputs.responses.summary)
         stack.callback(summaries.cancel)
-        gc.freeze()  # all that stays; to look through it again would hold every stream up for 0.1 s
-        async with serving(gateway.app, settings.serve, drain_s):
+        _open_more_files()
+        async with serving(gateway.app, settings.serve, shutdown.drain_timeout_ms / 1000):
             waits_for, health.started = "", True
             await stop.wait()
             waits_for = "it drains"
+
+
+def _open_more_files() -> None:
+    """A stream has two sockets, and many systems give a process 1,024 files unless it asks for more."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

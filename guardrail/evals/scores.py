@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, Literal, NamedTuple
 
@@ -174,6 +174,8 @@ class _Counted:
     verdicts: Sequence[Verdict]
     left_out: int
     units: str
+    whole: int = 0
+    """Claims that count as one statement because their parts could not be judged."""
 
     @property
     def nothing_checked(self) -> bool:
@@ -182,12 +184,14 @@ class _Counted:
     @property
     def note(self) -> str | None:
         """What a reader of a score over part of the claims has to know."""
-        if not self.left_out:
-            return None
-        total = len(self.verdicts) + self.left_out
-        return (
-            f"{self.left_out} of {total} {self.units} could not be checked and {_are(self.left_out)} left out"
-        )
+        notes = []
+        if self.left_out:
+            of = f"{self.left_out} of {len(self.verdicts) + self.left_out} {self.units}"
+            notes.append(f"{of} could not be checked and {_are(self.left_out)} left out")
+        if self.whole:
+            are = "1 claim counts" if self.whole == 1 else f"{self.whole} claims count, each,"
+            notes.append(f"{are} as one statement: the parts could not be judged")
+        return "; ".join(notes) or None
 
 
 def _are(count: int) -> str:
@@ -321,7 +325,9 @@ def _claims(verdict: ResponseVerdict, options: ScoreOptions) -> _Counted:
 def _statements(verdict: ResponseVerdict, options: ScoreOptions) -> _Counted:
     if not any(claim.parts for claim in verdict.claims):
         return _claims(verdict, options)
-    return _counted([each.verdict for each in statements(verdict)], options, "statements")
+    counted = _counted([each.verdict for each in statements(verdict)], options, "statements")
+    open_ = [{part.verdict for part in claim.parts} == {Verdict.UNVERIFIED} for claim in verdict.claims]
+    return replace(counted, whole=sum(open_))
 
 
 def _counted(verdicts: Sequence[Verdict], options: ScoreOptions, units: str) -> _Counted:

@@ -28,7 +28,7 @@ class StatementsJudge(Around):
 
     The verdict on a claim stays what the judge says of the whole. The parts of one that is not supported are
     read by the same judge, each beside the same contexts and question, and behind the first part if it points
-    back. A claim has no parts if the judge doesn't judge them all.
+    back. All are UNVERIFIED if the judge doesn't judge them all.
     """
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
@@ -41,7 +41,7 @@ class StatementsJudge(Around):
                 yield judgement if len(judgement.parts) > 1 else replace(judgement, parts=())
 
     async def _parts(self, judgement: Judgement, request: JudgeRequest) -> tuple[ClaimPart, ...]:
-        """The parts of a claim, judged; none if it has none, or if not all can be."""
+        """The parts of a claim, judged if all can be."""
         claim = request.claims[judgement.claim_id]
         texts = statements_in(claim.prose.text)
         if judgement.verdict is Verdict.SUPPORTED or len(texts) == 1:
@@ -58,7 +58,7 @@ class StatementsJudge(Around):
                 async for each in said:
                     told[each.claim_id] = each.verdict
         except JudgeError:
-            return ()
+            told.clear()
         if Verdict.UNVERIFIED in told.values() or len(told) < len(claims):
-            return ()
+            told = dict.fromkeys(claims, Verdict.UNVERIFIED)
         return tuple(ClaimPart(text=part.text, verdict=told[name]) for name, part in claims.items())

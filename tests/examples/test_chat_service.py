@@ -8,17 +8,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 from playwright.async_api import Page, async_playwright, expect
 from starlette.testclient import TestClient
 
 from examples.chat_service.models import ANSWERS, DOCUMENTS, CannedModel, EndpointModel
-from examples.chat_service.service import events, service
+from examples.chat_service.service import completion, events, service
 from guardrail.client import GuardClient
 from guardrail.testing import MemoryGuard, ScriptedJudge, check_events
 from tests.support.guards import until
 from tests.support.kafka_broker import free_ports
 from tests.support.llm_server import LlmServer, Reply
+from tests.support.programs import command, environment
 
 ROOT = Path(__file__).parents[2]
 WATCH = """() => {
@@ -119,6 +121,70 @@ async def test_the_page_shows_text_as_it_is_released_and_a_block_as_it_happens(b
         assert said == []
 
 
+@asynccontextmanager
+async def gateway(upstream: str, port: int) -> AsyncIterator[None]:
+    """``guardrail serve`` in front of that."""
+    program = command("serve", "--port", str(port), "--upstream", upstream)
+    process = await asyncio.create_subprocess_exec(
+        *program, env=environment() | {"GUARDRAIL_OPS__PORT": "0"}, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        assert process.stderr is not None
+        while b"serve.listening" not in (line := await process.stderr.readline()):
+            assert line, "it ended"
+        yield
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+async def test_the_page_reads_what_guardrail_serve_streams(browser_path: str) -> None:
+    (port,) = free_ports(1)
+    async with (
+        running("--gateway", f"http://127.0.0.1:{port}/v1") as address,
+        gateway(f"{address}/model/v1", port),
+        page_at(address, browser_path) as page,
+    ):
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+
+        await page.get_by_role("button", name="What does the Pro plan cost?").click()
+        first = page.locator(".answer").nth(0)
+        await expect(first.locator(".status b")).to_contain_text("Checked: backed by the documents")
+        assert await first.locator(".text").inner_text() == ANSWERS["What does the Pro plan cost?"]
+        assert await first.locator(".piece").count() == 2  # sentence by sentence
+
+        await page.evaluate(WATCH)
+        await page.get_by_role("button", name="How do I reach support?").click()
+        blocked = page.locator(".answer").nth(1)
+        await expect(blocked.locator(".status b")).to_contain_text("Blocked")
+        # The field replace_all: the message in place of what was shown.
+        await expect(blocked.locator(".text")).to_have_text(
+            "This answer was withheld because it could not be verified against the source documents."
+        )
+        shown: list[str] = await page.evaluate("window.shown")
+        assert "Support answers e-mails on weekdays from 8:00 to 18:00. " in shown  # until the block came
+        assert "4321" not in await page.locator("#chat").inner_text()
+
+        await page.get_by_role("button", name="How long does a refund take?").click()
+        redacted = page.locator(".answer").nth(2)
+        await expect(redacted.locator(".status b")).to_contain_text("was removed")
+        await expect(redacted.locator(".text")).to_contain_text("[removed: not backed by the sources]")
+        await expect(redacted.locator(".text")).not_to_contain_text("30 days")
+        await page.get_by_role("button", name="Are my files safe with you?").click()
+        flagged = page.locator(".answer").nth(3)
+        await expect(flagged.locator(".piece.flag")).to_contain_text("Three auditors")
+        await expect(flagged.locator(".piece:not(.flag)")).to_contain_text("Files are encrypted")
+        assert said == []
+
+
+async def test_a_gateway_that_is_away_is_told() -> None:
+    (port,) = free_ports(1)
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}/v1") as client:
+        (told,) = [each async for each in completion(client, "any-model", "What does Pro cost?")]
+    assert b'"error"' in told
+
+
 async def test_the_page_runs_nothing_that_a_text_holds(browser_path: str) -> None:
     hostile = "<img src=x onerror=\"document.title='taken over'\"> refunds take how long?"
     async with running() as address, page_at(address, browser_path) as page:
@@ -173,7 +239,7 @@ async def test_answers_may_come_from_an_endpoint(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_question_that_is_none_is_refused() -> None:
-    web = TestClient(service(GuardClient("unused:9092"), CannedModel()))
+    web = TestClient(service(CannedModel().answer))
     assert web.get("/answer").status_code == 400
     assert web.get("/answer", params={"question": "x" * 2_001}).status_code == 400
     assert "default-src 'none'" in web.get("/").headers["content-security-policy"]

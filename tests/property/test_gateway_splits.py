@@ -7,17 +7,29 @@ import itertools
 import json
 import re
 from collections.abc import AsyncIterable, AsyncIterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from chunk_invariance import assert_chunk_invariant_async
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consumers.gateway import GuardedStream, Refused, ServeSettings, WholeCompletion, asked_by
+from consumers.gateway import (
+    GuardedResponse,
+    GuardedStream,
+    Refused,
+    ServeSettings,
+    WholeCompletion,
+    WholeResponse,
+    asked_by,
+    response_asked_by,
+)
 from guardrail import Guard
 from guardrail.testing import ScriptedJudge
 from tests.support.chat_upstream import DONE, HEAD, choice, events
+from tests.support.response_events import call, event, message, search, stream
 
 SECRET = "sesame"
 SENTENCES = [
@@ -36,16 +48,70 @@ CLAIMS = [
     "has 4 items.",
 ]
 """What of each sentence a judge is asked; it reads no emoji."""
-ASKED = asked_by(
-    {
-        "model": "any-model",
-        "messages": [{"role": "user", "content": "Which?"}],
-        "stream": True,
-        "guardrail": {"contexts": ["The basic plan costs $49 a month."]},
-    },
-    ServeSettings(),
-    lambda found: found,
+ASKING: dict[str, Any] = {
+    "model": "any-model",
+    "stream": True,
+    "guardrail": {"contexts": ["The basic plan costs $49 a month."]},
+}
+SETTINGS = ServeSettings(contexts_from=("extension", "file_search"))
+INCLUDE = ["file_search_call.results"]
+
+
+@dataclass(frozen=True)
+class Api:
+    """One of the two that the gateway guards."""
+
+    asked: Any
+    streamed: Any
+    stream: bytes
+    """A short one, of which a sentence is wrong."""
+    end: bytes
+
+    def chunks(self, deltas: list[str]) -> list[dict[str, Any]]:
+        """A whole answer in these pieces."""
+        if self.streamed is GuardedStream:
+            parts = [*(({"content": delta}, None) for delta in deltas), ({}, "stop")]
+            return [{**HEAD, "choices": [choice(*each)]} for each in parts]
+        chunks = [
+            json.loads(each.partition(b"data: ")[2]) for each in stream(message("".join(deltas)), call())
+        ]
+        at = next(n for n, each in enumerate(chunks) if each["type"] == "response.output_text.delta")
+        chunks[at : at + 1] = [{**chunks[at], "delta": delta} for delta in deltas]
+        return chunks
+
+    def shown(self, chunk: dict[str, Any]) -> str:
+        """The text that a chunk adds."""
+        if chunk.get("type") == "response.output_text.delta":
+            return str(chunk["delta"])
+        return "".join(part["delta"].get("content", "") for part in chunk.get("choices", ()))
+
+    def ended(self, sent: bytes) -> bool:
+        """Whether it has ended in order."""
+        return self.end in sent
+
+
+TEXTS = ("The basic plan costs ", "5 €. The list ", f"has 4 😀. It is {SECRET}", " 7.", " Fine.")
+COMPLETIONS = Api(
+    asked_by({**ASKING, "messages": [{"role": "user", "content": "Which?"}]}, SETTINGS, lambda found: found),
+    GuardedStream,
+    b"".join(events(*TEXTS)),
+    DONE,
 )
+RESPONSES = Api(
+    response_asked_by({**ASKING, "input": "Which?", "include": INCLUDE}, SETTINGS, lambda found: found),
+    GuardedResponse,
+    b"".join(
+        [
+            event("response.output_item.added", item={"type": "message"}),
+            *(event("response.output_text.delta", delta=each) for each in TEXTS),
+            event("response.output_text.done"),
+            event("response.output_item.done", output_index=1, item=call("{}")),
+            event("response.completed"),
+        ]
+    ),
+    b"event: response.completed",
+)
+both = pytest.mark.parametrize("api", [COMPLETIONS, RESPONSES], ids=["completions", "responses"])
 
 
 class Judge(ScriptedJudge):
@@ -60,7 +126,7 @@ class Judge(ScriptedJudge):
             yield judgement
 
 
-async def guarded(pieces: AsyncIterable[bytes], guard: Guard) -> AsyncIterator[bytes]:
+async def guarded(api: Api, pieces: AsyncIterable[bytes], guard: Guard) -> AsyncIterator[bytes]:
     """What leaves of it, without the answer's own id."""
 
     async def given() -> AsyncIterator[bytes]:
@@ -68,27 +134,25 @@ async def guarded(pieces: AsyncIterable[bytes], guard: Guard) -> AsyncIterator[b
             yield piece
             await asyncio.sleep(0)
 
-    stream = GuardedStream(ASKED, guard, ServeSettings(), asyncio.get_running_loop().time() + 600)
+    stream = api.streamed(api.asked, guard, SETTINGS, asyncio.get_running_loop().time() + 600)
     async for frame in stream.frames(given()):
-        yield re.sub(rb'("(?:response|claim)_id":)"[0-9a-f]+"', rb'\1"an-id"', frame)
+        frame = re.sub(rb'("(?:response|claim)_id":)"[0-9a-f]+"', rb'\1"an-id"', frame)
+        frame = re.sub(rb'"created_at":\d+', b'"created_at":7', frame)
+        yield re.sub(rb'"(?:resp|message|function_call)_[0-9a-f]{32}"', b'"an-id"', frame)
 
 
-STREAM = b"".join(
-    events("The basic plan costs ", "5 €. The list ", f"has 4 😀. It is {SECRET}", " 7.", " Fine.")
-)
-
-
-async def test_every_cut_gives_the_same_bytes() -> None:
+@both
+async def test_every_cut_gives_the_same_bytes(api: Api) -> None:
     async with Guard(Judge()) as guard:
 
         async def at_once() -> AsyncIterator[bytes]:
-            yield STREAM
+            yield api.stream
 
-        whole = b"".join([frame async for frame in guarded(at_once(), guard)])
+        whole = b"".join([frame async for frame in guarded(api, at_once(), guard)])
         assert SECRET.encode() not in whole
         assert "5 €".encode() in whole
         tried = await assert_chunk_invariant_async(
-            lambda pieces: guarded(pieces, guard), lambda _: whole, STREAM
+            lambda pieces: guarded(api, pieces, guard), lambda _: whole, api.stream
         )
     assert tried > 600
 
@@ -104,6 +168,7 @@ def written(data: str, ending: str, form: str) -> str:
     return "".join(f"data: {line}{ending}" for line in data.split("\n")) + ending
 
 
+@both
 @settings(max_examples=150, deadline=None)
 @given(
     data=st.data(),
@@ -112,19 +177,16 @@ def written(data: str, ending: str, form: str) -> str:
     mark=st.sampled_from(["", "\ufeff"]),
 )
 def test_only_text_with_a_verdict_leaves(
-    data: st.DataObject, sentences: list[str], ending: str, mark: str
+    api: Api, data: st.DataObject, sentences: list[str], ending: str, mark: str
 ) -> None:
     text = "".join(sentences)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=12)) | {0, len(text)})
     deltas = [text[start:end] for start, end in pairwise(cuts)]
     forms = st.sampled_from(["plain", "lines", "comment", "named"])
     raw = mark + "".join(
-        written(
-            json.dumps({**HEAD, "choices": [choice(*each)]}, ensure_ascii=False), ending, data.draw(forms)
-        )
-        for each in [*(({"content": delta}, None) for delta in deltas), ({}, "stop")]
+        written(json.dumps(each, ensure_ascii=False), ending, data.draw(forms)) for each in api.chunks(deltas)
     )
-    body = raw.encode() + DONE
+    body = raw.encode() + (DONE if api is COMPLETIONS else b"")
     end = data.draw(st.sampled_from([len(body), data.draw(st.integers(0, len(body)))]))
     places = sorted(data.draw(st.sets(st.integers(0, end), max_size=20)) | {0, end})
     pieces = [body[start:stop] for start, stop in pairwise(places)]
@@ -136,22 +198,23 @@ def test_only_text_with_a_verdict_leaves(
             for piece in pieces:
                 yield piece
 
-        shown, sent, last = "", b"", b""
+        shown, sent = "", b""
         async with Guard(judge) as guard:
-            frames = [(frame, " ".join(judge.claims)) async for frame in guarded(given(), guard)]
+            frames = [(frame, " ".join(judge.claims)) async for frame in guarded(api, given(), guard)]
         for frame, judged in frames:
-            sent, last = sent + frame, frame
-            if frame.startswith(b"data: {"):
-                chunk = json.loads(frame.removeprefix(b"data: "))
-                for part in chunk.get("choices", ()):
-                    shown += part["delta"].get("content", "")
-                told = shown.partition("\n\nThis answer was withheld")[0]
-                for words in CLAIMS:
-                    assert words not in told or words in judged
+            sent += frame
+            for line in frame.split(b"\n"):
+                if line.startswith(b"data: {"):
+                    shown += api.shown(json.loads(line.removeprefix(b"data: ")))
+            told = shown.partition("\n\nThis answer was withheld")[0]
+            for words in CLAIMS:
+                assert words not in told or words in judged
         assert SECRET.encode() not in sent
         kept = shown.partition("This answer was withheld")[0].removesuffix("\n\n")
         assert text.startswith(kept)
-        assert (last == DONE) is (b'"error"' not in sent)
+        assert api.ended(sent.replace(b"response.incomplete", b"response.completed")) is (
+            b'"code":"upstream_failed"' not in sent
+        )
         if end == len(body) and SECRET not in text:
             assert shown == text
 
@@ -191,13 +254,74 @@ async def test_whatever_field_text_is_in_it_does_not_leave_unchecked() -> None:
                     yield b"data: " + json.dumps(each).encode() + b"\n\n"
                 yield DONE
 
-            sent = b"".join([frame async for frame in guarded(given(), guard)])
+            sent = b"".join([frame async for frame in guarded(COMPLETIONS, given(), guard)])
             try:
                 body = json.dumps({**chunk, "choices": [whole]}).encode()
-                reply, _ = await WholeCompletion(ASKED, guard, ServeSettings()).guarded(body)
+                reply, _ = await WholeCompletion(COMPLETIONS.asked, guard, SETTINGS).guarded(body)
             except Refused:
                 reply = {}
             assert b'"code":"failed"' not in sent, (place, name, form)
             if SECRET in sent.decode() + json.dumps(reply):
                 left.add((place, name))
     assert left == set()
+
+
+ADDED = [
+    *("name", "phase", "delta", "text", "refusal", "input", "content", "annotations", "logprobs", "summary"),
+    *("encrypted_content", "queries", "results", "filename", "code", "message", "output_text", "metadata"),
+    *("instructions", "tools", "obfuscation", "service_tier", "x_of_a_provider"),
+]
+PROGRAMS: list[tuple[str, str]] = [
+    ("response.function_call_arguments.delta", "delta"),
+    ("response.function_call_arguments.done", "arguments"),
+    *(("response.output_item.added", name) for name in ("arguments", "results")),
+    ("response.output_item.done", "arguments"),
+    *(("response.output_item.done", name) for name in ("results", "filename", "text")),
+]
+"""Where words pass unchecked, by rule: what programs read, and documents that were asked for."""
+
+
+def objects_in(value: Any) -> list[dict[str, Any]]:
+    """All objects of a piece of JSON, in a fixed order."""
+    if isinstance(value, list):
+        return [found for each in value for found in objects_in(each)]
+    return [value, *objects_in(list(value.values()))] if isinstance(value, dict) else []
+
+
+async def test_whatever_field_of_a_response_text_is_in_it_does_not_leave_unchecked() -> None:
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA=="}
+    items = [reasoning, search("It has 3 seats."), message(SENTENCES[0]), call("{}")]
+    begun, _, *frames = [json.loads(each.partition(b"data: ")[2]) for each in stream(*items)]
+    frames = [begun, *frames]
+    left: set[tuple[str, str]] = set()
+
+    async with Guard(Judge()) as guard:
+
+        async def left_of(chunks: list[Any]) -> str:
+            async def given() -> AsyncIterator[bytes]:
+                for each in chunks:
+                    yield b"data: " + json.dumps(each).encode() + b"\n\n"
+
+            sent = b"".join([frame async for frame in guarded(RESPONSES, given(), guard)]).decode()
+            assert '"code":"failed"' not in sent
+            last = chunks[-1].get("response")
+            items = [each.get("item") for each in chunks]
+            body = {**(last if isinstance(last, dict) else {}), "output": items}
+            try:
+                whole = WholeResponse(RESPONSES.asked, guard, SETTINGS)
+                reply, _ = await whole.guarded(json.dumps(body).encode())
+            except (Refused, TypeError):
+                return sent
+            return sent + json.dumps(reply)
+
+        for at, frame in enumerate(frames):
+            for number, node in enumerate(objects_in(frame)):
+                names: list[list[str]] = [[name] for name in node]
+                for change, form in itertools.product(
+                    ([*names, [n for n in ADDED if n not in node]]), FORMS[::2]
+                ):
+                    changed = json.loads(json.dumps(frames))
+                    objects_in(changed[at])[number] |= dict.fromkeys(change, form)
+                    if SECRET in await left_of(changed):
+                        left |= {(frame["type"], name) for name in change}
+    assert left <= set(PROGRAMS)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.responses import JSONResponse, Response
 
 from consumers.gateway.answers import wrong
 from consumers.gateway.refusals import Refused
+
+
+class ShowableText(NamedTuple):
+    """What becomes of a text, and how many characters at its end may go only if nothing more comes."""
+
+    text: str
+    held: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +39,6 @@ class DialectCall:
 
 
 @dataclass(frozen=True, slots=True)
-class ShowableText:
-    """What becomes of a text."""
-
-    text: str
-    held: int = 0
-    """So many characters at its end may go only if nothing more comes."""
-
-
-@dataclass(frozen=True, slots=True)
 class GatewayDialect:
     """How one product asks, and how it is answered."""
 
@@ -58,7 +56,7 @@ class GatewayDialect:
 
     def refused(self, refused: Refused) -> Response:
         """A refusal as a block: all of the products can be told to take an error for a pass, and one does."""
-        return JSONResponse(self.deny(str(refused), refused.code, {}), headers={"Connection": "close"})
+        return JSONResponse(self.deny(str(refused), refused.reason, {}), headers={"Connection": "close"})
 
 
 def part(found: Any, name: str) -> Mapping[str, Any]:

@@ -22,6 +22,8 @@ MAX_DOCUMENT_BYTES: Final = 1024 * 1024 * 1024
 _PARQUET: Final = b"PAR1"
 _BATCH: Final = 64
 _FEWEST_COLUMNS: Final = 2
+_NOTHING: Final = frozenset({"", "nan", "NaN", "None", "<NA>"})
+"""How cells without a value are written, pandas' and Python's words among them."""
 _ROWS_UNDER: Final = (
     "data",
     "samples",
@@ -227,7 +229,9 @@ def _table_row(names: Sequence[str], cells: Sequence[str], number: int) -> Row:
         return Row(place, name, size, None, problem)
     if any("\udc80" <= char <= "\udcff" for cell in cells if not cell.isascii() for char in cell):
         return Row(place, name, size, None, "not UTF-8; convert the file to UTF-8")
-    return Row(place, name, size, {key: cell for key, cell in zip(names, cells, strict=True) if cell != ""})
+    return Row(
+        place, name, size, {key: cell for key, cell in zip(names, cells, strict=True) if cell not in _NOTHING}
+    )
 
 
 def _parquet(stream: BinaryIO) -> Iterator[Row]:

@@ -472,6 +472,17 @@ def test_a_file_that_a_run_still_writes_is_no_other_runs(called: Program, tmp_pa
     assert [each.response.response_id for each in results(tmp_path / "out.jsonl") if each.response] == [
         "first"
     ]
+    with started("-", "--out", "-", "--verdicts", "v.jsonl", cwd=tmp_path) as (stdin, stdout, process):
+        stdin.write(answer("first").encode() + b"\n")
+        stdin.flush()
+        assert b"started" in stdout.readline()
+        assert b'"first"' in stdout.readline()
+        done = called("evaluate", "-", "--verdicts", "v.jsonl", "--force", stdin=answer("second"))
+        assert done.returncode == 2
+        assert "is being written by another run" in " ".join(done.stderr.replace("│", "").split())
+        stdin.close()
+        assert process.wait() == 0
+    assert b'"response_id":"first"' in (tmp_path / "v.jsonl").read_bytes()
 
 
 def test_stdout_by_another_name_is_stdout(tmp_path: Path) -> None:

@@ -121,6 +121,13 @@ def test_a_document_over_many_lines_a_table_and_gzip_hold_the_same() -> None:
             assert response.route == "sales"
 
 
+@pytest.mark.parametrize("cell", ["", "nan", "NaN", "None", "<NA>"])
+def test_a_cell_without_a_value_is_no_text(cell: str) -> None:
+    head = "question,contexts,answer\n"
+    assert problem(f"{head}How much?,A.,{cell}\n", "a.csv").startswith("answer: missing")
+    assert problem(f"{head}How much?,{cell},B.\n", "a.csv").startswith("contexts: missing")
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_a_table_may_have_any_of_the_usual_delimiters(delimiter: str) -> None:
     data = delimiter.join(["question", "contexts", "answer"]) + "\r\n" + delimiter.join(["q", "text", "a"])

@@ -137,6 +137,14 @@ def test_the_parts_of_a_claim_are_its_statements() -> None:
     assert scores["severity_weighted"] == score_value("severity_weighted", of(C, S, X))
 
 
+def test_a_claim_whose_parts_could_not_be_judged_is_one_statement_and_the_score_says_so() -> None:
+    verdict = response_verdict([claim_verdict(0, C, parts=parts(X, X, X)), claim_verdict(1, S)])
+    assert [each.verdict for each in statements(verdict)] == [C, S]
+    score = score_value("ragas", verdict)
+    assert score.value == 0.5
+    assert score.reason == "1 claim counts as one statement: the parts could not be judged"
+
+
 @pytest.mark.parametrize("whole", [P, U, C])
 @pytest.mark.parametrize("of_parts", [(S, S), (S, X)])
 def test_what_is_wrong_between_the_parts_is_not_lost(whole: Verdict, of_parts: tuple[Verdict, ...]) -> None:

@@ -48,15 +48,20 @@ async def test_what_answers_without_prose_passes(
 @pytest.mark.parametrize(
     ("method", "path", "status", "why"),
     [
-        ("POST", "/v1/responses", 403, "can't be guarded yet"),
-        ("GET", "/v1/responses/resp_1", 403, "can't be guarded yet"),
+        ("GET", "/v1/responses", 405, "takes POST"),
+        ("GET", "/v1/responses/resp_1", 403, "stored response"),
+        ("DELETE", "/v1/responses/resp_1", 403, "stored response"),
+        ("POST", "/v1/responses/resp_1/cancel", 403, "stored response"),
+        ("GET", "/v1/responses/resp_1/input_items", 403, "stored response"),
+        ("POST", "/v1/responses/compact", 403, "stored response"),
+        ("POST", "/v1/conversations", 403, "stored answers"),
         ("POST", "/v1/completions", 403, "not guarded"),
         ("POST", "/v1/messages", 403, "not guarded"),
         ("GET", "/v1/chat/completions/chatcmpl-1", 403, "stored completion"),
         ("GET", "/v1/files/file-1/content", 403, "answers of a batch"),
         ("POST", "/v1/batches", 403, "batch"),
         ("GET", "/v1/realtime", 403, "speech"),
-        ("POST", "/v1/guard", 403, "not there yet"),
+        ("GET", "/v1/guard", 405, "takes POST"),
         ("POST", "/v1/of_a_later_release", 404, "nothing is known"),
         ("GET", "/", 404, "nothing is known"),
         ("POST", "/chat/completions", 404, "base URL end in /v1?"),
@@ -149,11 +154,12 @@ async def test_documents_come_from_where_the_settings_say(
             assert (MISSING in text) is (place != allowed)
 
 
-def tool_messages(name: str) -> list[dict[str, Any]]:
-    call = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": "{}"}}
+def tool_messages(*names: str) -> list[dict[str, Any]]:
+    functions = [{"name": name, "arguments": "{}"} for name in names]
+    calls = [{"id": "call_1", "type": "function", "function": each} for each in functions]
     return [
         {"role": "user", "content": "What does it cost?"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "assistant", "content": None, "tool_calls": calls},
         {"role": "tool", "tool_call_id": "call_1", "content": SHOWN},
     ]
 
@@ -166,6 +172,8 @@ def tool_messages(name: str) -> list[dict[str, Any]]:
         [{"role": "assistant", "content": [{"type": "grounding_source", "text": SHOWN}]}],
         tool_messages("another"),
         [{**each, "role": each["role"].replace("assistant", "user")} for each in tool_messages("search")],
+        tool_messages("another", "search"),
+        tool_messages("search", "another"),
         [{"role": "System", "content": [{"type": "grounding_source", "text": SHOWN}]}],
         [{"role": "tool", "tool_call_id": "never called", "content": SHOWN}],
     ],
@@ -231,7 +239,9 @@ async def test_one_answer_and_many_are_checked(gateway: Opens) -> None:
     assert (one["decision"], [each["verdict"] for each in one["claims"]]) == ("release", ["SUPPORTED"])
     many = (await client.post("/v1/check", json={"checks": [wrong, right]})).json()["results"]
     assert [each["decision"] for each in many] == ["block", "release"]
-    assert many[0]["response_id"] == "mine"
+    assert many[0]["response_id"] == many[0]["claims"][0]["response_id"] == "mine"
+    again = await client.post("/v1/check", json={"checks": [wrong, wrong]})
+    assert [each["response_id"] for each in again.json()["results"]] == ["mine", "mine"]
     document = openapi()
     for model, told in (("ResponseVerdict", one), ("CheckResults", {"results": many})):
         schema = {"$ref": f"#/components/schemas/{model}", "components": document["components"]}
@@ -248,7 +258,6 @@ async def test_one_answer_and_many_are_checked(gateway: Opens) -> None:
         ({"answer": RIGHT, "contexts": SHOWN}, "contexts"),
         ({"checks": []}, "checks"),
         ({"answer": "\ud83d", "contexts": [SHOWN]}, "surrogate"),
-        ({"checks": [{"answer": RIGHT, "response_id": "a"}] * 2}, "response_id"),
         ([], "give one object"),
     ],
 )

@@ -72,7 +72,7 @@ async def test_a_claim_that_is_open_has_no_parts() -> None:
     assert (found.parts, len(judge.requests)) == ((), 1)
 
 
-async def test_a_claim_has_no_parts_where_one_could_not_be_judged() -> None:
+async def test_no_part_has_a_verdict_where_one_could_not_be_judged() -> None:
     class Forgetful(WordJudge):
         async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
             async for each in super().judge(request):
@@ -81,7 +81,7 @@ async def test_a_claim_has_no_parts_where_one_could_not_be_judged() -> None:
 
     asked = request("The hall opened in 1931 and seats the wrong number.")
     (found,) = (await reply_of(StatementsJudge(Forgetful()), asked)).judgements
-    assert (found.verdict, found.parts) == (C, ())
+    assert (found.verdict, [verdict for _, verdict in parts(found)]) == (C, [X, X])
 
 
 async def test_a_judge_that_fails_at_the_parts_has_judged_the_claim() -> None:
@@ -94,7 +94,7 @@ async def test_a_judge_that_fails_at_the_parts_has_judged_the_claim() -> None:
 
     asked = request("The hall opened in 1931 and seats the wrong number.")
     (found,) = (await reply_of(StatementsJudge(Tired()), asked)).judgements
-    assert (found.verdict, found.parts) == (C, ())
+    assert (found.verdict, [verdict for _, verdict in parts(found)]) == (C, [X, X])
 
 
 async def test_errors_of_the_judge_are_its_own() -> None:
