@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -147,7 +147,17 @@ async def serve(settings: GuardSettings, source: Source | None = None) -> None:
         summaries = asyncio.create_task(outputs.responses.summarise(), name="summaries")
         stack.callback(outputs.responses.summary)
         stack.callback(summaries.cancel)
+        _open_more_files()
         async with serving(gateway.app, settings.serve, shutdown.drain_timeout_ms / 1000):
             waits_for, health.started = "", True
             await stop.wait()
             waits_for = "it drains"
+
+
+def _open_more_files() -> None:
+    """A stream has two sockets, and many systems give a process 1,024 files unless it asks for more."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

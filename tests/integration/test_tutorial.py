@@ -1,4 +1,4 @@
-"""docs/tutorial-kafka-chat.md and tutorial-review.md, from first command to last, on a real Kafka."""
+"""docs/tutorial-kafka-chat.md, tutorial-review.md, and Kafka's way in of quickstart.md, on a real Kafka."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import signal
 import sys
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.support import tutorial
+from tests.support.docs import ROOT, blocks, shell_lines
 from tests.support.kafka_broker import KafkaBroker, free_ports
 
 pytestmark = pytest.mark.kafka
@@ -39,7 +41,7 @@ class Shell:
             sys.executable,
             *[each.replace("localhost:9092", self._bootstrap) for each in arguments],
             cwd=self._folder,
-            env=os.environ | {"GUARDRAIL_OPS__PORT": "0"},
+            env=os.environ | {"GUARDRAIL_OPS__PORT": "0", "PYTHONPATH": str(ROOT)},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
@@ -93,6 +95,33 @@ async def test_the_tutorial(own_kafka: KafkaBroker, tmp_path: Path) -> None:
         guard.send_signal(signal.SIGTERM)
         await guard.communicate()
     assert guard.returncode == 0
+
+
+async def test_the_quickstarts_way_in(own_kafka: KafkaBroker, tmp_path: Path) -> None:
+    own_kafka.start()
+    shell, [port] = Shell(tmp_path, own_kafka.bootstrap_servers), free_ports(1)
+    [block] = [
+        each
+        for each in blocks("quickstart.md", "")
+        if each.startswith("pip install '.[examples]'\nguardrail")
+    ]
+    _, create, run, chat = shell_lines(block)
+    await shell.run("-c", _GUARDRAIL, *create[1:])
+    guard = await shell.start("-c", _GUARDRAIL, *run[1:])
+    service = await shell.start(*chat[1:], "--port", str(port))
+    try:
+        await logged(guard, "guard.assigned")
+        assert service.stdout is not None
+        assert str(port) in (await service.stdout.readline()).decode()
+        async with httpx2.AsyncClient(transport=httpx2.AsyncHTTPTransport(retries=10), timeout=60) as client:
+            question = {"question": "How do I reach support?"}
+            told = (await client.get(f"http://127.0.0.1:{port}/answer", params=question)).text
+    finally:
+        for process in (service, guard):
+            process.send_signal(signal.SIGTERM)
+            await process.communicate()
+    assert "event: block" in told
+    assert "4321" not in told
 
 
 async def review(shell: Shell) -> None:

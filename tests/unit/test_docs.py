@@ -210,6 +210,11 @@ def test_the_events_of_the_quickstart_are_events(event: str) -> None:
     assert json.loads(event)["schema"] == 1
 
 
+def test_the_quickstart_prints_what_the_page_says() -> None:
+    [code] = blocks("quickstart.md", "python")
+    assert f"prints `{printed_by(code).strip()}`" in page("quickstart.md")
+
+
 def test_the_line_to_evaluate_can_be_evaluated(tmp_path: Path) -> None:
     [line] = blocks("evaluate.md", "json")
     assert line.count("\n") == 1

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.responses import JSONResponse, Response
 
 from consumers.gateway.answers import wrong
 from consumers.gateway.refusals import Refused
+
+
+class ShowableText(NamedTuple):
+    """What becomes of a text, and how many characters at its end may go only if nothing more comes."""
+
+    text: str
+    held: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +36,6 @@ class DialectCall:
     model: Any = None
     grows: bool = False
     """The texts are what has come so far, and the product takes back what may be shown of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShowableText:
-    """What becomes of a text."""
-
-    text: str
-    held: int = 0
-    """So many characters at its end may go only if nothing more comes."""
 
 
 @dataclass(frozen=True, slots=True)

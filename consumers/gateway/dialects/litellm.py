@@ -51,9 +51,9 @@ def _as_text(messages: Any) -> dict[str, Any]:
     if changed == messages:
         return {}
     others = [each for each, before in zip(changed, messages, strict=True) if each == before]
-    known = all(part({"": each}, "").keys() <= {"role", "content"} for each in others)
-    whole = known and all(isinstance(part({"": each}, "").get("content"), str) for each in others)
-    return {"structured_messages": changed} if whole else {}
+    known = all(isinstance(each, Mapping) and each.keys() == {"role", "content"} for each in others)
+    plain = known and all(isinstance(each["content"], str) for each in others)
+    return {"structured_messages": changed} if plain else {}
 
 
 LITELLM: Final = GatewayDialect(

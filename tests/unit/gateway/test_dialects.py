@@ -16,6 +16,8 @@ import yaml
 from consumers.gateway.dialects import DIALECTS, agentgateway, desk
 from consumers.gateway.settings import DialectName
 from guardrail import Policy
+from guardrail.chat import Grounding
+from guardrail.events import Context
 from tests.support.docs import blocks
 from tests.unit.gateway.chats import ODD, RIGHT, WRONG
 from tests.unit.gateway.conftest import Opens
@@ -160,6 +162,22 @@ async def test_litellm_whole(gateway: Opens) -> None:
     }
     calls = [{"id": "call-1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}]
     assert (await told(client, LITELLM, litellm("response", [], tool_calls=calls)))["action"] == "NONE"
+
+
+async def test_messages_are_rewritten_for_litellm_only_where_none_can_have_lost_a_part(
+    gateway: Opens,
+) -> None:
+    client = await gateway(dialects=["litellm"])
+    others: list[Any] = [
+        {"role": "user", "content": []},  # as LiteLLM 1.108 sends parts that it doesn't know
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "user", "content": "?", "name": "x"},
+        "content",
+        ["role", "content"],
+    ]
+    for other in others:
+        asked = litellm("request", [], structured_messages=[SYSTEM, other])
+        assert await told(client, LITELLM, asked) == {"action": "NONE"}
 
 
 async def test_kong(gateway: Opens) -> None:
@@ -312,6 +330,23 @@ async def test_rounds_of_litellm_show_no_text_without_its_verdict(
         assert shows is None or (shown, blocked) == (shows.strip(), False)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "We ship No. 5 and 6. Dr. Smith said e.g. that the odd 3.5 kg cost $4.99. See sec. 4.2 of it.",
+        "A list:\n\n1. The odd item.\n2. Another.\n   - odd inside\n\n| plan | price |\n| - | - |\n| b | 4 |",
+        "The odd end... and more! Really? From 10 a.m. to 5 p.m. odd\n\n**Bold odd.** *it* (see 1.) End",
+    ],
+)
+async def test_what_rounds_of_litellm_have_shown_is_never_taken_back(gateway: Opens, answer: str) -> None:
+    """LiteLLM would end the stream with an error."""
+    client = await gateway(REDACT, dialects=["litellm"], missing_contexts="judge")
+    ends = range(1, len(answer) + 1)
+    rounds = [await told(client, LITELLM, litellm("response", [answer[:end]], **GROWS)) for end in ends]
+    shown, blocked = shown_by(rounds)
+    assert (blocked, "[left out]" in shown, "odd" in shown) == (False, True, False)
+
+
 async def test_a_stream_of_litellm_that_ends_within_a_number(gateway: Opens) -> None:
     client = await gateway(dialects=["litellm"])
     await told(client, LITELLM, litellm("request", [], structured_messages=[SYSTEM, QUESTION]))
@@ -378,6 +413,25 @@ async def test_requests_of_one_name_that_say_different_things_say_nothing(gatewa
     await told(client, LITELLM, {**asked, "structured_messages": [mine, QUESTION]})
     await told(client, LITELLM, asked)
     assert MISSING in (await told(client, LITELLM, answer))["blocked_reason"]
+
+
+def test_what_requests_said_is_bounded_and_forgotten() -> None:
+    said = [Grounding((Context(id="c", text="x" * 99),), "?" if n else "!") for n in range(2)]
+    keys = [(None, "litellm", str(n)) for n in range(4)]
+    memory = desk.GroundingMemory(60, most=3)
+    for key in keys:
+        memory.keep(key, said[0])
+    assert [memory.get(key) for key in keys] == [None, *said[:1] * 3]
+    memory = desk.GroundingMemory(60, most_chars=250)
+    for key in keys:
+        memory.keep(key, said[0])
+    assert [memory.get(key) for key in keys] == [None, None, *said[:1] * 2]
+    memory.keep(keys[2], said[1])  # which takes no room
+    memory.keep(keys[0], said[0])
+    assert [memory.get(key) for key in keys] == [said[0], None, None, said[0]]
+    memory = desk.GroundingMemory(-1)
+    memory.keep(keys[0], said[0])
+    assert memory.get(keys[0]) is None
 
 
 async def test_a_users_text_is_no_document(gateway: Opens) -> None:

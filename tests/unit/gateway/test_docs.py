@@ -1,19 +1,25 @@
-"""The ten lines of docs/serve.md do what the page says."""
+"""What docs/serve.md and the quickstart show of the gateway does what they say."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import shutil
+from typing import Any
 
+import httpx2
 import pytest
 
-from tests.support.chat_upstream import ChatUpstream, events
+from tests.support.chat_upstream import ChatUpstream, completion, events
 from tests.support.docs import ROOT, code_blocks
 from tests.unit.gateway.chats import RIGHT, WRONG
 from tests.unit.gateway.conftest import Opens
 
-BLOCKS = {block.name: block.text for block in code_blocks([ROOT / "docs" / "serve.md"])}
+BLOCKS = {
+    block.name: block.text
+    for name in ("serve.md", "quickstart.md")
+    for block in code_blocks([ROOT / "docs" / name])
+}
 
 
 async def test_openais_client_in_ten_lines(
@@ -33,11 +39,26 @@ async def test_openais_client_in_ten_lines(
     assert "".join(printed).startswith(f"{RIGHT}\n\nThis answer was withheld")
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl")
-async def test_curl_in_two(gateway: Opens) -> None:
-    client = await gateway()
-    (line,) = [text for name, text in BLOCKS.items() if text.startswith("curl ")]
+needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="no curl")
+
+
+async def curled(client: httpx2.AsyncClient, page: str) -> Any:
+    """What the page's one line of curl is told."""
+    (line,) = [text for name, text in BLOCKS.items() if name.startswith(page) and text.startswith("curl ")]
     line = line.replace("http://127.0.0.1:8800", str(client.base_url).rstrip("/"))
-    asked = await asyncio.create_subprocess_shell(f"{line} --silent", stdout=asyncio.subprocess.PIPE)
+    asked = await asyncio.create_subprocess_shell(f"{line.strip()} --silent", stdout=asyncio.subprocess.PIPE)
     told, _ = await asked.communicate()
-    assert json.loads(told)["type"] == "verdict.response"
+    return json.loads(told)
+
+
+@needs_curl
+async def test_curl_in_two(gateway: Opens) -> None:
+    assert (await curled(await gateway(), "docs/serve.md"))["type"] == "verdict.response"
+
+
+@needs_curl
+async def test_the_quickstarts_base_url(gateway: Opens, upstream: ChatUpstream) -> None:
+    upstream.answers(completion(WRONG))
+    told = await curled(await gateway(), "docs/quickstart.md")
+    assert told["guardrail"]["decision"] == "block"
+    assert told["choices"][0]["finish_reason"] == "content_filter"
