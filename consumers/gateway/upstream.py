@@ -66,7 +66,7 @@ class Upstream:
         request = self._client.build_request(method, url, content=body, headers=self._sent(headers))
         try:
             response = await self._client.send(request, stream=True)
-        except (httpx2.HTTPError, httpx2.StreamError) as error:
+        except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
             raise upstream_refused(cut_off(server_of(self._base), error, "serve.upstream")) from None
         try:
             if response.headers.get("content-encoding", "identity") != "identity":
@@ -105,7 +105,7 @@ async def pieces(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
     try:
         async for piece in response.aiter_raw():
             yield piece
-    except (httpx2.HTTPError, httpx2.StreamError):
+    except (httpx2.HTTPError, httpx2.StreamError, OSError):
         raise UpstreamFailed from None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -152,7 +152,17 @@ async def serve(settings: GuardSettings, source: Source | None = None) -> None:
         # to nothing for it.
         gc.freeze()
         gc.set_threshold(700, 10, 100)
+        _open_more_files()
         async with serving(gateway.app, settings.serve, shutdown.drain_timeout_ms / 1000):
             waits_for, health.started = "", True
             await stop.wait()
             waits_for = "it drains"
+
+
+def _open_more_files() -> None:
+    """A stream has two sockets, and many systems give a process 1,024 files unless it asks for more."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

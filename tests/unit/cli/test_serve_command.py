@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import ssl
 import subprocess
@@ -32,6 +33,7 @@ def test_it_serves_over_tls_until_a_signal(tmp_path: Path) -> None:
     config = tmp_path / "guardrail.yaml"
     config.write_text(json.dumps({"serve": {**files, "missing_contexts": "judge"}}))
     program = command("serve", "--port", "0", "--config", str(config))
+    program = ["sh", "-c", 'ulimit -Sn 256 && exec "$@"', "sh", *program]  # too few files for its streams
     with subprocess.Popen(program, stderr=subprocess.PIPE, text=True, env=environment()) as process:
         try:
             ops, port = logged(process, "ops.listening")["port"], logged(process, "serve.listening")["port"]
@@ -41,6 +43,8 @@ def test_it_serves_over_tls_until_a_signal(tmp_path: Path) -> None:
                 verify=ssl.create_default_context(cafile=authority.cafile),
                 timeout=60,
             )
+            soft, most = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+            assert soft == most
             text = httpx2.get(f"http://127.0.0.1:{ops}/metrics").text
             process.send_signal(signal.SIGTERM)
             assert process.wait() == 0
