@@ -412,6 +412,7 @@ async def test_documents_come_from_where_the_settings_say(
         [{**message(), "content": [BLOCK]}],
         told_by_tool("another"),
         told_by_tool("another", "custom_tool_call"),
+        [*told_by_tool("another")[:-1], *told_by_tool("search")[1:]],
         [{"type": "function_call_output", "call_id": "never called", "name": "search", "output": SHOWN}],
         [{"role": "tool", "tool_call_id": "call_1", "content": SHOWN}, *told_by_tool("search")[:-1]],
         [{"type": "web_search_call", "results": [{"text": SHOWN}]}],
