@@ -9,7 +9,7 @@ both sides tolerate them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -34,6 +34,7 @@ from guardrail.events import (
 JSON_SCHEMA_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 ASYNCAPI_VERSION: Final = "3.0.0"
 KAFKA_BINDING_VERSION: Final = "0.5.0"
+WS_BINDING_VERSION: Final = "0.1.0"
 SCHEMAS_FOLDER: Final = "schemas"
 ASYNCAPI_FILE: Final = "asyncapi.yaml"
 
@@ -143,12 +144,57 @@ def asyncapi_document(topics: Mapping[str, str]) -> dict[str, Any]:
         },
         "defaultContentType": "application/json",
         "channels": made,
-        "operations": {_operation_name(key): _operation(key, made[key]["messages"]) for key in channels},
+        "operations": {
+            _operation_name(key): _operation(key, made[key]["messages"], _action(key)) for key in channels
+        },
         "components": {
             "messages": _messages(),
-            "schemas": _component_schemas(),
+            "schemas": component_schemas(_modes()),
         },
     }
+
+
+def connection_document(address: str, description: str, refused: type[Event]) -> dict[str, Any]:
+    """An AsyncAPI 3 document of a WebSocket on which the guard receives the input events and sends the output
+    events, and ``refused`` for what it can't use.
+    """
+    modes = connection_modes(refused)
+    names = {model: event_type(model) for model, _ in modes}
+    channel = {
+        "address": address,
+        "description": description,
+        "messages": {name: {"$ref": f"#/components/messages/{name}"} for name in names.values()},
+        "bindings": {"ws": {"method": "GET", "bindingVersion": WS_BINDING_VERSION}},
+    }
+    ways: tuple[tuple[Literal["receive", "send"], str], ...] = (
+        ("receive", "validation"),
+        ("send", "serialization"),
+    )
+    return {
+        "asyncapi": ASYNCAPI_VERSION,
+        "info": {"title": "guardrail serve", "version": f"{SCHEMA_VERSION}.0.0"},
+        "defaultContentType": "application/json",
+        "channels": {"guard": channel},
+        "operations": {
+            f"{action}Events": _operation(
+                "guard", [names[model] for model, mode in modes if mode == wanted], action
+            )
+            for action, wanted in ways
+        },
+        "components": {
+            "messages": {names[model]: _message(model) for model, _ in modes},
+            "schemas": component_schemas(modes),
+        },
+    }
+
+
+def connection_modes(refused: type[Event]) -> list[tuple[type[Event], JsonSchemaMode]]:
+    """The events of a connection, and which way they go."""
+    told: tuple[type[Event], ...] = (*OUTPUT_EVENTS, refused)
+    return [
+        *((model, "validation") for model in INPUT_EVENTS),
+        *((model, "serialization") for model in told),
+    ]
 
 
 def write_schemas(folder: Path, topics: Mapping[str, str]) -> list[Path]:
@@ -234,11 +280,22 @@ def _action(channel: str) -> Literal["receive", "send"]:
     return "receive" if channel in {"responses", "labels"} else "send"
 
 
-def _operation(channel: str, messages: Iterable[str]) -> dict[str, Any]:
+def _operation(channel: str, messages: Iterable[str], action: str) -> dict[str, Any]:
     return {
-        "action": _action(channel),
+        "action": action,
         "channel": {"$ref": f"#/channels/{channel}"},
         "messages": [{"$ref": f"#/channels/{channel}/messages/{name}"} for name in messages],
+    }
+
+
+def _message(model: type[Event], **more: Any) -> dict[str, Any]:
+    return {
+        "name": event_type(model),
+        "title": model.__name__,
+        "summary": _first_line(model),
+        "contentType": "application/json",
+        **more,
+        "payload": {"$ref": f"#/components/schemas/{model.__name__}"},
     }
 
 
@@ -256,15 +313,7 @@ def _messages() -> dict[str, Any]:
         "serialization": {"type": "object", "properties": {**carried, GROUP_HEADER: group}},
     }
     messages: dict[str, Any] = {
-        event_type(model): {
-            "name": event_type(model),
-            "title": model.__name__,
-            "summary": _first_line(model),
-            "contentType": "application/json",
-            "headers": headers[mode],
-            "payload": {"$ref": f"#/components/schemas/{model.__name__}"},
-            "bindings": binding,
-        }
+        event_type(model): {**_message(model, headers=headers[mode]), "bindings": binding}
         for model, mode in _modes()
     }
     messages[_DEAD_LETTER] = {
@@ -296,15 +345,15 @@ def _first_line(model: type[Event]) -> str:
     return (model.__doc__ or "").strip().split("\n")[0]
 
 
-def _component_schemas() -> dict[str, Any]:
+def component_schemas(modes: Sequence[tuple[type[Event], JsonSchemaMode]]) -> dict[str, Any]:
     """Every model once, by its name; ``NAME-Input`` and ``NAME-Output`` where the two directions differ."""
     _, combined = models_json_schema(
-        _modes(),
+        modes,
         by_alias=True,
         ref_template="#/components/schemas/{model}",
         schema_generator=_Generator,
     )
     schemas: dict[str, Any] = combined["$defs"]
-    for model, _ in _modes():
+    for model, _ in modes:
         schemas[model.__name__] = _with_type_required(schemas[model.__name__])
     return dict(sorted(schemas.items()))

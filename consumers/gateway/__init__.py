@@ -8,6 +8,7 @@ from guardrail.lazy import face
 
 if TYPE_CHECKING:
     from consumers.gateway.app import Gateway as Gateway
+    from consumers.gateway.check import asyncapi as asyncapi
     from consumers.gateway.check import openapi as openapi
     from consumers.gateway.completions import GuardedStream as GuardedStream
     from consumers.gateway.completions import WholeCompletion as WholeCompletion

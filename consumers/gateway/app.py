@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from consumers.gateway.answers import GuardedEvents, as_json, error_of, headers_of
-from consumers.gateway.check import answers_in, checked, openapi
+from consumers.gateway.check import answers_in, asyncapi, checked, openapi
 from consumers.gateway.completions import GuardedStream, WholeCompletion, asked_by
 from consumers.gateway.dialects import DIALECTS, DialectDesk, GatewayDialect
 from consumers.gateway.duplex import NDJSON, GuardConnection, lines_of, messages_of
@@ -65,14 +65,14 @@ class Gateway:
         self._keys = ApiKeys(read_keys(settings.keys), bearer=self._upstream.has_key)
         self._open = settings.keys is None
         self._desk = DialectDesk(settings, guard)
-        self._document = json.dumps(openapi()).encode()
         routes = [
             self._route(COMPLETIONS, "chat.completions", self._guarded, ("POST",)),
             self._route(RESPONSES, "responses", self._guarded, ("POST",)),
             self._route(CHECK, "check", self._check, ("POST",)),
             self._route(GUARD, "guard", self._guarded_lines, ("POST",), reads=False),
             WebSocketRoute("/{path:path}", self._guarded_messages),
-            self._route("/openapi.json", "openapi", self._told, ("GET",)),
+            self._route("/openapi.json", "openapi", _told(openapi()), ("GET",)),
+            self._route("/asyncapi.json", "asyncapi", _told(asyncapi()), ("GET",)),
             *(
                 self._route(path, name, partial(self._asked_by, dialect), ("POST",), dialect=dialect)
                 for name, dialect in DIALECTS.items()
@@ -287,9 +287,6 @@ class Gateway:
         with suppress(WebSocketDisconnect, RuntimeError):
             await socket.close(*close)
 
-    async def _told(self, *_: object) -> Response:
-        return Response(self._document, media_type=_JSON)
-
     async def _refuse(self, request: HTTPConnection, *_: object) -> Response:
         path = request.scope["path"]
         for route in self.app.routes[:-1]:
@@ -398,6 +395,15 @@ async def _while_there(receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:
     if task.cancelled():
         raise ClientDisconnect
     return task.result()
+
+
+def _told(document: dict[str, Any]) -> _Work:
+    body = json.dumps(document).encode()
+
+    async def work(*_: object) -> Response:
+        return Response(body, media_type=_JSON)
+
+    return work
 
 
 def _json(request: Request, body: bytes) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
@@ -12,8 +13,9 @@ from pydantic import Field, ValidationError, field_validator
 from pydantic.json_schema import models_json_schema
 
 from consumers.gateway.dialects import DIALECTS
+from consumers.gateway.duplex import NDJSON, EventError, renamed
 from consumers.gateway.keys import HEADER
-from consumers.gateway.paths import CHECK, COMPLETIONS, PASSED, RESPONSES
+from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, PASSED, RESPONSES
 from consumers.gateway.refusals import Refused
 from guardrail import __version__
 from guardrail.chat import with_ids
@@ -23,6 +25,7 @@ from guardrail.frozen import Frozen
 from guardrail.guard import Guard
 from guardrail.inputs import event_of
 from guardrail.policy import MissingContexts
+from guardrail.schema import component_schemas, connection_document, connection_modes
 
 _MOST: Final = 100
 
@@ -103,23 +106,15 @@ async def checked(guard: Guard, answers: Answers, missing: MissingContexts | Non
     except* InputError as errors:
         wrong = only_cause(errors.exceptions[0])
         raise Refused(400, str(wrong), getattr(wrong, "reason", "invalid_request")) from None
-    results = tuple(_named(task.result(), name) for task, name in zip(tasks, answers.names, strict=True))
+    results = tuple(renamed(task.result(), name) for task, name in zip(tasks, answers.names, strict=True))
     if answers.many:
         return CheckResults(results=results).model_dump_json(by_alias=True).encode()
     return results[0].to_json()
 
 
-def _named(verdict: ResponseVerdict, name: str | None) -> ResponseVerdict:
-    if name is None:
-        return verdict
-    own = {"response_id": name}
-    claims = tuple(claim.model_copy(update=own) for claim in verdict.claims)
-    return verdict.model_copy(update={**own, "claims": claims})
-
-
 def openapi() -> dict[str, Any]:
     """The OpenAPI 3.1 document: the gateway's own endpoints from their models, the others by name."""
-    _, told = models_json_schema(
+    _, of_check = models_json_schema(
         [
             *((model, "validation") for model in (CheckItem, CheckBatch)),
             *((model, "serialization") for model in (ResponseVerdict, CheckResults)),
@@ -127,9 +122,22 @@ def openapi() -> dict[str, Any]:
         ref_template="#/components/schemas/{model}",
     )
 
-    def one_of(*models: str) -> dict[str, Any]:
+    def one_of(*models: str, kind: str = "application/json") -> dict[str, Any]:
         refs = [{"$ref": f"#/components/schemas/{model}"} for model in models]
-        return {"content": {"application/json": {"schema": {"oneOf": refs}}}}
+        return {"content": {kind: {"schema": {"oneOf": refs}}}}
+
+    events = connection_modes(EventError)
+    taken, told = (
+        [model.__name__ for model, mode in events if mode == way] for way in ("validation", "serialization")
+    )
+    guard = {
+        "operationId": "guard",
+        "summary": "Guard answers while they are written: the response comes while the request is sent.",
+        "description": "Each line of both bodies is one event; the schemas are those of a line. "
+        "GET /asyncapi.json describes the same over a WebSocket.",
+        "requestBody": {"required": True, **one_of(*taken, kind=NDJSON)},
+        "responses": {"200": {"description": "What may be shown, and why.", **one_of(*told, kind=NDJSON)}},
+    }
 
     check = {
         "operationId": "check",
@@ -150,7 +158,11 @@ def openapi() -> dict[str, Any]:
         },
         **{
             each.path.replace(":path", ""): {
-                method.lower(): _passing("Passed on to the upstream.") for method in each.methods
+                **{method.lower(): _passing("Passed on to the upstream.") for method in each.methods},
+                "parameters": [
+                    {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+                    for name in re.findall(r"\{(\w+)", each.path)
+                ],
             }
             for each in PASSED
         },
@@ -158,13 +170,19 @@ def openapi() -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "guardrail serve", "version": __version__},
-        "paths": {CHECK: {"post": check}, **others},
+        "paths": {CHECK: {"post": check}, GUARD: {"post": guard}, **others},
         "components": {
-            "schemas": told["$defs"],
+            "schemas": {**of_check["$defs"], **component_schemas(events)},
             "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": HEADER}},
         },
         "security": [{"key": []}, {}],
     }
+
+
+def asyncapi() -> dict[str, Any]:
+    """The AsyncAPI 3 document of ``/v1/guard`` as a WebSocket."""
+    told = f"Answers are guarded while they are written; each message is one event. A key comes as {HEADER}."
+    return connection_document(GUARD, told, EventError)
 
 
 def _passing(summary: str, told: str = "the upstream's API says") -> dict[str, Any]:

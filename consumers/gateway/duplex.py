@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import ExitStack, suppress
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 from urllib.parse import quote
 
 from pydantic import Field, ValidationError
@@ -24,19 +24,20 @@ from guardrail.errors import DecodeError, InputError
 from guardrail.events import (
     AnyOutputEvent,
     Event,
-    FlaggedCase,
     InputEvent,
+    OutputEvent,
     Response,
     ResponseAborted,
     ResponseId,
     ResponseStarted,
-    ResponseVerdict,
     WireModel,
     parse_input,
 )
 from guardrail.guard import Guard
 from guardrail.limits import Limits
 from guardrail.telemetry import HTTP_REQUESTS
+
+_Told = TypeVar("_Told", bound=OutputEvent)
 
 NDJSON: Final = "application/x-ndjson"
 _AHEAD: Final = 64 * 1024
@@ -199,13 +200,7 @@ class GuardConnection:
         self._put(EventError(number=self._number, response_id=response_id, reason=reason, message=message))
 
     def _told(self, event: AnyOutputEvent) -> None:
-        response_id = self._begun[event.response_id][0]
-        if response_id != event.response_id:
-            changes: dict[str, Any] = {"response_id": response_id}
-            if isinstance(event, ResponseVerdict | FlaggedCase):
-                changes["claims"] = tuple(each.model_copy(update=changes) for each in event.claims)
-            event = event.model_copy(update=changes)
-        self._put(event)
+        self._put(renamed(event, self._begun[event.response_id][0]))
         asyncio.get_running_loop().call_soon(self._look)  # when all that comes with it has been told
 
     def _put(self, event: Event) -> None:
@@ -227,6 +222,16 @@ class GuardConnection:
         """Let it end, once nothing more is to come."""
         if self.ending is not None and all(self._lane.decided(each) for each in self._begun):
             self._out.put_nowait(None)
+
+
+def renamed(event: _Told, response_id: str | None) -> _Told:
+    """It, by the id that the client gave to its answer, if it gave one."""
+    if response_id in {None, event.response_id}:
+        return event
+    changes: dict[str, Any] = {"response_id": response_id}
+    if claims := getattr(event, "claims", ()):
+        changes["claims"] = tuple(each.model_copy(update=changes) for each in claims)
+    return event.model_copy(update=changes)
 
 
 async def _read(line: bytes, most: int) -> InputEvent:

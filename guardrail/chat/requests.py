@@ -161,20 +161,18 @@ def _blocks(messages: Sequence[Any], kind: str) -> Iterator[Mapping[str, Any]]:
 def _results(messages: Sequence[Any], tools: Collection[str]) -> Iterator[Mapping[str, Any]]:
     """What these tools gave. A result names its call, and the call before it the tool."""
     called: dict[Any, Any] = {}
-    answered: set[str] = set()
     for message in messages if tools else ():
         if not isinstance(message, Mapping):
             continue
         calls = message.get("tool_calls") if message.get("role") == "assistant" else None
+        named: dict[str, Any] = {}  # one id for two tools at once tells of neither
         for call in calls if isinstance(calls, list) else ():
             function = call.get("function") if isinstance(call, Mapping) else None
             if isinstance(function, Mapping) and isinstance(call.get("id"), str):
-                id_, name = call["id"], function.get("name")
-                # One id for two tools at once tells of neither; in another turn it may be another's.
-                called[id_] = name if id_ in answered or called.get(id_, name) == name else None
-                answered.discard(id_)
+                name = function.get("name")
+                named[call["id"]] = name if named.get(call["id"], name) == name else None
+        called |= named
         if message.get("role") == "tool" and isinstance(message.get("tool_call_id"), str):
-            answered.add(message["tool_call_id"])
             name = called.get(message["tool_call_id"])
             if isinstance(name, str) and name in tools:
                 yield {"text": _text_of(message.get("content")), "source": name}

@@ -262,16 +262,19 @@ async def evaluate_each(
     concurrency: int,
     asked: Asked = Asked(),
     max_held_bytes: int = _HELD_BYTES,
+    in_order: bool = True,
 ) -> None:
     """Evaluate every sample, ``concurrency`` at a time; ``on_result`` is called for each in order, as soon as
-    all before it are done.
+    all before it are done, or else as soon as it is done itself.
 
     Memory is bounded: no more than a few samples for each concurrent judgement, and about ``max_held_bytes``
     of them, are read ahead of the first that is not done. What ``on_result`` raises ends everything and is
     raised here.
     """
     slots = asyncio.Semaphore(concurrency)
-    ahead = asyncio.Queue[asyncio.Task[tuple[int, EvaluationResult]] | None](concurrency * _SAMPLES_PER_SLOT)
+    most = concurrency * _SAMPLES_PER_SLOT
+    ahead = asyncio.Queue[asyncio.Task[tuple[int, EvaluationResult]] | None]()
+    places = asyncio.Semaphore(most)
     held = _BytesHeld(max_held_bytes)
 
     async def evaluate_one(sample: Sample | BadSample, size: int) -> tuple[int, EvaluationResult]:
@@ -282,8 +285,15 @@ async def evaluate_each(
         async for sample in samples:
             size = _size(sample)
             await held.take(size)
-            await ahead.put(group.create_task(evaluate_one(sample, size)))
-        await ahead.put(None)
+            await places.acquire()
+            task = group.create_task(evaluate_one(sample, size))
+            if in_order:
+                ahead.put_nowait(task)
+            else:
+                task.add_done_callback(ahead.put_nowait)
+        for _ in range(most):  # until all are done
+            await places.acquire()
+        ahead.put_nowait(None)
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -292,6 +302,7 @@ async def evaluate_each(
                 size, result = await task
                 held.give_back(size)
                 on_result(result)
+                places.release()
     except BaseExceptionGroup as errors:
         # Callers handle causes (a closed pipe, a full disk), not groups.
         raise only_cause(errors) from None

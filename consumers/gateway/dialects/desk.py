@@ -39,6 +39,8 @@ CALL: Final = "x-guardrail-call"
 GROUNDING: Final = "x-guardrail-grounding"
 """The extension field in base64, where the product passes on no field of a request."""
 _SENTENCE_END: Final = re.compile(r"[.!?…:;][\"'”’)\]*]*\s*\Z")
+_NEAR: Final = 8
+"""So many more characters may move the end of a sentence, as after "No."."""
 _Key = tuple[ApiKey | None, str, str]
 _Reply = tuple[dict[str, Any], list[dict[str, Any]]]
 
@@ -86,7 +88,7 @@ class DeskText(WholeAnswer):
         self.original = text
         self.flagged = Flagged()
         self._shown = ""
-        self._last = ""
+        self._near = 0
         self._ends: dict[str | None, int] = {}
         self._verdict: ResponseVerdict | None = None
 
@@ -94,7 +96,8 @@ class DeskText(WholeAnswer):
         self.flagged.seen(event)
         match event:
             case DeliverySegment():
-                self._last = event.text
+                if event.span[1] > len(self.original) - _NEAR:
+                    self._near += len(event.text)
             case ClaimVerdict():
                 self._ends[event.claim_id] = event.span[1]
             case ResponseVerdict():
@@ -108,10 +111,10 @@ class DeskText(WholeAnswer):
         """None where a block is certain."""
         verdict = self._verdict
         if self.finish != BLOCK:
-            held = len(self.text if verdict and verdict.mode == "hold" else self._last)
+            held = len(self.text) if verdict and verdict.mode == "hold" else self._near
             return ShowableText(self.text, 0 if self.flagged.observed else held)
         end = self._ends.get(verdict.deciding_claim, 0) if verdict else 0
-        goes_on = self.original[end:].strip() and _SENTENCE_END.search(self.original[:end])
+        goes_on = len(self.original) - end > _NEAR and _SENTENCE_END.search(self.original[:end])
         if verdict is None or goes_on or not grows:
             return None
         # The claim may be half of one. If nothing more comes, the message stands in its place.

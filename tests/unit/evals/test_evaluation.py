@@ -50,6 +50,25 @@ def ids(results: list[EvaluationResult]) -> list[str | None]:
     return [result.verdict.response_id if result.verdict else None for result in results]
 
 
+async def test_outcomes_come_as_they_are_done_if_no_order_is_asked_for() -> None:
+    others_done = asyncio.Event()
+    found: list[EvaluationResult] = []
+
+    def take(result: EvaluationResult) -> None:
+        found.append(result)
+        if len(found) == 20:
+            others_done.set()
+
+    async def check(response: Response) -> ResponseVerdict:
+        if response.response_id == "r1":
+            await others_done.wait()
+        return verdict(response_id=response.response_id)
+
+    source = arriving(*(sample(n) for n in range(1, 22)))
+    await evaluate_each(source, check, take, concurrency=2, in_order=False)
+    assert ids(found) == [f"r{n}" for n in [*range(2, 22), 1]]
+
+
 async def test_outcomes_come_in_the_order_of_the_lines_whatever_is_judged_first() -> None:
     second_done = asyncio.Event()
 

@@ -412,7 +412,7 @@ async def test_documents_come_from_where_the_settings_say(
         [{**message(), "content": [BLOCK]}],
         told_by_tool("another"),
         told_by_tool("another", "custom_tool_call"),
-        [*told_by_tool("another")[:-1], *told_by_tool("search")[1:]],
+        [*told_by_tool("another")[:2], *told_by_tool("search")[1:]],
         [{"type": "function_call_output", "call_id": "never called", "name": "search", "output": SHOWN}],
         [{"role": "tool", "tool_call_id": "call_1", "content": SHOWN}, *told_by_tool("search")[:-1]],
         [{"type": "web_search_call", "results": [{"text": SHOWN}]}],
@@ -615,7 +615,7 @@ async def test_a_client_that_goes_ends_the_upstreams_answer(gateway: Opens, upst
 
 async def test_an_end_that_the_upstream_says_is_kept(gateway: Opens, upstream: ChatUpstream) -> None:
     client = await gateway()
-    for reason, told in (("max_output_tokens", "max_output_tokens"), (WRONG, "max_output_tokens")):
+    for reason, told in (("max_output_tokens", {"reason": "max_output_tokens"}), (WRONG, None)):
         more = {"incomplete_details": {"reason": reason}}
         upstream.streams(
             [
@@ -627,7 +627,7 @@ async def test_an_end_that_the_upstream_says_is_kept(gateway: Opens, upstream: C
         events = await streamed(client)
         assert text_of(events) == RIGHT
         last = events[-1]["response"]
-        assert (events[-1]["type"], last["incomplete_details"]) == ("response.incomplete", {"reason": told})
+        assert (events[-1]["type"], last["incomplete_details"]) == ("response.incomplete", told)
         assert [each["status"] for each in last["output"]] == ["incomplete", "incomplete"]
         assert last["output"][1]["arguments"] == call()["arguments"]
 
