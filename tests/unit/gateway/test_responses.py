@@ -191,6 +191,7 @@ async def test_parts_of_a_message_are_guarded_each_for_itself(gateway: Opens, up
         ([message(refused)], [WITHHELD]),
         ([message({"type": "refusal", "refusal": RIGHT})], [RIGHT]),
         ([message(RIGHT, refused, RIGHT)], [RIGHT, WITHHELD]),
+        ([message({"type": "reasoning_text", "text": WRONG}, RIGHT)], [RIGHT]),
         ([message()], []),
         ([message("")], []),
     ):
