@@ -191,8 +191,8 @@ class DialectDesk:
         completion, told = await whole.guarded(as_json(call.completion or {}))
         blocks = [each["choice"] for each in told if each["decision"] == Decision.BLOCK]
         if blocks:
-            message = completion["choices"][blocks[0]]["message"]["content"]
-            return self._blocked(dialect, message, told, completion)
+            message = completion["choices"][blocks[0]]["message"]
+            return self._blocked(dialect, message["content"] or message["refusal"], told, completion)
         return {**dialect.allow(call, (), completion), **_told(told)}, told
 
     def _blocked(self, dialect: GatewayDialect, message: str, told: Any, completion: Any = None) -> _Reply:
