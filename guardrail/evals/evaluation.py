@@ -16,6 +16,7 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Coroutine,
     Iterable,
     Iterator,
     Mapping,
@@ -26,9 +27,10 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import wraps
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 from guardrail.errors import ConfigError, GuardrailError, InputError, JudgeUnavailable, only_cause
 from guardrail.evals.explanation import Explainer, explained
@@ -55,6 +57,8 @@ _CLAIM_TIMEOUT_MS: Final = 24 * 3_600_000
 their own for a call."""
 
 
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
 Check = Callable[[Response], Awaitable[ResponseVerdict]]
 SampleLike: TypeAlias = Sample | BadSample | Response | Mapping[str, Any]
 """What can be evaluated: a sample, a response, or a row of any format as a mapping."""
@@ -200,40 +204,31 @@ async def aevaluate(
     return Evaluation(tuple(results), name, settings)
 
 
-def evaluate(
-    samples: Samples,
-    *,
-    judge: Judge | None = None,
-    policy: Policy | None = None,
-    scores: Sequence[str] = (OWN_SCORE,),
-    concurrency: int | None = None,
-    progress: bool = False,
-    raise_on_failure: bool = False,
-    explain: bool = False,
-    explainer: Explainer | None = None,
-    trace: bool = False,
-    source_format: Format = "auto",
-    name: str = "",
-) -> Evaluation:
-    """As ``aevaluate``, for code without an event loop. In a notebook, whose loop runs, it uses a thread; a
-    judge that was used on that loop can't be given then.
-    """
-    given = dict(locals())  # its parameters, those of aevaluate: nothing else is local yet
-    done = Future[Evaluation]()
-
-    def work() -> None:
+def _blocking(evaluating: Callable[_Given, Coroutine[Any, Any, _Found]]) -> Callable[_Given, _Found]:
+    @wraps(evaluating)
+    def evaluate(*args: _Given.args, **given: _Given.kwargs) -> _Found:
         try:
-            done.set_result(asyncio.run(aevaluate(**given)))
-        except BaseException as error:  # noqa: BLE001 - raised again by the caller
-            done.set_exception(error)
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(evaluating(*args, **given))
+        done = Future[_Found]()
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        work()
-    else:
+        def work() -> None:
+            try:
+                done.set_result(asyncio.run(evaluating(*args, **given)))
+            except BaseException as error:  # noqa: BLE001 - raised again by the caller
+                done.set_exception(error)
+
         threading.Thread(target=work, name="evaluate", daemon=True).start()
-    return done.result()
+        return done.result()
+
+    return evaluate
+
+
+evaluate = _blocking(aevaluate)
+"""As ``aevaluate``, for code without an event loop. In a notebook, whose loop runs, it uses a thread; a judge
+that was used on that loop can't be given then.
+"""
 
 
 def raise_failure(result: EvaluationResult) -> None:

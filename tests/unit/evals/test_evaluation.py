@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import math
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -267,11 +266,6 @@ async def test_the_same_answers_give_the_same_results_whatever_the_concurrency()
     one_by_one = await found(1)
     assert len(one_by_one) == 20
     assert await found(7) == one_by_one
-
-
-def test_both_ways_to_evaluate_take_the_same() -> None:
-    """The parameters are written out twice, for the reference and for editors."""
-    assert inspect.signature(evaluate) == inspect.signature(aevaluate)
 
 
 def test_it_works_without_an_event_loop() -> None:
