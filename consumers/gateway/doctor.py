@@ -9,8 +9,9 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Final
 
 import httpx2
@@ -23,7 +24,7 @@ from consumers.gateway.app import Gateway
 from consumers.gateway.dialects import DIALECTS, GROUNDING
 from consumers.gateway.duplex import NDJSON
 from consumers.gateway.keys import read_keys
-from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD
+from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, RESPONSES
 from consumers.gateway.refusals import Refused
 from consumers.gateway.server import serving
 from consumers.gateway.settings import DialectName, ServeSettings
@@ -95,6 +96,14 @@ async def _streamed(client: httpx2.AsyncClient, which: str) -> _Shown:
     return text, told
 
 
+async def _responded(client: httpx2.AsyncClient, which: str, *, stream: bool) -> _Shown:
+    reply = await _asked(client, RESPONSES, {**_completion(which, stream=stream), "input": QUESTION})
+    chunks = [json.loads(each) for each in EventStream().feed(reply.content)] if stream else [reply.json()]
+    told = chunks[-1]["response"] if stream else chunks[-1]
+    whole = "".join(part["text"] for item in told["output"] for part in item["content"])
+    return "".join(each.get("delta", "") for each in chunks) if stream else whole, told[EXTENSION]
+
+
 async def _checked(client: httpx2.AsyncClient, which: str) -> _Shown:
     asked = {"question": QUESTION, "contexts": [CONTEXT], "answer": _TEXTS[which], "route": PROOF_ROUTE}
     told = (await _asked(client, CHECK, asked)).json()
@@ -151,6 +160,8 @@ def _dialect(name: DialectName) -> _Surface:
 SURFACES: Final[Mapping[str, _Surface]] = {
     "chat completions, whole": _whole,
     "chat completions, streamed": _streamed,
+    "responses, whole": partial(_responded, stream=False),
+    "responses, streamed": partial(_responded, stream=True),
     "/v1/check": _checked,
     "/v1/guard": _duplex,
 }
@@ -193,7 +204,7 @@ async def examine_gateway(settings: GuardSettings, within_s: float | None) -> As
 
 async def _opened(settings: GuardSettings, stack: AsyncExitStack) -> str:
     """The address of a gateway of these settings, for this process alone."""
-    model = Starlette(routes=[Route("/v1/chat/completions", _model, methods=["POST"])])
+    model = Starlette(routes=[Route(path, _model, methods=["POST"]) for path in (COMPLETIONS, RESPONSES)])
     port = await stack.enter_async_context(serving(model, ServeSettings(port=0), 1))
     own = ServeSettings(
         port=0,
@@ -210,6 +221,8 @@ async def _model(request: Request) -> Response:
     """Writes what it is told to."""
     asked = await request.json()
     text = _TEXTS[asked["user"]]
+    if request.url.path == RESPONSES:
+        return _response_of(text, stream=asked["stream"])
     head = {"id": "chatcmpl-doctor", "created": 0, "model": asked["model"]}
     if not asked["stream"]:
         message = {"role": "assistant", "content": text}
@@ -219,8 +232,21 @@ async def _model(request: Request) -> Response:
         {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
         for delta, finish in (*deltas, ({}, "stop"))
     )
+    return _stream_of(chunks, b"data: [DONE]\n\n")
+
+
+def _response_of(text: str, *, stream: bool) -> Response:
+    item = {"type": "message", "content": [{"type": "output_text", "text": text}]}
+    whole = {"id": "resp_doctor", "status": "completed", "output": [item]}
+    if not stream:
+        return JSONResponse(whole)
+    deltas = ({"type": "response.output_text.delta", "delta": each} for each in text)
+    return _stream_of((*deltas, {"type": "response.completed", "response": whole}))
+
+
+def _stream_of(chunks: Iterable[Mapping[str, Any]], end: bytes = b"") -> Response:
     body = b"".join(b"data: " + JSONResponse(each).body + b"\n\n" for each in chunks)
-    return Response(body + b"data: [DONE]\n\n", media_type="text/event-stream")
+    return Response(body + end, media_type="text/event-stream")
 
 
 async def _of_upstream(serve: ServeSettings) -> Check:

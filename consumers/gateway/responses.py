@@ -14,7 +14,8 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Final, cast
 from uuid import uuid4
 
@@ -49,7 +50,7 @@ from guardrail.guard import Guard
 
 # ------------------------------------------------------------------------------------------- the table
 
-_KEEPS_NONE: Final = "the gateway keeps no answers; send the earlier items as input, and the documents anew"
+_KEEPS_NONE: Final = "the gateway keeps no answers: send the earlier items as input, with their documents"
 REFUSED: Final[Mapping[str, str]] = {
     "background": "an answer of the background would be fetched without the guard",
     "store": "a stored answer could be fetched without the guard",
@@ -111,7 +112,7 @@ parts and texts are written anew; the rest is dropped: reasoning, annotations, s
 """
 _HEAD: Final = {"id": as_word, "created_at": as_number, "model": as_word, "service_tier": as_word}
 _TEXTS: Final = {"output_text": "text", "refusal": "refusal"}
-_REASONS: Final = ("max_output_tokens", "max_messages", "content_filter")
+_LAST: Final = {"usage": as_numbers, "incomplete_details": {"reason": as_word}}
 _MOST: Final = 1_000  # items of a response, and parts of an item
 _MOST_READ: Final = 16  # times the largest body, since an event says much beside its text
 
@@ -188,6 +189,7 @@ def _type(found: Any) -> Any:
 
 def _messages(items: list[Any]) -> Iterator[dict[str, Any]]:
     """The items as messages of a chat, as far as they say anything of documents and of the question."""
+    calls: list[Any] = []
     for item in items:
         if not isinstance(item, Mapping):
             continue
@@ -195,44 +197,36 @@ def _messages(items: list[Any]) -> Iterator[dict[str, Any]]:
             case "message":
                 yield {"role": item.get("role"), "content": item.get("content")}
             case "function_call" | "custom_tool_call":
-                call = {"id": item.get("call_id"), "function": {"name": item.get("name")}}
-                yield {"role": "assistant", "tool_calls": [call]}
+                calls.append({"id": item.get("call_id"), "function": {"name": item.get("name")}})
             case "function_call_output" | "custom_tool_call_output":
+                if calls:  # all of one turn, of which two may bear one id
+                    yield {"role": "assistant", "tool_calls": calls}
+                    calls = []
                 yield {"role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output")}
 
 
 # ------------------------------------------------------------------------------------------- the response
 
 
+@dataclass(slots=True)
 class _OutputItem:
     """An item that passes, as the client knows it."""
 
-    def __init__(self, index: int, body: dict[str, Any]) -> None:
-        self.index = index
-        self.parts: list[_TextPart] = []
-        self.ended = self.done = False
-        self._body = body
-
-    def has(self, said: Mapping[str, Any]) -> None:
-        """What the upstream says of it, but for its name, and a state where it has none."""
-        self._body |= {
-            name: each
-            for name, each in said.items()
-            if name != "id" and (name != "status" or name in self._body)
-        }
-
-    @property
-    def type(self) -> Any:
-        return self._body["type"]
+    index: int
+    type: str
+    said: dict[str, Any]
+    parts: list[_TextPart] = field(default_factory=list)
+    ended: bool = False
+    done: bool = False
 
     @property
     def place(self) -> dict[str, Any]:
-        return {"item_id": self._body["id"], "output_index": self.index}
+        return {"item_id": self.said["id"], "output_index": self.index}
 
     @property
     def body(self) -> dict[str, Any]:
         message = {"role": "assistant", "content": [part.body for part in self.parts]}
-        return {**self._body, **(message if self.type == "message" else {})}
+        return {**self.said, **(message if self.type == "message" else {})}
 
 
 class _TextPart(StreamedChoice):
@@ -272,10 +266,10 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
         self._items: dict[int, _OutputItem] = {}
         self._parts: dict[tuple[int, int], _TextPart] = {}
         self._found = list(asked.found or ())
-        self._events = 0
-        self._usage: dict[str, Any] | None = None
+        self._numbers = count()
+        self._last: dict[str, Any] = {"usage": None, "incomplete_details": None}
         self._blocked = self._cut = False
-        self._end: tuple[str, str] | None = None  # of the upstream: its status, and why
+        self._end = ""  # of the upstream: its status
 
     def frame(self, chunk: list[dict[str, Any]]) -> bytes:
         return b"".join(b"event: %s\ndata: %s\n\n" % (each["type"].encode(), as_json(each)) for each in chunk)
@@ -287,10 +281,10 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
 
     def complete(self, *, done: bool) -> bool:
         del done
-        return self._end is not None
+        return bool(self._end)
 
     def enough(self) -> bool:
-        return self._blocked or self._end is not None
+        return self._blocked or bool(self._end)
 
     def waits(self) -> bool:
         return super().waits() or any(each.ended and not each.closed for each in self._parts.values())
@@ -318,10 +312,10 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
             case "response.output_item.done":
                 self._item_done(at, chunk.get("item"))
             case "response.completed" | "response.incomplete":
-                self._end = kind.rpartition(".")[2], _reason(response)
+                self._end = kind.rpartition(".")[2]
                 for item in self._items.values():
                     if not item.ended:
-                        item.has({"status": self._end[0]})
+                        item.said |= kept({"status": self._end}, ITEMS[item.type])
                         self._ends(item)
             case str() if kind in EVENTS:
                 self._pass(at, kind, chunk)
@@ -333,23 +327,23 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
             self._head = own | kept(found, _HEAD)
             for kind in ("created", "in_progress"):
                 self.send([self._event(f"response.{kind}", response=self._response("in_progress"))])
-        self._usage = kept(found, {"usage": as_numbers}).get("usage") or self._usage
+        if found is not None:
+            self._last |= kept(found, _LAST)
 
     def _item(self, at: int, found: Any) -> _OutputItem | None:
         """The item of this place, which begins where there was none; None if it is dropped."""
         kind = _type(found)
         if at not in self._items and isinstance(kind, str) and kind in ITEMS:
-            said = self._kept(found, kind)
+            own = {"id": f"{kind}_{uuid4().hex}", "type": kind}
+            said = own | self._kept(found, kind, "in_progress")
             if "encrypted_content" in ITEMS[kind] and "encrypted_content" not in said:
                 return None
-            state = {"status": "in_progress"} if "status" in ITEMS[kind] else {}
-            body = {"id": f"{kind}_{uuid4().hex}", **state, **said, "type": kind}
-            item = self._items[at] = _OutputItem(len(self._items), body)
+            item = self._items[at] = _OutputItem(len(self._items), kind, said)
             self.send([self._event("response.output_item.added", output_index=item.index, item=item.body)])
         return self._items.get(at)
 
-    def _kept(self, found: Any, kind: str) -> dict[str, Any]:
-        said = kept(found, ITEMS[kind])
+    def _kept(self, found: Any, kind: str, status: str) -> dict[str, Any]:
+        said = kept({"status": status}, ITEMS[kind]) | kept(found, ITEMS[kind])
         if not self._asked.shows_results:
             said.pop("results", None)
         return said
@@ -374,15 +368,13 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
         item = self._item(at, found)
         if item is None or item.ended:
             return
-        # A text that has not come as deltas would be missing.
-        if _type(found) != item.type or any(
-            (at, number) not in self._parts for number, _, _ in _texts_of(found)
-        ):
+        # Text that has not come as deltas would be missing.
+        if _type(found) != item.type or (not item.parts and any(_texts_of(found))):
             raise UpstreamFailed
         results = found.get("results")
         if item.type == "file_search_call" and self._asked.found is not None and isinstance(results, list):
             self._found += results
-        item.has({"status": "completed", **self._kept(found, item.type)})
+        item.said |= {**self._kept(found, item.type, "completed"), "id": item.said["id"]}
         self._ends(item)
 
     def _ends(self, item: _OutputItem) -> None:
@@ -397,7 +389,7 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
         if item is None or item.ended or item.type != of or said.keys() != rule.keys():
             return
         if kind.endswith(".done"):
-            item.has(said)
+            item.said |= said
         self.send([self._event(kind, **item.place, **said)])
 
     # ------------------------------------------------------------------------------- what leaves
@@ -419,16 +411,16 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
             return [*events, self._event(f"response.{part.kind}.delta", **told)]
         if finish == BLOCK:
             self._blocked = part.item.ended = True
-            part.item.has({"status": "incomplete"})
+            part.item.said["status"] = "incomplete"
         if told is not None:
-            place = {"output_index": part.item.index, "content_index": part.place["content_index"]}
             hidden = ("choice", "replace_all") if self.whole else ("choice",)
             said = {name: each for name, each in told.items() if name not in hidden}
-            self.reports.append(extension({**place, **said}, part.flagged))
-            self._cut |= self._asked.structured and told["decision"] in ("redact", "block")
-        if self.whole:  # nobody has seen what the message stands in place of
-            part.text = part.last.removeprefix(APART) if finish == BLOCK else part.text
-            part.kind = "refusal" if self._cut else part.kind
+            self.reports.append(extension({**part.place, **said}, part.flagged))
+            cut = self._asked.structured and told["decision"] in ("redact", "block")
+            self._cut |= cut
+            if self.whole:  # nobody has seen what the message stands in place of
+                part.text = part.last.removeprefix(APART) if finish == BLOCK else part.text
+                part.kind = "refusal" if cut else part.kind
         done = {name: each for name, each in part.body.items() if name not in ("type", "annotations")}
         return [
             *events,
@@ -445,31 +437,22 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
         return [self._event("response.output_item.done", output_index=item.index, item=item.body)]
 
     def last(self) -> list[dict[str, Any]]:
-        status, reason = (
-            ("incomplete", BLOCK) if self._blocked or self._cut or self._end is None else self._end
-        )
+        status = self._end
+        if self._blocked or self._cut:
+            status = "incomplete"
+            self._last["incomplete_details"] = {"reason": BLOCK}
         response = self._response(status)
-        if status == "incomplete":
-            response["incomplete_details"] = {"reason": reason}
         if self.reports:
             response[EXTENSION] = self.reports[0] if len(self.reports) == 1 else self.reports
         return [self._event(f"response.{status}", response=response)]
 
     def _response(self, status: str) -> dict[str, Any]:
-        return {
-            **self._asked.echo,
-            **self._head,
-            "object": "response",
-            "status": status,
-            "error": None,
-            "incomplete_details": None,
-            "output": [item.body for item in self._items.values() if item.done],
-            "usage": self._usage,
-        }
+        output = [item.body for item in self._items.values() if item.done]
+        own = {"object": "response", "status": status, "error": None, "output": output}
+        return {**self._asked.echo, **self._head, **own, **self._last}
 
     def _event(self, kind: str, **more: Any) -> dict[str, Any]:
-        self._events += 1
-        return {"type": kind, "sequence_number": self._events - 1, **more}
+        return {"type": kind, "sequence_number": next(self._numbers), **more}
 
 
 class WholeResponse:
@@ -516,12 +499,6 @@ def _texts_of(item: Any) -> Iterator[tuple[int, str, str]]:
         text = part.get(_TEXTS[kind]) if isinstance(kind, str) and kind in _TEXTS else None
         if isinstance(text, str) and text:
             yield number, kind, text
-
-
-def _reason(found: Any) -> str:
-    details = found.get("incomplete_details") if isinstance(found, Mapping) else None
-    reason = details.get("reason") if isinstance(details, Mapping) else None
-    return reason if isinstance(reason, str) and reason in _REASONS else _REASONS[0]
 
 
 def _index(chunk: Mapping[str, Any], name: str) -> int:

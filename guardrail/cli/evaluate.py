@@ -90,8 +90,8 @@ def evaluate_command(
         str | None,
         _output_option(
             "--out -o FILE",
-            "Where one 'evaluation.result' event a line goes, in the order of the input; - for stdout, and "
-            "the table then goes to stderr.",
+            "Where one 'evaluation.result' event a line goes, in the order of the input, or "
+            "from stdin to stdout as each is done; - for stdout, and the table then goes to stderr.",
             default="nowhere: the table alone",
         ),
     ] = None,

@@ -6,7 +6,6 @@ simply released stands why: the rule, and the claim that it was about.
 
 from __future__ import annotations
 
-import heapq
 import math
 import sys
 from collections import Counter
@@ -23,7 +22,7 @@ from guardrail.cli.terminal import discard
 from guardrail.evals.evaluation import OWN_SCORE
 from guardrail.evals.formats import unread_messages
 from guardrail.evals.four_verdicts import VerdictsBatch, binary_verdicts_batch, four_verdicts_batch
-from guardrail.evals.overview import NO_REASON, OTHERS, WORST, Overview, Published, Reasons
+from guardrail.evals.overview import NO_REASON, OTHERS, WORST, Overview, Published, Reasons, Worst
 from guardrail.evals.results import EvaluationResult, ScoreSummary, summary_lines, write_line
 from guardrail.events import Decision, ResponseVerdict, Usage, Verdict, claim_that_decided
 from guardrail.printable import escape_controls, shorten
@@ -179,7 +178,7 @@ class Report:
         self._batch: list[EvaluationResult] | None = [] if request.verdicts_as.endswith("-batch") else None
         self._as_batch: Callable[[list[EvaluationResult]], VerdictsBatch[Any]]
         self._as_batch = four_verdicts_batch if "four" in request.verdicts_as else binary_verdicts_batch
-        self._worst: list[tuple[float, int, Text]] = []
+        self._worst = Worst[tuple[int, Text]](MAX_ROWS)
         self._errors = _PatientConsole(stderr=True, highlight=False)
         # A terminal has one cursor: where the table is on it too, the bar's console has to write the rows.
         together = request.on_stdout or (sys.stdout.isatty() and sys.stderr.isatty())
@@ -231,10 +230,9 @@ class Report:
                     self._table.print(Text(told), soft_wrap=True)
 
     def _print_rows(self) -> None:
-        left_out = self.run.whole.judged - len(self._worst)
-        # Places in the heap are (-score, -number): from the end, the lowest score and the first line.
-        rows = sorted(self._worst, key=lambda kept: kept[:2] if left_out else kept[1:2], reverse=True)
-        for _, _, text in rows:
+        rows = self._worst.in_order()
+        left_out = self.run.whole.judged - len(rows)
+        for _, text in rows if left_out else sorted(rows, key=lambda row: row[0]):
             self._table.print(text, soft_wrap=True)
         if left_out:
             shown = f"the {len(rows)} lowest scores, lowest first; {left_out:,} more responses are left out"
@@ -244,11 +242,7 @@ class Report:
         """Keep the row if it is among the worst so far; what has no score comes after all that have one."""
         score = _NO_SCORE if verdict.score is None else verdict.score
         text = row(verdict) + why(verdict, self._symbols, self._width)
-        kept = (-score, -self.run.whole.judged, text)
-        if len(self._worst) < MAX_ROWS:
-            heapq.heappush(self._worst, kept)
-        else:
-            heapq.heappushpop(self._worst, kept)
+        self._worst.add(-score, 0.0, (self.run.whole.judged, text))
 
     def add(self, result: EvaluationResult) -> None:
         """One more result. Raises BrokenPipeError when nobody reads the events any more."""

@@ -113,6 +113,7 @@ async def _judge(request: EvaluateRequest, sources: Sources, report: Report) -> 
                 report.add,
                 concurrency=workers,
                 asked=Asked(request.scores, request.explain is not None, explainer),
+                in_order=not (request.out == "-" and list(request.sources) == ["-"]),
             )
             if results is not None:
                 results.complete()

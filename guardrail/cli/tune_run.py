@@ -32,11 +32,9 @@ from guardrail.evals.records import LabelledAnswers, read_labelled
 from guardrail.evals.search import Vary
 from guardrail.evals.tuning import (
     Tuned,
-    concluded,
     differences,
     figures,
     for_share,
-    missed,
     number,
     provenance,
     rate,
@@ -212,9 +210,8 @@ class _TuneRun:
             out().print(part)
         for line in _left_out(tuned):
             out().print(line, soft_wrap=True)
-        if tuned.shortfall:
-            out().print(missed(tuned), soft_wrap=True, style="bold")
-        out().print(concluded(tuned), soft_wrap=True, style="bold")
+        for line in reversed(tuned.conclusions):
+            out().print(line, soft_wrap=True, style="bold")
         return tuned
 
     def _write(self, tuned: Tuned) -> None:
@@ -223,8 +220,7 @@ class _TuneRun:
         for problem in tuned.problems:
             print_error(f"too few labels: {problem}")
         wanted = request.out is not None or request.calibration is not None
-        useless = bool(tuned.problems) or tuned.verdict == "keep"
-        writes = wanted and (not useless or request.force)
+        writes = wanted and (request.force or (tuned.better and not tuned.problems))
         if writes:
             self._write_calibration()
             self._write_policy(tuned.policy, figures(tuned), calibrated=True)
@@ -238,7 +234,7 @@ class _TuneRun:
     def _write_report(self, path: Path, tuned: Tuned, *, written: bool) -> None:
         from guardrail.evals.tuning_report import write_tuning_report
 
-        findings = [concluded(tuned), *([missed(tuned)] if tuned.shortfall else []), *_left_out(tuned)]
+        findings = [*tuned.conclusions, *_left_out(tuned)]
         warnings = [f"Too few labels: {problem}." for problem in tuned.problems]
         page = self._page(tuned.policy, figures(tuned), findings, warnings, calibrated=True, written=written)
         responses = [calibrated(each, self._calibrations) for each in self._found.responses]

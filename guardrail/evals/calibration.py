@@ -61,8 +61,8 @@ wrong where it is contradicted."""
 class Fitted:
     """What was found for one probability of one judge. Losses are on responses held out, in nats a claim.
 
-    ``gain`` is the loss without calibration minus that with it, and its interval; ``errors`` are the expected
-    calibration errors before and after, held out, and ``before`` and ``after`` the shares behind them.
+    ``errors`` are the expected calibration errors before and after, held out, and ``before`` and ``after``
+    the shares behind them.
     ``line`` is where the verdict begins, of the calibrated probability, for a judge whose verdicts follow
     from it. ``problem`` says why none was fitted.
     """
@@ -73,7 +73,6 @@ class Fitted:
     true: int
     method: Method = "none"
     losses: tuple[tuple[Method, float], ...] = ()
-    gain: Estimate | None = None
     errors: tuple[float, float] = (math.nan, math.nan)
     before: tuple[Bin, ...] = ()
     after: tuple[Bin, ...] = ()
@@ -112,10 +111,7 @@ def calibrations_of(fitted: Sequence[Fitted]) -> Calibrations:
 
 def fit_calibrations(responses: Sequence[Judged]) -> list[Fitted]:
     """For each judge and probability the calibration that predicts labels best, or why there is none."""
-    found = []
-    for (judge, probability), claims in sorted(_labelled(responses).items()):
-        found.append(_fit(judge, probability, claims))
-    return found
+    return [_fit(*key, claims) for key, claims in sorted(_labelled(responses).items())]
 
 
 def calibrated(judged: Judged, calibrations: Calibrations) -> Judged:
@@ -175,7 +171,6 @@ def _fit(judge: str, probability: str, claims: _Claims) -> Fitted:
     for method in _METHODS[1:]:  # the simpler one first: one with more freedom has to earn its place
         if _mean_of_groups(losses[best] - losses[method], member).low > 0:
             best = method
-    gain = _mean_of_groups(losses["none"] - losses[best], member)
     calibration = None if best == "none" else _FITS[best](claims.said, claims.true)
     line = None
     if judge.startswith(_BY_LINES):
@@ -186,7 +181,6 @@ def _fit(judge: str, probability: str, claims: _Claims) -> Fitted:
         method=best,
         line=line,
         losses=tuple((method, float(loss.mean())) for method, loss in losses.items()),
-        gain=gain,
         errors=(
             calibration_error(claims.true, held_out["none"]),
             calibration_error(claims.true, held_out[best]),

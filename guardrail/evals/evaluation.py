@@ -16,6 +16,7 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Coroutine,
     Iterable,
     Iterator,
     Mapping,
@@ -26,9 +27,10 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import wraps
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 from guardrail.errors import ConfigError, GuardrailError, InputError, JudgeUnavailable, only_cause
 from guardrail.evals.explanation import Explainer, explained
@@ -55,6 +57,8 @@ _CLAIM_TIMEOUT_MS: Final = 24 * 3_600_000
 their own for a call."""
 
 
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
 Check = Callable[[Response], Awaitable[ResponseVerdict]]
 SampleLike: TypeAlias = Sample | BadSample | Response | Mapping[str, Any]
 """What can be evaluated: a sample, a response, or a row of any format as a mapping."""
@@ -200,40 +204,31 @@ async def aevaluate(
     return Evaluation(tuple(results), name, settings)
 
 
-def evaluate(
-    samples: Samples,
-    *,
-    judge: Judge | None = None,
-    policy: Policy | None = None,
-    scores: Sequence[str] = (OWN_SCORE,),
-    concurrency: int | None = None,
-    progress: bool = False,
-    raise_on_failure: bool = False,
-    explain: bool = False,
-    explainer: Explainer | None = None,
-    trace: bool = False,
-    source_format: Format = "auto",
-    name: str = "",
-) -> Evaluation:
-    """As ``aevaluate``, for code without an event loop. In a notebook, whose loop runs, it uses a thread; a
-    judge that was used on that loop can't be given then.
-    """
-    given = dict(locals())  # its parameters, those of aevaluate: nothing else is local yet
-    done = Future[Evaluation]()
-
-    def work() -> None:
+def _blocking(evaluating: Callable[_Given, Coroutine[Any, Any, _Found]]) -> Callable[_Given, _Found]:
+    @wraps(evaluating)
+    def evaluate(*args: _Given.args, **given: _Given.kwargs) -> _Found:
         try:
-            done.set_result(asyncio.run(aevaluate(**given)))
-        except BaseException as error:  # noqa: BLE001 - raised again by the caller
-            done.set_exception(error)
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(evaluating(*args, **given))
+        done = Future[_Found]()
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        work()
-    else:
+        def work() -> None:
+            try:
+                done.set_result(asyncio.run(evaluating(*args, **given)))
+            except BaseException as error:  # noqa: BLE001 - raised again by the caller
+                done.set_exception(error)
+
         threading.Thread(target=work, name="evaluate", daemon=True).start()
-    return done.result()
+        return done.result()
+
+    return evaluate
+
+
+evaluate = _blocking(aevaluate)
+"""As ``aevaluate``, for code without an event loop. In a notebook, whose loop runs, it uses a thread; a judge
+that was used on that loop can't be given then.
+"""
 
 
 def raise_failure(result: EvaluationResult) -> None:
@@ -250,7 +245,7 @@ def raise_failure(result: EvaluationResult) -> None:
 def check_scores(names: Iterable[str]) -> None:
     """Raises ConfigError naming the scores that there are."""
     for name in names:
-        if name not in SCORES:
+        if name not in [*SCORES]:  # a list in its place can't be looked up
             raise ConfigError(f"unknown score {name!r}; known scores: {', '.join(SCORES)}")
 
 
@@ -262,16 +257,19 @@ async def evaluate_each(
     concurrency: int,
     asked: Asked = Asked(),
     max_held_bytes: int = _HELD_BYTES,
+    in_order: bool = True,
 ) -> None:
     """Evaluate every sample, ``concurrency`` at a time; ``on_result`` is called for each in order, as soon as
-    all before it are done.
+    all before it are done, or else as soon as it is done itself.
 
     Memory is bounded: no more than a few samples for each concurrent judgement, and about ``max_held_bytes``
     of them, are read ahead of the first that is not done. What ``on_result`` raises ends everything and is
     raised here.
     """
     slots = asyncio.Semaphore(concurrency)
-    ahead = asyncio.Queue[asyncio.Task[tuple[int, EvaluationResult]] | None](concurrency * _SAMPLES_PER_SLOT)
+    most = concurrency * _SAMPLES_PER_SLOT
+    ahead = asyncio.Queue[asyncio.Task[tuple[int, EvaluationResult]] | None]()
+    places = asyncio.Semaphore(most)
     held = _BytesHeld(max_held_bytes)
 
     async def evaluate_one(sample: Sample | BadSample, size: int) -> tuple[int, EvaluationResult]:
@@ -282,8 +280,15 @@ async def evaluate_each(
         async for sample in samples:
             size = _size(sample)
             await held.take(size)
-            await ahead.put(group.create_task(evaluate_one(sample, size)))
-        await ahead.put(None)
+            await places.acquire()
+            task = group.create_task(evaluate_one(sample, size))
+            if in_order:
+                ahead.put_nowait(task)
+            else:
+                task.add_done_callback(ahead.put_nowait)
+        for _ in range(most):  # until all are done
+            await places.acquire()
+        ahead.put_nowait(None)
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -292,6 +297,7 @@ async def evaluate_each(
                 size, result = await task
                 held.give_back(size)
                 on_result(result)
+                places.release()
     except BaseExceptionGroup as errors:
         # Callers handle causes (a closed pipe, a full disk), not groups.
         raise only_cause(errors) from None

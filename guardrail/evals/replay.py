@@ -7,14 +7,16 @@ verdicts. Where it doesn't, the response is *not known*, with the reason, and co
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, product
 from typing import Any, Final, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from guardrail import render
 from guardrail.decisions import claims_decided_by, redecide_record
 from guardrail.evals.agreement import WITHHELD
 from guardrail.evals.records import Passed, to_its_end
@@ -30,6 +32,7 @@ EXAMPLES: Final = 3
 """Kept for each kind of change."""
 _CLAIMS_TOLD: Final = 2
 _MOST_RULES: Final = 50
+_UNTOUCHED: Final = frozenset({Decision.RELEASE})
 RIGHT: Final = "right"
 WRONG: Final = "wrong"
 _OMITTED: Final = "the record omits its claims"
@@ -62,13 +65,12 @@ class SideDecision(NamedTuple):
     score: float | None
 
 
-def as_recorded(verdict: ResponseVerdict) -> tuple[SideDecision, str]:
-    """What was decided; it is always known."""
-    return SideDecision(verdict.policy.name, verdict.decision, verdict.rule, verdict.score), ""
-
-
-def decided_by(side: Side, verdict: ResponseVerdict) -> tuple[SideDecision, str]:
-    """What the policies of ``side`` decide, and the reason why that can't be known, or ''."""
+def decided_by(side: Side | None, verdict: ResponseVerdict) -> tuple[SideDecision, str]:
+    """What the policies of ``side`` decide, and the reason why that can't be known, or ''. Without a side,
+    what was decided, which is always known.
+    """
+    if side is None:
+        return SideDecision(verdict.policy.name, verdict.decision, verdict.rule, verdict.score), ""
     policy = side.policy_for(verdict)
     found = redecide_record(policy, verdict)
     unknown = ""
@@ -103,53 +105,44 @@ class ChangedResponse:
 
     def as_json(self) -> dict[str, Any]:
         """In JSON, without texts of the answer."""
-        return {
-            "response_id": self.response_id,
-            "place": self.place,
-            "route": self.route,
-            "before": as_json(self.before),
-            "after": as_json(self.after),
-        }
+        found: dict[str, Any] = as_json(self)
+        del found["claims"]
+        return found
 
 
 @dataclass(slots=True)
 class DecisionTally:
-    """Decisions before and after, by their ranks."""
+    """Decisions before and after."""
 
-    before: list[int] = field(default_factory=lambda: [0] * len(Decision))
-    after: list[int] = field(default_factory=lambda: [0] * len(Decision))
+    before: Counter[Decision] = field(default_factory=Counter)
+    after: Counter[Decision] = field(default_factory=Counter)
     changed: int = 0
 
     def add(self, was: Decision, now: Decision) -> None:
         """Count a response."""
-        self.before[was.rank] += 1
-        self.after[now.rank] += 1
+        self.before[was] += 1
+        self.after[now] += 1
         self.changed += was is not now
 
     @property
     def total(self) -> int:
         """How many responses."""
-        return sum(self.before)
+        return self.before.total()
 
     def as_json(self) -> dict[str, Any]:
         """In JSON: counts, shares and their intervals."""
-        total = self.total
+        decided = {each.value: self.decided({each}) for each in Decision}
         return {
-            "responses": total,
-            "changed": Rate(self.changed, total),
-            **{
-                name: {each.value: Rate(counts[each.rank], total) for each in Decision}
-                for name, counts in (("before", self.before), ("after", self.after))
-            },
+            "responses": self.total,
+            "changed": Rate(self.changed, self.total),
+            "before": {name: before for name, (before, _) in decided.items()},
+            "after": {name: after for name, (_, after) in decided.items()},
         }
 
-    def withheld(self, counts: Sequence[int]) -> Rate:
-        """How many were redacted or blocked."""
-        return Rate(sum(counts[each.rank] for each in WITHHELD), self.total)
-
-    def untouched(self, counts: Sequence[int]) -> Rate:
-        """How many were released and not flagged."""
-        return Rate(counts[Decision.RELEASE.rank], self.total)
+    def decided(self, decisions: Collection[Decision]) -> tuple[Rate, Rate]:
+        """How many were decided so, before and after."""
+        before, after = (sum(counts[each] for each in decisions) for counts in (self.before, self.after))
+        return Rate(before, self.total), Rate(after, self.total)
 
 
 class Replay:
@@ -189,7 +182,7 @@ class Replay:
         labels = self.labels.of(verdict.response_id)
         if labels:
             self._with_labels[verdict.response_id] += 1
-        before, why_not = as_recorded(verdict) if self.before is None else decided_by(self.before, verdict)
+        before, why_not = decided_by(self.before, verdict)
         after, unknown = decided_by(self.after, verdict)
         if unknown or why_not:
             self.unknown[unknown or why_not] += 1
@@ -237,6 +230,10 @@ class Replay:
             claims = claims_decided_by(change.after.decision, rule, verdict.claims, policy)
             kept.append(replace(change, claims=claims[:_CLAIMS_TOLD]))
 
+    def routes_by_size(self) -> list[tuple[str | None, DecisionTally]]:
+        """Those with the most responses first."""
+        return sorted(self.routes.items(), key=lambda each: -each[1].total)
+
     @property
     def compared(self) -> int:
         """Responses of which both sides are known."""
@@ -265,17 +262,15 @@ class Replay:
             "milder": Rate(self.milder, self.compared),
             "total": self.total.as_json(),
             "moves": [
-                {"from": was.value, "to": now.value, "count": count}
-                for (was, now), count in sorted(self.moves.items(), key=_by_rank)
+                {"from": was.value, "to": now.value, "count": self.moves[was, now]}
+                for was, now in product(Decision, Decision)
+                if (was, now) in self.moves
             ],
             "rules": [
                 {"from": was.value, "to": now.value, "rule": rule, "count": count}
                 for (was, now, rule), count in self.rules.most_common()
             ],
-            "routes": [
-                {"route": route, **tally.as_json()}
-                for route, tally in sorted(self.routes.items(), key=lambda each: -each[1].total)
-            ],
+            "routes": [{"route": route, **tally.as_json()} for route, tally in self.routes_by_size()],
             "examples": [change.as_json() for kept in self.examples.values() for change in kept],
         }
         if len(self.labels):
@@ -285,19 +280,14 @@ class Replay:
                 "of_unknown_claims": self.unknown_claims,
             }
             figures["labels_of_repeated_ids"] = self.ambiguous
-            figures["wrongful_blocks"] = self._both(RIGHT, DecisionTally.withheld)
-            figures["misses"] = self._both(WRONG, DecisionTally.untouched)
+            for name, truth, decisions in (
+                ("wrongful_blocks", RIGHT, WITHHELD),
+                ("misses", WRONG, _UNTOUCHED),
+            ):
+                before, after = self.labelled[truth].decided(decisions)
+                figures[name] = {"before": before, "after": after}
         found: dict[str, Any] = as_json(figures)
         return found
-
-    def _both(self, truth: str, rate: Any) -> dict[str, Any]:
-        tally = self.labelled[truth]
-        return {"before": rate(tally, tally.before), "after": rate(tally, tally.after)}
-
-
-def _by_rank(move: tuple[tuple[Decision, Decision], int]) -> tuple[int, int]:
-    (was, now), _ = move
-    return was.rank, now.rank
 
 
 # ------------------------------------------------------------------------------------------ for terminals
@@ -373,11 +363,8 @@ def _table(*columns: str) -> Table:
 def _decisions(tally: DecisionTally) -> Table:
     table = _table("decision", "before", "% [95 %]", "after", "% [95 %]")
     for decision in Decision:
-        row = []
-        for counts in (tally.before, tally.after):
-            rate = Rate(counts[decision.rank], tally.total)
-            row += [f"{rate.count:,}", percent(rate)]
-        table.add_row(_words(decision), *row)
+        row = [(f"{rate.count:,}", percent(rate)) for rate in tally.decided({decision})]
+        table.add_row(_words(decision), *chain.from_iterable(row))
     return table
 
 
@@ -407,25 +394,16 @@ def _rules(replay: Replay) -> Table:
 
 def _routes(replay: Replay) -> Table:
     table = _table("route", "responses", "changed", "withheld", "after", "flagged", "after")
-    flag = Decision.FLAG.rank
-    routes = sorted(replay.routes.items(), key=lambda each: -each[1].total)
+    routes = replay.routes_by_size()
     for route, tally in routes[:_MOST_ROUTES]:
-        shares = [
-            Rate(tally.changed, tally.total),
-            tally.withheld(tally.before),
-            tally.withheld(tally.after),
-            Rate(tally.before[flag], tally.total),
-            Rate(tally.after[flag], tally.total),
-        ]
+        changed = Rate(tally.changed, tally.total)
+        shares = (changed, *tally.decided(WITHHELD), *tally.decided({Decision.FLAG}))
         name = Text("none", "dim") if route is None else Text(escape_controls(shorten(route, 40)))
-        table.add_row(name, f"{tally.total:,}", *(_share(rate) for rate in shares))
+        cells = (render.percent(rate.count, rate.total) for rate in shares)
+        table.add_row(name, f"{tally.total:,}", *cells)
     if len(routes) > _MOST_ROUTES:
         table.add_row(Text(f"and {len(routes) - _MOST_ROUTES} more; --json has all", "dim"))
     return table
-
-
-def _share(rate: Rate) -> str:
-    return f"{100 * rate.count / rate.total:.1f} %"
 
 
 def _print_labels(console: Console, replay: Replay) -> None:
@@ -446,25 +424,16 @@ def _print_labels(console: Console, replay: Replay) -> None:
     _line(console, f"{right.total:,} answers are right by their labels, {wrong.total:,} wrong")
     table = _table("", "before", "after")
 
-    def row(name: str, tally: DecisionTally, rate: Callable[[DecisionTally, Sequence[int]], Rate]) -> None:
-        cells = [rate(tally, counts) for counts in (tally.before, tally.after)]
-        table.add_row(name, *(f"{cell.count:,}  {percent(cell)} %" for cell in cells))
-
-    if right.total:
-        row("wrongful blocks: right, withheld", right, DecisionTally.withheld)
-        row("right, flagged or withheld", right, _touched)
-    if wrong.total:
-        row("misses: wrong, not even flagged", wrong, DecisionTally.untouched)
-        row("wrong, not withheld", wrong, _shown)
+    for name, tally, decisions in (
+        ("wrongful blocks: right, withheld", right, WITHHELD),
+        ("right, flagged or withheld", right, {*Decision} - _UNTOUCHED),
+        ("misses: wrong, not even flagged", wrong, _UNTOUCHED),
+        ("wrong, not withheld", wrong, {*Decision} - WITHHELD),
+    ):
+        if tally.total:
+            cells = (f"{rate.count:,}  {percent(rate)} %" for rate in tally.decided(decisions))
+            table.add_row(name, *cells)
     console.print(table)
-
-
-def _touched(tally: DecisionTally, counts: Sequence[int]) -> Rate:
-    return Rate(tally.total - counts[Decision.RELEASE.rank], tally.total)
-
-
-def _shown(tally: DecisionTally, counts: Sequence[int]) -> Rate:
-    return Rate(tally.total - tally.withheld(counts).count, tally.total)
 
 
 def _print_example(console: Console, was: Decision, now: Decision, change: ChangedResponse) -> None:

@@ -119,7 +119,6 @@ class Search:
         self.policy = policy
         self.knobs = knobs_of(self.deciding, vary, by)
         self.start: State = tuple(_own(policy, knob) for knob in self.knobs)
-        self.tried = 0
         self._folds = max(2, int(folds.max()) + 1)
         self._place: Array = (folds * 3 + classes) * len(Decision)
         self._bounds = self.deciding.bounds()
@@ -149,7 +148,6 @@ class Search:
         """Of all folds but the one left out."""
         known = self._counted.get(state)
         if known is None:
-            self.tried += 1
             cells = np.bincount(self._place + self.ranks(state), minlength=self._folds * 3 * len(Decision))
             known = self._counted[state] = cells.reshape(self._folds, 3, len(Decision))
         total = known.sum(axis=0)
@@ -230,13 +228,10 @@ class Search:
 
 
 def _own(policy: Policy, knob: Knob) -> float | None:
-    if knob.rule is not None:
-        value: float | None = getattr(policy.rules[knob.rule], knob.field)
-        return value
-    if knob.field in {"flag_below", "block_below"}:
-        threshold: float = getattr(policy, knob.field)
-        return threshold
-    return policy.weights[Severity(knob.field)]
+    if knob.field in policy.weights:
+        return policy.weights[Severity(knob.field)]
+    value: float | None = getattr(policy if knob.rule is None else policy.rules[knob.rule], knob.field)
+    return value
 
 
 def _with_bounds(rule: Rule, own: Bounds, bounds: Bounds) -> Rule:
@@ -279,7 +274,7 @@ class Deciding:
         claims = list(chain.from_iterable(texts))
         self._count = len(texts)
         self._claims = claims
-        self._owner = _integers(at for at, each in enumerate(texts) for _ in each)
+        self._owner = np.array([at for at, each in enumerate(texts) for _ in each], dtype=np.int64)
         self._checked = _truths(claim.verdict is not Verdict.UNVERIFIED for claim in claims)
         self._ends = _ends_of_segments(texts)
         self._first = np.concatenate(([0], np.cumsum([len(each) for each in texts], dtype=np.int64)))
@@ -399,15 +394,10 @@ def _truths(values: Iterable[bool]) -> Array:
     return np.fromiter(values, dtype=bool)
 
 
-def _integers(values: Iterable[int]) -> Array:
-    return np.fromiter(values, dtype=np.int64)
-
-
 def _ends_of_segments(texts: Sequence[Sequence[ClaimVerdict]]) -> Array:
     """The places of the last claims of segments, among the claims of all responses."""
     segments = [(number, claim.segment) for number, each in enumerate(texts) for claim in each]
-    following = zip(segments, [*segments[1:], None], strict=False)
-    return _integers(at for at, (each, after) in enumerate(following) if each != after)
+    return np.array([at for at, each in enumerate(segments) if segments[at + 1 : at + 2] != [each]], np.int64)
 
 
 def _share(part: Array, whole: Array) -> Array:

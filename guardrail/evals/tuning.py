@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import yaml
@@ -62,60 +62,51 @@ class Tuned:
     """Responses without a label that tells their class."""
     others: int
     """Responses with lesser errors only."""
-    tried: int = 0
     problems: tuple[str, ...] = ()
     """What the labels are too few for, each with the number that would be needed."""
 
     @property
-    def verdict(self) -> Literal["better", "keep"]:
-        """``better``: than the baseline, by more than chance. ``keep`` it otherwise."""
-        return "better" if _is_better(self) else "keep"
+    def changed(self) -> list[Setting]:
+        """The settings that are others now."""
+        return [each for each in self.settings if each.before != each.after]
 
     @property
-    def why(self) -> str:
-        """The verdict in words."""
-        if all(each.before == each.after for each in self.settings):
-            return "the search found nothing better than the policy as it is: keep it"
-        if self.verdict == "better":
-            return (
-                "on answers held out it serves the aim better than the policy as it is, by more than chance"
-            )
-        return (
-            "on answers held out it doesn't serve the aim better than the policy as it is, by more than "
-            "chance: keep that"
-        )
-
-    @property
-    def shortfall(self) -> str:
-        """How the aim is missed on answers held out, by more than chance; empty if it isn't."""
-        aim, counts = self.aim, self.held_out
+    def better(self) -> bool:
+        """Whether it serves the aim better than the baseline, by more than chance."""
+        if not self.changed:
+            return False
+        aim, ours, base = self.aim, self.held_out, self.baseline_counts
+        caught, false = self.gains["caught"], self.gains["false alarms"]
         if aim.catch is not None:
-            caught = counts.caught(aim.by)
-            if wilson(caught, counts.wrong)[1] < aim.catch:
-                return f"{caught / counts.wrong:.1%} are caught, and {aim.catch:.1%} were asked for"
+            asked = aim.catch * base.wrong
+            if base.caught(aim.by) < asked and caught.low > 0:
+                return True
+            return ours.caught(aim.by) >= min(asked, base.caught(aim.by)) and false.high < 0
         if aim.max_false is not None:
-            false = counts.false_alarms(aim.by)
-            if wilson(false, counts.faithful)[0] > aim.max_false:
-                return f"{false / counts.faithful:.1%} are false alarms, and {aim.max_false:.1%} were allowed"
-        return ""
+            allowed = aim.max_false * base.faithful
+            if base.false_alarms(aim.by) > allowed and false.high < 0:
+                return True
+            return ours.false_alarms(aim.by) <= max(allowed, base.false_alarms(aim.by)) and caught.low > 0
+        return self.gains["cost"].high < 0
 
-
-def _is_better(tuned: Tuned) -> bool:
-    if all(each.before == each.after for each in tuned.settings):
-        return False
-    aim, ours, base = tuned.aim, tuned.held_out, tuned.baseline_counts
-    caught, false = tuned.gains["caught"], tuned.gains["false alarms"]
-    if aim.catch is not None:
-        asked = aim.catch * base.wrong
-        if base.caught(aim.by) < asked and caught.low > 0:
-            return True
-        return ours.caught(aim.by) >= min(asked, base.caught(aim.by)) and false.high < 0
-    if aim.max_false is not None:
-        allowed = aim.max_false * base.faithful
-        if base.false_alarms(aim.by) > allowed and false.high < 0:
-            return True
-        return ours.false_alarms(aim.by) <= max(allowed, base.false_alarms(aim.by)) and caught.low > 0
-    return tuned.gains["cost"].high < 0
+    @property
+    def conclusions(self) -> list[str]:
+        """Sentences: whether to take the policy; and how the aim is missed, if it is by more than chance."""
+        if not self.changed:
+            found = ["The search found nothing better than the policy as it is: keep it."]
+        else:
+            does, then = ("serves", "") if self.better else ("doesn't serve", ": keep that")
+            found = [
+                f"On answers held out it {does} the aim better than the policy as it is, by more than "
+                f"chance{then}."
+            ]
+        aim, counts, missed = self.aim, self.held_out, ""
+        caught, false = counts.caught(aim.by), counts.false_alarms(aim.by)
+        if aim.catch is not None and wilson(caught, counts.wrong)[1] < aim.catch:
+            missed = f"{caught / counts.wrong:.1%} are caught, and {aim.catch:.1%} were asked for"
+        if aim.max_false is not None and wilson(false, counts.faithful)[0] > aim.max_false:
+            missed = f"{false / counts.faithful:.1%} are false alarms, and {aim.max_false:.1%} were allowed"
+        return [*found, *([f"The aim is not reached on answers held out: {missed}."] if missed else [])]
 
 
 Calibrate = Callable[[Sequence[Judged]], Callable[[Judged], Judged]]
@@ -180,7 +171,6 @@ def tune(
         gains=_gains(classes, ours, base, aim),
         unknown=unknown,
         others=int((classes == OTHERS).sum()),
-        tried=search.tried,
         problems=tuple(problems),
     )
 
@@ -325,16 +315,15 @@ def written(
     comments: Sequence[str],
     *,
     calibration: str | None = None,
-    bands: Mapping[str, Mapping[str, float]] | None = None,
+    bands: dict[str, dict[str, float]] | None = None,
 ) -> str:
     """The file's text. ``calibration`` is the name of a file beside it; ``bands`` are the cascade's."""
-    values: dict[str, Any] = {}
-    if calibration is not None or bands:
-        values["judge"] = {}
-        if calibration is not None:
-            values["judge"]["calibration"] = calibration
-        if bands:
-            values["judge"]["cascade"] = {"bands": {name: dict(band) for name, band in bands.items()}}
+    judge: dict[str, Any] = {}
+    if calibration is not None:
+        judge["calibration"] = calibration
+    if bands:
+        judge["cascade"] = {"bands": bands}
+    values: dict[str, Any] = {"judge": judge} if judge else {}
     values["policies"] = {policy.name: policy_values(policy)}
     if policy.name != "default":
         values["default_policy"] = policy.name
@@ -357,29 +346,16 @@ def provenance(
 
 def figures(tuned: Tuned) -> list[str]:
     """Comments on what the policy reaches on answers held out, and the one before it beside it."""
-    lines = [f"Aim: {tuned.aim}.", concluded(tuned)]
-    if tuned.shortfall:
-        lines.append(missed(tuned))
+    lines = [f"Aim: {tuned.aim}.", *tuned.conclusions]
     lines += [f"Too few labels: {problem}." for problem in tuned.problems]
     lines += [f"  {name}: {rate(after)}, before {rate(before)}" for name, before, after in shares(tuned)]
     lines += [f"  difference, {name}: {told}" for name, told in differences(tuned).items()]
-    changed = [each for each in tuned.settings if each.before != each.after]
-    lines.append("Changed:" if changed else "Nothing changed.")
-    for each in changed:
+    lines.append("Changed:" if tuned.changed else "Nothing changed.")
+    for each in tuned.changed:
         spread = ", ".join(number(value) for value in each.folds)
         told = f"  {each.name} {number(each.before)} -> {number(each.after)}"
         lines.append(told + (f" (chosen in folds: {spread})" if spread else ""))
     return lines
-
-
-def concluded(tuned: Tuned) -> str:
-    """Whether to take the policy, as a sentence."""
-    return f"{tuned.why[0].upper()}{tuned.why[1:]}."
-
-
-def missed(tuned: Tuned) -> str:
-    """How the aim is missed, as a sentence."""
-    return f"The aim is not reached on answers held out: {tuned.shortfall}."
 
 
 def shares(tuned: Tuned) -> Iterator[tuple[str, Rate, Rate]]:

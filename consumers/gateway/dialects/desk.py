@@ -8,6 +8,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from math import inf
 from typing import Any, Final
 
 from consumers.gateway.answers import Flagged, as_json, extension, wrong
@@ -39,6 +40,8 @@ CALL: Final = "x-guardrail-call"
 GROUNDING: Final = "x-guardrail-grounding"
 """The extension field in base64, where the product passes on no field of a request."""
 _SENTENCE_END: Final = re.compile(r"[.!?…:;][\"'”’)\]*]*\s*\Z")
+_NEAR: Final = 8
+"""So many more characters may move the end of a sentence, as after "No."."""
 _Key = tuple[ApiKey | None, str, str]
 _Reply = tuple[dict[str, Any], list[dict[str, Any]]]
 
@@ -54,28 +57,22 @@ class GroundingMemory:
     def keep(self, key: _Key, grounding: Grounding) -> None:
         """Requests of one name that say different things say nothing."""
         now = time.monotonic()
-        said = self._kept.get(key)
-        chars = sum(len(each.text) for each in grounding.contexts) + len(grounding.question)
-        if said is not None:
-            self._forget(key)
-        if said is None or said[2] == grounding:
-            self._kept[key] = now + self._lasts_s, chars, grounding
-            self._chars += chars
-        else:
-            self._kept[key] = now + self._lasts_s, 0, None
-        while len(self._kept) > self._most or self._chars > self._most_chars or self._oldest < now:
-            self._forget(next(iter(self._kept)))
+        _, freed, said = self._kept.pop(key, (0.0, 0, grounding))
+        same = said == grounding
+        chars = sum(len(each.text) for each in grounding.contexts) + len(grounding.question) if same else 0
+        self._kept[key] = now + self._lasts_s, chars, said if same else None
+        self._chars += chars - freed
+        while len(self._kept) > self._most or self._chars > self._most_chars or self._oldest[0] < now:
+            self._chars -= self._oldest[1]
+            del self._kept[next(iter(self._kept))]
 
     def get(self, key: _Key) -> Grounding | None:
         until, _, grounding = self._kept.get(key, (0.0, 0, None))
         return grounding if until >= time.monotonic() else None
 
     @property
-    def _oldest(self) -> float:
-        return next((until for until, *_ in self._kept.values()), float("inf"))
-
-    def _forget(self, key: _Key) -> None:
-        self._chars -= self._kept.pop(key)[1]
+    def _oldest(self) -> tuple[float, int, Grounding | None]:
+        return next(iter(self._kept.values()), (inf, 0, None))
 
 
 class DeskText(WholeAnswer):
@@ -86,7 +83,7 @@ class DeskText(WholeAnswer):
         self.original = text
         self.flagged = Flagged()
         self._shown = ""
-        self._last = ""
+        self._near = 0
         self._ends: dict[str | None, int] = {}
         self._verdict: ResponseVerdict | None = None
 
@@ -94,7 +91,8 @@ class DeskText(WholeAnswer):
         self.flagged.seen(event)
         match event:
             case DeliverySegment():
-                self._last = event.text
+                if event.span[1] > len(self.original) - _NEAR:
+                    self._near += len(event.text)
             case ClaimVerdict():
                 self._ends[event.claim_id] = event.span[1]
             case ResponseVerdict():
@@ -108,10 +106,10 @@ class DeskText(WholeAnswer):
         """None where a block is certain."""
         verdict = self._verdict
         if self.finish != BLOCK:
-            held = len(self.text if verdict and verdict.mode == "hold" else self._last)
+            held = len(self.text) if verdict and verdict.mode == "hold" else self._near
             return ShowableText(self.text, 0 if self.flagged.observed else held)
         end = self._ends.get(verdict.deciding_claim, 0) if verdict else 0
-        goes_on = self.original[end:].strip() and _SENTENCE_END.search(self.original[:end])
+        goes_on = len(self.original) - end > _NEAR and _SENTENCE_END.search(self.original[:end])
         if verdict is None or goes_on or not grows:
             return None
         # The claim may be half of one. If nothing more comes, the message stands in its place.
@@ -188,8 +186,8 @@ class DialectDesk:
         completion, told = await whole.guarded(as_json(call.completion or {}))
         blocks = [each["choice"] for each in told if each["decision"] == Decision.BLOCK]
         if blocks:
-            message = completion["choices"][blocks[0]]["message"]["content"]
-            return self._blocked(dialect, message, told, completion)
+            message = completion["choices"][blocks[0]]["message"]
+            return self._blocked(dialect, message["content"] or message["refusal"], told, completion)
         return {**dialect.allow(call, (), completion), **_told(told)}, told
 
     def _blocked(self, dialect: GatewayDialect, message: str, told: Any, completion: Any = None) -> _Reply:

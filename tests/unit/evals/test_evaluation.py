@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import math
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -48,6 +47,25 @@ async def results_of(
 
 def ids(results: list[EvaluationResult]) -> list[str | None]:
     return [result.verdict.response_id if result.verdict else None for result in results]
+
+
+async def test_outcomes_come_as_they_are_done_if_no_order_is_asked_for() -> None:
+    others_done = asyncio.Event()
+    found: list[EvaluationResult] = []
+
+    def take(result: EvaluationResult) -> None:
+        found.append(result)
+        if len(found) == 20:
+            others_done.set()
+
+    async def check(response: Response) -> ResponseVerdict:
+        if response.response_id == "r1":
+            await others_done.wait()
+        return verdict(response_id=response.response_id)
+
+    source = arriving(*(sample(n) for n in range(1, 22)))
+    await evaluate_each(source, check, take, concurrency=2, in_order=False)
+    assert ids(found) == [f"r{n}" for n in [*range(2, 22), 1]]
 
 
 async def test_outcomes_come_in_the_order_of_the_lines_whatever_is_judged_first() -> None:
@@ -248,11 +266,6 @@ async def test_the_same_answers_give_the_same_results_whatever_the_concurrency()
     one_by_one = await found(1)
     assert len(one_by_one) == 20
     assert await found(7) == one_by_one
-
-
-def test_both_ways_to_evaluate_take_the_same() -> None:
-    """The parameters are written out twice, for the reference and for editors."""
-    assert inspect.signature(evaluate) == inspect.signature(aevaluate)
 
 
 def test_it_works_without_an_event_loop() -> None:

@@ -36,7 +36,7 @@ def by_score(cut: float, count: int = 200, *, noise: float = 0.0) -> list[Judged
 def test_a_threshold_that_separates_is_found() -> None:
     found = tune(by_score(0.7), Policy(**ALONE, flag_below=0.2), Aim(cost_miss=1, cost_false=1))
     assert found.policy.flag_below == pytest.approx(0.7, abs=0.03)
-    assert found.verdict == "better"
+    assert found.better
     assert found.held_out.caught("flag") / found.held_out.wrong > 0.95
     assert found.baseline_counts.caught("flag") / found.baseline_counts.wrong == pytest.approx(
         2 / 7, abs=0.02
@@ -68,19 +68,19 @@ def test_held_out_catches_agree_with_the_aim_within_their_interval() -> None:
 def test_a_bound_on_false_alarms_holds_where_it_was_fitted() -> None:
     found = tune(by_score(0.5, 400, noise=0.1), Policy(**ALONE, flag_below=0.9), Aim(max_false=0.05))
     assert found.fitted.false_alarms("flag") <= 0.05 * found.fitted.faithful
-    assert found.verdict == "better"  # the policy as it is broke the bound
+    assert found.better  # the policy as it is broke the bound
 
 
 def test_labels_that_follow_nothing_leave_the_policy_as_it_is() -> None:
     found = tune(by_score(0.5, 120, noise=0.5), Policy(**ALONE), Aim(cost_miss=1, cost_false=1))
-    assert found.verdict == "keep"
-    assert "keep" in found.why
+    assert not found.better
+    assert "keep" in found.conclusions[0]
 
 
 def test_what_is_best_already_is_left_alone() -> None:
     found = tune(by_score(0.55), Policy(**ALONE), Aim(cost_miss=1, cost_false=1))
     assert found.policy.flag_below == pytest.approx(0.55, abs=0.01)
-    assert found.verdict == "keep"
+    assert not found.better
 
 
 def mixed(count: int = 300) -> list[Judged]:
@@ -171,7 +171,7 @@ def test_scores_that_are_all_equal_can_not_be_told_apart() -> None:
     # All or none: the aim asks for all, and the false alarms that this costs are told.
     assert (found.held_out.caught("flag"), found.held_out.false_alarms("flag")) == (50, 50)
     costs = tune(responses, Policy(**ALONE), Aim(cost_miss=1, cost_false=1))
-    assert costs.verdict == "keep"
+    assert not costs.better
 
 
 def test_claims_that_nobody_could_check_leave_the_policy_as_it_is() -> None:
@@ -180,7 +180,7 @@ def test_claims_that_nobody_could_check_leave_the_policy_as_it_is() -> None:
     ]
     found = tune(responses, Policy(), Aim(catch=0.9))
     assert found.policy == Policy()
-    assert (found.verdict, found.held_out.caught("flag")) == ("keep", 50)  # fail_closed blocks them
+    assert (found.better, found.held_out.caught("flag")) == (False, 50)  # fail_closed blocks them
 
 
 def test_responses_with_lesser_errors_count_for_neither() -> None:
@@ -276,7 +276,7 @@ def test_a_threshold_that_blocks_may_pass_the_one_that_flags() -> None:
 def test_an_aim_that_is_not_reached_is_told() -> None:
     rules = (Rule.model_validate("verdict UNSUPPORTED and support < 0.1: block"),)
     found = tune(by_score(0.5), Policy(rules=rules, flag_below=0.0), Aim(max_false=0.001, by="block"))
-    assert found.shortfall == ""
+    assert len(found.conclusions) == 1
     released = (Rule.model_validate("always: block"),)
     found = tune(by_score(0.5), Policy(rules=released), Aim(max_false=0.1, by="block"))
-    assert "100.0% are false alarms, and 10.0% were allowed" in found.shortfall
+    assert "100.0% are false alarms, and 10.0% were allowed" in found.conclusions[1]

@@ -202,6 +202,9 @@ async def test_portkey(gateway: Opens) -> None:
         assert completion["usage"] == {"total_tokens": 3}
         assert "$99" not in json.dumps(reply)
         assert choice["finish_reason"] == ("stop" if verdict else "content_filter")
+    form = {"response_format": {"type": "json_object"}}
+    reply = await told(client, PORTKEY, portkey("afterRequestHook", WRONG, **form))
+    assert (reply["verdict"], reply["data"]["explanation"]) == (False, BLOCK)
 
 
 async def test_portkey_is_refused_what_it_would_not_enforce(gateway: Opens) -> None:
@@ -328,6 +331,23 @@ async def test_rounds_of_litellm_show_no_text_without_its_verdict(
             if mode == "hold" and last < len(rounds) and not blocked:
                 assert rounds[last - 1]["stream_holdback_chars"] == [len(rounds[last - 1]["texts"][0])]
         assert shows is None or (shown, blocked) == (shows.strip(), False)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "We ship No. 5 and 6. Dr. Smith said e.g. that the odd 3.5 kg cost $4.99. See sec. 4.2 of it.",
+        "A list:\n\n1. The odd item.\n2. Another.\n   - odd inside\n\n| plan | price |\n| - | - |\n| b | 4 |",
+        "The odd end... and more! Really? From 10 a.m. to 5 p.m. odd\n\n**Bold odd.** *it* (see 1.) End",
+    ],
+)
+async def test_what_rounds_of_litellm_have_shown_is_never_taken_back(gateway: Opens, answer: str) -> None:
+    """LiteLLM would end the stream with an error."""
+    client = await gateway(REDACT, dialects=["litellm"], missing_contexts="judge")
+    ends = range(1, len(answer) + 1)
+    rounds = [await told(client, LITELLM, litellm("response", [answer[:end]], **GROWS)) for end in ends]
+    shown, blocked = shown_by(rounds)
+    assert (blocked, "[left out]" in shown, "odd" in shown) == (False, True, False)
 
 
 async def test_a_stream_of_litellm_that_ends_within_a_number(gateway: Opens) -> None:
