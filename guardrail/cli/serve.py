@@ -144,6 +144,7 @@ async def serve(settings: GuardSettings, source: Source | None = None) -> None:
         ops = OpsServer(health, reload)
         await stack.enter_async_context(ops.listening(settings.ops.host, settings.ops.port))
         log.info("serve.starting", version=__version__, settings=changed_settings(settings))
+        telemetry.serve_state(guard.state)
         telemetry.BUILD.labels(__version__, judges.default.name).set(1)
         summaries = asyncio.create_task(outputs.responses.summarise(), name="summaries")
         stack.callback(outputs.responses.summary)
