@@ -327,7 +327,8 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
             self._head = own | kept(found, _HEAD)
             for kind in ("created", "in_progress"):
                 self.send([self._event(f"response.{kind}", response=self._response("in_progress"))])
-        self._last |= kept(found, _LAST)
+        if found is not None:
+            self._last |= kept(found, _LAST)
 
     def _item(self, at: int, found: Any) -> _OutputItem | None:
         """The item of this place, which begins where there was none; None if it is dropped."""
@@ -367,10 +368,8 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
         item = self._item(at, found)
         if item is None or item.ended:
             return
-        # A text that has not come as deltas would be missing.
-        if _type(found) != item.type or any(
-            (at, number) not in self._parts for number, _, _ in _texts_of(found)
-        ):
+        # Text that has not come as deltas would be missing.
+        if _type(found) != item.type or (not item.parts and any(_texts_of(found))):
             raise UpstreamFailed
         results = found.get("results")
         if item.type == "file_search_call" and self._asked.found is not None and isinstance(results, list):
@@ -417,10 +416,11 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
             hidden = ("choice", "replace_all") if self.whole else ("choice",)
             said = {name: each for name, each in told.items() if name not in hidden}
             self.reports.append(extension({**part.place, **said}, part.flagged))
-            self._cut |= self._asked.structured and told["decision"] in ("redact", "block")
-        if self.whole:  # nobody has seen what the message stands in place of
-            part.text = part.last.removeprefix(APART) if finish == BLOCK else part.text
-            part.kind = "refusal" if self._cut else part.kind
+            cut = self._asked.structured and told["decision"] in ("redact", "block")
+            self._cut |= cut
+            if self.whole:  # nobody has seen what the message stands in place of
+                part.text = part.last.removeprefix(APART) if finish == BLOCK else part.text
+                part.kind = "refusal" if cut else part.kind
         done = {name: each for name, each in part.body.items() if name not in ("type", "annotations")}
         return [
             *events,

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+TEXTS = {"output_text": "text", "refusal": "refusal"}
 HEAD = {"id": "resp_1", "object": "response", "created_at": 7, "model": "any-model", "error": None}
 
 
@@ -57,8 +58,8 @@ def item_events(item: dict[str, Any], at: int, cut: int = 1_000) -> Iterator[byt
     }
     yield event("response.output_item.added", output_index=at, item=begun)
     if item["type"] == "message":
-        for number, part in enumerate(item["content"]):
-            kind, name = ("output_text", "text") if part["type"] == "output_text" else ("refusal", "refusal")
+        for number, part in enumerate(each for each in item["content"] if each["type"] in TEXTS):
+            kind, name = part["type"], TEXTS[part["type"]]
             here = {**place, "content_index": number}
             yield event("response.content_part.added", **here, part={**part, name: ""})
             for start in range(0, len(part[name]), cut):

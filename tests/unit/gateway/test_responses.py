@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+import agents
 import httpx2
 import openai
 import pytest
@@ -191,6 +192,7 @@ async def test_parts_of_a_message_are_guarded_each_for_itself(gateway: Opens, up
         ([message(refused)], [WITHHELD]),
         ([message({"type": "refusal", "refusal": RIGHT})], [RIGHT]),
         ([message(RIGHT, refused, RIGHT)], [RIGHT, WITHHELD]),
+        ([message({"type": "reasoning_text", "text": WRONG}, RIGHT)], [RIGHT]),
         ([message()], []),
         ([message("")], []),
     ):
@@ -674,3 +676,35 @@ async def test_openais_client_reads_it(gateway: Opens, upstream: ChatUpstream) -
             async for _ in await guarded.responses.create(**asked, stream=True, extra_body=extra):
                 pass
     assert upstream.asked[0][2]["authorization"] == "Bearer of-the-caller"
+
+
+async def test_an_agent_of_openais_calls_its_tools_through_it(gateway: Opens, upstream: ChatUpstream) -> None:
+    """With another base URL and nothing else; what its tool finds is the document."""
+    client = await gateway(tools=["look_up"])
+
+    @agents.function_tool
+    def look_up(q: str) -> str:
+        """Finds the prices."""
+        answers(message(RIGHT + WRONG if q == "odd" else RIGHT))
+        return SHOWN
+
+    def answers(*items: Any) -> None:
+        upstream.streams(stream(*items, usage=USAGE))
+
+    asked = openai.AsyncOpenAI(base_url=f"{client.base_url}/v1", api_key="x", max_retries=0)
+    async with asked:
+        model = agents.OpenAIResponsesModel("any-model", asked)
+        agent = agents.Agent(name="prices", model=model, tools=[look_up])
+        for query in ("plans", "odd"):
+            answers(message("Hello!"), call(json.dumps({"q": query})))
+            run = agents.Runner.run_streamed(
+                agent, "What?", run_config=agents.RunConfig(tracing_disabled=True)
+            )
+            if query == "plans":
+                async for _ in run.stream_events():
+                    pass
+                assert run.final_output == RIGHT
+            else:
+                with pytest.raises(agents.ModelBehaviorError, match="content_filter"):
+                    async for _ in run.stream_events():
+                        pass
