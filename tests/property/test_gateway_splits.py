@@ -53,6 +53,7 @@ ASKING: dict[str, Any] = {
     "stream": True,
     "guardrail": {"contexts": ["The basic plan costs $49 a month."]},
 }
+COMPLETED = {**ASKING, "messages": [{"role": "user", "content": "Which?"}]}
 SETTINGS = ServeSettings(contexts_from=("extension", "file_search"))
 INCLUDE = ["file_search_call.results"]
 
@@ -92,7 +93,7 @@ class Api:
 
 TEXTS = ("The basic plan costs ", "5 €. The list ", f"has 4 😀. It is {SECRET}", " 7.", " Fine.")
 COMPLETIONS = Api(
-    asked_by({**ASKING, "messages": [{"role": "user", "content": "Which?"}]}, SETTINGS, lambda found: found),
+    asked_by(COMPLETED, SETTINGS, lambda found: found),
     GuardedStream,
     b"".join(events(*TEXTS)),
     DONE,
@@ -381,5 +382,50 @@ def test_events_out_of_order_end_well_formed_or_as_an_error(
         events = events_of(sent.decode())
         if events[-1]["type"] != "error":
             text_of(events)
+
+    asyncio.run(run())
+
+
+MANY = asked_by({**COMPLETED, "n": 3}, SETTINGS, lambda found: found)
+FINISHES = ["stop", "length", "tool_calls"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_of_each_choice_leaves_what_came_of_it(data: st.DataObject) -> None:
+    """Whatever comes between: other choices, calls of tools, and an end that is none yet."""
+    came, waiting = [], {}
+    for index in range(3):
+        text = "".join(data.draw(st.lists(st.sampled_from(SENTENCES[:-1]), max_size=4)))
+        cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=6)) | {0, len(text)})
+        deltas: list[dict[str, Any]] = [{"content": text[start:end]} for start, end in pairwise(cuts)]
+        for number in range(data.draw(st.integers(0, 2))):
+            call = {"index": number, "id": f"c{number}", "function": {"name": "f", "arguments": "{"}}
+            deltas.insert(data.draw(st.integers(0, len(deltas))), {"tool_calls": [call]})
+        finish, always = data.draw(st.sampled_from(FINISHES)), data.draw(st.booleans())
+        waiting[index] = [*((each, finish if always else None) for each in deltas), ({}, finish)]
+        calls = [each["tool_calls"] for each in deltas if "tool_calls" in each]
+        came.append((text, calls, finish))
+    body = b""
+    while any(waiting.values()):
+        index = data.draw(st.sampled_from([index for index, each in waiting.items() if each]))
+        chunk = {**HEAD, "choices": [choice(*waiting[index].pop(0), index)]}
+        body += b"data: " + json.dumps(chunk).encode() + b"\n\n"
+
+    async def run() -> None:
+        async def given() -> AsyncIterator[bytes]:
+            yield body + DONE
+
+        async with Guard(Judge()) as guard:
+            stream = GuardedStream(MANY, guard, SETTINGS, asyncio.get_running_loop().time() + 600)
+            frames = [frame async for frame in stream.frames(given())]
+        assert frames.pop() == DONE
+        parts = [each for frame in frames for each in json.loads(frame[6:])["choices"]]
+        for index, (text, calls, finish) in enumerate(came):
+            own = [each for each in parts if each["index"] == index]
+            assert "".join(each["delta"].get("content", "") for each in own) == text
+            assert [each["delta"]["tool_calls"] for each in own if "tool_calls" in each["delta"]] == calls
+            assert [each["finish_reason"] for each in own][-1] == finish
+            assert [each["finish_reason"] for each in own[:-1]] == [None] * (len(own) - 1)
 
     asyncio.run(run())

@@ -237,6 +237,17 @@ async def test_an_answer_of_no_known_form_is_withheld(
     assert (reply.status_code, reply.json()["error"]["code"]) == (502, "upstream_failed")
 
 
+async def test_a_stream_that_takes_too_long_ends_as_an_error(gateway: Opens, upstream: ChatUpstream) -> None:
+    client = await gateway(answer_timeout_ms=1_000)
+    upstream.streams(events(RIGHT, "Never said."))
+    upstream.holds_before = 2
+    reply = await client.post(COMPLETIONS, json=ask(stream=True))
+    *_, last, rest = reply.text.split("\n\n")
+    assert json.loads(last.removeprefix("data: "))["error"]["code"] == "upstream_failed"
+    assert rest == ""
+    await upstream.left.wait()
+
+
 @pytest.mark.parametrize(
     "broken",
     [
