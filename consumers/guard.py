@@ -37,7 +37,7 @@ from guardrail.events import (
 )
 from guardrail.judges.base import Judge
 from guardrail.routing import PolicyRouter
-from guardrail.telemetry import GuardState, PartitionState
+from guardrail.telemetry import GuardState, PartitionState, state_of
 from guardrail.tracing import Traces
 
 log = structlog.get_logger(__name__)
@@ -338,19 +338,11 @@ class GuardConsumer:
 
     def state(self) -> GuardState:
         """What the guard currently holds."""
-        engine, unreadable = self._engine, self._intake.unreadable
-        return GuardState(
-            sessions=engine.sessions,
-            pending_claims=engine.pending_claims,
-            chars=engine.chars,
-            judge_queue=engine.judge_queue,
-            judging=engine.judging,
-            saturated=engine.saturated,
-            oldest_held_s=self._oldest_s(),
-            judge_wait_s=engine.judge_wait_s,
-            judge_behind=engine.behind,
-            ready=not self.waits_for(),
-            partitions=(
+        unreadable = self._intake.unreadable
+        return state_of(
+            self._engine,
+            self._oldest_s(),
+            (
                 *(
                     PartitionState(
                         held.topic,
@@ -367,6 +359,7 @@ class GuardConsumer:
                     for held in self._guarantee.recovering()
                 ),
             ),
+            ready=not self.waits_for(),
         )
 
     def _lag(self, held: Partition, holding: Holding) -> int | None:

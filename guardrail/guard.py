@@ -14,7 +14,7 @@ from collections.abc import (
     Sequence,
 )
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from guardrail.engine.engine import ClosedResponse, Engine, Output
 from guardrail.errors import GuardrailError, InputError, ProtocolError
@@ -35,6 +35,9 @@ from guardrail.limits import Limits
 from guardrail.policy import MissingContexts, Policy
 from guardrail.routing import PolicyRouter
 from guardrail.tracing import TRACE
+
+if TYPE_CHECKING:
+    from guardrail.telemetry import GuardState
 
 _Queue = asyncio.Queue[OutputEvent | None]
 
@@ -176,6 +179,12 @@ class Guard:
         source = token_stream(deltas)
         fields = {"question": question, "contexts": named_contexts(contexts), **head}
         return self._run(event_of(ResponseStarted, response_id, fields), source, missing_contexts)
+
+    def state(self) -> GuardState:
+        """What the guard, which is open, currently holds."""
+        from guardrail.telemetry import state_of  # which needs prometheus_client
+
+        return state_of(self._open, self._open.oldest_held_s())
 
     def lane(
         self,

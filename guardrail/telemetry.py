@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily
@@ -30,6 +30,9 @@ from guardrail.events import (
     Verdict,
 )
 from guardrail.policy import ON_UNVERIFIED, FailPolicy
+
+if TYPE_CHECKING:
+    from guardrail.engine.engine import Engine
 
 __all__ = ["REGISTRY", "GuardState", "PartitionState", "count_output", "serve_state"]
 
@@ -333,6 +336,29 @@ class GuardState:
     judge_wait_s: float = 0.0
     judge_behind: bool = False
     ready: bool = True
+
+
+def state_of(
+    engine: Engine,
+    oldest_held_s: float | None,
+    partitions: tuple[PartitionState, ...] = (),
+    *,
+    ready: bool = True,
+) -> GuardState:
+    """What a guard with this engine holds."""
+    return GuardState(
+        sessions=engine.sessions,
+        pending_claims=engine.pending_claims,
+        chars=engine.chars,
+        judge_queue=engine.judge_queue,
+        judging=engine.judging,
+        saturated=engine.saturated,
+        oldest_held_s=oldest_held_s,
+        partitions=partitions,
+        judge_wait_s=engine.judge_wait_s,
+        judge_behind=engine.behind,
+        ready=ready,
+    )
 
 
 class _StateCollector(Collector):

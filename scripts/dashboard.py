@@ -186,6 +186,30 @@ ROWS: Final[dict[str, list[Panel]]] = {
             "s",
         ),
     ],
+    "The gateway": [
+        Panel(
+            "Requests a second",
+            {"{{endpoint}} {{status}}": rate("guardrail_http_requests_total", "endpoint, status")},
+            "reqps",
+        ),
+        Panel(
+            "Share that fails",
+            {
+                "{{endpoint}}": share(
+                    "guardrail_http_requests_total",
+                    "guardrail_http_requests_total",
+                    'status=~"5.."',
+                    "endpoint",
+                )
+            },
+            "percentunit",
+        ),
+        Panel(
+            "Verdicts and cases for Kafka",
+            {"{{outcome}}": rate("guardrail_published_events_total", "outcome")},
+            "ops",
+        ),
+    ],
     "The guards": [
         Panel(
             "Records not read yet",

@@ -313,10 +313,6 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
                 self._item_done(at, chunk.get("item"))
             case "response.completed" | "response.incomplete":
                 self._end = kind.rpartition(".")[2]
-                for item in self._items.values():
-                    if not item.ended:
-                        item.said |= kept({"status": self._end}, ITEMS[item.type])
-                        self._ends(item)
             case str() if kind in EVENTS:
                 self._pass(at, kind, chunk)
 
@@ -327,7 +323,8 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
             self._head = own | kept(found, _HEAD)
             for kind in ("created", "in_progress"):
                 self.send([self._event(f"response.{kind}", response=self._response("in_progress"))])
-        self._last |= kept(found, _LAST)
+        if found is not None:
+            self._last |= kept(found, _LAST)
 
     def _item(self, at: int, found: Any) -> _OutputItem | None:
         """The item of this place, which begins where there was none; None if it is dropped."""
@@ -367,18 +364,13 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
         item = self._item(at, found)
         if item is None or item.ended:
             return
-        # A text that has not come as deltas would be missing.
-        if _type(found) != item.type or any(
-            (at, number) not in self._parts for number, _, _ in _texts_of(found)
-        ):
+        # Text that has not come as deltas would be missing.
+        if _type(found) != item.type or (not item.parts and any(_texts_of(found))):
             raise UpstreamFailed
         results = found.get("results")
         if item.type == "file_search_call" and self._asked.found is not None and isinstance(results, list):
             self._found += results
         item.said |= {**self._kept(found, item.type, "completed"), "id": item.said["id"]}
-        self._ends(item)
-
-    def _ends(self, item: _OutputItem) -> None:
         item.ended = True
         for part in item.parts:
             part.upstream_ended(broken=False)
@@ -417,10 +409,11 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
             hidden = ("choice", "replace_all") if self.whole else ("choice",)
             said = {name: each for name, each in told.items() if name not in hidden}
             self.reports.append(extension({**part.place, **said}, part.flagged))
-            self._cut |= self._asked.structured and told["decision"] in ("redact", "block")
-        if self.whole:  # nobody has seen what the message stands in place of
-            part.text = part.last.removeprefix(APART) if finish == BLOCK else part.text
-            part.kind = "refusal" if self._cut else part.kind
+            cut = self._asked.structured and told["decision"] in ("redact", "block")
+            self._cut |= cut
+            if self.whole:  # nobody has seen what the message stands in place of
+                part.text = part.last.removeprefix(APART) if finish == BLOCK else part.text
+                part.kind = "refusal" if cut else part.kind
         done = {name: each for name, each in part.body.items() if name not in ("type", "annotations")}
         return [
             *events,
@@ -441,10 +434,16 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
         if self._blocked or self._cut:
             status = "incomplete"
             self._last["incomplete_details"] = {"reason": BLOCK}
+        events = []
+        for item in self._items.values():
+            if not item.ended:  # the upstream has not said so, or was left
+                item.ended = True
+                item.said |= kept({"status": status}, ITEMS[item.type])
+            events += self._settled(item)
         response = self._response(status)
         if self.reports:
             response[EXTENSION] = self.reports[0] if len(self.reports) == 1 else self.reports
-        return [self._event(f"response.{status}", response=response)]
+        return [*events, self._event(f"response.{status}", response=response)]
 
     def _response(self, status: str) -> dict[str, Any]:
         output = [item.body for item in self._items.values() if item.done]

@@ -129,14 +129,14 @@ def groupless_options(settings: KafkaSettings) -> dict[str, Any]:
     }
 
 
-async def connect_admin(settings: KafkaSettings) -> AIOKafkaAdminClient:
+async def connect_admin(settings: KafkaSettings, *, told: bool = False) -> AIOKafkaAdminClient:
     """A started admin client, after waiting up to ``connect_timeout_ms`` for any broker.
 
-    Waits for a broker that is still starting, but not after a refused login. Raises TransportUnavailable and
-    ConfigError. The caller closes it.
+    Waits for a broker that is still starting, but not after a refused login; logs it, unless it was ``told``.
+    Raises TransportUnavailable and ConfigError. The caller closes it.
     """
     quiet_client_log()
-    reached = await _reach_any(settings)
+    reached = await _reach_any(settings, told)
     # The client would try the others for request_timeout_ms each, and in any order.
     admin = AIOKafkaAdminClient(**client_options(settings) | {"bootstrap_servers": reached})
     try:
@@ -150,7 +150,7 @@ async def connect_admin(settings: KafkaSettings) -> AIOKafkaAdminClient:
     return admin
 
 
-async def _reach_any(settings: KafkaSettings) -> str:
+async def _reach_any(settings: KafkaSettings, told: bool) -> str:
     """Log in to the first bootstrap server that answers, and disconnect. Returns it, as HOST:PORT."""
     servers = [server.strip().rpartition(":") for server in settings.bootstrap_servers.split(",")]
     patch_client_library()
@@ -158,7 +158,6 @@ async def _reach_any(settings: KafkaSettings) -> str:
     with_token = settings.security_protocol.startswith("SASL_") and settings.sasl_mechanism == "OAUTHBEARER"
     loop = asyncio.get_running_loop()
     deadline = loop.time() + settings.connect_timeout_ms / 1000
-    waiting = False
     last: BaseException = TimeoutError("no answer")
     while True:
         for number, (host, _, port) in enumerate(servers):
@@ -191,9 +190,9 @@ async def _reach_any(settings: KafkaSettings) -> str:
                 await asyncio.wait([attempt.close()], timeout=_CLOSE_S)
         if loop.time() + _RETRY_S >= deadline:
             raise _unreachable(settings, last) from last
-        if not waiting:
+        if not told:
             _log.warning("guard.kafka_awaited", servers=settings.bootstrap_servers, error=named(last))
-            waiting = True
+            told = True
         await asyncio.sleep(_RETRY_S)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Collection, Sequence
 from contextlib import suppress
@@ -25,6 +24,7 @@ _AT_ONCE: Final = 500
 _AGAIN_S: Final = 1.0
 _LATE_S: Final = 5.0
 _CLOSE_S: Final = 5.0
+_NOT_YET: Final = "Kafka is not connected yet"
 
 _log = EventLog(__name__)
 
@@ -44,19 +44,15 @@ class KafkaPublisher:
         self._within_s = within_s
         self._waiting: deque[OutRecord] = deque()
         self._bytes = 0
-        self._since = 0.0
-        """When the last was written, or the first of those that wait was put."""
         self._some, self._none = asyncio.Event(), asyncio.Event()
         self._none.set()
-        self._why = "Kafka is not connected yet"
+        self._why = _NOT_YET
         """Why nothing can be written; empty: it can."""
         self._lost = 0
         """Since it last could be."""
 
     def put(self, records: Sequence[OutRecord]) -> None:
         """Have them written. Never waits, and raises nothing."""
-        if not self._waiting:
-            self._since = time.monotonic()
         for record in records:
             if self._bytes + _size(record) > _MOST_BYTES:
                 self._lose(1, "there is no room for more")
@@ -68,10 +64,8 @@ class KafkaPublisher:
 
     def note(self) -> str:
         """What is wrong, in words; empty if nothing is."""
-        late = self._waiting and time.monotonic() - self._since > _LATE_S
-        why = self._why or ("Kafka takes nothing" if late else "")
         waiting = f"{len(self._waiting)} events wait, {self._lost} are lost"
-        return f"verdicts are not published: {why}; {waiting}" if why else ""
+        return f"verdicts are not published: {self._why}; {waiting}" if self._why else ""
 
     async def __aenter__(self) -> Self:
         self._work = asyncio.create_task(self._publish(), name="publisher")
@@ -103,7 +97,7 @@ class KafkaPublisher:
             await asyncio.sleep(_AGAIN_S)
 
     async def _connect(self, writer: KafkaWriter) -> None:
-        admin = await connect_admin(self._settings)
+        admin = await connect_admin(self._settings, told=self._why != _NOT_YET)
         try:
             await require_topics(admin, self._settings, self._topics)
         finally:
@@ -114,6 +108,7 @@ class KafkaPublisher:
     async def _write(self, writer: KafkaWriter) -> None:
         """Write all that waits. Raises TransportError; then the rest waits on."""
         while batch := list(islice(self._waiting, _AT_ONCE)):
+            late = asyncio.get_running_loop().call_later(_LATE_S, self._tell, "Kafka takes nothing")
             try:
                 await writer.write(batch)
             except GuardrailError as error:
@@ -121,9 +116,10 @@ class KafkaPublisher:
                     self._drop(max(batch, key=_size))  # no repetition would help
                     self._lose(1, "the topic takes no record of its size")
                 raise
+            finally:
+                late.cancel()
             for record in batch:
                 self._drop(record)
-            self._since = time.monotonic()
             telemetry.PUBLISHED.labels("written").inc(len(batch))
         self._some.clear()
         self._none.set()

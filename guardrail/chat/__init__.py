@@ -1,4 +1,4 @@
-"""Chat completions under guard: what a request says of its documents, and what becomes of each choice.
+"""Answers of chat APIs under guard: what a request says of its documents, and what becomes of each choice.
 
 ``guardrail.integrations`` of LiteLLM and agent-hooks, and ``consumers.gateway`` guard by this.
 """

@@ -290,6 +290,7 @@ class StreamedCompletion(ABC, Generic[_Chunk]):
         finally:
             work.cancel()
             await asyncio.wait([work])
+            self.choices.clear()  # they know this object: a cycle would wait for a collection
             if not work.cancelled():
                 work.exception()  # raised above, unless the client left
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
@@ -143,11 +144,17 @@ async def serve(settings: GuardSettings, source: Source | None = None) -> None:
         ops = OpsServer(health, reload)
         await stack.enter_async_context(ops.listening(settings.ops.host, settings.ops.port))
         log.info("serve.starting", version=__version__, settings=changed_settings(settings))
+        telemetry.serve_state(guard.state)
         telemetry.BUILD.labels(__version__, judges.default.name).set(1)
         summaries = asyncio.create_task(outputs.responses.summarise(), name="summaries")
         stack.callback(outputs.responses.summary)
         stack.callback(summaries.cancel)
+        # A full collection holds all streams up, for 0.1 s with what stays for good in it. Answers leave next
+        # to nothing for it.
+        gc.freeze()
+        gc.set_threshold(700, 10, 100)
         _open_more_files()
+        gc.freeze()  # all that stays; to look through it again would hold every stream up for 0.1 s
         async with serving(gateway.app, settings.serve, shutdown.drain_timeout_ms / 1000):
             waits_for, health.started = "", True
             await stop.wait()

@@ -352,7 +352,8 @@ async def _until(clock: Callable[[], float], deadline: float, left_s: float) -> 
         def look(left_s: float) -> None:
             nonlocal timer
             if left_s > 0:
-                timer = loop.call_later(left_s, lambda: look(deadline - clock()))
+                again = lambda: look(deadline - clock())  # noqa: E731, F821 - until it is deleted, below
+                timer = loop.call_later(left_s, again)
             else:
                 scope.reschedule(loop.time())
 
@@ -362,6 +363,7 @@ async def _until(clock: Callable[[], float], deadline: float, left_s: float) -> 
         finally:
             if timer is not None:
                 timer.cancel()
+            del look  # a cycle, and with it the call, would wait for a collection
 
 
 def _statements(batch: Mapping[str, Claim]) -> str:

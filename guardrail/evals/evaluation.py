@@ -245,7 +245,7 @@ def raise_failure(result: EvaluationResult) -> None:
 def check_scores(names: Iterable[str]) -> None:
     """Raises ConfigError naming the scores that there are."""
     for name in names:
-        if name not in SCORES:
+        if name not in [*SCORES]:  # a list in its place can't be looked up
             raise ConfigError(f"unknown score {name!r}; known scores: {', '.join(SCORES)}")
 
 

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -22,9 +21,15 @@ from pydantic import ValidationError
 
 from guardrail.config import Settings, SettingsError, load_settings
 from guardrail.config.problems import explain
-from guardrail.errors import ConfigError, JudgeUnavailable, only_cause
-from guardrail.evals.evaluation import OWN_SCORE, Check, checker, counts_parts, judging_everything
-from guardrail.evals.scores import SCORES
+from guardrail.errors import ConfigError, JudgeUnavailable
+from guardrail.evals.evaluation import (
+    OWN_SCORE,
+    Check,
+    check_scores,
+    checker,
+    counts_parts,
+    judging_everything,
+)
 from guardrail.events import Response, ResponseVerdict
 from guardrail.inputs import ContextLike, as_json, event_of, named_contexts
 from guardrail.integrations.background import FAILURES, LoopThread, OnOwnLoop
@@ -51,15 +56,6 @@ _WITHIN: Final[ContextVar[tuple[EvaluatingGuard, LoopThread[_Checks]] | None]] =
     "WITHIN", default=None
 )
 """The guard whose ``run`` is at work, and its thread."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerToCheck:
-    """What is asked about: an answer, its question, and the documents that it was written from."""
-
-    question: str
-    contexts: Sequence[ContextLike]
-    text: str
 
 
 class EvaluatingGuard(OnOwnLoop["_Checks"]):
@@ -94,7 +90,8 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
             )
         self._concurrency = concurrency
         self._llm = llm
-        self.score = check_score(score)
+        check_scores([score])
+        self.score = score
         self._path = None if settings is None else str(settings)
         given: object = judge
         if not isinstance(given, Judge | Mapping | None):
@@ -124,18 +121,36 @@ class EvaluatingGuard(OnOwnLoop["_Checks"]):
         """Judge an answer. Raises InputError, which names the invalid field, and JudgeUnavailable if the
         judge could not say anything of any claim. What the caller cancels is cancelled.
         """
-        answer_to_check = AnswerToCheck(question, contexts, answer)
-        return await self._asked().await_(lambda checks: checks.check(answer_to_check))
+        return await self._asked().await_(lambda checks: checks.check(question, contexts, answer))
 
     async def acheck_all(
-        self, answers: Sequence[AnswerToCheck], on_done: Callable[[], object], *, fail_fast: bool
+        self,
+        answers: Iterable[tuple[str, Sequence[ContextLike], str]],
+        on_done: Callable[[], object],
+        *,
+        fail_fast: bool,
     ) -> list[ResponseVerdict | Exception]:
-        """Judge answers concurrently. In their order: the verdict, or the error that ``acheck`` would raise.
+        """Judge answers as ``acheck`` does, concurrently. In their order: the verdict, or the error.
 
-        ``on_done`` is called after each, in another thread. With ``fail_fast`` the first error ends the rest
-        and is raised.
+        ``on_done`` is called after each. With ``fail_fast`` the first error ends the rest and is raised.
         """
-        return await self._asked().await_(_all(answers, on_done, fail_fast=fail_fast))
+
+        async def one(answer: tuple[str, Sequence[ContextLike], str]) -> ResponseVerdict | Exception:
+            try:
+                return await self.acheck(*answer)
+            except Exception as error:
+                if fail_fast:
+                    raise
+                return error
+            finally:
+                on_done()
+
+        tasks = [asyncio.create_task(one(answer)) for answer in answers]
+        try:
+            return await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
 
     def run(self, work: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
         """The result of work that asks this guard, for plain code. An event loop there stands still."""
@@ -249,13 +264,6 @@ def with_own_ids(contexts: Iterable[tuple[str, str]]) -> list[ContextLike]:
     return [{"id": id_, "text": text} for id_, text in pairs]
 
 
-def check_score(name: str) -> str:
-    """``name``, if it is that of a published score. Raises ConfigError."""
-    if not isinstance(name, str) or name not in SCORES:
-        raise ConfigError(f"score: {name!r} is unknown; write one of {', '.join(SCORES)}")
-    return name
-
-
 def _masked(shown: Mapping[str, Any]) -> str | None:
     """The path of a value that settings don't show, or only in part; None if there is none."""
     hidden = (leaf.dotted for leaf in leaves(shown) if isinstance(leaf.value, str) and MASK in leaf.value)
@@ -277,14 +285,9 @@ class _Checks:
     def __init__(self, check: Check, concurrency: int) -> None:
         self._check = check
         self._slots = asyncio.Semaphore(concurrency)
-        self.concurrency = concurrency
 
-    async def check(self, answer: AnswerToCheck) -> ResponseVerdict:
-        fields = {
-            "question": answer.question,
-            "contexts": named_contexts(answer.contexts),
-            "answer": answer.text,
-        }
+    async def check(self, question: str, contexts: Sequence[ContextLike], answer: str) -> ResponseVerdict:
+        fields = {"question": question, "contexts": named_contexts(contexts), "answer": answer}
         response = event_of(Response, _UNNAMED, fields)
         content = as_json(response)
         # The same answer has the same ids in every run.
@@ -297,37 +300,6 @@ class _Checks:
             cause = failures[-1] if failures else None
             raise JudgeUnavailable(f"no claim of the answer could be judged{_why(verdict)}") from cause
         return verdict
-
-
-_Work = Callable[[_Checks], Coroutine[Any, Any, _T]]
-
-
-def _all(
-    answers: Sequence[AnswerToCheck], on_done: Callable[[], object], *, fail_fast: bool
-) -> _Work[list[ResponseVerdict | Exception]]:
-    async def work(checks: _Checks) -> list[ResponseVerdict | Exception]:
-        found: dict[int, ResponseVerdict | Exception] = {}
-        left = iter(enumerate(answers))
-
-        async def take() -> None:
-            for number, answer in left:
-                try:
-                    found[number] = await checks.check(answer)
-                except Exception as error:
-                    if fail_fast:
-                        raise
-                    found[number] = error
-                on_done()
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(checks.concurrency, len(answers))):
-                    group.create_task(take())
-        except BaseExceptionGroup as errors:
-            raise only_cause(errors.exceptions[0]) from None
-        return [found[number] for number in range(len(answers))]
-
-    return work
 
 
 async def _opened(

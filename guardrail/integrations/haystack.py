@@ -34,7 +34,6 @@ from guardrail.events import ResponseVerdict
 from guardrail.inputs import ContextLike
 from guardrail.integrations.evaluating import (
     CONCURRENCY,
-    AnswerToCheck,
     EvaluatingGuard,
     HasGuard,
     JudgeLike,
@@ -238,7 +237,7 @@ def _our_examples(given: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return made
 
 
-def _answers(inputs: Mapping[str, Any]) -> list[AnswerToCheck]:
+def _answers(inputs: Mapping[str, Any]) -> list[tuple[str, Sequence[ContextLike], str]]:
     if unknown := sorted(inputs.keys() - _INPUTS.keys()):
         raise TypeError(f"{unknown[0]}: unknown input; there are {', '.join(_INPUTS)}")
     for name in _INPUTS:
@@ -248,7 +247,7 @@ def _answers(inputs: Mapping[str, Any]) -> list[AnswerToCheck]:
         lengths = ", ".join(f"{len(each)} {name}" for name, each in inputs.items())
         raise ValueError(f"there are {lengths}; give as many of each")
     return [
-        AnswerToCheck(question, _contexts(texts), answer)
+        (question, _contexts(texts), answer)
         for question, texts, answer in zip(*(inputs[name] for name in _INPUTS), strict=True)
     ]
 

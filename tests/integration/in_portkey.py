@@ -1,9 +1,6 @@
 """Portkey's real gateway asks ours by its webhook guardrail, as docs/gateways.md has it.
 
-    npm install --prefix build/portkey @portkey-ai/gateway@1.15.2
-    pytest tests/integration/in_portkey.py
-
-pytest collects it only by name.
+``make portkey-test`` installs that and runs this; pytest collects it only by name.
 """
 
 from __future__ import annotations

@@ -64,7 +64,9 @@ async def test_verdicts_and_cases_are_on_kafka_and_no_answer_waits_for_it(
                 await until_told(told, "readyz", "ok, but verdicts are not published")
                 await asyncio.to_thread(kafka.start)
                 await until_told(told, "readyz", "ok\n")
-                assert 'guardrail_published_events_total{outcome="lost"} 0.0' in await told("metrics")
+                metrics = await told("metrics")
+                assert 'guardrail_published_events_total{outcome="lost"} 0.0' in metrics
+                assert "guardrail_sessions 0.0" in metrics
 
                 assert "content_filter" in await answered()
                 assert await gateway.ends() == 0  # which writes what waits

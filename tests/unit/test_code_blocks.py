@@ -30,6 +30,13 @@ from tests.support.docs import ROOT, Block, code_blocks, parse, shell_lines
 ELSEWHERE: Final = {
     "docs/litellm.md:yaml:0": ("is LiteLLM's configuration", "tests/integration/in_litellm.py"),
     "docs/serve.md:python:0": ("needs the gateway", "tests/unit/gateway/test_docs.py"),
+    **{
+        f"docs/clients.md:{name}": (
+            "needs the gateway",
+            "tests/unit/gateway/test_clients.py",
+        )
+        for name in ("python:0", "go:0", "go:1", *(f"javascript:{number}" for number in range(4)))
+    },
     "docs/python.md:python:2": ("asks a model, whose place a server takes", "tests/unit/test_docs.py"),
     "docs/cascade.md:python:0": (
         "asks a model, whose place a server takes",
@@ -96,6 +103,7 @@ OTHERS: Final = {
     "kubectl": "no cluster here",
     "litellm": "tests/integration/in_litellm.py runs it",
     "npm": "integrations/mastra/package.json has what it runs",
+    "printf": "another program",
     "unzip": "another program",
     "uv": "another program",
     "zcat": "another program",
@@ -126,9 +134,10 @@ def is_no_code(block: Block) -> bool:
 
 
 def test_every_block_says_what_it_is() -> None:
-    known = {"python", "typescript", "yaml", "json", "text", "bash", ""}
+    known = {"python", "typescript", "javascript", "go", "yaml", "json", "text", "bash", ""}
     assert [block.name for block in BLOCKS if block.language not in known] == []
-    assert {block.name for block in BLOCKS if block.language == "typescript"} <= ELSEWHERE.keys()
+    foreign = {block.name for block in BLOCKS if block.language in {"typescript", "javascript", "go"}}
+    assert foreign <= ELSEWHERE.keys()
     assert len(BLOCKS) > 100
 
 

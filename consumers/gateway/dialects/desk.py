@@ -8,6 +8,7 @@ import json
 import re
 import time
 from collections.abc import Mapping
+from math import inf
 from typing import Any, Final
 
 from consumers.gateway.answers import Flagged, as_json, extension, wrong
@@ -56,28 +57,22 @@ class GroundingMemory:
     def keep(self, key: _Key, grounding: Grounding) -> None:
         """Requests of one name that say different things say nothing."""
         now = time.monotonic()
-        said = self._kept.get(key)
-        chars = sum(len(each.text) for each in grounding.contexts) + len(grounding.question)
-        if said is not None:
-            self._forget(key)
-        if said is None or said[2] == grounding:
-            self._kept[key] = now + self._lasts_s, chars, grounding
-            self._chars += chars
-        else:
-            self._kept[key] = now + self._lasts_s, 0, None
-        while len(self._kept) > self._most or self._chars > self._most_chars or self._oldest < now:
-            self._forget(next(iter(self._kept)))
+        _, freed, said = self._kept.pop(key, (0.0, 0, grounding))
+        same = said == grounding
+        chars = sum(len(each.text) for each in grounding.contexts) + len(grounding.question) if same else 0
+        self._kept[key] = now + self._lasts_s, chars, said if same else None
+        self._chars += chars - freed
+        while len(self._kept) > self._most or self._chars > self._most_chars or self._oldest[0] < now:
+            self._chars -= self._oldest[1]
+            del self._kept[next(iter(self._kept))]
 
     def get(self, key: _Key) -> Grounding | None:
         until, _, grounding = self._kept.get(key, (0.0, 0, None))
         return grounding if until >= time.monotonic() else None
 
     @property
-    def _oldest(self) -> float:
-        return next((until for until, *_ in self._kept.values()), float("inf"))
-
-    def _forget(self, key: _Key) -> None:
-        self._chars -= self._kept.pop(key)[1]
+    def _oldest(self) -> tuple[float, int, Grounding | None]:
+        return next(iter(self._kept.values()), (inf, 0, None))
 
 
 class DeskText(WholeAnswer):
@@ -191,8 +186,8 @@ class DialectDesk:
         completion, told = await whole.guarded(as_json(call.completion or {}))
         blocks = [each["choice"] for each in told if each["decision"] == Decision.BLOCK]
         if blocks:
-            message = completion["choices"][blocks[0]]["message"]["content"]
-            return self._blocked(dialect, message, told, completion)
+            message = completion["choices"][blocks[0]]["message"]
+            return self._blocked(dialect, message["content"] or message["refusal"], told, completion)
         return {**dialect.allow(call, (), completion), **_told(told)}, told
 
     def _blocked(self, dialect: GatewayDialect, message: str, told: Any, completion: Any = None) -> _Reply:

@@ -142,7 +142,7 @@ async def test_documents_come_from_where_the_settings_say(
             ]
         },
         "documents": {"documents": [{"title": "Plans", "text": SHOWN}]},
-        "tools": {"messages": tool_messages("search")},
+        "tools": {"messages": [*tool_messages("another"), *tool_messages("search")]},
     }
     for allowed in (*places, "none"):
         sources = [] if allowed in {"tools", "none"} else [allowed]

@@ -202,6 +202,9 @@ async def test_portkey(gateway: Opens) -> None:
         assert completion["usage"] == {"total_tokens": 3}
         assert "$99" not in json.dumps(reply)
         assert choice["finish_reason"] == ("stop" if verdict else "content_filter")
+    form = {"response_format": {"type": "json_object"}}
+    reply = await told(client, PORTKEY, portkey("afterRequestHook", WRONG, **form))
+    assert (reply["verdict"], reply["data"]["explanation"]) == (False, BLOCK)
 
 
 async def test_portkey_is_refused_what_it_would_not_enforce(gateway: Opens) -> None:

@@ -111,7 +111,7 @@ def test_another_published_score_stands_beside_the_same_passing() -> None:
     made = FaithfulnessEvaluator(judge=WordJudge(), score="strict")
     found = made.evaluate("?", f"{RIGHT} The pro plan costs a wrong $9.", [PRICES])
     assert (found.passing, found.score) == (False, 0.5)
-    with pytest.raises(ConfigError, match="score: 'mean' is unknown"):
+    with pytest.raises(ConfigError, match="unknown score 'mean'"):
         FaithfulnessEvaluator(score="mean")
 
 

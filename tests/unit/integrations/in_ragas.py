@@ -116,7 +116,7 @@ def test_what_is_wrong_is_told(metric: Faithfulness) -> None:
         metric.score(**given(RIGHT), answer=RIGHT)
     with pytest.raises(InputError, match="answer"):
         metric.score(**given(RIGHT) | {"response": 5})
-    with pytest.raises(ConfigError, match="score: 'mean' is unknown"):
+    with pytest.raises(ConfigError, match="unknown score 'mean'"):
         Faithfulness(score="mean")
     with pytest.raises(TypeError, match="nli_statements_prompt"):
         Faithfulness(nli_statements_prompt=None)  # type: ignore[call-arg]

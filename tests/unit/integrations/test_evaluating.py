@@ -17,7 +17,7 @@ import pytest
 
 from guardrail import JudgeRequest, Verdict
 from guardrail.errors import ConfigError, GuardrailError, InputError, JudgeUnavailable
-from guardrail.integrations.evaluating import AnswerToCheck, EvaluatingGuard, check_score, with_own_ids
+from guardrail.integrations.evaluating import EvaluatingGuard, with_own_ids
 from tests.support.judges import FaultyJudge, WordJudge
 from tests.unit.integrations.judges import MeetingJudge
 
@@ -33,8 +33,8 @@ def words() -> Iterator[EvaluatingGuard]:
     guard.close()
 
 
-def answers(count: int, text: str = RIGHT) -> list[AnswerToCheck]:
-    return [AnswerToCheck("How much?", PRICES, text)] * count
+def answers(count: int, text: str = RIGHT) -> list[tuple[str, list[str], str]]:
+    return [("How much?", PRICES, text)] * count
 
 
 def nothing() -> None:
@@ -87,9 +87,9 @@ def test_as_many_answers_are_judged_at_a_time_as_configured_and_no_more(call: st
 
 def test_outcomes_have_the_order_of_the_answers_and_errors_stay_with_theirs(words: EvaluatingGuard) -> None:
     given = [
-        AnswerToCheck("", PRICES, "One is true. Two is a contradiction."),
-        AnswerToCheck("", ["\ud800"], "One is true."),
-        AnswerToCheck("", PRICES, "Three is true."),
+        ("", PRICES, "One is true. Two is a contradiction."),
+        ("", ["\ud800"], "One is true."),
+        ("", PRICES, "Three is true."),
     ]
     first, second, third = words.run(lambda: words.acheck_all(given, nothing, fail_fast=False))
     assert not isinstance(first, Exception)
@@ -218,10 +218,10 @@ def test_wrong_settings_are_told_where_they_are_written() -> None:
         EvaluatingGuard(concurrency=0)
     with pytest.raises(ConfigError, match="concurrency: '8' is no whole number"):
         EvaluatingGuard(concurrency="8")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=r"score: \['mastra'\] is unknown"):
+    with pytest.raises(ConfigError, match=r"unknown score \['mastra'\]"):
         EvaluatingGuard(score=["mastra"])  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="score: 'mean' is unknown; write one of severity_weighted"):
-        check_score("mean")
+    with pytest.raises(ConfigError, match="unknown score 'mean'; known scores: severity_weighted"):
+        EvaluatingGuard(score="mean")
     with pytest.raises(TypeError, match=r"judge: give a guardrail\.Judge"):
         EvaluatingGuard("local")  # type: ignore[arg-type]
 
