@@ -289,7 +289,7 @@ async def test_what_nobody_has_checked_is_dropped(gateway: Opens, upstream: Chat
         "phase": "final_answer",
     }
     items = [*DROPPED, last]
-    echo = {
+    echo: dict[str, Any] = {
         "instructions": WRONG,
         "metadata": {"x": WRONG},
         "output_text": WRONG,
@@ -335,7 +335,7 @@ async def test_sealed_reasoning_passes_for_the_next_request(gateway: Opens, upst
         upstream.streams(stream(*items))
         events = await streamed(client, include=["reasoning.encrypted_content"])
         text_of(events)
-        expected = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": sealed}
+        expected: Any = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": sealed}
         assert (events[-1]["response"]["output"][0] == expected) is passes
         upstream.answers(response(*items))
         assert ((await whole(client))["output"][0] == expected) is passes
@@ -589,7 +589,7 @@ async def test_a_client_that_goes_ends_the_upstreams_answer(gateway: Opens, upst
 async def test_an_end_that_the_upstream_says_is_kept(gateway: Opens, upstream: ChatUpstream) -> None:
     client = await gateway()
     for reason, told in (("max_output_tokens", {"reason": "max_output_tokens"}), (WRONG, None)):
-        more = {"incomplete_details": {"reason": reason}}
+        more: dict[str, Any] = {"incomplete_details": {"reason": reason}}
         upstream.streams(
             [
                 each
