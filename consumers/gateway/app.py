@@ -113,12 +113,7 @@ class Gateway:
             caller: ApiCaller | None = None
             refused: Refused | None = None
             response: Response
-            headers = tuple((each.decode("latin-1"), value) for each, value in request.headers.raw)
-            trace = trace_context(headers)
-            ended: Callable[[int], None] = lambda _: None  # noqa: E731
-            if self._traces is not None:
-                trace, ended = self._traces.request(name, request.method, path, trace)
-            TRACE.set(trace)
+            ended = self._begin_trace(name, request.method, path, request)
             async with AsyncExitStack() as stack:
                 try:
                     self._check_origin(request)
@@ -151,6 +146,19 @@ class Gateway:
             return response
 
         return Route(path, endpoint, methods=list(methods))
+
+    def _begin_trace(
+        self, name: str, method: str, path: str, connection: HTTPConnection
+    ) -> Callable[[int], None]:
+        """What is begun from now on belongs to the caller's trace. Returns what ends the request's span."""
+        headers = tuple((each.decode("latin-1"), value) for each, value in connection.headers.raw)
+        trace = trace_context(headers)
+        if self._traces is None:
+            TRACE.set(trace)
+            return lambda _: None
+        trace, ended = self._traces.request(name, method, path, trace)
+        TRACE.set(trace)
+        return ended
 
     async def reload_keys(self) -> tuple[str, str]:
         """Read the keys again; says whether any changed (ok, unchanged), and which, in words.
@@ -255,7 +263,7 @@ class Gateway:
 
     async def _guarded_messages(self, socket: WebSocket) -> None:
         begun = time.monotonic()
-        TRACE.set(trace_context(tuple((name.decode("latin-1"), value) for name, value in socket.headers.raw)))
+        ended = self._begin_trace("guard", "GET", GUARD, socket)
         caller: ApiCaller | None = None
         connection: GuardConnection | None = None
         status, close = 101, (1012, "stopping")
@@ -284,6 +292,7 @@ class Gateway:
             if connection is not None:
                 self._connections.discard(connection)
             _note("refused" if connection is None else "guard", status, begun, caller)
+            ended(status)
         with suppress(WebSocketDisconnect, RuntimeError):
             await socket.close(*close)
 

@@ -59,6 +59,7 @@ REFUSED: Final[Mapping[str, str]] = {
 
 _FINISHES: Final = frozenset({"stop", "length", "tool_calls", "function_call", "content_filter"})
 _CUT: Final = frozenset({"model_length", "max_tokens"})
+_CHOICES: Final = ("tool_choice", "function_call")
 _BROKEN: Final = frozenset({"error", "insufficient_system_resource"})
 
 _CALL: Final[Mapping[str, Any]] = {"name": as_word, "arguments": as_text, "input": as_text}
@@ -113,6 +114,8 @@ class CompletionRequest:
     usage: bool
     structured: bool
     """A program reads the answer: what stands in its place is given as the model's refusal."""
+    calls: bool
+    """A call of a tool is asked for: its arguments may be the answer, which nobody checks."""
     body: bytes
     """As the model gets it."""
 
@@ -138,6 +141,7 @@ def asked_by(
         streamed,
         isinstance(options, Mapping) and options.get("include_usage") is True,
         form is not None and form != {"type": "text"},
+        any(isinstance(each, Mapping) or each == "required" for each in map(request.get, _CHOICES)),
         json.dumps(for_model(request)).encode("ascii"),
     )
 
@@ -196,6 +200,8 @@ class WholeCompletion(_Completion):
             await self._decide(parts_of(texts), answer, flagged)
             told = extension({"choice": index, **answer.told}, flagged)
         passed = {"role": "assistant", **_kept(found["message"], "message")}
+        if told is None and self._asked.calls:
+            told = _unchecked(index)
         empty = None if found["message"].get("content") is None else ""
         message = {**passed, "content": answer.text if texts else empty, "refusal": None}
         finish = answer.finish or finish
@@ -256,6 +262,8 @@ class GuardedStream(_Completion, GuardedEvents[dict[str, Any]]):
         chunk = {**self._head, "object": "chat.completion.chunk", "choices": [part]}
         if told is not None:
             chunk[EXTENSION] = extension(told, self._flagged[index])
+        elif finish is not None and self._asked.calls:
+            chunk[EXTENSION] = _unchecked(index)
         return chunk
 
     def last(self) -> dict[str, Any] | None:
@@ -266,6 +274,10 @@ class GuardedStream(_Completion, GuardedEvents[dict[str, Any]]):
     def enough(self) -> bool:
         closed = sum(choice.closed for choice in self.choices.values())
         return closed == self._asked.choices and not self._asked.usage
+
+
+def _unchecked(index: int) -> dict[str, Any]:
+    return {"choice": index, "decision": "not-checked", "rule": "a call was asked for", "flagged": []}
 
 
 def _finish(reason: Any) -> str | None:

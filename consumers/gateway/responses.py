@@ -313,10 +313,6 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
                 self._item_done(at, chunk.get("item"))
             case "response.completed" | "response.incomplete":
                 self._end = kind.rpartition(".")[2]
-                for item in self._items.values():
-                    if not item.ended:
-                        item.said |= kept({"status": self._end}, ITEMS[item.type])
-                        self._ends(item)
             case str() if kind in EVENTS:
                 self._pass(at, kind, chunk)
 
@@ -375,9 +371,6 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
         if item.type == "file_search_call" and self._asked.found is not None and isinstance(results, list):
             self._found += results
         item.said |= {**self._kept(found, item.type, "completed"), "id": item.said["id"]}
-        self._ends(item)
-
-    def _ends(self, item: _OutputItem) -> None:
         item.ended = True
         for part in item.parts:
             part.upstream_ended(broken=False)
@@ -441,10 +434,16 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
         if self._blocked or self._cut:
             status = "incomplete"
             self._last["incomplete_details"] = {"reason": BLOCK}
+        events = []
+        for item in self._items.values():
+            if not item.ended:  # the upstream has not said so, or was left
+                item.ended = True
+                item.said |= kept({"status": status}, ITEMS[item.type])
+            events += self._settled(item)
         response = self._response(status)
         if self.reports:
             response[EXTENSION] = self.reports[0] if len(self.reports) == 1 else self.reports
-        return [self._event(f"response.{status}", response=response)]
+        return [*events, self._event(f"response.{status}", response=response)]
 
     def _response(self, status: str) -> dict[str, Any]:
         output = [item.body for item in self._items.values() if item.done]

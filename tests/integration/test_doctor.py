@@ -128,6 +128,17 @@ async def test_without_a_guard_the_remedy_asks_for_one(kafka_bootstrap: str, tmp
     assert (left_out.status, left_out.checks["enforcement", "the guard"]["state"]) == (0, "skip")
 
 
+async def test_where_only_a_gateway_writes_to_kafka_no_guard_is_a_warning(
+    kafka_bootstrap: str, tmp_path: Path
+) -> None:
+    async with kafka_side(kafka_bootstrap) as side:
+        serve = {"publish": True, "upstream": "http://127.0.0.1:9/v1"}
+        told = await doctor(side.settings, tmp_path, "--timeout-ms", "1000", serve=serve)
+    assert told.checks["enforcement", "the guard"]["state"] == "warn"
+    assert told.checks["gateway", "chat completions, streamed, wrong answer"]["state"] == "ok"
+    assert told.checks["gateway", "upstream http://127.0.0.1:9/v1"]["state"] == "fail"
+
+
 async def test_missing_topics_and_other_numbers_of_partitions_are_found(
     kafka_bootstrap: str, tmp_path: Path
 ) -> None:

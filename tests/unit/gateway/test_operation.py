@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from websockets.asyncio.client import connect
 
 from consumers.gateway import Gateway, ServeSettings, serving
 from consumers.kafka import KafkaPublisher
@@ -45,12 +46,15 @@ async def test_spans_are_of_the_callers_trace_and_the_upstream_joins_it(
         headers = {"traceparent": PARENT, "tracestate": "a=b"}
         assert (await client.post(COMPLETIONS, json=ask(stream=True), headers=headers)).status_code == 200
         assert (await client.get("/v1/unknown")).status_code == 404
+        async with connect(f"ws://127.0.0.1:{port}/v1/guard", additional_headers=headers):
+            pass
     spans = {span.name: span for span in exported.spans.get_finished_spans()}
     request, response = spans[f"POST {COMPLETIONS}"], spans["guard response"]
     assert request.context is not None
     assert request.parent is not None
     assert response.parent is not None
     own = format(request.context.span_id, "016x")
+    assert spans["GET /v1/guard"].parent == request.parent
     assert format(request.context.trace_id, "032x") == TRACE
     assert format(request.parent.span_id, "016x") == SPAN
     assert response.parent.span_id == request.context.span_id
