@@ -341,6 +341,18 @@ async def test_sealed_reasoning_passes_for_the_next_request(gateway: Opens, upst
         assert ((await whole(client))["output"][0] == expected) is passes
 
 
+async def test_an_answer_that_is_asked_for_as_a_call_is_said_to_be_unchecked(
+    gateway: Opens, upstream: ChatUpstream
+) -> None:
+    client = await gateway()
+    upstream.streams(stream(call()))
+    events = await streamed(client, tool_choice={"type": "function", "name": "look_up"})
+    assert events[-1]["response"]["guardrail"]["decision"] == "not-checked"
+    upstream.answers(response(call()))
+    assert (await whole(client, tool_choice="required"))["guardrail"]["decision"] == "not-checked"
+    assert "guardrail" not in await whole(client)
+
+
 # ---------------------------------------------------------------------------------------- documents
 
 
