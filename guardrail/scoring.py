@@ -85,7 +85,8 @@ class ScoreKeeper:
         """0..1, rounded to 6 places; None if nothing with a weight was checked."""
         if self._weight <= 0.0:
             return None
-        return round(min(1.0, max(0.0, self._credit / self._weight)), 6)
+        share = round(self._credit / self._weight, 12)  # without what the order of the sum left
+        return round(min(1.0, max(0.0, share)), 6)
 
 
 def count_verdicts(verdicts: Iterable[Verdict]) -> VerdictCounts:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from consumers.gateway.answers import (
+    UNCHECKED,
     AskedAnswer,
     Flagged,
     GuardedEvents,
@@ -23,6 +24,7 @@ from consumers.gateway.answers import (
     as_numbers,
     as_text,
     as_word,
+    asks_for_call,
     characters,
     extension,
     grounded,
@@ -113,6 +115,7 @@ class CompletionRequest:
     usage: bool
     structured: bool
     """A program reads the answer: what stands in its place is given as the model's refusal."""
+    calls: bool
     body: bytes
     """As the model gets it."""
 
@@ -138,6 +141,7 @@ def asked_by(
         streamed,
         isinstance(options, Mapping) and options.get("include_usage") is True,
         form is not None and form != {"type": "text"},
+        asks_for_call(request),
         json.dumps(for_model(request)).encode("ascii"),
     )
 
@@ -196,6 +200,8 @@ class WholeCompletion(_Completion):
             await self._decide(parts_of(texts), answer, flagged)
             told = extension({"choice": index, **answer.told}, flagged)
         passed = {"role": "assistant", **_kept(found["message"], "message")}
+        if told is None and self._asked.calls:
+            told = {"choice": index, **UNCHECKED}
         empty = None if found["message"].get("content") is None else ""
         message = {**passed, "content": answer.text if texts else empty, "refusal": None}
         finish = answer.finish or finish
@@ -256,6 +262,8 @@ class GuardedStream(_Completion, GuardedEvents[dict[str, Any]]):
         chunk = {**self._head, "object": "chat.completion.chunk", "choices": [part]}
         if told is not None:
             chunk[EXTENSION] = extension(told, self._flagged[index])
+        elif finish is not None and self._asked.calls:
+            chunk[EXTENSION] = {"choice": index, **UNCHECKED}
         return chunk
 
     def last(self) -> dict[str, Any] | None:

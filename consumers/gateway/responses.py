@@ -21,6 +21,7 @@ from uuid import uuid4
 
 from consumers.gateway.answers import (
     DROP,
+    UNCHECKED,
     Flagged,
     GuardedEvents,
     as_json,
@@ -28,6 +29,7 @@ from consumers.gateway.answers import (
     as_numbers,
     as_text,
     as_word,
+    asks_for_call,
     extension,
     grounded,
     kept,
@@ -131,6 +133,7 @@ class ResponseRequest:
     shows_results: bool
     structured: bool
     """A program reads the answer: what stands in its place is given as the model's refusal."""
+    calls: bool
     echo: Mapping[str, Any]
     body: bytes
     """As the model gets it."""
@@ -170,6 +173,7 @@ def response_asked_by(
         results,
         _RESULTS in include,
         form is not None and _type(form) != "text",
+        asks_for_call(request),
         echo,
         json.dumps(asked).encode("ascii"),
     )
@@ -313,10 +317,6 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
                 self._item_done(at, chunk.get("item"))
             case "response.completed" | "response.incomplete":
                 self._end = kind.rpartition(".")[2]
-                for item in self._items.values():
-                    if not item.ended:
-                        item.said |= kept({"status": self._end}, ITEMS[item.type])
-                        self._ends(item)
             case str() if kind in EVENTS:
                 self._pass(at, kind, chunk)
 
@@ -375,9 +375,6 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
         if item.type == "file_search_call" and self._asked.found is not None and isinstance(results, list):
             self._found += results
         item.said |= {**self._kept(found, item.type, "completed"), "id": item.said["id"]}
-        self._ends(item)
-
-    def _ends(self, item: _OutputItem) -> None:
         item.ended = True
         for part in item.parts:
             part.upstream_ended(broken=False)
@@ -441,10 +438,18 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
         if self._blocked or self._cut:
             status = "incomplete"
             self._last["incomplete_details"] = {"reason": BLOCK}
+        events = []
+        for item in self._items.values():
+            if not item.ended:  # the upstream has not said so, or was left
+                item.ended = True
+                item.said |= kept({"status": status}, ITEMS[item.type])
+            events += self._settled(item)
         response = self._response(status)
+        if self._asked.calls and not self.reports:
+            self.reports.append({**UNCHECKED})
         if self.reports:
             response[EXTENSION] = self.reports[0] if len(self.reports) == 1 else self.reports
-        return [self._event(f"response.{status}", response=response)]
+        return [*events, self._event(f"response.{status}", response=response)]
 
     def _response(self, status: str) -> dict[str, Any]:
         output = [item.body for item in self._items.values() if item.done]

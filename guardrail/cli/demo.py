@@ -61,9 +61,6 @@ def demo_command(
     ] = None,
     judge: JudgeOption = None,
     config: ConfigOption = None,
-    no_color: Annotated[
-        bool, option("--no-color", "No colours; NO_COLOR in the environment says the same.")
-    ] = False,
 ) -> None:
     """Watch answers being checked while they are written: no broker, no API key, no key press.
 
@@ -85,7 +82,7 @@ def demo_command(
         settings = settings.model_copy(update={"judge": settings_from(file, options).judge})
     try:
         with naming_places(file, options):
-            shown = asyncio.run(_demo(examples, settings, speed, no_color))
+            shown = asyncio.run(_demo(examples, settings, speed))
     except asyncio.CancelledError:
         raise typer.Exit(128 + signal.SIGTERM) from None
     except BrokenPipeError:
@@ -98,9 +95,7 @@ def demo_command(
         raise typer.Exit(1)
 
 
-async def _demo(
-    examples: tuple[DemoAnswer, ...], settings: Settings, speed: float | None, no_color: bool
-) -> bool:
+async def _demo(examples: tuple[DemoAnswer, ...], settings: Settings, speed: float | None) -> bool:
     """Play everything; was every answer decided?"""
     from rich.console import Console
 
@@ -115,8 +110,7 @@ async def _demo(
     _cancel_on_sigterm()
     symbols = symbols_for(sys.stdout.encoding or "ascii")
     # FORCE_COLOR makes rich take a file for a terminal; moving the cursor there would be wrong all the same.
-    plain = no_color or None  # None: as NO_COLOR says
-    console = Console(highlight=False, no_color=plain)
+    console = Console(highlight=False)
     live = sys.stdout.isatty() and not console.is_dumb_terminal
     board = Board()
     view = _view(console, symbols, live=live)
@@ -124,7 +118,7 @@ async def _demo(
     judges = JudgeSet(settings.judge, settings.policies.values())  # without a key it says so, and no more
     if not sys.stdout.isatty():
         # A file has no width; 100 columns are what editors and mails take.
-        console = Console(highlight=False, no_color=plain, width=100)
+        console = Console(highlight=False, width=100)
     console.print(introduction(examples, settings, judges.default.name, symbols))
     await play_all([example.response for example in examples], settings, judges, board, view, pace)
     ascii_only = not console.encoding.startswith("utf")

@@ -111,9 +111,8 @@ class _Clause:
         first = said[0].lower()
         if first in _W["no_more"] or said[0].isupper():
             return []
-        if doing := re.match("j?G(?![oc,])(?!.*cG)", kinds):
-            at = doing.end() - 1
-            return [*phrase, *said[:at], self.does(said[at], phrase), *said[at + 1 :]]
+        if re.match("G(?![oc,])(?!.*cG)", kinds):
+            return [*phrase, self.does(said[0], phrase), *said[1:]]
         if kinds[0] == self.kinds[self.end : self.end + 1] == "p":
             return [*self.words[: self.end], *said]  # in London, in the centre
         if not phrase:
@@ -145,14 +144,15 @@ def statements_in(text: str) -> list[str]:
 
 
 def _cut(words: Words, deepest: int = 8) -> list[Words]:
-    s, first = _Clause(words), words[0].lower() if words else ""
-    asks = _verb(first) and re.match(".[PpatdTj]", s.kinds)
-    if deepest and not asks and first not in _W["conditions"]:
-        for rule in (_apart, _fronted, _beside, _joined, _described, _placed):
-            pieces = rule(s)
-            if pieces and all(_Clause(each).whole or each == words for each in pieces):
-                cut = ([piece] if piece == words else _cut(piece, deepest - 1) for piece in pieces)
-                return [each for found in cut for each in found]
+    s = _Clause(words)
+    asks = words and _verb(words[0].lower()) and re.match(".[PpatdTj]", s.kinds)
+    for rule in (
+        (_apart, _fronted, _beside, _joined, _described, _placed) if words and deepest and not asks else ()
+    ):
+        pieces = rule(s)
+        if pieces and all(_Clause(each).whole or each == words for each in pieces):
+            cut = ([piece] if piece == words else _cut(piece, deepest - 1) for piece in pieces)
+            return [each for found in cut for each in found]
     return [words]
 
 
@@ -259,8 +259,8 @@ def _beside(s: _Clause) -> list[Words]:
         for end in (found.start() for found in re.finditer(closing, s.kinds) if found.start() > at + 1):
             clause = _Clause([*left.words, *s.words[end + (inside or mark[0] != ",") :]])
             said, kinds = s.words[at + 1 : end], s.kinds[at + 1 : end]
-            own = clause.subject[clause.subject.index(",") + 1 if "," in clause.subject else 0 :]
-            told = clause.told(own if inside or re.match("j?G", kinds) else _phrase(left), said, kinds)
+            phrase = clause.subject if inside or kinds[0] == "G" else _phrase(left)
+            told = clause.told(phrase, said, kinds)
             if clause.whole and told:
                 return [clause.words, told]
     return []

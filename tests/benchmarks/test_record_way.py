@@ -12,5 +12,6 @@ async def test_the_way_of_a_delta_gets_no_longer() -> None:
     way = await traced()
     entered = Counter(way.switches())
     assert len(way.calls) <= 139
-    assert sum(entered.values()) - len(entered) <= 44
+    # Three more since what Kafka and the gateway publish is made in one place, consumers/outputs.py.
+    assert sum(entered.values()) - len(entered) <= 47
     assert entered[ENGINE] <= 6

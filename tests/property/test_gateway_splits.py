@@ -26,10 +26,10 @@ from consumers.gateway import (
     asked_by,
     response_asked_by,
 )
-from guardrail import Guard
+from guardrail import Guard, Policy
 from guardrail.testing import ScriptedJudge
 from tests.support.chat_upstream import DONE, HEAD, choice, events
-from tests.support.response_events import call, event, message, search, stream
+from tests.support.response_events import call, event, events_of, message, search, stream, text_of
 
 SECRET = "sesame"
 SENTENCES = [
@@ -53,6 +53,7 @@ ASKING: dict[str, Any] = {
     "stream": True,
     "guardrail": {"contexts": ["The basic plan costs $49 a month."]},
 }
+COMPLETED = {**ASKING, "messages": [{"role": "user", "content": "Which?"}]}
 SETTINGS = ServeSettings(contexts_from=("extension", "file_search"))
 INCLUDE = ["file_search_call.results"]
 
@@ -92,7 +93,7 @@ class Api:
 
 TEXTS = ("The basic plan costs ", "5 €. The list ", f"has 4 😀. It is {SECRET}", " 7.", " Fine.")
 COMPLETIONS = Api(
-    asked_by({**ASKING, "messages": [{"role": "user", "content": "Which?"}]}, SETTINGS, lambda found: found),
+    asked_by(COMPLETED, SETTINGS, lambda found: found),
     GuardedStream,
     b"".join(events(*TEXTS)),
     DONE,
@@ -325,3 +326,106 @@ async def test_whatever_field_of_a_response_text_is_in_it_does_not_leave_uncheck
                     if SECRET in await left_of(changed):
                         left |= {(frame["type"], name) for name in change}
     assert left <= set(PROGRAMS)
+
+
+CHANGED: st.SearchStrategy[Any] = st.tuples(
+    st.sampled_from(["lost", "doubled", "exchanged", "output_index", "content_index", "type"]),
+    st.integers(0, 99),
+    st.integers(0, 99),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    items=st.lists(
+        st.one_of(
+            st.builds(
+                lambda texts: message(*texts), st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=3)
+            ),
+            st.just(call()),
+            st.just(search("It has 3 seats.")),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    cut=st.sampled_from([3, 9, 50]),
+    changes=st.lists(CHANGED, max_size=4),
+)
+def test_events_out_of_order_end_well_formed_or_as_an_error(
+    items: list[dict[str, Any]], cut: int, changes: list[tuple[str, int, int]]
+) -> None:
+    named = [{**each, "id": f"item_{at}"} for at, each in enumerate(items)]
+    chunks = [json.loads(each.partition(b"data: ")[2]) for each in stream(*named, cut=cut)]
+    for kind, one, other in changes:
+        at, there = one % len(chunks), other % len(chunks)
+        match kind:
+            case "lost":
+                chunks[at] = {"type": "keepalive"}
+            case "doubled":
+                chunks.insert(there, dict(chunks[at]))
+            case "exchanged":
+                chunks[at], chunks[there] = chunks[there], chunks[at]
+            case "type":
+                chunks[at] = {**chunks[at], "type": chunks[there]["type"]}
+            case _:
+                chunks[at] = {**chunks[at], kind: other % 4}
+
+    async def given_() -> AsyncIterator[bytes]:
+        for each in chunks:
+            yield b"data: " + json.dumps(each).encode() + b"\n\n"
+
+    async def run() -> None:
+        async with Guard(Judge(), Policy(rules=("verdict CONTRADICTED: block",))) as guard:
+            sent = b"".join([frame async for frame in guarded(RESPONSES, given_(), guard)])
+        assert SECRET.encode() not in sent
+        assert b'"code":"failed"' not in sent
+        events = events_of(sent.decode())
+        if events[-1]["type"] != "error":
+            text_of(events)
+
+    asyncio.run(run())
+
+
+MANY = asked_by({**COMPLETED, "n": 3}, SETTINGS, lambda found: found)
+FINISHES = ["stop", "length", "tool_calls"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_of_each_choice_leaves_what_came_of_it(data: st.DataObject) -> None:
+    """Whatever comes between: other choices, calls of tools, and an end that is none yet."""
+    came, waiting = [], {}
+    for index in range(3):
+        text = "".join(data.draw(st.lists(st.sampled_from(SENTENCES[:-1]), max_size=4)))
+        cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=6)) | {0, len(text)})
+        deltas: list[dict[str, Any]] = [{"content": text[start:end]} for start, end in pairwise(cuts)]
+        for number in range(data.draw(st.integers(0, 2))):
+            call = {"index": number, "id": f"c{number}", "function": {"name": "f", "arguments": "{"}}
+            deltas.insert(data.draw(st.integers(0, len(deltas))), {"tool_calls": [call]})
+        finish, always = data.draw(st.sampled_from(FINISHES)), data.draw(st.booleans())
+        waiting[index] = [*((each, finish if always else None) for each in deltas), ({}, finish)]
+        calls = [each["tool_calls"] for each in deltas if "tool_calls" in each]
+        came.append((text, calls, finish))
+    body = b""
+    while any(waiting.values()):
+        index = data.draw(st.sampled_from([index for index, each in waiting.items() if each]))
+        chunk = {**HEAD, "choices": [choice(*waiting[index].pop(0), index)]}
+        body += b"data: " + json.dumps(chunk).encode() + b"\n\n"
+
+    async def run() -> None:
+        async def given() -> AsyncIterator[bytes]:
+            yield body + DONE
+
+        async with Guard(Judge()) as guard:
+            stream = GuardedStream(MANY, guard, SETTINGS, asyncio.get_running_loop().time() + 600)
+            frames = [frame async for frame in stream.frames(given())]
+        assert frames.pop() == DONE
+        parts = [each for frame in frames for each in json.loads(frame[6:])["choices"]]
+        for index, (text, calls, finish) in enumerate(came):
+            own = [each for each in parts if each["index"] == index]
+            assert "".join(each["delta"].get("content", "") for each in own) == text
+            assert [each["delta"]["tool_calls"] for each in own if "tool_calls" in each["delta"]] == calls
+            assert [each["finish_reason"] for each in own][-1] == finish
+            assert [each["finish_reason"] for each in own[:-1]] == [None] * (len(own) - 1)
+
+    asyncio.run(run())

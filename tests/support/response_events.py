@@ -1,4 +1,4 @@
-"""What the Responses API sends, whole and streamed."""
+"""What the Responses API sends, whole and streamed, and how a client reads it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import TypeAdapter
+
 TEXTS = {"output_text": "text", "refusal": "refusal"}
+TYPED: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 HEAD = {"id": "resp_1", "object": "response", "created_at": 7, "model": "any-model", "error": None}
 
 
@@ -34,7 +38,7 @@ def search(*texts: str) -> dict[str, Any]:
     return {**told, "results": results}
 
 
-def response(*items: Any, status: str = "completed", **more: Any) -> dict[str, Any]:
+def response(*items: Any, status: Any = "completed", **more: Any) -> dict[str, Any]:
     """A whole response."""
     return {**HEAD, "status": status, "incomplete_details": None, "output": list(items), **more}
 
@@ -73,3 +77,54 @@ def item_events(item: dict[str, Any], at: int, cut: int = 1_000) -> Iterator[byt
         for state in ("in_progress", "searching", "completed"):
             yield event(f"response.file_search_call.{state}", **place)
     yield event("response.output_item.done", output_index=at, item=item)
+
+
+def events_of(text: str) -> list[dict[str, Any]]:
+    """The events of a stream that is well formed in itself."""
+    *frames, rest = text.split("\n\n")
+    assert rest == ""
+    events = []
+    for frame in frames:
+        if not frame.startswith(":"):
+            name, data = frame.split("\n")
+            events.append(json.loads(data.removeprefix("data: ")))
+            assert name == f"event: {events[-1]['type']}"
+    assert [each["sequence_number"] for each in events] == list(range(len(events)))
+    return events
+
+
+def text_of(events: list[dict[str, Any]]) -> str:
+    """All text, which must be the same wherever it stands."""
+    deltas: dict[tuple[int, int], str] = {}
+    items: dict[int, Any] = {}
+    for each in events:
+        TYPED.validate_python(each)
+        place = (each.get("output_index", 0), each.get("content_index", 0))
+        part = each.get("part") or each
+        said = str(part.get("refusal", part.get("text")))
+        match each["type"]:
+            case "response.output_item.added":
+                assert place[0] not in items
+                items[place[0]] = {**each["item"]}
+            case "response.content_part.added":
+                assert each["item_id"] == items[place[0]]["id"]
+                deltas[place] = said
+            case "response.output_text.delta" | "response.refusal.delta":
+                assert each["item_id"] == items[place[0]]["id"]
+                deltas[place] += each["delta"]
+            case "response.output_text.done" | "response.refusal.done" | "response.content_part.done":
+                assert said == deltas[place]
+            case "response.output_item.done":
+                assert each["item"]["id"] == items[place[0]]["id"]
+                items[place[0]] = each["item"]
+    last = events[-1]["response"]
+    Response.model_validate(last)
+    assert last["output"] == [items[at] for at in sorted(items)]
+    for (at, number), text in deltas.items():
+        assert words_of({"output": [items[at]]})[number] == text
+    return "".join(deltas.values())
+
+
+def words_of(told: dict[str, Any]) -> list[str]:
+    parts = [part for item in told["output"] for part in item.get("content", ())]
+    return [part["refusal" if part["type"] == "refusal" else "text"] for part in parts]

@@ -149,6 +149,23 @@ async def test_calls_of_tools_pass_and_need_no_documents(gateway: Opens, upstrea
     assert only["message"]["tool_calls"] == [CALL]
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"), [({"tool_choice": "required"}, "not-checked"), ({"tool_choice": "auto"}, None)]
+)
+async def test_an_answer_that_is_asked_for_as_a_call_is_said_to_be_unchecked(
+    gateway: Opens, upstream: ChatUpstream, asked: dict[str, Any], told: str | None
+) -> None:
+    client = await gateway()
+    upstream.streams([event({"tool_calls": [{"index": 0, **CALL}]}), event({}, "stop"), DONE])
+    assert (await streamed(client, **asked))[-1].get("guardrail", {}).get("decision") == told
+    upstream.answers(completion({"role": "assistant", "content": None, "tool_calls": [CALL]}))
+    reply = await client.post(COMPLETIONS, json=ask(**asked))
+    assert reply.json().get("guardrail", {}).get("decision") == told
+    assert reply.headers.get("x-guardrail-decision") == told
+    upstream.answers(completion(RIGHT))
+    assert (await client.post(COMPLETIONS, json=ask(**asked))).headers["x-guardrail-decision"] == "release"
+
+
 BESIDE = {
     "reasoning": WRONG,
     "reasoning_content": WRONG,
@@ -235,6 +252,17 @@ async def test_an_answer_of_no_known_form_is_withheld(
     upstream.headers, upstream.body = headers, [body]
     reply = await client.post(COMPLETIONS, json=ask(stream=stream))
     assert (reply.status_code, reply.json()["error"]["code"]) == (502, "upstream_failed")
+
+
+async def test_a_stream_that_takes_too_long_ends_as_an_error(gateway: Opens, upstream: ChatUpstream) -> None:
+    client = await gateway(answer_timeout_ms=1_000)
+    upstream.streams(events(RIGHT, "Never said."))
+    upstream.holds_before = 2
+    reply = await client.post(COMPLETIONS, json=ask(stream=True))
+    *_, last, rest = reply.text.split("\n\n")
+    assert json.loads(last.removeprefix("data: "))["error"]["code"] == "upstream_failed"
+    assert rest == ""
+    await upstream.left.wait()
 
 
 @pytest.mark.parametrize(

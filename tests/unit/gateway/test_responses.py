@@ -10,13 +10,22 @@ import agents
 import httpx2
 import openai
 import pytest
-from openai.types.responses import Response, ResponseStreamEvent
-from pydantic import TypeAdapter
+from openai.types.responses import Response
 
 from guardrail import Policy
 from guardrail.testing import ScriptedJudge
 from tests.support.chat_upstream import DONE, ChatUpstream
-from tests.support.response_events import call, event, message, response, search, stream
+from tests.support.response_events import (
+    call,
+    event,
+    events_of,
+    message,
+    response,
+    search,
+    stream,
+    text_of,
+    words_of,
+)
 from tests.unit.gateway.chats import ODD, RIGHT, WRONG
 from tests.unit.gateway.conftest import Opens
 from tests.unit.gateway.test_completions import WITHHELD
@@ -24,58 +33,12 @@ from tests.unit.gateway.test_completions import WITHHELD
 RESPONSES = "/v1/responses"
 SHOWN = "The basic plan costs $49 a month."
 MISSING = "the documents that it should rest on were not given"
-TYPED: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 
 
 def ask(**more: Any) -> dict[str, Any]:
     """A request with a document."""
     given = {"contexts": [{"id": "plans", "text": SHOWN}]}
     return {"model": "any-model", "input": "What does it cost?", "guardrail": given, **more}
-
-
-def events_of(text: str) -> list[dict[str, Any]]:
-    """The events of a stream that is well formed in itself."""
-    *frames, rest = text.split("\n\n")
-    assert rest == ""
-    events = []
-    for frame in frames:
-        if not frame.startswith(":"):
-            name, data = frame.split("\n")
-            events.append(json.loads(data.removeprefix("data: ")))
-            assert name == f"event: {events[-1]['type']}"
-    assert [each["sequence_number"] for each in events] == list(range(len(events)))
-    return events
-
-
-def text_of(events: list[dict[str, Any]]) -> str:
-    """All text, which must be the same wherever it stands."""
-    deltas: dict[tuple[int, int], str] = {}
-    items: dict[int, Any] = {}
-    for each in events:
-        TYPED.validate_python(each)
-        place = (each.get("output_index", 0), each.get("content_index", 0))
-        said = (each.get("part") or each).get("refusal", (each.get("part") or each).get("text"))
-        match each["type"]:
-            case "response.output_item.added":
-                assert place[0] not in items
-                items[place[0]] = {**each["item"]}
-            case "response.content_part.added":
-                assert each["item_id"] == items[place[0]]["id"]
-                deltas[place] = said
-            case "response.output_text.delta" | "response.refusal.delta":
-                assert each["item_id"] == items[place[0]]["id"]
-                deltas[place] += each["delta"]
-            case "response.output_text.done" | "response.refusal.done" | "response.content_part.done":
-                assert said == deltas[place]
-            case "response.output_item.done":
-                assert each["item"]["id"] == items[place[0]]["id"]
-                items[place[0]] = each["item"]
-    last = events[-1]["response"]
-    Response.model_validate(last)
-    assert last["output"] == [items[at] for at in sorted(items)]
-    for (at, number), text in deltas.items():
-        assert words_of({"output": [items[at]]})[number] == text
-    return "".join(deltas.values())
 
 
 async def streamed(client: httpx2.AsyncClient, **more: Any) -> list[dict[str, Any]]:
@@ -90,11 +53,6 @@ async def whole(client: httpx2.AsyncClient, **more: Any) -> dict[str, Any]:
     Response.model_validate(reply.json())
     told: dict[str, Any] = reply.json()
     return told
-
-
-def words_of(told: dict[str, Any]) -> list[str]:
-    parts = [part for item in told["output"] for part in item.get("content", ())]
-    return [part["refusal" if part["type"] == "refusal" else "text"] for part in parts]
 
 
 USAGE = {
@@ -169,6 +127,19 @@ async def test_a_block_ends_the_response_as_incomplete(gateway: Opens, upstream:
     assert [each["id"] for each in told["output"]] == ["fc_1", "one", "two"]
     assert (told["usage"], reply.headers["x-guardrail-decision"]) == (USAGE, "block")
     assert "replace_all" not in reply.text
+
+
+async def test_what_is_under_way_at_a_block_is_told_as_incomplete(
+    gateway: Opens, upstream: ChatUpstream
+) -> None:
+    client = await gateway()
+    begun, under_way, *rest = stream(message(WRONG))
+    under_way = event("response.output_item.added", output_index=1, item=call("", status="in_progress"))
+    upstream.streams([begun, under_way, *rest])
+    events = await streamed(client)
+    assert text_of(events) == WITHHELD
+    first, second = events[-1]["response"]["output"]
+    assert (first["type"], first["status"], second["status"]) == ("function_call", "incomplete", "incomplete")
 
 
 async def test_a_redaction_stands_in_the_place_of_the_text(gateway: Opens, upstream: ChatUpstream) -> None:
@@ -318,7 +289,7 @@ async def test_what_nobody_has_checked_is_dropped(gateway: Opens, upstream: Chat
         "phase": "final_answer",
     }
     items = [*DROPPED, last]
-    echo = {
+    echo: dict[str, Any] = {
         "instructions": WRONG,
         "metadata": {"x": WRONG},
         "output_text": WRONG,
@@ -364,10 +335,22 @@ async def test_sealed_reasoning_passes_for_the_next_request(gateway: Opens, upst
         upstream.streams(stream(*items))
         events = await streamed(client, include=["reasoning.encrypted_content"])
         text_of(events)
-        expected = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": sealed}
+        expected: Any = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": sealed}
         assert (events[-1]["response"]["output"][0] == expected) is passes
         upstream.answers(response(*items))
         assert ((await whole(client))["output"][0] == expected) is passes
+
+
+async def test_an_answer_that_is_asked_for_as_a_call_is_said_to_be_unchecked(
+    gateway: Opens, upstream: ChatUpstream
+) -> None:
+    client = await gateway()
+    upstream.streams(stream(call()))
+    events = await streamed(client, tool_choice={"type": "function", "name": "look_up"})
+    assert events[-1]["response"]["guardrail"]["decision"] == "not-checked"
+    upstream.answers(response(call()))
+    assert (await whole(client, tool_choice="required"))["guardrail"]["decision"] == "not-checked"
+    assert "guardrail" not in await whole(client)
 
 
 # ---------------------------------------------------------------------------------------- documents
@@ -618,7 +601,7 @@ async def test_a_client_that_goes_ends_the_upstreams_answer(gateway: Opens, upst
 async def test_an_end_that_the_upstream_says_is_kept(gateway: Opens, upstream: ChatUpstream) -> None:
     client = await gateway()
     for reason, told in (("max_output_tokens", {"reason": "max_output_tokens"}), (WRONG, None)):
-        more = {"incomplete_details": {"reason": reason}}
+        more: dict[str, Any] = {"incomplete_details": {"reason": reason}}
         upstream.streams(
             [
                 each
