@@ -301,9 +301,7 @@ class GuardedEvents(AskedAnswer, StreamedCompletion[_Chunk]):
                 async for chunk in chunks:
                     yield b": held\n\n" if chunk is None else self.frame(chunk)
         except (UpstreamFailed, TimeoutError):
-            yield self.failure(
-                "the model's answer broke off; what came before was verified", "upstream_failed"
-            )
+            yield self.failure("the model's answer broke off before its end", "upstream_failed")
         except Exception as error:  # noqa: BLE001 - a stream has no other way to end
             _log.error("serve.stream_failed", error=type(error).__name__)
             yield self.failure("the gateway failed", "failed")

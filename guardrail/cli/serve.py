@@ -61,8 +61,9 @@ def serve_command(
 ) -> None:
     """Guard an OpenAI-compatible API: answers leave claim by claim, as their verdicts come.
 
-    Serves /v1/chat/completions, whole and streamed, /v1/check, and /v1/guard for answers that are written
-    elsewhere; passes on models, embeddings, files and moderations; refuses every other way to an answer.
+    Serves /v1/chat/completions and /v1/responses, whole and streamed, /v1/check, and /v1/guard for answers
+    that are written elsewhere; passes on models, embeddings, files and moderations; refuses every other way
+    to an answer.
     Health and metrics are on ops.port.
     """
     ignore_hangup()
