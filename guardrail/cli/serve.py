@@ -154,7 +154,6 @@ async def serve(settings: GuardSettings, source: Source | None = None) -> None:
         gc.freeze()
         gc.set_threshold(700, 10, 100)
         _open_more_files()
-        gc.freeze()  # all that stays; to look through it again would hold every stream up for 0.1 s
         async with serving(gateway.app, settings.serve, shutdown.drain_timeout_ms / 1000):
             waits_for, health.started = "", True
             await stop.wait()
