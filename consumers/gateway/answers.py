@@ -164,7 +164,20 @@ def grounded(
         raise Refused(400, str(error), error.reason) from None
 
 
+def asks_for_call(request: Mapping[str, Any]) -> bool:
+    """Whether a tool must be called: the arguments may be the answer, which nobody checks."""
+    chosen = (request.get("tool_choice"), request.get("function_call"))
+    return any(isinstance(each, Mapping) or each == "required" for each in chosen)
+
+
 # ------------------------------------------------------------------------------------------- what is told
+
+UNCHECKED: Final[Mapping[str, Any]] = {
+    "decision": "not-checked",
+    "rule": "a call was asked for",
+    "flagged": [],
+}
+"""What is told of an answer without text where ``asks_for_call``."""
 
 
 class Flagged:
