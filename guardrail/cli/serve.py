@@ -83,13 +83,12 @@ async def serve(settings: GuardSettings, source: Source | None = None) -> None:
     import structlog
     from prometheus_client import disable_created_metrics
 
+    from consumers.gateway.settings import NOT_INSTALLED
+
     try:
         from consumers.gateway import Gateway, serving
     except ImportError:
-        raise ConfigError(
-            "serving needs Starlette and uvicorn, which are not installed; remedy: pip install "
-            "'streaming-guardrail[serve]'"
-        ) from None
+        raise ConfigError(NOT_INSTALLED) from None
     from consumers.ops import Health, OpsServer
     from consumers.outputs import Outputs
     from consumers.reloading import Reloader
