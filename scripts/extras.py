@@ -62,7 +62,7 @@ TESTS: Final[Mapping[str, Sequence[str]]] = {
     "postgres": ["tests/unit/consumers/test_cases.py"],
     "ragas": [f"{_INTEGRATIONS}/in_ragas.py", f"{_CONFORMANCE}/in_ragas.py"],
     "redis": ["tests/unit/judges/test_redis_cache.py"],
-    "serve": ["tests/unit/gateway/test_completions.py"],
+    "serve": [f"tests/unit/gateway/test_{each}.py" for each in ("completions", "guard")],
     "report": ["tests/unit/cli/test_report_command.py::test_it_writes_a_page_and_says_what_is_in_it"],
 }
 """What shows that an extra works, by its name."""
@@ -180,8 +180,15 @@ def requirements(extra: str) -> list[str]:
 
 def tools() -> list[str]:
     """What the tests themselves need, of the extra ``test``."""
-    names = {"hypothesis", "jsonschema", "onnx", "openinference-semantic-conventions", "pandas", "playwright"}
-    names |= {"pytest", "pytest-asyncio", "pytest-timeout", "pytest-xdist", "trustme", "types-pyyaml"}
+    names = {
+        "hypothesis",
+        "jsonschema",
+        "onnx",
+        "openapi-spec-validator",
+        "openinference-semantic-conventions",
+    }
+    names |= {"pandas", "playwright", "pytest", "pytest-asyncio", "pytest-timeout", "pytest-xdist", "trustme"}
+    names |= {"types-pyyaml"}
     return [each for each in requirements("test") if package_of(each) in names]
 
 

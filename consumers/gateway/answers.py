@@ -12,7 +12,7 @@ import json
 import re
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, ClassVar, Final, TypeVar
 
 from consumers.gateway.refusals import Refused, error_body
@@ -93,12 +93,10 @@ def error_of(body: bytes, status: int) -> Any:
     """What passes of the body of an error: words only where errors have theirs, since elsewhere some servers
     quote what the model wrote.
     """
-    try:
+    with suppress(ValueError, RecursionError):
         found = json.loads(body)
         if isinstance(found, dict | list):
             return _said(found, "")
-    except (ValueError, RecursionError):
-        pass
     told = f"the upstream answered {status}, not in JSON; check serve.upstream, which mostly ends in /v1"
     return error_body(told, "upstream_failed", "upstream_error")
 
@@ -164,7 +162,15 @@ def grounded(
         raise Refused(400, str(error), error.reason) from None
 
 
+def asks_for_call(request: Mapping[str, Any]) -> bool:
+    """Whether a tool must be called: the arguments may be the answer, which nobody checks."""
+    chosen = (request.get("tool_choice"), request.get("function_call"))
+    return any(isinstance(each, Mapping) or each == "required" for each in chosen)
+
+
 # ------------------------------------------------------------------------------------------- what is told
+
+UNCHECKED: Final = {"decision": "not-checked", "rule": "a call was asked for", "flagged": []}
 
 
 class Flagged:

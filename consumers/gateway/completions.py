@@ -15,6 +15,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from consumers.gateway.answers import (
+    UNCHECKED,
     AskedAnswer,
     Flagged,
     GuardedEvents,
@@ -23,6 +24,7 @@ from consumers.gateway.answers import (
     as_numbers,
     as_text,
     as_word,
+    asks_for_call,
     characters,
     extension,
     grounded,
@@ -57,9 +59,8 @@ REFUSED: Final[Mapping[str, str]] = {
 }
 """Fields of a request that are refused where they ask for something, and why."""
 
-_FINISHES: Final = frozenset({"stop", "length", "tool_calls", "function_call", "content_filter"})
-_CUT: Final = frozenset({"model_length", "max_tokens"})
-_CHOICES: Final = ("tool_choice", "function_call")
+_OTHERS: Final = {"": None, "null": None, "model_length": "length", "max_tokens": "length"}
+_FINISHES: Final = ("stop", "length", "tool_calls", "function_call", "content_filter")
 _BROKEN: Final = frozenset({"error", "insufficient_system_resource"})
 
 _CALL: Final[Mapping[str, Any]] = {"name": as_word, "arguments": as_text, "input": as_text}
@@ -115,7 +116,6 @@ class CompletionRequest:
     structured: bool
     """A program reads the answer: what stands in its place is given as the model's refusal."""
     calls: bool
-    """A call of a tool is asked for: its arguments may be the answer, which nobody checks."""
     body: bytes
     """As the model gets it."""
 
@@ -141,7 +141,7 @@ def asked_by(
         streamed,
         isinstance(options, Mapping) and options.get("include_usage") is True,
         form is not None and form != {"type": "text"},
-        any(isinstance(each, Mapping) or each == "required" for each in map(request.get, _CHOICES)),
+        asks_for_call(request),
         json.dumps(for_model(request)).encode("ascii"),
     )
 
@@ -201,7 +201,7 @@ class WholeCompletion(_Completion):
             told = extension({"choice": index, **answer.told}, flagged)
         passed = {"role": "assistant", **_kept(found["message"], "message")}
         if told is None and self._asked.calls:
-            told = _unchecked(index)
+            told = {"choice": index, **UNCHECKED}
         empty = None if found["message"].get("content") is None else ""
         message = {**passed, "content": answer.text if texts else empty, "refusal": None}
         finish = answer.finish or finish
@@ -263,7 +263,7 @@ class GuardedStream(_Completion, GuardedEvents[dict[str, Any]]):
         if told is not None:
             chunk[EXTENSION] = extension(told, self._flagged[index])
         elif finish is not None and self._asked.calls:
-            chunk[EXTENSION] = _unchecked(index)
+            chunk[EXTENSION] = {"choice": index, **UNCHECKED}
         return chunk
 
     def last(self) -> dict[str, Any] | None:
@@ -276,15 +276,9 @@ class GuardedStream(_Completion, GuardedEvents[dict[str, Any]]):
         return closed == self._asked.choices and not self._asked.usage
 
 
-def _unchecked(index: int) -> dict[str, Any]:
-    return {"choice": index, "decision": "not-checked", "rule": "a call was asked for", "flagged": []}
-
-
 def _finish(reason: Any) -> str | None:
     """In the words of the API. Raises UpstreamFailed where it says that the answer broke off."""
     reason = reason.lower() if isinstance(reason, str) else ""
     if reason in _BROKEN:
         raise UpstreamFailed
-    if reason in {"", "null"}:
-        return None
-    return "length" if reason in _CUT else reason if reason in _FINISHES else "stop"
+    return reason if reason in _FINISHES else _OTHERS.get(reason, "stop")

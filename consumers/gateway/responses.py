@@ -21,6 +21,7 @@ from uuid import uuid4
 
 from consumers.gateway.answers import (
     DROP,
+    UNCHECKED,
     Flagged,
     GuardedEvents,
     as_json,
@@ -28,6 +29,7 @@ from consumers.gateway.answers import (
     as_numbers,
     as_text,
     as_word,
+    asks_for_call,
     extension,
     grounded,
     kept,
@@ -131,6 +133,7 @@ class ResponseRequest:
     shows_results: bool
     structured: bool
     """A program reads the answer: what stands in its place is given as the model's refusal."""
+    calls: bool
     echo: Mapping[str, Any]
     body: bytes
     """As the model gets it."""
@@ -170,6 +173,7 @@ def response_asked_by(
         results,
         _RESULTS in include,
         form is not None and _type(form) != "text",
+        asks_for_call(request),
         echo,
         json.dumps(asked).encode("ascii"),
     )
@@ -441,6 +445,8 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
                 item.said |= kept({"status": status}, ITEMS[item.type])
             events += self._settled(item)
         response = self._response(status)
+        if self._asked.calls and not self.reports:
+            self.reports.append({**UNCHECKED})
         if self.reports:
             response[EXTENSION] = self.reports[0] if len(self.reports) == 1 else self.reports
         return [*events, self._event(f"response.{status}", response=response)]

@@ -14,8 +14,6 @@ from guardrail.cli.options import ConfigOption, JudgeOption, naming_places, once
 from guardrail.cli.terminal import EXIT_PIPE_CLOSED, discard, replace_unencodable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from consumers.memory import MemoryBroker
     from consumers.settings import Topics
     from guardrail.config import Settings
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from guardrail.demo.views import View
     from guardrail.events import Response
     from guardrail.judges.factory import JudgeSet
-    from guardrail.render import Symbols
 
 EPILOG = """[bold]Examples[/]
 
@@ -61,9 +58,6 @@ def demo_command(
     ] = None,
     judge: JudgeOption = None,
     config: ConfigOption = None,
-    no_color: Annotated[
-        bool, option("--no-color", "No colours; NO_COLOR in the environment says the same.")
-    ] = False,
 ) -> None:
     """Watch answers being checked while they are written: no broker, no API key, no key press.
 
@@ -85,7 +79,7 @@ def demo_command(
         settings = settings.model_copy(update={"judge": settings_from(file, options).judge})
     try:
         with naming_places(file, options):
-            shown = asyncio.run(_demo(examples, settings, speed, no_color))
+            shown = asyncio.run(_demo(examples, settings, speed))
     except asyncio.CancelledError:
         raise typer.Exit(128 + signal.SIGTERM) from None
     except BrokenPipeError:
@@ -98,15 +92,14 @@ def demo_command(
         raise typer.Exit(1)
 
 
-async def _demo(
-    examples: tuple[DemoAnswer, ...], settings: Settings, speed: float | None, no_color: bool
-) -> bool:
+async def _demo(examples: tuple[DemoAnswer, ...], settings: Settings, speed: float | None) -> bool:
     """Play everything; was every answer decided?"""
     from rich.console import Console
 
     from guardrail.config import LoggingSettings
     from guardrail.demo.board import Board
     from guardrail.demo.summary import introduction, summary
+    from guardrail.demo.views import LiveView, PlainView
     from guardrail.judges.factory import JudgeSet
     from guardrail.logs import configure_logging
     from guardrail.render import symbols_for
@@ -115,31 +108,19 @@ async def _demo(
     _cancel_on_sigterm()
     symbols = symbols_for(sys.stdout.encoding or "ascii")
     # FORCE_COLOR makes rich take a file for a terminal; moving the cursor there would be wrong all the same.
-    plain = no_color or None  # None: as NO_COLOR says
-    console = Console(highlight=False, no_color=plain)
+    console = Console(highlight=False)
     live = sys.stdout.isatty() and not console.is_dumb_terminal
     board = Board()
-    view = _view(console, symbols, live=live)
+    view = LiveView(console, symbols) if live else PlainView(sys.stdout, symbols)
     pace = speed or (1.0 if live else _PIPED_SPEED)
     judges = JudgeSet(settings.judge, settings.policies.values())  # without a key it says so, and no more
     if not sys.stdout.isatty():
         # A file has no width; 100 columns are what editors and mails take.
-        console = Console(highlight=False, no_color=plain, width=100)
+        console = Console(highlight=False, width=100)
     console.print(introduction(examples, settings, judges.default.name, symbols))
     await play_all([example.response for example in examples], settings, judges, board, view, pace)
-    ascii_only = not console.encoding.startswith("utf")
-    console.print(summary(board, examples, symbols, console.width, ascii_only=ascii_only))
+    console.print(summary(board, examples, symbols, console.width))
     return len(board.finished) == len(examples)
-
-
-def _view(console: Console, symbols: Symbols, *, live: bool) -> View:
-    if live:
-        from guardrail.demo.views import LiveView
-
-        return LiveView(console, symbols)
-    from guardrail.demo.views import PlainView
-
-    return PlainView(sys.stdout, symbols)
 
 
 def _cancel_on_sigterm() -> None:

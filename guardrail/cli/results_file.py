@@ -27,6 +27,7 @@ from guardrail.evals.results import (
     read_run,
     write_line,
 )
+from guardrail.events import Response
 
 _HINT: Final = "--out"
 STDOUT: Final = "-"
@@ -67,20 +68,17 @@ class ResultsFile:
     def note(self, result: EvaluationResult) -> None:
         """A result that the file has from before."""
         self._written += 1
-        key, digest = _key(result.place, result.response.response_id if result.response else ""), b""
-        if result.response is not None:
-            digest = _digest(result.response.to_json())
+        key, digest = _key_and_digest(result.place, result.response)
         self._done[key] = digest
 
     def is_new(self, sample: Sample | BadSample) -> bool:
         """Is there no result of this sample yet? One that has changed since is noted as such."""
         response = sample.response if isinstance(sample, Sample) else None
-        known = self._done.pop(_key(sample.place, response.response_id if response else ""), None)
-        if known is None:
-            return True
-        if response is not None and known != _digest(response.to_json()):
+        key, digest = _key_and_digest(sample.place, response)
+        known = self._done.pop(key, None)
+        if known is not None and response is not None and known != digest:
             self.changed.append(sample.place)
-        return False
+        return known is None
 
     @property
     def vanished(self) -> int:
@@ -88,12 +86,10 @@ class ResultsFile:
         return len(self._done)
 
 
-def _key(place: str, response_id: str) -> tuple[str, str]:
-    return place, response_id
-
-
-def _digest(data: bytes) -> bytes:
-    return blake2b(data, digest_size=16).digest()
+def _key_and_digest(place: str, response: Response | None) -> tuple[tuple[str, str], bytes]:
+    if response is None:
+        return (place, ""), b""
+    return (place, response.response_id), blake2b(response.to_json(), digest_size=16).digest()
 
 
 def open_results(
@@ -117,35 +113,14 @@ def open_results(
         return _begun(stdout(), settings)
     path = Path(name)
     refuse_source(path, sources, _HINT)
-    if path.is_file() and path.stat().st_size and not force:
-        return _continued(path, settings, stack, take, resume=resume)
-    return _begun(stack.enter_context(opened_for_writing(path, _HINT)), settings)
-
-
-def _begun(stream: BinaryIO, settings: Mapping[str, str]) -> ResultsFile:
-    write_line(stream, EvaluationStarted(settings=settings, time=datetime.now(UTC)))
-    return ResultsFile(stream)
-
-
-def _continued(
-    path: Path,
-    settings: Mapping[str, str],
-    stack: ExitStack,
-    take: Callable[[EvaluationResult], None],
-    *,
-    resume: bool,
-) -> ResultsFile:
-    """The file at ``path``, where there is something already."""
+    if force or not path.is_file() or not path.stat().st_size:
+        return _begun(stack.enter_context(opened_for_writing(path, _HINT)), settings)
     run = _stored(path)
     if not resume:
+        held, remedy = "the results of a finished run", "give another name"
         if not run.completed:
-            raise typer.BadParameter(
-                f"{path} holds a run that was interrupted; give --resume to go on with it, or --force",
-                param_hint=_HINT,
-            )
-        raise typer.BadParameter(
-            f"{path} holds the results of a finished run; give another name, or --force", param_hint=_HINT
-        )
+            held, remedy = "a run that was interrupted", "give --resume to go on with it"
+        raise typer.BadParameter(f"{path} holds {held}; {remedy}, or --force", param_hint=_HINT)
     if run.started is None:  # interrupted before its first line was whole
         return _begun(stack.enter_context(opened_for_writing(path, _HINT)), settings)
     differing = [name for name, value in settings.items() if run.started.settings.get(name) != value]
@@ -163,6 +138,11 @@ def _continued(
 
     read_run(path, both)
     return results
+
+
+def _begun(stream: BinaryIO, settings: Mapping[str, str]) -> ResultsFile:
+    write_line(stream, EvaluationStarted(settings=settings, time=datetime.now(UTC)))
+    return ResultsFile(stream)
 
 
 def _stored(path: Path) -> StoredRun:

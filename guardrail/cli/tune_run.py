@@ -7,7 +7,6 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ import typer
 import yaml
 from rich.table import Table
 
-from guardrail import __version__
 from guardrail.cli.terminal import EXIT_FAILURE, err, out, print_error, safe
 from guardrail.errors import GuardrailError
 from guardrail.evals.aims import THRESHOLD, Aim, By
@@ -253,17 +251,17 @@ class _TuneRun:
     ) -> TuningPage:
         from guardrail.evals.tuning_report import TuningPage
 
-        where = "Not written to a file: --out FILE.yaml would."
-        if self._request.out is not None:
+        where = f"Written to {self._request.out}."
+        if self._request.out is None:
+            where = "Not written to a file: --out FILE.yaml would."
+        elif not written:
             where = "Not written to a file: see the summary."
-        if self._request.out is not None and written:
-            where = f"Written to {self._request.out}."
         return TuningPage(
             name=f"policy {self._request.base.name}",
             settings={
                 "answers": f"{len(self._found.responses):,}",
                 "claims": f"{self._found.claims():,}",
-                "labels": f"{self._labels():,}",
+                "labels": f"{self._found.labels():,}",
                 "files": ", ".join(str(path) for path in self._request.files),
             },
             findings=findings,
@@ -315,18 +313,7 @@ class _TuneRun:
         )
 
     def _provenance(self) -> list[str]:
-        return provenance(
-            shlex.join(["guardrail", *sys.argv[1:]]),
-            self._request.files,
-            version=__version__,
-            date=datetime.now(UTC).date().isoformat(),
-            responses=len(self._found.responses),
-            claims=self._found.claims(),
-            labels=self._labels(),
-        )
-
-    def _labels(self) -> int:
-        return sum(len(each.labels) for each in self._found.responses)
+        return provenance(shlex.join(["guardrail", *sys.argv[1:]]), self._request.files, self._found)
 
 
 def _tell_unwritten() -> None:

@@ -71,8 +71,11 @@ def _bound_holds(
 
 def withholds(policy: Policy) -> bool:
     """Could the policy block or redact something for what a judge says of it?"""
-    actions = {rule.action for rule in _live(policy)} | set(policy.segment_kinds.values())
-    return policy.mode != "observe" and (bool(actions & _WITHHOLDING) or policy.block_below > 0)
+    return policy.mode != "observe" and (bool(_actions(policy) & _WITHHOLDING) or policy.block_below > 0)
+
+
+def _actions(policy: Policy) -> set[Decision]:
+    return {rule.action for rule in _live(policy).values()} | set(policy.segment_kinds.values())
 
 
 def _uses(settings: Settings) -> dict[str, list[str]]:
@@ -107,7 +110,7 @@ def _named(uses: Sequence[str]) -> str:
 
 
 def _can_do(policy: Policy) -> Iterator[str]:
-    actions = [rule.action for rule in _live(policy)]
+    actions = [rule.action for rule in _live(policy).values()]
     told = [f"{actions.count(each)} {each.value}" for each in _ACTING if each in actions]
     if told:
         yield f"rules: {', '.join(told)}"
@@ -116,20 +119,18 @@ def _can_do(policy: Policy) -> Iterator[str]:
             yield f"{word} scores below {bound:g}"
 
 
-def _live(policy: Policy) -> list[Rule]:
-    """The rules that some claim could make fire."""
-    live: list[Rule] = []
-    for rule in policy.rules:
-        if never_fires(rule) is None and not any(covers(earlier, rule) for earlier in live):
-            live.append(rule)
+def _live(policy: Policy) -> dict[int, Rule]:
+    """The rules that some claim could make fire, by their places."""
+    live: dict[int, Rule] = {}
+    for number, rule in enumerate(policy.rules):
+        if never_fires(rule) is None and not any(covers(earlier, rule) for earlier in live.values()):
+            live[number] = rule
     return live
 
 
 def _effect(name: str, policy: Policy, applied: Sequence[str]) -> Check | None:
     """What is wrong with what the policy does as a whole."""
-    actions = {rule.action for rule in _live(policy)} | set(policy.segment_kinds.values())
-    acts = bool(actions - {Decision.RELEASE}) or policy.flag_below > 0
-    if not acts:
+    if not _actions(policy) - {Decision.RELEASE} and not policy.flag_below:
         return _POLICIES.fail(
             name,
             "it releases everything: no rule that could fire does more, and the thresholds are 0",
@@ -154,18 +155,15 @@ def _effect(name: str, policy: Policy, applied: Sequence[str]) -> Check | None:
 
 def inert_rules(name: str, policy: Policy) -> Iterator[Check]:
     """A warning for each rule that never fires, or that earlier ones leave nothing to."""
-    live: list[tuple[int, Rule]] = []
+    live = _live(policy)
     for number, rule in enumerate(policy.rules):
+        if number in live:
+            continue
         about = f"{name}.rules.{number}"
-        why = never_fires(rule)
-        if why is not None:
+        if (why := never_fires(rule)) is not None:
             yield _POLICIES.warn(about, f"'{rule.name}' can never fire: {why}", "change it, or remove it")
             continue
-        shadow = next((each for each in live if covers(each[1], rule)), None)
-        if shadow is None:
-            live.append((number, rule))
-            continue
-        at, earlier = shadow
+        at, earlier = next(each for each in live.items() if covers(each[1], rule))
         yield _POLICIES.warn(
             about,
             f"'{rule.name}' is never reached: rules.{at} ('{earlier.name}') takes every claim that it would",

@@ -70,7 +70,6 @@ _BY_VERDICT: Final[Mapping[str, statistics.Figure]] = {
     "f1": _error_f1,
     "kappa": statistics.cohen_kappa,
 }
-_CALIBRATION: Final[Mapping[str, statistics.Figure]] = {"calibration_error": statistics.calibration_error}
 TITLES: Final = {
     "balanced_accuracy": "balanced accuracy",
     "auroc": "AUROC",
@@ -202,14 +201,10 @@ class Agreement:
         ]
 
 
-_Truth = ClaimTruth
-_Answer = AnswerTruth
-
-
 class _JudgedAnswer(NamedTuple):
     result: EvaluationResult
     verdict: ResponseVerdict
-    truth: _Answer
+    truth: AnswerTruth
 
 
 def agreement(
@@ -272,23 +267,17 @@ class _Measure:
     score: str | None
     rounds: int
 
-    def claims(self, groups: Sequence[Sequence[_Truth]]) -> AgreementLevel:
+    def claims(self, groups: Sequence[Sequence[ClaimTruth]]) -> AgreementLevel:
         checked = [[each for each in group if not _is_unverified(each)] for group in groups]
         checked = [group for group in checked if group]
-        flat = [each for group in checked for each in group]
         said = [[(each.right, float(not self._is_error(each))) for each in group] for group in checked]
         support = [[(each.right, each.claim.support or 0.0) for each in group] for group in checked]
-        right = [each for each in flat if each.right]
-        wrong = [each for each in flat if not each.right]
         pairs = [pair for group in support for pair in group]
-        return AgreementLevel(
+        return self._level(
             "claims",
-            len(right),
-            len(wrong),
-            Rate(sum(map(self._is_error, wrong)), len(wrong)),
-            Rate(sum(map(self._is_error, right)), len(right)),
-            self._figures(said, support, calibrated=True),
-            tuple(reliability([t for t, _ in pairs], [p for _, p in pairs])) if pairs else (),
+            said,
+            support,
+            bins=tuple(reliability([t for t, _ in pairs], [p for _, p in pairs])) if pairs else (),
         )
 
     def answers(self, answers: Sequence[_JudgedAnswer]) -> AgreementLevel:
@@ -297,20 +286,31 @@ class _Measure:
         scored = [
             [(right, value)] for answer, right in known if (value := self._score(answer.verdict)) is not None
         ]
-        right = [answer for answer, truth in known if truth]
-        wrong = [answer for answer, truth in known if not truth]
-        pairs = [pair for group in scored for pair in group]
-        errors = np.array([not truth for truth, _ in pairs], dtype=bool)
-        values = np.array([value for _, value in pairs], dtype=float)
-        return AgreementLevel(
+        errors = np.array([not right for ((right, _),) in scored], dtype=bool)
+        values = np.array([value for ((_, value),) in scored], dtype=float)
+        return self._level(
             "answers",
-            len(right),
-            len(wrong),
-            Rate(sum(not _is_released(answer) for answer in wrong), len(wrong)),
-            Rate(sum(not _is_released(answer) for answer in right), len(right)),
-            self._figures(said, scored, calibrated=False),
+            said,
+            scored,
             precision_recall=precision_recall(errors, values),
             costs={miss: costs_by_threshold(errors, values, miss) for miss in MISS_COSTS},
+        )
+
+    def _level(self, unit: str, said: _Groups, ranked: _Groups, **charts: Any) -> AgreementLevel:
+        """``said`` is 1 for what the guard lets pass, ``ranked`` how far it trusts it."""
+        passes = {
+            truth: [passed for group in said for right, passed in group if right is truth]
+            for truth in (True, False)
+        }
+        caught, false_alarms = (_rate(passes[truth], lambda passed: not passed) for truth in (False, True))
+        return AgreementLevel(
+            unit,
+            false_alarms.total,
+            caught.total,
+            caught,
+            false_alarms,
+            self._figures(said, ranked, calibrated=unit == "claims"),
+            **charts,
         )
 
     def slices(self, name: str, answers: Sequence[_JudgedAnswer]) -> dict[str, SliceAgreement]:
@@ -333,7 +333,7 @@ class _Measure:
             for value in most
         }
 
-    def _is_error(self, truth: _Truth) -> bool:
+    def _is_error(self, truth: ClaimTruth) -> bool:
         return truth.claim.verdict in self.errors
 
     def _score(self, verdict: ResponseVerdict) -> float | None:
@@ -343,23 +343,21 @@ class _Measure:
         size = sum(len(group) for group in said)
         rounds = self.rounds if size <= _MANY else min(self.rounds, _FEWER_ROUNDS)
 
-        def of(
-            figures: Mapping[str, statistics.Figure], groups: _Groups, *, by_rank: bool = False
-        ) -> dict[str, Estimate]:
-            return {
-                name: bootstrap(groups, figure, rounds=rounds, by_rank=by_rank)
-                for name, figure in figures.items()
-            }
-
-        found = of(_BY_VERDICT, said) | of(_BY_SCORE, ranked, by_rank=True)
-        return found | of(_CALIBRATION, ranked) if calibrated else found
+        by_figure = {
+            name: bootstrap(ranked if by_rank else said, figure, rounds=rounds, by_rank=by_rank)
+            for figures, by_rank in ((_BY_VERDICT, False), (_BY_SCORE, True))
+            for name, figure in figures.items()
+        }
+        if calibrated:
+            by_figure["calibration_error"] = bootstrap(ranked, statistics.calibration_error, rounds=rounds)
+        return by_figure
 
 
-def _claims_by(name: str, answers: Sequence[_JudgedAnswer]) -> dict[str, list[list[_Truth]]]:
+def _claims_by(name: str, answers: Sequence[_JudgedAnswer]) -> dict[str, list[list[ClaimTruth]]]:
     """The claims of each value, by answer. Only wrong claims have categories."""
-    by_value: dict[str, list[list[_Truth]]] = defaultdict(list)
+    by_value: dict[str, list[list[ClaimTruth]]] = defaultdict(list)
     for answer in answers:
-        own: dict[str, list[_Truth]] = defaultdict(list)
+        own: dict[str, list[ClaimTruth]] = defaultdict(list)
         for each in answer.truth.claims:
             for value in [str(each.severity)] if name == "severity" else each.categories:
                 own[value].append(each)
@@ -399,11 +397,11 @@ def _is_released(answer: _JudgedAnswer) -> bool:
     return answer.verdict.decision is Decision.RELEASE
 
 
-def _is_unverified(truth: _Truth) -> bool:
+def _is_unverified(truth: ClaimTruth) -> bool:
     return truth.claim.verdict is Verdict.UNVERIFIED
 
 
-def _is_labelled(truth: _Answer) -> bool:
+def _is_labelled(truth: AnswerTruth) -> bool:
     return truth.right is not None or bool(truth.claims) or bool(truth.disputed)
 
 

@@ -196,6 +196,10 @@ class LabelledAnswers:
         """The number of claims of all responses."""
         return sum(len(each.claims) for each in self.responses)
 
+    def labels(self) -> int:
+        """The number of labels that belong to a response."""
+        return sum(len(each.labels) for each in self.responses)
+
     def unknown(self) -> int:
         """The number of labels that name claims which the responses don't have, and no words."""
         return sum(answer_truth(each.claims, each.labels).unknown for each in self.responses if each.labels)

@@ -11,16 +11,18 @@ import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import yaml
 
+from guardrail import __version__
 from guardrail.errors import InputError
 from guardrail.evals.aims import FAITHFUL, LEAST_RANK, OTHERS, WRONG, Aim, By, Counts, class_of
 from guardrail.evals.lines import STDIN
-from guardrail.evals.records import Judged
+from guardrail.evals.records import Judged, LabelledAnswers
 from guardrail.evals.search import Deciding, Search, Vary
 from guardrail.evals.statistics import ROUNDS, SEED, Array, Estimate, Rate, percent, wilson
 from guardrail.evals.truths import answer_truth
@@ -331,16 +333,14 @@ def written(
     return "".join(f"# {line}".rstrip() + "\n" for line in comments) + body
 
 
-def provenance(
-    command: str, files: Sequence[Path], *, version: str, date: str, responses: int, claims: int, labels: int
-) -> list[str]:
+def provenance(command: str, files: Sequence[Path], found: LabelledAnswers) -> list[str]:
     """Comments on what the file was made from: files with their hashes, counts, command, version, date."""
     return [
-        f"Written by guardrail {version} on {date}:",
-        *_lines(f"  {command}"),
+        f"Written by guardrail {__version__} on {datetime.now(UTC).date().isoformat()}:",
+        f"  {escape_controls(command)}",
         "From:",
-        *(line for path in files for line in _lines(f"  {path}, {_kept(path)}")),
-        f"  {responses:,} answers with {claims:,} claims, {labels:,} labels",
+        *(f"  {escape_controls(str(path))}, {_kept(path)}" for path in files),
+        f"  {len(found.responses):,} answers with {found.claims():,} claims, {found.labels():,} labels",
     ]
 
 
@@ -399,8 +399,3 @@ def _kept(path: Path) -> str:
         return "stdin, not kept"
     with path.open("rb") as stream:
         return f"sha256 {hashlib.file_digest(stream, 'sha256').hexdigest()}"
-
-
-def _lines(text: str) -> list[str]:
-    """``text`` as comment lines, whatever it contains: line breaks would end the comment."""
-    return [escape_controls(text)]

@@ -38,7 +38,7 @@ def search(*texts: str) -> dict[str, Any]:
     return {**told, "results": results}
 
 
-def response(*items: Any, status: str = "completed", **more: Any) -> dict[str, Any]:
+def response(*items: Any, status: Any = "completed", **more: Any) -> dict[str, Any]:
     """A whole response."""
     return {**HEAD, "status": status, "incomplete_details": None, "output": list(items), **more}
 
@@ -100,7 +100,8 @@ def text_of(events: list[dict[str, Any]]) -> str:
     for each in events:
         TYPED.validate_python(each)
         place = (each.get("output_index", 0), each.get("content_index", 0))
-        said = (each.get("part") or each).get("refusal", (each.get("part") or each).get("text"))
+        part = each.get("part") or each
+        said = str(part.get("refusal", part.get("text")))
         match each["type"]:
             case "response.output_item.added":
                 assert place[0] not in items

@@ -386,11 +386,3 @@ async def test_the_command_fails_if_nothing_was_taken(receiver: OtlpReceiver, tm
     assert done.exit_code == 1
     assert "name no span" in done.output
     assert "traceparent" in done.output
-
-
-async def test_a_line_that_is_no_result_is_named(receiver: OtlpReceiver, tmp_path: Path) -> None:
-    (tmp_path / "wrong.jsonl").write_text('{"type": "evaluation.result", "schema": 2}\n')
-    file = str(tmp_path / "wrong.jsonl")
-    done = report(file, "events", receiver)
-    assert done.exit_code == 1
-    assert "line 1" in done.output

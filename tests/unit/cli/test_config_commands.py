@@ -1,10 +1,13 @@
-"""``guardrail config``: check, schema, show."""
+"""``guardrail config``: check (also of what a start of the local judge would refuse), schema, show."""
 
 from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
 import json
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +18,19 @@ from typer.testing import CliRunner
 
 from consumers.settings import GuardSettings, load_settings
 from guardrail.cli import app
+from guardrail.errors import ConfigError
+from guardrail.judges.factory import build_judge
+from guardrail.judges.settings import JudgeSettings
+from tests.support.config_files import write
 from tests.unit.cli.conftest import Check
+from tests.unit.judges.model.tiny_verifier import parameters_for, write_parameters, write_verifier
 
 EXAMPLE = Path(__file__).parents[3] / "guardrail.example.yaml"
 
 
 @pytest.fixture
 def wrong(tmp_path: Path) -> Path:
-    path = tmp_path / "guardrail.yaml"
-    path.write_text("policies:\n  default:\n    flag_below: 1.5\n", encoding="utf-8")
-    return path
+    return write(tmp_path, "policies:\n  default:\n    flag_below: 1.5\n")
 
 
 def test_check_says_what_holds(runner: CliRunner) -> None:
@@ -230,8 +236,7 @@ def test_check_notes_the_files_of_all_parts_in_use(checked: Check) -> None:
 def test_what_shows_only_in_use_is_placed_too(
     runner: CliRunner, tmp_path: Path, judge: str, place: str, told: str
 ) -> None:
-    file = tmp_path / "guardrail.yaml"
-    file.write_text(f"logging: {{level: info}}\njudge: {judge}\n", encoding="utf-8")
+    file = write(tmp_path, f"logging: {{level: info}}\njudge: {judge}\n")
     source = tmp_path / "in.jsonl"
     source.write_text("", encoding="utf-8")
     for command in (
@@ -318,8 +323,7 @@ def test_bodies_are_shown_by_name_only(runner: CliRunner, checked: Check, tmp_pa
     llm = {"extra_body": body, "fallbacks": [{"model": "b", "extra_body": body}]}
     http = {"headers": {"x-key": "hidden-4"}}
     judge = {"llm": llm, "http": http}
-    file = tmp_path / "guardrail.yaml"
-    file.write_text(json.dumps({"judge": judge}), encoding="utf-8")
+    file = write(tmp_path, json.dumps({"judge": judge}))
     result = runner.invoke(app, ["config", "show", "-c", str(file), "-f", "json"])
     assert result.exit_code == 0, result.stderr
     assert "hidden-" not in result.stdout
@@ -364,3 +368,233 @@ def test_check_notes_what_is_allowed_and_hardly_meant(checked: Check) -> None:
         "routes.0.route:",
         "routes.1.tenant:",
     ]
+
+
+# ------------------------------------------------------------------------ the files of the local judge
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a verifier, beside the parameters that were fitted with it."""
+    verifier = write_verifier(tmp_path / "verifier")
+    write_parameters(verifier, parameters_for(verifier))
+    return tmp_path
+
+
+def local(folder: Path, **verifier: Any) -> dict[str, Any]:
+    return {"kind": "local", "local": {"verifier": {"path": str(folder / "verifier"), **verifier}}}
+
+
+def test_what_goes_together_is_right(checked: Check, folder: Path) -> None:
+    assert checked(judge=local(folder)) == (0, [], "")
+
+
+def _unknown_features(verifier: Path) -> None:
+    raw = json.loads((verifier / "parameters.json").read_text(encoding="utf-8"))
+    raw["read"]["combiner"]["weights"] = {"of_another_release": [0, 0, 0, 0]}
+    (verifier / "parameters.json").write_text(json.dumps(raw), encoding="utf-8")
+
+
+def _foreign(verifier: Path) -> None:
+    write_parameters(verifier, parameters_for(verifier, sha256="0" * 64))
+
+
+def _without_its_parameters(verifier: Path) -> None:
+    (verifier / "parameters.json").unlink()
+
+
+def _damaged(verifier: Path) -> None:
+    (verifier / "tokenizer.json").write_text("{}")
+
+
+def _without_its_manifest(verifier: Path) -> None:
+    (verifier / "manifest.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (_unknown_features, "has weights of of_another_release, which this release does not find out"),
+        (_foreign, "judge.local.verifier: the parameters were fitted with tiny (sha256 000"),
+        (_without_its_parameters, "judge.local.verifier: {folder}/verifier/parameters.json can't be read"),
+        (_damaged, "judge.local.verifier.path: {folder}/verifier/tokenizer.json is damaged"),
+        (_without_its_manifest, "judge.local.verifier.path: {folder}/verifier/manifest.json can't be read"),
+    ],
+)
+def test_what_a_start_would_refuse_is_refused_in_its_words(
+    checked: Check, folder: Path, spoil: Callable[[Path], None], told: str
+) -> None:
+    spoil(folder / "verifier")
+    judge = local(folder)
+    status, _, errors = checked(judge=judge)
+    assert status == 2
+    assert f"{folder / 'guardrail.yaml'}:1: " in errors
+    assert told.format(folder=folder) in errors
+    with pytest.raises(ConfigError) as refused:
+        build_judge(JudgeSettings.model_validate(judge))
+    assert " ".join(str(refused.value).split()) in errors
+
+
+def test_the_local_judge_that_answers_past_a_budget_is_checked_too(checked: Check, folder: Path) -> None:
+    _foreign(folder / "verifier")
+    judge = local(folder) | {
+        "kind": "llm",
+        "llm": {"base_url": "http://near/v1"},
+        "budgets": {"per_minute": {"tokens": 1000}, "on_budget": "local"},
+    }
+    status, _, errors = checked(judge=judge)
+    assert status == 2
+    assert "judge.local.verifier: the parameters were fitted with tiny (sha256 000" in errors
+
+
+def test_a_folder_that_is_not_here_is_noted_only(checked: Check, folder: Path) -> None:
+    """It may be where the guard runs."""
+    (folder / "verifier").rename(folder / "elsewhere")
+    status, notes, _ = checked(judge=local(folder))
+    assert status == 0
+    assert f"{folder / 'verifier'} can't be read here" in " ".join(notes)
+
+
+@pytest.mark.parametrize("path", [None, "verifier"])
+def test_a_judge_without_its_verifier_is_noted(checked: Check, folder: Path, path: str | None) -> None:
+    given = path and str(folder / path)
+    status, notes, _ = checked(judge=local(folder, path=given, enabled=False))
+    assert status == 0
+    assert "judge.local.verifier.enabled is false: claims are judged by words and figures alone" in " ".join(
+        notes
+    )
+
+
+def test_the_check_loads_no_model() -> None:
+    code = (
+        "import sys\n"
+        "from guardrail.judges.factory import check_files\n"
+        "from guardrail.judges.settings import JudgeSettings\n"
+        "check_files(JudgeSettings(kind='local'))\n"
+        "print({'numpy', 'onnxruntime', 'tokenizers'} & set(sys.modules))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"
+
+
+# ----------------------------------------------------------------------------------- schemas of events
+
+
+EVENTS = ("config", "schema", "events")
+
+
+def test_what_was_written_is_current_until_it_is_changed(runner: CliRunner, tmp_path: Path) -> None:
+    written = runner.invoke(app, [*EVENTS, "--out", str(tmp_path)])
+    assert written.exit_code == 0
+    paths = [Path(line) for line in written.stdout.splitlines()]
+    assert tmp_path / "asyncapi.yaml" in paths
+    assert all(path.is_file() for path in paths)
+    assert runner.invoke(app, [*EVENTS, "--out", str(tmp_path), "--check"]).exit_code == 0
+    paths[0].write_text("{}", encoding="utf-8")
+    stale = runner.invoke(app, [*EVENTS, "--out", str(tmp_path), "--check"])
+    assert stale.exit_code == 1
+    assert paths[0].name in stale.stderr
+    assert "guardrail config schema events" in stale.stderr
+
+
+def test_check_writes_nothing(runner: CliRunner, tmp_path: Path) -> None:
+    assert runner.invoke(app, [*EVENTS, "--out", str(tmp_path), "--check"]).exit_code == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("what", [[], ["settings"], ["reference"]])
+@pytest.mark.parametrize("option", [["--check"], ["--out", "docs"]])
+def test_what_goes_with_events_is_refused_elsewhere(
+    runner: CliRunner, what: list[str], option: list[str]
+) -> None:
+    done = runner.invoke(app, ["config", "schema", *what, *option])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"Invalid value for {option[0]}: goes with events only" in done.stderr
+
+
+# --------------------------------------------------------------------------------------------- prompts
+
+
+def test_the_prompts_are_shown_filled_in(runner: CliRunner) -> None:
+    result = runner.invoke(app, ["config", "show", "--prompt", "both"])
+    assert result.exit_code == 0
+    assert "You check whether the claims of an answer" in result.stdout
+    assert "[1] The basic plan costs $49 a month." in result.stdout
+    assert " claim c2]\nIt includes 5 users." in result.stdout
+    assert "$reply_form" not in result.stdout
+    assert result.stderr == ""
+
+
+def test_of_two_prompts_each_begins_after_a_line_with_its_name(runner: CliRunner) -> None:
+    both = runner.invoke(app, ["config", "show", "--template", "--prompt", "both"]).stdout
+    system, user = (
+        runner.invoke(app, ["config", "show", "--template", "--prompt", name]).stdout
+        for name in ("system", "user")
+    )
+    assert both == f"--- system ---\n{system}--- user ---\n{user}"
+
+
+def test_one_prompt_is_shown_alone(runner: CliRunner) -> None:
+    result = runner.invoke(app, ["config", "show", "--prompt", "user"])
+    assert "You check whether" not in result.stdout
+    assert " document d1]" in result.stdout
+    assert result.stderr == ""
+
+
+def test_settings_show_in_the_prompt(runner: CliRunner, tmp_path: Path) -> None:
+    (tmp_path / "none.yaml").write_text("[]", "utf-8")
+    llm = "{decompose: true, reasoning: none, prompts: {examples: none.yaml}}"
+    path = str(write(tmp_path, f"judge: {{llm: {llm}}}"))
+    shown = runner.invoke(app, ["config", "show", "--config", path, "--prompt", "system"]).stdout
+    assert "c1a and c1b" in shown
+    assert "Give no reasons." in shown
+    assert "# Examples" not in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["judge", "--prompt", "both"], "--prompt: give a KEY or a prompt, not both"),
+        (["judge", "--template"], "--template: goes with --prompt only"),
+        (["--template"], "--template: goes with --prompt only"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(runner: CliRunner, options: list[str], told: str) -> None:
+    done = runner.invoke(app, ["config", "show", *options])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert told in done.stderr
+
+
+@pytest.mark.parametrize("name", ["system", "user"])
+def test_a_template_that_was_printed_can_be_configured_and_changes_nothing(
+    runner: CliRunner, tmp_path: Path, name: str
+) -> None:
+    printed = runner.invoke(app, ["config", "show", "--prompt", name, "--template"]).stdout
+    own = tmp_path / "own.md"
+    own.write_text(printed, "utf-8")
+    path = str(write(tmp_path, f"judge: {{llm: {{prompts: {{{name}: '{own}'}}}}}}"))
+    with_own = runner.invoke(app, ["config", "show", "--config", path, "--prompt", "both"])
+    assert with_own.exit_code == 0
+    assert with_own.stdout == runner.invoke(app, ["config", "show", "--prompt", "both"]).stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("$reply_form", "missing variable $marker in the system prompt"),
+        ("$reply_form $documents $x", "unknown variables $documents, $x and missing variable"),
+        ("$reply_form $marker costs $5", "write $$ for the character itself"),
+        (None, "can't be read"),
+    ],
+)
+def test_a_prompt_of_ones_own_is_checked_when_settings_load(
+    runner: CliRunner, tmp_path: Path, text: str | None, told: str
+) -> None:
+    own = tmp_path / "own.md"
+    if text is not None:
+        own.write_text(text, "utf-8")
+    path = str(write(tmp_path, f"judge: {{llm: {{prompts: {{system: '{own}'}}}}}}"))
+    result = runner.invoke(app, ["config", "check", path])
+    assert result.exit_code == 2
+    assert "judge.llm.prompts.system" in result.stderr
+    assert told in result.stderr

@@ -30,7 +30,7 @@ from guardrail.cli import app
 from guardrail.cli.dead_letters import print_letters
 from guardrail.cli.sources import since_time_ms
 from guardrail.engine.engine import WRONG_LANE
-from guardrail.errors import DecodeError, TransportUnavailable
+from guardrail.errors import DecodeError
 from tests.support.terminal import OnTerminal
 
 HOSTILE = "\x1b[31mred\x1b[0m\n\u202eevil [bold]x[/]"
@@ -330,20 +330,6 @@ def test_what_can_not_be_written_back_is_status_1(runner: CliRunner, replays: Re
     assert result.exit_code == 1
     assert "can't be written back: 0:7: there is no topic \\x1b[31mred" in result.stderr
     assert "4 dead letters written back" in result.stdout
-
-
-@pytest.mark.parametrize("command", [["list"], ["replay", "--dry-run"]])
-def test_a_failure_is_one_message(
-    runner: CliRunner, monkeypatch: pytest.MonkeyPatch, command: list[str]
-) -> None:
-    def fail(*_: object) -> None:
-        raise TransportUnavailable("no broker; start it")
-
-    monkeypatch.setattr("consumers.reading.open_topic", fail)
-    monkeypatch.setattr("consumers.dead_letter_replay.connect_admin", fail)
-    result = runner.invoke(app, ["dead-letters", *command])
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == "error: no broker; start it\n"
 
 
 PLANNED = """

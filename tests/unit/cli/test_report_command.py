@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -72,14 +71,6 @@ def test_labels_from_elsewhere_join_by_id(runner: CliRunner, files: tuple[str, s
     assert "labels.jsonl line 1" in done.stderr
 
 
-def test_it_does_not_write_over_what_it_reads(runner: CliRunner, files: tuple[str, str]) -> None:
-    before = Path(files[1]).read_bytes()
-    done = runner.invoke(app, ["report", *files, "--out", files[1]])
-    assert done.exit_code == 2
-    assert "something else than a report" in " ".join(done.stderr.replace("│", "").split())
-    assert Path(files[1]).read_bytes() == before
-
-
 @pytest.mark.parametrize("held", ["<!doctype html>\n<p>my notes", "x" * 1_000, "x"])
 def test_it_replaces_reports_and_nothing_else(
     runner: CliRunner, files: tuple[str, str], tmp_path: Path, held: str
@@ -128,15 +119,6 @@ def test_a_file_that_is_not_there_is_named(program: Program, tmp_path: Path, mis
     assert done.returncode == 1
     assert "nowhere" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_another_kind_of_file_is_refused_with_the_line(program: Program, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("dear diary\n", encoding="utf-8")
-    done = program("report", "notes.txt")
-    assert done.returncode == 1
-    assert re.search(r"notes\.txt line 1: not valid JSON.*give a file that guardrail evaluate", done.stderr)
-    assert "diary" not in done.stderr
-    assert not (tmp_path / "report.html").exists()
 
 
 def test_without_jinja2_the_remedy_is_told(program: Program, tmp_path: Path) -> None:

@@ -230,15 +230,6 @@ async def test_the_report_shows_the_evidence_in_a_browser(
     assert "policies:\n  default:" in text
 
 
-def test_the_report_replaces_no_file_of_something_else(tune: Tune, tmp_path: Path) -> None:
-    verdicts, labels = records(tmp_path, answers(4))
-    held = labels.read_bytes()
-    result = tune(verdicts, "-l", labels, "--catch", "0.9", "--report", str(labels))
-    assert result.exit_code == 2
-    assert "--report" in result.stderr
-    assert labels.read_bytes() == held
-
-
 async def test_the_report_without_labels_shows_the_distribution_and_says_so(
     tune: Tune, tmp_path: Path, browser_path: str
 ) -> None:
@@ -262,13 +253,6 @@ def test_the_report_is_written_also_where_the_labels_are_too_few(tune: Tune, tmp
     assert "Too few labels" in (tmp_path / "t.html").read_text("utf-8")
 
 
-def test_a_report_needs_an_aim(tune: Tune, tmp_path: Path) -> None:
-    verdicts, labels = records(tmp_path, answers())
-    result = tune(verdicts, "-l", labels, "--calibration", "c.yaml", "--report", "t.html")
-    assert result.exit_code == 2
-    assert "needs an aim" in result.stderr
-
-
 def test_a_file_of_labels_that_is_given_twice_counts_once(tune: Tune, tmp_path: Path) -> None:
     verdicts, labels = records(tmp_path, answers())
     twice = tune(verdicts, "-l", labels, "-l", labels, "--catch", "0.95", "--out", "t.yaml")
@@ -285,6 +269,7 @@ def test_a_file_of_labels_that_is_given_twice_counts_once(tune: Tune, tmp_path: 
         (("--share", "0.1", "--catch", "0.9"), 2, "--share"),
         (("--catch", "0.9", "--vary", "everything"), 2, "can't change"),
         (("--catch", "0.9", "--policy", "nobody"), 2, "unknown policy"),
+        (("--calibration", "c.yaml", "--report", "t.html"), 2, "needs an aim"),
     ],
 )
 def test_wrong_usage_is_told(

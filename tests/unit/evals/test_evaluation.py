@@ -80,35 +80,12 @@ async def test_outcomes_come_in_the_order_of_the_lines_whatever_is_judged_first(
     assert ids(await results_of(check, sample(1), sample(2), sample(3))) == ["r1", "r2", "r3"]
 
 
-async def test_a_line_that_cannot_be_read_keeps_its_place_and_stops_nobody() -> None:
-    outcomes = await results_of(judged_at_once, sample(1), BadSample("line 2", "not valid JSON"), sample(3))
-    assert ids(outcomes) == ["r1", None, "r3"]
-    assert (outcomes[1].place, outcomes[1].error) == ("line 2", "not valid JSON")
-    assert outcomes[1].scores == {}
-
-
 async def test_what_the_guard_refuses_is_told_like_a_line_that_cannot_be_read() -> None:
     async def check(response: Response) -> ResponseVerdict:
         raise ProtocolError("contexts_too_large", "contexts: too many characters")
 
     (outcome,) = await results_of(check, sample(1))
     assert outcome.error == "contexts: too many characters"
-
-
-async def test_no_more_are_judged_at_once_than_allowed() -> None:
-    now = most = 0
-
-    async def check(response: Response) -> ResponseVerdict:
-        nonlocal now, most
-        now += 1
-        most = max(most, now)
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        now -= 1
-        return verdict(response_id=response.response_id)
-
-    await results_of(check, *(sample(number) for number in range(50)), concurrency=3)
-    assert most == 3
 
 
 async def test_reading_waits_while_the_first_line_is_not_done() -> None:
@@ -139,47 +116,10 @@ async def test_reading_waits_while_the_first_line_is_not_done() -> None:
         assert len(done) == 200
 
 
-async def test_an_outcome_is_told_while_the_next_line_is_still_awaited() -> None:
-    more = asyncio.Event()
-    told = asyncio.Event()
-
-    async def slow() -> AsyncIterator[Sample]:
-        yield sample(1)
-        await more.wait()
-
-    def on_outcome(outcome: EvaluationResult) -> None:
-        told.set()
-
-    scoring = asyncio.create_task(evaluate_each(slow(), judged_at_once, on_outcome, concurrency=2))
-    await told.wait()
-    assert not scoring.done()
-    more.set()
-    await scoring
-
-
-async def test_an_error_of_the_receiver_ends_everything_and_is_raised_as_it_is() -> None:
-    def on_outcome(outcome: EvaluationResult) -> None:
-        raise BrokenPipeError
-
-    with pytest.raises(BrokenPipeError):
-        await evaluate_each(arriving(sample(1), sample(2)), judged_at_once, on_outcome, concurrency=1)
-
-
-async def test_no_line_is_no_outcome() -> None:
-    assert await results_of(judged_at_once) == []
-
-
 async def test_a_verdict_bears_the_mode_that_its_policy_has_live() -> None:
     policy = Policy(name="strict", mode="hold")
     check = checker(WordJudge(), PolicyRouter.single(judging_everything(policy)), modes={"strict": "hold"})
     assert (await check(Response(response_id="r", answer="Yes."))).mode == "hold"
-
-
-def test_offline_every_claim_is_judged_under_the_same_rules() -> None:
-    policy = Policy(name="strict", mode="hold", flag_below=0.8, block_below=0.7)
-    offline = judging_everything(policy)
-    assert offline.mode == "observe"
-    assert (offline.name, offline.rules, offline.block_below) == ("strict", policy.rules, 0.7)
 
 
 async def test_offline_no_claim_is_lost_to_the_clock() -> None:
@@ -253,19 +193,6 @@ async def test_no_more_answers_are_judged_at_once_than_asked_for() -> None:
     judge.gate.set()
     assert len((await running).results) == 20
     assert judge.most_at_once <= 3
-
-
-async def test_the_same_answers_give_the_same_results_whatever_the_concurrency() -> None:
-    rows = [{**(WRONG if number % 3 else GOOD), "id": f"r{number}"} for number in range(20)]
-
-    async def found(concurrency: int) -> list[tuple[str, float | None, list[str]]]:
-        run = await aevaluate(rows, judge=WordJudge(), concurrency=concurrency)
-        verdicts = [each.verdict for each in run.results if each.verdict is not None]
-        return [(each.id, each.score, [claim.claim_id for claim in each.claims]) for each in verdicts]
-
-    one_by_one = await found(1)
-    assert len(one_by_one) == 20
-    assert await found(7) == one_by_one
 
 
 def test_it_works_without_an_event_loop() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from guardrail.errors import JudgeUnavailable
 from guardrail.evals.explanation import explain, explained, worst_claims
 from guardrail.events import ClaimVerdict, Decision, Evidence, Response, Severity, Usage, Verdict
 from tests.unit.evals.verdicts import claim_verdict, of, response_verdict
@@ -73,20 +72,17 @@ def test_the_claim_that_decided_goes_before_all_others_even_a_supported_one() ->
 
 
 class Words:
-    """Says something, or nothing."""
+    """Says something, and knows what it was asked."""
 
     name = "llm:test"
 
-    def __init__(self, error: JudgeUnavailable | None = None) -> None:
-        self.error = error
+    def __init__(self) -> None:
         self.asked: list[tuple[str, str, str, list[int]]] = []
 
     async def explain(
         self, response_id: str, question: str, result: str, claims: Sequence[ClaimVerdict]
     ) -> tuple[str, Usage]:
         self.asked.append((response_id, question, result, [claim.index for claim in claims]))
-        if self.error is not None:
-            raise self.error
         return "It says 30 days, and the terms say 14.", Usage(judge_calls=1)
 
 
@@ -98,14 +94,6 @@ async def test_an_explainer_puts_it_into_other_words() -> None:
     ((response_id, question, result, claims),) = words.asked
     assert (response_id, question, claims) == ("r1", "How long?", [2, 1])
     assert result.startswith("Of 3 claims, 1 is supported")
-
-
-async def test_the_template_stands_in_and_names_the_cause() -> None:
-    verdict = response_verdict(doubtful())
-    said = await explained(verdict, None, Words(JudgeUnavailable("the server answered 503")))
-    assert said.by == "template"
-    assert said.failure == "llm:test gave no explanation: the server answered 503"
-    assert said.text == f"{explain(verdict)} (By template; {said.failure}.)"
 
 
 async def test_nobody_is_asked_about_an_answer_without_doubt() -> None:

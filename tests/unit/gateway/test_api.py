@@ -335,8 +335,9 @@ async def test_a_key_chooses_no_policy_but_its_own(
         assert (reply.json()["tenant"], reply.json()["route"]) == ("acme", named.get("route", "chat"))
     for wrong in ({"route": "lax"}, {"tenant": "other"}):
         assert (await client.post("/v1/check", json={**item, **wrong}, headers=mine)).status_code == 403
-        reply = await client.post(COMPLETIONS, json=ask(guardrail=wrong), headers=mine)
-        assert reply.status_code == 403
+        for path in (COMPLETIONS, "/v1/responses"):
+            reply = await client.post(path, json=ask(input="?", guardrail=wrong), headers=mine)
+            assert reply.status_code == 403
     without = {"x-guardrail-key": "two"}
     reply = await client.post("/v1/check", json={**item, "route": "chat"}, headers=without)
     assert reply.json()["error"]["message"] == "route: the key may name none, so leave it out"

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.chat_upstream import ChatUpstream, completion, events
 from tests.support.docs import ROOT, code_blocks
+from tests.support.response_events import message, response
 from tests.unit.gateway.chats import RIGHT, WRONG
 from tests.unit.gateway.conftest import Opens
 
@@ -22,21 +23,26 @@ BLOCKS = {
 }
 
 
+async def printed_by(block: str, client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("OPENAI_API_KEY", "of-the-caller")
+    program = BLOCKS[block].replace("http://127.0.0.1:8800", str(client.base_url).rstrip("/"))
+    assert str(client.base_url).rstrip("/") in program
+    printed: list[str] = []
+    # Logs are on the real output.
+    names = {"print": lambda *texts, end="\n": printed.append(" ".join(texts) + end)}
+    await asyncio.to_thread(exec, compile(program, "docs/serve.md", "exec"), names)
+    return "".join(printed)
+
+
 async def test_openais_client_in_ten_lines(
     gateway: Opens, upstream: ChatUpstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "of-the-caller")
     client = await gateway()
     upstream.streams(events(RIGHT, WRONG))
-    program = BLOCKS["docs/serve.md:python:0"].replace(
-        "http://127.0.0.1:8800", str(client.base_url).rstrip("/")
-    )
-    assert str(client.base_url).rstrip("/") in program
-
-    printed: list[str] = []
-    names = {"print": lambda text, end="\n": printed.append(text + end)}  # logs are on the real output
-    await asyncio.to_thread(exec, compile(program, "docs/serve.md", "exec"), names)
-    assert "".join(printed).startswith(f"{RIGHT}\n\nThis answer was withheld")
+    printed = await printed_by("docs/serve.md:python:0", client, monkeypatch)
+    assert printed.startswith(f"{RIGHT}\n\nThis answer was withheld")
+    upstream.answers(response(message(RIGHT)))
+    assert await printed_by("docs/serve.md:python:1", client, monkeypatch) == f"{RIGHT} release\n"
 
 
 needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="no curl")

@@ -289,7 +289,7 @@ async def test_what_nobody_has_checked_is_dropped(gateway: Opens, upstream: Chat
         "phase": "final_answer",
     }
     items = [*DROPPED, last]
-    echo = {
+    echo: dict[str, Any] = {
         "instructions": WRONG,
         "metadata": {"x": WRONG},
         "output_text": WRONG,
@@ -335,10 +335,22 @@ async def test_sealed_reasoning_passes_for_the_next_request(gateway: Opens, upst
         upstream.streams(stream(*items))
         events = await streamed(client, include=["reasoning.encrypted_content"])
         text_of(events)
-        expected = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": sealed}
+        expected: Any = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": sealed}
         assert (events[-1]["response"]["output"][0] == expected) is passes
         upstream.answers(response(*items))
         assert ((await whole(client))["output"][0] == expected) is passes
+
+
+async def test_an_answer_that_is_asked_for_as_a_call_is_said_to_be_unchecked(
+    gateway: Opens, upstream: ChatUpstream
+) -> None:
+    client = await gateway()
+    upstream.streams(stream(call()))
+    events = await streamed(client, tool_choice={"type": "function", "name": "look_up"})
+    assert events[-1]["response"]["guardrail"]["decision"] == "not-checked"
+    upstream.answers(response(call()))
+    assert (await whole(client, tool_choice="required"))["guardrail"]["decision"] == "not-checked"
+    assert "guardrail" not in await whole(client)
 
 
 # ---------------------------------------------------------------------------------------- documents
@@ -589,7 +601,7 @@ async def test_a_client_that_goes_ends_the_upstreams_answer(gateway: Opens, upst
 async def test_an_end_that_the_upstream_says_is_kept(gateway: Opens, upstream: ChatUpstream) -> None:
     client = await gateway()
     for reason, told in (("max_output_tokens", {"reason": "max_output_tokens"}), (WRONG, None)):
-        more = {"incomplete_details": {"reason": reason}}
+        more: dict[str, Any] = {"incomplete_details": {"reason": reason}}
         upstream.streams(
             [
                 each

@@ -279,7 +279,7 @@ def test_a_header_that_can_not_be_sent_is_told_at_start_and_not_shown(
 def test_the_variable_of_a_header_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "caf\u00e9")
     settings = HttpJudgeSettings.model_validate({"url": "http://j/", "headers": {"X": {"env": "TOKEN"}}})
-    with pytest.raises(ConfigError, match=r"judge\.http\.headers: the value of X holds characters"):
+    with pytest.raises(ConfigError, match=r"judge\.http\.headers\.X: it holds characters"):
         HttpJudge(settings)
 
 
