@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from consumers.gateway.settings import NOT_INSTALLED
 from consumers.kafka.client import client_options
 from consumers.kafka.examiner import ClusterSeen, Examiner, Right, Rights, TopicSeen, examining
 from consumers.kafka.watch import OtherGroup
@@ -27,7 +28,7 @@ from guardrail.doctor import (
     endpoint_time_s,
     prove,
 )
-from guardrail.errors import GuardrailError
+from guardrail.errors import ConfigError, GuardrailError
 from guardrail.judges.factory import all_kinds
 from guardrail.render import counted
 
@@ -63,8 +64,7 @@ async def _of_gateway(settings: GuardSettings, prove_within_s: float | None) -> 
     try:
         from consumers.gateway import examine_gateway
     except ImportError:
-        remedy = "pip install 'streaming-guardrail[serve]'"
-        yield Area("gateway").fail("serve", "Starlette and uvicorn are not installed", remedy)
+        yield Area("gateway").error("serve", ConfigError(NOT_INSTALLED))
         return
     async for check in examine_gateway(settings, prove_within_s):
         yield check

@@ -176,9 +176,7 @@ class Gateway:
         return "ok", f"keys reloaded: {', '.join(changed)}"
 
     def _check_origin(self, request: HTTPConnection) -> None:
-        """Without keys, a page in a browser of this machine must not ask: its host would be another name, or
-        its origin.
-        """
+        """Without keys, no page in a browser of this machine may ask: its host or origin has another name."""
         if "content-length" in request.headers and "transfer-encoding" in request.headers:
             raise Refused(400, "the body has two lengths", "invalid_request", {"Connection": "close"})
         origin = request.headers.get("origin", "http://localhost")
@@ -385,6 +383,8 @@ class _EventReply(_StreamedReply):
                     await self._sent(send)
                 except asyncio.CancelledError:  # there is no more time to drain
                     await send({"type": "http.response.body", "body": b"", "more_body": False})
+                except Exception as error:  # noqa: BLE001 - uvicorn would log its message, which may quote texts
+                    log.error("serve.failed", endpoint="guard", error=type(error).__name__)  # noqa: TRY400
 
 
 async def _while_there(receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
@@ -17,6 +17,11 @@ from guardrail.secrets import Secret
 
 DialectName = Literal["litellm", "kong", "portkey", "agentgateway", "nemo"]
 """Other gateways whose questions this one understands."""
+
+
+NOT_INSTALLED: Final = (
+    "serve: Starlette and uvicorn are not installed; run: pip install 'streaming-guardrail[serve]'"
+)
 
 
 class ServeSettings(Frozen):
@@ -111,22 +116,28 @@ class ServeSettings(Frozen):
 
         if self.keys is None and not is_loopback(self.host):
             raise ValueError(
-                f"host {self.host} is not this machine's alone, and there are no keys; name a file of keys, "
-                "or listen on 127.0.0.1"
+                f"host {self.host} is not this machine's alone, and there are no keys; name a file of keys "
+                "as serve.keys: {file: PATH}, or listen on 127.0.0.1"
             )
         if (self.certificate is None) != (self.private_key is None):
             raise ValueError("certificate and private_key go together; give both or neither")
         return self
+
+    @property
+    def told(self) -> str:
+        """In a line, where it listens and in front of what."""
+        return f"{self.host}:{self.port}, in front of {self.upstream}"
 
     def notes(self) -> list[str]:
         """A line for each thing that ``guardrail serve`` would refuse here."""
         from guardrail.doctor import refused
 
         def keys() -> None:
-            if self.keys is not None:
+            try:
                 from consumers.gateway.keys import read_keys
-
-                read_keys(self.keys)
+            except ImportError:
+                raise ConfigError(NOT_INSTALLED) from None
+            read_keys(self.keys)
 
         def upstream_key() -> None:
             if self.upstream_key is not None:
@@ -146,6 +157,8 @@ class ServeSettings(Frozen):
                     "belong together"
                 ) from None
 
+        if self == ServeSettings():
+            return []  # most guards run without it, and its packages may not be there
         return [*refused(keys), *refused(upstream_key), *refused(certificate)]
 
     @property

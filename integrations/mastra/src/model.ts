@@ -66,8 +66,10 @@ async function complete(agent: Agent, { messages, temperature, ...call }: Call, 
   const settings = { maxRetries: 0, maxOutputTokens: call.max_completion_tokens }; // the guard itself repeats a call
   const modelSettings = temperature === undefined ? settings : { ...settings, temperature };
   const said = await agent.generate(of('user'), { instructions: of('system'), abortSignal, modelSettings });
+  // A prompt that comes back is no reply, though its examples look like one.
+  const content = messages.reduce((text, each) => text.split(each.content).at(-1) ?? '', said.text);
   return {
-    choices: [{ message: { content: said.text }, finish_reason: said.finishReason?.replace('-', '_') }],
+    choices: [{ message: { content }, finish_reason: said.finishReason?.replace('-', '_') }],
     usage: { prompt_tokens: said.usage.inputTokens ?? 0, completion_tokens: said.usage.outputTokens ?? 0 },
   };
 }

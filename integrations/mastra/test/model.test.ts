@@ -32,6 +32,8 @@ const scoreWith = (config: FaithfulnessScorerConfig) =>
     }),
   );
 
+const texts = (parts: readonly object[]) => parts.map((part) => ('text' in part ? part.text : '')).join('');
+
 const usage = {
   inputTokens: { total: 1, noCache: 1, cacheRead: undefined, cacheWrite: undefined },
   outputTokens: { total: 1, text: 1, reasoning: undefined },
@@ -65,6 +67,18 @@ describe('the model that is given judges', () => {
     const { score } = await scoreWith({ model: model as unknown as MastraModelConfig });
     assert.equal(score, 0);
     assert.deepEqual([model.doGenerateCalls[0]?.temperature, model.doGenerateCalls[0]?.maxOutputTokens], [0, 4096]);
+  });
+
+  it('but not one that gives its prompt back, whose examples look like a reply', async () => {
+    const model = new MockLanguageModelV3({
+      doGenerate: async ({ prompt }) => ({
+        content: [{ type: 'text', text: prompt.map((each) => (typeof each.content === 'string' ? each.content : texts(each.content))).join('\n') }],
+        finishReason: { unified: 'stop', raw: 'stop' },
+        usage,
+        warnings: [],
+      }),
+    });
+    await assert.rejects(scoreWith({ model: model as unknown as MastraModelConfig }), (error) => /no verdicts|is empty/.test(told(error)));
   });
 
   it('as one of a provider of the AI SDK, by the settings of the LLM judge', async () => {

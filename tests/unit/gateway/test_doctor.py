@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from guardrail.cli import app
 from guardrail.doctor import Check
 from tests.support.certificates import Authority
 from tests.support.chat_upstream import ChatUpstream
+from tests.support.programs import environment
 
 
 async def told(settings: dict[str, Any], within_s: float | None = 60.0) -> dict[str, Check]:
@@ -100,6 +103,22 @@ async def test_without_a_section_kafka_there_is_no_kafka(upstream: ChatUpstream)
     checks = [check async for check in examine(found, None)]
     assert {check.state for check in checks} <= {"ok", "skip"}
     assert "the gateway does without" in next(each.detail for each in checks if each.area == "broker")
+
+
+def test_where_its_packages_are_missing_they_are_named(tmp_path: Path) -> None:
+    config = tmp_path / "guardrail.yaml"
+    config.write_text("serve: {missing_contexts: judge}")
+    without = "import sys; sys.modules['starlette'] = None; from guardrail.cli import main; main()"
+    for command in (["config", "check"], ["doctor", "--no-prove", "--config"], ["serve", "--config"]):
+        done = subprocess.run(
+            [sys.executable, "-c", without, *command, str(config)],
+            capture_output=True,
+            text=True,
+            env=environment(),
+            check=False,
+        )
+        assert "pip install 'streaming-guardrail[serve]'" in " ".join((done.stdout + done.stderr).split())
+        assert "Traceback" not in done.stderr
 
 
 def test_config_check_notes_what_serve_would_refuse(tmp_path: Path) -> None:

@@ -391,7 +391,7 @@ async def test_only_who_has_a_key_may_connect(gateway: Opens, keys: dict[str, An
         ("//evil.example/v1/guard", {}, 403),
         ("/v1/guard/", {}, 404),
         ("/v1/realtime", {}, 403),
-        ("/v1/chat/completions", {}, 404),
+        ("/v1/chat/completions", {}, 403),
         ("/", {}, 404),
     ],
 )
@@ -570,6 +570,48 @@ async def test_what_is_under_way_goes_on_while_it_is_stopped(judge: LeftJudge, w
         assert await client.next() is None
         if isinstance(client, Socket):
             assert (client.socket.close_code, client.socket.close_reason) == (1012, "stopping")
+
+
+def without(file: Path, key: str) -> None:
+    kept = [line for line in file.read_text("utf-8").splitlines(keepends=True) if key not in line]
+    file.write_text("".join(kept), "utf-8")
+
+
+async def test_who_loses_a_key_ends(judge: LeftJudge, way: Way, keys: dict[str, Any]) -> None:
+    settings = ServeSettings(upstream="http://127.0.0.1:1/v1", port=0, **keys)
+    file = Path(keys["keys"]["file"])
+    async with (
+        Guard(judge) as guard,
+        Gateway(settings, guard) as made,
+        serving(made.app, settings, 1) as port,
+    ):
+        gone, stays = [await way(port, **{"x-guardrail-key": key}) for key in ("one", "two")]
+        for client in (gone, stays):
+            await client.send(whole("r"))
+            await until(client, "r")
+        without(file, "shop")
+        assert (await made.reload_keys())[0] == "ok"
+        assert [(await gone.next())["reason"], await gone.next()] == ["stopping", None]
+        await stays.send(whole("s"))
+        await until(stays, "s")
+
+
+async def test_a_failure_ends_the_connection_and_quotes_nothing(
+    gateway: Opens, way: Way, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError(RIGHT)
+
+    opened = await gateway()
+    client = await way(opened.base_url.port)
+    await client.send(started("r"))
+    monkeypatch.setattr("consumers.gateway.duplex.GuardConnection._handle", fails)
+    await client.send(delta("r", 0, RIGHT))
+    with suppress(asyncio.IncompleteReadError):
+        assert await client.next() is None
+    if isinstance(client, Socket):
+        assert client.socket.close_code == 1011
+    assert "basic plan" not in caplog.text
 
 
 async def test_what_takes_longer_than_there_is_time_to_stop(judge: LeftJudge, way: Way) -> None:
