@@ -762,8 +762,13 @@ def decode_error(error: ValidationError) -> DecodeError:
             f"contexts: {many} than the {MAX_CONTEXTS:,} that a response may have; send the best ones, or "
             "join short ones",
         )
-    # A tuple of the model is a list of JSON.
-    message = f"{where}: {first['msg'] if kind != 'tuple_type' else 'Input should be a valid list'}"
+    # A tuple of the model is a list of JSON, and a model an object.
+    of_json = {
+        "tuple_type": "Input should be a valid list",
+        "model_type": "Input should be an object",
+        "extra_forbidden": "There is no such field",
+    }
+    message = f"{where}: {of_json.get(kind, first['msg'].replace('Tuple', 'List', 1))}"
     if kind == "json_invalid" and error.errors()[0].get("input") in ("", b""):
         return DecodeError("empty_value", "there is no value")
     if kind == "json_invalid":

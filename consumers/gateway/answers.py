@@ -12,7 +12,7 @@ import json
 import re
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, ClassVar, Final, TypeVar
 
 from consumers.gateway.refusals import Refused, error_body
@@ -93,12 +93,10 @@ def error_of(body: bytes, status: int) -> Any:
     """What passes of the body of an error: words only where errors have theirs, since elsewhere some servers
     quote what the model wrote.
     """
-    try:
+    with suppress(ValueError, RecursionError):
         found = json.loads(body)
         if isinstance(found, dict | list):
             return _said(found, "")
-    except (ValueError, RecursionError):
-        pass
     told = f"the upstream answered {status}, not in JSON; check serve.upstream, which mostly ends in /v1"
     return error_body(told, "upstream_failed", "upstream_error")
 
@@ -172,12 +170,7 @@ def asks_for_call(request: Mapping[str, Any]) -> bool:
 
 # ------------------------------------------------------------------------------------------- what is told
 
-UNCHECKED: Final[Mapping[str, Any]] = {
-    "decision": "not-checked",
-    "rule": "a call was asked for",
-    "flagged": [],
-}
-"""What is told of an answer without text where ``asks_for_call``."""
+UNCHECKED: Final = {"decision": "not-checked", "rule": "a call was asked for", "flagged": []}
 
 
 class Flagged:
@@ -313,10 +306,10 @@ class GuardedEvents(AskedAnswer, StreamedCompletion[_Chunk]):
             async with aclosing(chunks):
                 async for chunk in chunks:
                     yield b": held\n\n" if chunk is None else self.frame(chunk)
-        except (UpstreamFailed, TimeoutError):
-            yield self.failure(
-                "the model's answer broke off; what came before was verified", "upstream_failed"
-            )
+        except UpstreamFailed:
+            yield self.failure("the model's answer broke off before its end", "upstream_failed")
+        except TimeoutError:
+            yield self.failure("it took longer than serve.answer_timeout_ms", "upstream_failed")
         except Exception as error:  # noqa: BLE001 - a stream has no other way to end
             _log.error("serve.stream_failed", error=type(error).__name__)
             yield self.failure("the gateway failed", "failed")

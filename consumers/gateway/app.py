@@ -176,9 +176,7 @@ class Gateway:
         return "ok", f"keys reloaded: {', '.join(changed)}"
 
     def _check_origin(self, request: HTTPConnection) -> None:
-        """Without keys, a page in a browser of this machine must not ask: its host would be another name, or
-        its origin.
-        """
+        """Without keys, no page in a browser of this machine may ask: its host or origin has another name."""
         if "content-length" in request.headers and "transfer-encoding" in request.headers:
             raise Refused(400, "the body has two lengths", "invalid_request", {"Connection": "close"})
         origin = request.headers.get("origin", "http://localhost")

@@ -70,8 +70,6 @@ class Answers:
     """What is to be judged."""
 
     events: tuple[Response, ...]
-    names: tuple[str | None, ...]
-    """The ids that the caller gave them."""
     many: bool
 
 
@@ -95,7 +93,7 @@ def answers_in(
         raise Refused(400, str(decode_error(error)), "invalid_request") from None
     except InputError as error:
         raise Refused(400, str(error), error.reason) from None
-    return Answers(tuple(events), tuple(item.response_id for item in items), many)
+    return Answers(tuple(events), many)
 
 
 async def checked(guard: Guard, answers: Answers, missing: MissingContexts | None) -> bytes:
@@ -106,7 +104,8 @@ async def checked(guard: Guard, answers: Answers, missing: MissingContexts | Non
     except* InputError as errors:
         wrong = only_cause(errors.exceptions[0])
         raise Refused(400, str(wrong), getattr(wrong, "reason", "invalid_request")) from None
-    results = tuple(renamed(task.result(), name) for task, name in zip(tasks, answers.names, strict=True))
+    found = [task.result() for task in tasks]
+    results = tuple(renamed(each, each.response_id.rpartition("-")[0] or None) for each in found)
     if answers.many:
         return CheckResults(results=results).model_dump_json(by_alias=True).encode()
     return results[0].to_json()

@@ -59,8 +59,8 @@ REFUSED: Final[Mapping[str, str]] = {
 }
 """Fields of a request that are refused where they ask for something, and why."""
 
-_FINISHES: Final = frozenset({"stop", "length", "tool_calls", "function_call", "content_filter"})
-_CUT: Final = frozenset({"model_length", "max_tokens"})
+_OTHERS: Final = {"": None, "null": None, "model_length": "length", "max_tokens": "length"}
+_FINISHES: Final = ("stop", "length", "tool_calls", "function_call", "content_filter")
 _BROKEN: Final = frozenset({"error", "insufficient_system_resource"})
 
 _CALL: Final[Mapping[str, Any]] = {"name": as_word, "arguments": as_text, "input": as_text}
@@ -281,6 +281,4 @@ def _finish(reason: Any) -> str | None:
     reason = reason.lower() if isinstance(reason, str) else ""
     if reason in _BROKEN:
         raise UpstreamFailed
-    if reason in {"", "null"}:
-        return None
-    return "length" if reason in _CUT else reason if reason in _FINISHES else "stop"
+    return reason if reason in _FINISHES else _OTHERS.get(reason, "stop")

@@ -50,7 +50,9 @@ class EventError(Event):
     """An event that could not be used, or why the connection ends."""
 
     type: Literal["error"] = "error"
-    number: int = Field(description="Which event of the connection it was, from 1; 0: it was none.")
+    number: int = Field(
+        description="Which event of the connection it was, from 1; for stopping and idle the last that came."
+    )
     response_id: ResponseId | None = Field(description="Its response, if that can be read.")
     reason: str = Field(description="A stable code for why it was refused, such as invalid_json.")
     message: str = Field(description="What was wrong, without the event's text.")
@@ -71,7 +73,7 @@ class GuardConnection:
         self._lane = guard.lane(self._told, self._closed, settings.missing)
         self._begun: dict[str, tuple[str, ExitStack]] = {}
         self._number = 0
-        self._taken_at = asyncio.get_running_loop().time()
+        self._active_at = asyncio.get_running_loop().time()
         self._out: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._waiting = 0
         self._moved = asyncio.Event()
@@ -116,14 +118,14 @@ class GuardConnection:
             self._number += 1
             await self._until(lambda: self._waiting <= _AHEAD)
             await self._event(line)
-            self._taken_at = asyncio.get_running_loop().time()
+            self._active_at = asyncio.get_running_loop().time()
             if self._number % _TURN == 0:
                 await asyncio.sleep(0)
 
     async def _watch(self) -> None:
         """End it if nothing comes, and nothing is under way."""
         loop = asyncio.get_running_loop()
-        while self._begun or loop.time() < self._taken_at + self._settings.idle_s:  # noqa: ASYNC110 - time passes
+        while self._begun or loop.time() < self._active_at + self._settings.idle_s:  # noqa: ASYNC110 - time passes
             await asyncio.sleep(self._settings.idle_s / 10)
         self.stop(1001, "idle")
 
@@ -215,6 +217,7 @@ class GuardConnection:
     def _closed(self, name: str) -> None:
         if name in self._begun:
             self._begun.pop(name)[1].close()
+            self._active_at = asyncio.get_running_loop().time()
             self._moved.set()
             self._look()
 

@@ -80,7 +80,8 @@ class ApiCaller:
         if key is None:
             return route, tenant
         if tenant is not None and tenant != key.tenant:
-            raise Refused(403, "tenant: the key is for another; leave it out", "tenant_not_allowed")
+            whose = "is for another" if key.tenant else "may name none"
+            raise Refused(403, f"tenant: the key {whose}, so leave it out", "tenant_not_allowed")
         if route is not None and route not in key.routes:
             may = ", ".join(key.routes) or "none, so leave it out"
             raise Refused(403, f"route: the key may name {may}", "route_not_allowed")
@@ -146,8 +147,13 @@ def read_keys(secret: Secret | None) -> list[ApiKey] | None:
         raise ConfigError(f"{_SETTING}: it is not YAML; write a list of keys (docs/serve.md)") from None
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
+        if not first["loc"]:
+            raise ConfigError(
+                f"{_SETTING}: it holds no list; write {{file: PATH}} of a YAML list of keys (docs/serve.md)"
+            ) from None
         place = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{_SETTING}: {place or 'the list'}: {said_wrong(first)}") from None
+        hash_ = "; give what 'printf %s KEY | sha256sum' prints" if first["loc"][-1] == "sha256" else ""
+        raise ConfigError(f"{_SETTING}: {place}: {said_wrong(first)}{hash_}") from None
     for name in ("name", "sha256"):
         values = [getattr(key, name) for key in keys]
         if len(set(values)) < len(values):

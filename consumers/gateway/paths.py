@@ -33,13 +33,13 @@ PASSED: Final = (
 )
 
 REFUSED: Final = {
-    "/v1/chat/completions/": "a stored completion would be fetched without the guard",
-    "/v1/responses/": "a stored response would be fetched without the guard, which stores none",
+    "/v1/chat/completions": "a stored completion would be fetched without the guard",
+    "/v1/responses": "a stored response would be fetched without the guard, which stores none",
     "/v1/conversations": "stored answers would be fetched without the guard",
     "/v1/completions": "it is not guarded; ask /v1/chat/completions",
     "/v1/messages": "it is not guarded; ask /v1/chat/completions",
     "/v1/batches": "answers of a batch would be fetched without the guard",
-    "/v1/files/": "contents of files may be the answers of a batch",
+    "/v1/files": "contents of files may be the answers of a batch",
     "/v1/realtime": "speech can't be guarded",
     "/v1/audio": "speech and transcripts can't be guarded",
     "/v1/images": "pictures can't be guarded",
@@ -49,7 +49,7 @@ REFUSED: Final = {
     "/v1/evals": "answers of an evaluation would be fetched without the guard",
     "/v1/fine_tuning": "it is not the gateway's to pass on",
 }
-"""Paths, with all below them, and why. The longest that fits counts."""
+"""Paths that no row serves, with all below them, and why."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]{0,200}(?:/[A-Za-z0-9][A-Za-z0-9._:@+-]{0,200}){0,4}")
 
@@ -63,9 +63,4 @@ def is_name(text: str) -> bool:
 
 def why_refused(path: str) -> str | None:
     """The reason, or None for a path that nobody has heard of."""
-    fits = [
-        known
-        for known in REFUSED
-        if path == known or path.startswith(known if known.endswith("/") else f"{known}/")
-    ]
-    return REFUSED[max(fits, key=len)] if fits else None
+    return next((why for known, why in REFUSED.items() if f"{path}/".startswith(f"{known}/")), None)

@@ -116,12 +116,17 @@ class ServeSettings(Frozen):
 
         if self.keys is None and not is_loopback(self.host):
             raise ValueError(
-                f"host {self.host} is not this machine's alone, and there are no keys; name a file of keys, "
-                "or listen on 127.0.0.1"
+                f"host {self.host} is not this machine's alone, and there are no keys; name a file of keys "
+                "as serve.keys: {file: PATH}, or listen on 127.0.0.1"
             )
         if (self.certificate is None) != (self.private_key is None):
             raise ValueError("certificate and private_key go together; give both or neither")
         return self
+
+    @property
+    def told(self) -> str:
+        """In a line, where it listens and in front of what."""
+        return f"{self.host}:{self.port}, in front of {self.upstream}"
 
     def notes(self) -> list[str]:
         """A line for each thing that ``guardrail serve`` would refuse here."""

@@ -22,6 +22,9 @@ EXTENSION: Final = "guardrail"
 """The field, at the top of the request or in its metadata."""
 ContextSource = Literal["extension", "blocks", "documents", "file_search"]
 """Where contexts may come from, beside the results of tools. A chat completion has no file search."""
+_FORM: Final = (
+    "give an object of contexts (a list; each a text, or an object with id and text), question, route, tenant"
+)
 _TRUSTED: Final = frozenset({"system", "developer"})
 _BLOCKS: Final = frozenset({"grounding_source", "query"})
 
@@ -135,14 +138,12 @@ def _extension(request: Mapping[str, Any]) -> GroundingExtension:
     if found is None:
         return GroundingExtension()
     if not isinstance(found, Mapping):
-        raise InputError(
-            "invalid_extension", f"{EXTENSION}: give an object with contexts, question, route, tenant"
-        )
+        raise InputError("invalid_extension", f"{EXTENSION}: {_FORM}")
     try:
         return GroundingExtension.model_validate(found)
     except ValidationError as error:
         wrong = decode_error(error)
-        raise InputError("invalid_extension", f"{EXTENSION}.{wrong}") from None
+        raise InputError("invalid_extension", f"{EXTENSION}.{wrong}; {_FORM}") from None
 
 
 def _blocks(messages: Sequence[Any], kind: str) -> Iterator[Mapping[str, Any]]:

@@ -553,17 +553,16 @@ def _traces(path: Path) -> dict[str, TraceOf]:
 
     from guardrail.errors import DecodeError
     from guardrail.evals.labels import TraceOf
+    from guardrail.evals.lines import lines_of, open_unpacked
     from guardrail.events import decode_error
 
     found = {}
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
+    with open_unpacked(path) as file:
+        for line, place in lines_of(file, path.name):
             try:
-                trace = TraceOf.model_validate_json(line)
+                trace = TraceOf.model_validate_json(line.whole)
             except ValidationError as error:
                 wrong = decode_error(error)
-                raise DecodeError(wrong.reason, f"{path.name} line {number}: {wrong}") from None
+                raise DecodeError(wrong.reason, f"{place}: {wrong}") from None
             found[trace.response_id] = trace
     return found

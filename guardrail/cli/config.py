@@ -85,6 +85,7 @@ def check_command(
     console.print(f"[green]ok[/] {safe(source)}", soft_wrap=True)
     for name, value in (
         ("judge", settings.judge.kind),
+        *([("gateway", settings.serve.told)] if "serve" in settings.model_fields_set else []),
         ("brokers", settings.kafka.bootstrap_servers),
         ("group", settings.kafka.group_id),
         ("policies", policies),

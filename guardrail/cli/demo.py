@@ -14,8 +14,6 @@ from guardrail.cli.options import ConfigOption, JudgeOption, naming_places, once
 from guardrail.cli.terminal import EXIT_PIPE_CLOSED, discard, replace_unencodable
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from consumers.memory import MemoryBroker
     from consumers.settings import Topics
     from guardrail.config import Settings
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from guardrail.demo.views import View
     from guardrail.events import Response
     from guardrail.judges.factory import JudgeSet
-    from guardrail.render import Symbols
 
 EPILOG = """[bold]Examples[/]
 
@@ -102,6 +99,7 @@ async def _demo(examples: tuple[DemoAnswer, ...], settings: Settings, speed: flo
     from guardrail.config import LoggingSettings
     from guardrail.demo.board import Board
     from guardrail.demo.summary import introduction, summary
+    from guardrail.demo.views import LiveView, PlainView
     from guardrail.judges.factory import JudgeSet
     from guardrail.logs import configure_logging
     from guardrail.render import symbols_for
@@ -113,7 +111,7 @@ async def _demo(examples: tuple[DemoAnswer, ...], settings: Settings, speed: flo
     console = Console(highlight=False)
     live = sys.stdout.isatty() and not console.is_dumb_terminal
     board = Board()
-    view = _view(console, symbols, live=live)
+    view = LiveView(console, symbols) if live else PlainView(sys.stdout, symbols)
     pace = speed or (1.0 if live else _PIPED_SPEED)
     judges = JudgeSet(settings.judge, settings.policies.values())  # without a key it says so, and no more
     if not sys.stdout.isatty():
@@ -121,19 +119,8 @@ async def _demo(examples: tuple[DemoAnswer, ...], settings: Settings, speed: flo
         console = Console(highlight=False, width=100)
     console.print(introduction(examples, settings, judges.default.name, symbols))
     await play_all([example.response for example in examples], settings, judges, board, view, pace)
-    ascii_only = not console.encoding.startswith("utf")
-    console.print(summary(board, examples, symbols, console.width, ascii_only=ascii_only))
+    console.print(summary(board, examples, symbols, console.width))
     return len(board.finished) == len(examples)
-
-
-def _view(console: Console, symbols: Symbols, *, live: bool) -> View:
-    if live:
-        from guardrail.demo.views import LiveView
-
-        return LiveView(console, symbols)
-    from guardrail.demo.views import PlainView
-
-    return PlainView(sys.stdout, symbols)
 
 
 def _cancel_on_sigterm() -> None:

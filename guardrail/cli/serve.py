@@ -61,8 +61,9 @@ def serve_command(
 ) -> None:
     """Guard an OpenAI-compatible API: answers leave claim by claim, as their verdicts come.
 
-    Serves /v1/chat/completions, whole and streamed, /v1/check, and /v1/guard for answers that are written
-    elsewhere; passes on models, embeddings, files and moderations; refuses every other way to an answer.
+    Serves /v1/chat/completions and /v1/responses, whole and streamed, /v1/check, and /v1/guard for answers
+    that are written elsewhere; passes on models, embeddings, files and moderations; refuses every other way
+    to an answer.
     Health and metrics are on ops.port.
     """
     ignore_hangup()
@@ -153,7 +154,6 @@ async def serve(settings: GuardSettings, source: Source | None = None) -> None:
         gc.freeze()
         gc.set_threshold(700, 10, 100)
         _open_more_files()
-        gc.freeze()  # all that stays; to look through it again would hold every stream up for 0.1 s
         async with serving(gateway.app, settings.serve, shutdown.drain_timeout_ms / 1000):
             waits_for, health.started = "", True
             await stop.wait()

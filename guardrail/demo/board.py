@@ -96,13 +96,13 @@ def cut_tokens(text: str, rng: random.Random) -> list[str]:
     return pieces
 
 
-def schedule(responses: Sequence[Response], *, seed: int = 20) -> list[TimedEvent]:
+def schedule(responses: Sequence[Response]) -> list[TimedEvent]:
     """The events of all responses in the order they are sent, ``LANES`` responses at a time."""
     free_at = [0.4 + 1.1 * lane for lane in range(LANES)]
     steps: list[TimedEvent] = []
     for response in responses:
         lane = min(range(LANES), key=free_at.__getitem__)
-        rng = random.Random(f"{seed}:{response.response_id}")
+        rng = random.Random(f"20:{response.response_id}")
         written = _write(response, free_at[lane], rng)
         free_at[lane] = written[-1].at_s + _PAUSE_BETWEEN_S
         steps += written

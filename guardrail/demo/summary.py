@@ -139,12 +139,10 @@ def as_expected(example: DemoAnswer, card: Card) -> bool:
     )
 
 
-def summary(
-    board: Board, examples: Sequence[DemoAnswer], symbols: Symbols, width: int, *, ascii_only: bool = False
-) -> RenderableType:
+def summary(board: Board, examples: Sequence[DemoAnswer], symbols: Symbols, width: int) -> RenderableType:
     """A row for every response, then the totals. The kind is left out where ``width`` has no room for it."""
     with_kind = width >= _WIDTH_WITH_KIND
-    lines = box.ASCII if ascii_only else box.SIMPLE_HEAD
+    lines = box.ASCII if symbols.rule.isascii() else box.SIMPLE_HEAD
     table = Table(box=lines, show_edge=False, pad_edge=False, padding=0)
     table.add_column("response", no_wrap=True)
     if with_kind:

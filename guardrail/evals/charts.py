@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
-from guardrail.evals.statistics import Bin, Estimate
+from guardrail.evals.statistics import Bin, Estimate, Rate
 from guardrail.render import duration
 
 _WIDTH, _HEIGHT = 1000, 250
@@ -66,6 +67,14 @@ class Spot(NamedTuple):
     y: float
 
 
+def operating(style: str, name: str, caught: Rate, false_alarms: Rate) -> list[Spot]:
+    """Recall and precision of a policy as a whole, rules included; none of one that acts on nothing."""
+    acted = caught.count + false_alarms.count
+    if not acted or not caught.total:
+        return []
+    return [Spot(style, name, caught.count / caught.total, caught.count / acted)]
+
+
 def bar(parts: Sequence[Part]) -> Markup:
     """Shares of a whole, side by side over the width that there is."""
     whole = sum(part.number for part in parts)
@@ -83,19 +92,24 @@ def bar(parts: Sequence[Part]) -> Markup:
 def histogram(stacks: Sequence[Stack], lines: Sequence[Upright], label: str) -> Markup:
     """Stacked columns over 0 to 1, with named lines; those at ``nan`` are left out."""
     bins = len(stacks[0].counts)
-    highest = max((sum(stack.counts[at] for stack in stacks) for at in range(bins)), default=0)
+    names = [f"{at / bins:.2f} to {(at + 1) / bins:.2f}, " for at in range(bins)]
+    return _chart([*_columns(stacks, names, 1.5), *_tenths(), *_uprights(lines)], label)
+
+
+def _columns(stacks: Sequence[Stack], names: Sequence[str], gap: float) -> list[Markup]:
+    """Stacked columns, one for each of the names, over an axis of counts; with a gap on either side."""
+    highest = max(sum(stack.counts[at] for stack in stacks) for at in range(len(names)))
     top, pieces = _counted_axis(highest)
-    step = _WIDE / bins
-    for at in range(bins):
+    step = _WIDE / len(names)
+    for at, name in enumerate(names):
         y = _FLOOR
         for stack in stacks:
             if count := stack.counts[at]:
                 height = _TALL * count / top
                 y -= height
-                title = f"{at / bins:.2f} to {(at + 1) / bins:.2f}, {stack.name}: {count:,}"
-                x = _LEFT + at * step + 1.5
-                pieces += _filled(stack.style, title, x=x, y=y, width=step - 3, height=height)
-    return _chart([*pieces, *_tenths(), *_uprights(lines)], label)
+                x, title = _LEFT + at * step + gap, f"{name}{stack.name}: {count:,}"
+                pieces += _filled(stack.style, title, x=x, y=y, width=step - 2 * gap, height=height)
+    return pieces
 
 
 def curve(
@@ -135,15 +149,9 @@ def times(values_ms: Sequence[float], label: str) -> Markup:
     low, high = math.floor(math.log10(found.min())), math.ceil(math.log10(found.max()))
     high = max(high, low + 1)
     counts, _ = np.histogram(np.log10(found), bins=_TIME_BINS, range=(low, high))
-    top, pieces = _counted_axis(int(counts.max()))
-    step = _WIDE / _TIME_BINS
-    for at, count in enumerate(counts):
-        if count:
-            height = _TALL * int(count) / top
-            start, end = (10 ** (low + (high - low) * edge / _TIME_BINS) for edge in (at, at + 1))
-            title = f"{duration(start)} to {duration(end)}: {int(count):,}"
-            x, y = _LEFT + at * step + 1, _FLOOR - height
-            pieces += _filled("t", title, x=x, y=y, width=step - 2, height=height)
+    edges = [duration(10 ** (low + (high - low) * at / _TIME_BINS)) for at in range(_TIME_BINS + 1)]
+    names = [f"{start} to {end}" for start, end in pairwise(edges)]
+    pieces = _columns([Stack("t", "", counts.tolist())], names, 1.0)
     for power in range(low, high + 1):
         x = _LEFT + _WIDE * (power - low) / (high - low)
         pieces.append(_text(x, _FLOOR + 18, duration(10.0**power), "end" if power == high else "middle"))

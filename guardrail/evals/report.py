@@ -477,16 +477,11 @@ def _curves(found: Agreement | None) -> AgreementCurves | None:
         charts.Curve(styles[miss], f"a miss costs {miss} false alarms", _by_worst(line))
         for miss, line in found.answers.costs.items()
     ]
-    spots = []
-    caught, false = found.answers.caught, found.answers.false_alarms
-    if caught.count + false.count:
-        precision = caught.count / (caught.count + false.count)
-        spots.append(charts.Spot("tuned", "the policy", caught.count / caught.total, precision))
     return AgreementCurves(
         charts.curve(
             [charts.Curve("", "by the score alone", found.answers.precision_recall)],
             "Precision over recall of wrong answers",
-            points=spots,
+            points=charts.operating("tuned", "the policy", found.answers.caught, found.answers.false_alarms),
             top=1.0,
         ),
         charts.curve(costs, "Cost over the threshold of the score"),

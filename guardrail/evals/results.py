@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import gzip
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, Self, cast
 
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
@@ -124,6 +124,13 @@ class ScoreSummary:
     errors: int
     """Samples without a verdict. They never count as a score."""
 
+    @classmethod
+    def of(cls, values: Sequence[float | None], errors: int) -> Self:
+        """The summary of the values of the answers that were judged."""
+        known = [value for value in values if value is not None]
+        mean = math.fsum(known) / len(known) if known else None
+        return cls(mean, len(known), len(values) - len(known), errors)
+
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
@@ -140,8 +147,13 @@ class Evaluation:
         return tuple(each for each in self.results if each.verdict is None)
 
     def summary(self) -> dict[str, ScoreSummary]:
-        """Each score over all answers, by name."""
-        return summarise(self.results)
+        """Each score over all answers, by name, in the order in which they first appear."""
+        found: dict[str, list[float | None]] = {}
+        for result in self.results:
+            for name, score in result.scores.items():
+                found.setdefault(name, []).append(score.value)
+        errors = len(self.errors)
+        return {name: ScoreSummary.of(values, errors) for name, values in found.items()}
 
     def table(self, rows: int = _MOST_ROWS) -> str:
         """The first ``rows`` results as text for a terminal, one a line, and the mean of each score."""
@@ -178,27 +190,6 @@ class Evaluation:
             for result in self.results:
                 write_line(stream, result)
             write_line(stream, EvaluationCompleted(results=len(self.results)))
-
-
-def summarise(results: Iterable[EvaluationResult]) -> dict[str, ScoreSummary]:
-    """Each score over all results, by name, in the order in which they first appear."""
-    sums: dict[str, list[float]] = {}
-    undefined: dict[str, int] = {}
-    errors = 0
-    for result in results:
-        errors += result.verdict is None
-        for name, score in result.scores.items():
-            values = sums.setdefault(name, [])
-            if score.value is None:
-                undefined[name] = undefined.get(name, 0) + 1
-            else:
-                values.append(score.value)
-    return {
-        name: ScoreSummary(
-            math.fsum(values) / len(values) if values else None, len(values), undefined.get(name, 0), errors
-        )
-        for name, values in sums.items()
-    }
 
 
 def summary_lines(summary: Mapping[str, ScoreSummary]) -> list[str]:

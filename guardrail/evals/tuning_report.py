@@ -6,7 +6,7 @@ Needs the extra ``report`` (Jinja2).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -61,14 +61,18 @@ def write_tuning_report(path: Path, page: TuningPage, tuned: Tuned, responses: S
     cuts = _cuts(getattr(tuned.baseline, threshold), getattr(tuned.policy, threshold), "tuned")
     known = wrong | faithful
     by_score = charts.Curve("", "by the score alone", precision_recall(wrong[known], scores[known]))
-    spots = list(_operating(tuned))
+    before, after = (counts.rates(aim.by) for counts in (tuned.baseline_counts, tuned.held_out))
+    spots = [
+        *charts.operating("now", "now", before["caught"], before["false alarms"]),
+        *charts.operating("tuned", "tuned, held out", after["caught"], after["false alarms"]),
+    ]
     _write(
         path,
         page,
         tuned=tuned,
         aim=str(aim),
-        before=tuned.baseline_counts.rates(aim.by),
-        after=tuned.held_out.rates(aim.by),
+        before=before,
+        after=after,
         gains=differences(tuned),
         threshold=threshold,
         classes=list(zip(_CLASSES, columns, strict=True)),
@@ -101,18 +105,6 @@ def _cuts(now: float, then: float, chosen: str) -> list[charts.Upright]:
         charts.Upright("now", f"now {number(now)}", now),
         charts.Upright("tuned", f"{chosen} {number(then)}", then),
     ]
-
-
-def _operating(tuned: Tuned) -> Iterator[charts.Spot]:
-    """Recall and precision of the policies as a whole, rules included."""
-    by = tuned.aim.by
-    for style, name, counts in (
-        ("now", "now", tuned.baseline_counts),
-        ("tuned", "tuned, held out", tuned.held_out),
-    ):
-        caught, false = counts.caught(by), counts.false_alarms(by)
-        if caught + false and counts.wrong:
-            yield charts.Spot(style, name, caught / counts.wrong, caught / (caught + false))
 
 
 def _costs(deciding: Deciding, wrong: Array, faithful: Array, tuned: Tuned) -> Line:

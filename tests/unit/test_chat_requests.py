@@ -136,5 +136,13 @@ def test_the_model_gets_plain_text_and_the_guard_finds_the_same_afterwards() -> 
 
 
 def test_what_is_no_list_is_told_in_the_words_of_json() -> None:
-    with pytest.raises(InputError, match=r"guardrail\.contexts: Input should be a valid list"):
+    with pytest.raises(
+        InputError, match=r"guardrail\.contexts: Input should be a valid list; give an object of"
+    ):
         grounding_of({"guardrail": {"contexts": "text"}})
+    with pytest.raises(
+        InputError, match=r"guardrail\.context: There is no such field; give an object of contexts"
+    ):
+        grounding_of({"guardrail": {"context": ["text"]}})
+    with pytest.raises(InputError, match=r"guardrail\.contexts\.0: Input should be an object; give"):
+        grounding_of({"guardrail": {"contexts": [None]}})

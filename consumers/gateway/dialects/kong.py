@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from consumers.gateway.answers import wrong
@@ -15,6 +17,9 @@ def _read(_path: str, body: Mapping[str, Any], _headers: Any) -> DialectCall:
     if source not in ("INPUT", "OUTPUT"):
         raise wrong("source: give INPUT or OUTPUT")
     said = {EXTENSION: body[EXTENSION]} if EXTENSION in body else {}
+    if isinstance(said.get(EXTENSION), str):  # a template's value, which nobody has read as JSON
+        with suppress(ValueError):
+            said[EXTENSION] = json.loads(said[EXTENSION])
     return DialectCall(said, texts_in([body.get("content")], "content") if source == "OUTPUT" else None)
 
 

@@ -40,6 +40,14 @@ def test_check_says_what_holds(runner: CliRunner) -> None:
     assert "localhost:9092" in result.stdout
 
 
+def test_check_says_what_a_gateway_stands_in_front_of(runner: CliRunner, tmp_path: Path) -> None:
+    path = tmp_path / "serve.yaml"
+    path.write_text("serve: {upstream: 'http://vllm:8000/v1'}\n", encoding="utf-8")
+    result = runner.invoke(app, ["config", "check", str(path)])
+    assert "127.0.0.1:8800, in front of http://vllm:8000/v1" in result.stdout
+    assert "in front of" not in runner.invoke(app, ["config", "check", str(EXAMPLE)]).stdout
+
+
 def test_check_names_path_value_and_remedy_of_a_wrong_setting(runner: CliRunner, wrong: Path) -> None:
     result = runner.invoke(app, ["config", "check", str(wrong)])
     assert result.exit_code == 2

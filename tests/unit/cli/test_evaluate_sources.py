@@ -6,7 +6,6 @@ from guardrail.cli.evaluate_sources import Assembler
 from guardrail.evals import BadSample, Sample
 from guardrail.events import (
     Context,
-    Decision,
     Event,
     Response,
     ResponseAborted,
@@ -14,7 +13,8 @@ from guardrail.events import (
     ResponseDelta,
     ResponseStarted,
 )
-from tests.unit.demo.events import case, verdict
+from tests.support.cases import flagged_case
+from tests.unit.demo.events import verdict
 
 
 def started(response_id: str = "r") -> ResponseStarted:
@@ -67,7 +67,7 @@ def test_deltas_are_joined_and_a_repeated_one_counts_once() -> None:
 
 def test_whole_responses_and_flagged_cases_are_samples_at_once() -> None:
     whole = Response(response_id="w", answer="Yes.")
-    flagged = case(Decision.BLOCK).model_copy(update={"answer": "No.", "route": "sales"})
+    flagged = flagged_case(answer="No.", route="sales")
     first, second = taken(Assembler(), whole, flagged)
     assert isinstance(first, Sample)
     assert isinstance(second, Sample)
@@ -96,7 +96,7 @@ def test_what_began_before_the_range_is_counted() -> None:
 def test_records_that_are_no_answers_are_errors() -> None:
     assert "type 'verdict.response': not an answer" in problem(taken(Assembler(), verdict()))[1]
     assert "not valid JSON" in problem(list(Assembler().add(b"{", "offset 0")))[1]
-    omitted = case(Decision.BLOCK).model_copy(update={"omitted": ("contexts",)})
+    omitted = flagged_case(omitted=("contexts",))
     assert "without its documents" in problem(taken(Assembler(), omitted))[1]
 
 

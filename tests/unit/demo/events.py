@@ -9,7 +9,6 @@ from guardrail.events import (
     DeliveryBlocked,
     DeliveryCompleted,
     DeliverySegment,
-    FlaggedCase,
     PolicyRef,
     ResponseDelta,
     ResponseStarted,
@@ -97,22 +96,6 @@ def verdict(
         decision=decision,
         rule="contradicted fact" if decision is not Decision.RELEASE else "score and rules passed",
         hallucinated_claims=tuple(each.text for each in claims if each.verdict in wrong),
-        policy=POLICY,
-    )
-
-
-def case(decision: Decision, *, response_id: str = "r") -> FlaggedCase:
-    return FlaggedCase(
-        id="f",
-        response_id=response_id,
-        question="",
-        contexts=(),
-        answer="",
-        delivered="",
-        decision=decision,
-        rule="contradicted fact",
-        score=0.0,
-        claims=(),
         policy=POLICY,
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from guardrail.demo import Board
 from guardrail.events import Decision, ResponseDelta, ResponseStarted
-from tests.unit.demo.events import blocked, card_of, case, claim, completed, segment, verdict
+from tests.support.cases import flagged_case
+from tests.unit.demo.events import blocked, card_of, claim, completed, segment, verdict
 
 
 def test_a_released_response_is_finished_by_its_verdict_and_the_end_of_its_delivery() -> None:
@@ -20,13 +21,13 @@ def test_any_other_response_is_finished_by_its_case_too() -> None:
     board.apply(verdict(Decision.BLOCK), 1.0)
     board.apply(blocked("Ask a doctor.", 0), 1.0)
     assert not card.finished
-    board.apply(case(Decision.BLOCK), 1.0)
+    board.apply(flagged_case(response_id="r"), 1.0)
     assert card.finished
 
 
 def test_text_that_comes_after_a_block_is_noted_but_changes_nothing() -> None:
     board, card = card_of("Take nine.")
-    for event in (verdict(Decision.BLOCK), blocked("Ask.", 0), case(Decision.BLOCK)):
+    for event in (verdict(Decision.BLOCK), blocked("Ask.", 0), flagged_case(response_id="r")):
         board.apply(event, 1.0)
     board.apply(ResponseDelta(response_id="r", seq=1, text=" More."), 2.0)
     assert card.finished

@@ -14,7 +14,8 @@ from guardrail.demo.views import LiveView, PlainView, View
 from guardrail.events import Decision, Response, ResponseDelta, ResponseStarted
 from guardrail.judges import Verdict
 from guardrail.render import Card, symbols_for
-from tests.unit.demo.events import blocked, case, claim, completed, segment, verdict
+from tests.support.cases import flagged_case
+from tests.unit.demo.events import blocked, claim, completed, segment, verdict
 
 TEXT = "Take one. Take nine."
 GOOD = Response(response_id="good", question="How many?", answer="Take one.")
@@ -38,7 +39,7 @@ EVENTS: tuple[BoardEvent, ...] = (
     verdict(
         Decision.BLOCK, (claim("Take one.", (0, 9), response_id="bad"), WRONG), response_id="bad", score=0.5
     ),
-    case(Decision.BLOCK, response_id="bad"),
+    flagged_case(response_id="bad"),
 )
 EXAMPLES = (
     DemoAnswer(GOOD, "medication", Decision.RELEASE, None),

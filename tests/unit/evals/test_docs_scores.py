@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from guardrail.evals.scores import MEANING, SCORES, score_value
 from guardrail.events import Severity, Verdict
+from tests.support.docs import blocks, page
 from tests.unit.evals.verdicts import claim_verdict, response_verdict
 
-PAGE = (Path(__file__).parents[3] / "docs" / "scores.md").read_text(encoding="utf-8")
-CELLS = [
-    [cell.strip(" `") for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if "|" in line
-]
+ROWS = [line.strip("|").split("|") for line in page("scores.md").splitlines() if "|" in line]
+CELLS = [[cell.strip(" `") for cell in row] for row in ROWS]
 
 
 def rows(first: set[str], width: int) -> list[list[str]]:
@@ -25,7 +22,7 @@ def rows(first: set[str], width: int) -> list[list[str]]:
 
 
 def test_the_example_prints_what_the_page_says() -> None:
-    code, said = re.findall(r"```(?:python|text)\n(.*?)```", PAGE, re.DOTALL)
+    [code], [said] = blocks("scores.md", "python"), blocks("scores.md", "text")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == said
 

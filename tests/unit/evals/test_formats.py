@@ -20,8 +20,8 @@ from guardrail.errors import ConfigError
 from guardrail.evals import BadSample, Sample, read_samples
 from guardrail.evals.formats import FORMATS, labelled, read_labels, samples_in, unread_messages
 from guardrail.evals.formats.values import labels_of
-from guardrail.events import Context, Decision, Label, LabelSource, Response, Verdict
-from tests.unit.demo.events import case
+from guardrail.events import Context, Label, LabelSource, Response, Verdict
+from tests.support.cases import flagged_case
 from tests.unit.evals.samples import lines, only, samples
 
 TEXTS = ["It costs 49 euros.", 'It\'s paid "monthly".']
@@ -88,11 +88,9 @@ def test_everything_wrong_with_a_line_is_told_at_once_and_nothing_of_it_quoted()
 
 
 def test_a_flagged_case_can_be_judged_again() -> None:
-    flagged = case(Decision.BLOCK).model_copy(
-        update={"answer": "Yes.", "contexts": (Context(id="c", text="No."),), "route": "sales"}
-    )
+    flagged = flagged_case(answer="Yes.", contexts=(Context(id="c", text="No."),), route="sales")
     response = only(flagged.to_json()).response
-    assert (response.answer, response.route, response.response_id) == ("Yes.", "sales", "r")
+    assert (response.answer, response.route, response.response_id) == ("Yes.", "sales", "r-1")
     assert response.contexts == flagged.contexts
 
 

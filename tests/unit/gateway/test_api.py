@@ -385,8 +385,8 @@ def test_other_machines_need_keys() -> None:
     ("text", "why"),
     [
         ("{", "not YAML"),
-        ("name: x", "list"),
-        ("- {name: x, sha256: short}", "0.sha256"),
+        ("- {name: x, sha256: short}", "0.sha256.*sha256sum"),
+        ("name: x", "holds no list; write {file: PATH}"),
         (f"- {{name: x, sha256: {'a' * 64}}}\n- {{name: y, sha256: {'a' * 64}}}", "same sha256"),
     ],
 )
