@@ -763,7 +763,11 @@ def decode_error(error: ValidationError) -> DecodeError:
             "join short ones",
         )
     # A tuple of the model is a list of JSON, and a model an object.
-    of_json = {"tuple_type": "Input should be a valid list", "model_type": "Input should be an object"}
+    of_json = {
+        "tuple_type": "Input should be a valid list",
+        "model_type": "Input should be an object",
+        "extra_forbidden": "There is no such field",
+    }
     message = f"{where}: {of_json.get(kind, first['msg'].replace('Tuple', 'List', 1))}"
     if kind == "json_invalid" and error.errors()[0].get("input") in ("", b""):
         return DecodeError("empty_value", "there is no value")

@@ -306,8 +306,10 @@ class GuardedEvents(AskedAnswer, StreamedCompletion[_Chunk]):
             async with aclosing(chunks):
                 async for chunk in chunks:
                     yield b": held\n\n" if chunk is None else self.frame(chunk)
-        except (UpstreamFailed, TimeoutError):
+        except UpstreamFailed:
             yield self.failure("the model's answer broke off before its end", "upstream_failed")
+        except TimeoutError:
+            yield self.failure("it took longer than serve.answer_timeout_ms", "upstream_failed")
         except Exception as error:  # noqa: BLE001 - a stream has no other way to end
             _log.error("serve.stream_failed", error=type(error).__name__)
             yield self.failure("the gateway failed", "failed")

@@ -11,6 +11,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing
+from traceback import clear_frames
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, cast
 
 from guardrail.chat.requests import Grounding
@@ -136,7 +137,7 @@ class StreamedChoice:
         self._shown = False
         self._field = ""  # that its text came in
         self._inbox: asyncio.Queue[str | None] = asyncio.Queue()
-        self._task: asyncio.Task[None] | None = None
+        self._begun = False
         self._finish: str | None = None
         self.index = index
         self.closed = False
@@ -162,8 +163,9 @@ class StreamedChoice:
     def take(self, texts: Iterable[tuple[str, str]], finish: str | None, group: asyncio.TaskGroup) -> None:
         """What has come of it: texts by their fields, and why it ended."""
         for name, text in texts:
-            if self._task is None:
-                self._task = group.create_task(self._guarded(), name="guarded-choice")
+            if not self._begun:
+                self._begun = True
+                group.create_task(self._guarded(), name="guarded-choice")
             self._inbox.put_nowait(text if self._field in {"", name} else APART + text)
             self._field = name
         # Some servers say it with every piece: it has ended when the completion has.
@@ -174,7 +176,7 @@ class StreamedChoice:
         """No more comes. An end in order without a reason is a stop."""
         self._finish = None if broken else self._finish or "stop"
         self._inbox.put_nowait(None)
-        if not broken and self._task is None and not self.closed:
+        if not broken and not self._begun and not self.closed:
             self._close(self._finish or "stop", None)
 
     async def _guarded(self) -> None:
@@ -290,9 +292,12 @@ class StreamedCompletion(ABC, Generic[_Chunk]):
         finally:
             work.cancel()
             await asyncio.wait([work])
-            self.choices.clear()  # they know this object: a cycle would wait for a collection
-            if not work.cancelled():
+            # Cycles would keep request and answer until a full collection.
+            self.choices.clear()
+            try:
                 work.exception()  # raised above, unless the client left
+            except asyncio.CancelledError as left:
+                clear_frames(left.__traceback__)
 
     async def _run(self, chunks: AsyncIterator[Any], deadline: float | None) -> None:
         failure: Exception | None = None

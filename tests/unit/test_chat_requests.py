@@ -140,5 +140,9 @@ def test_what_is_no_list_is_told_in_the_words_of_json() -> None:
         InputError, match=r"guardrail\.contexts: Input should be a valid list; give an object of"
     ):
         grounding_of({"guardrail": {"contexts": "text"}})
+    with pytest.raises(
+        InputError, match=r"guardrail\.context: There is no such field; give an object of contexts"
+    ):
+        grounding_of({"guardrail": {"context": ["text"]}})
     with pytest.raises(InputError, match=r"guardrail\.contexts\.0: Input should be an object; give"):
         grounding_of({"guardrail": {"contexts": [None]}})

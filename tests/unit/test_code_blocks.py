@@ -30,6 +30,7 @@ from tests.support.docs import ROOT, Block, code_blocks, parse, shell_lines
 ELSEWHERE: Final = {
     "docs/litellm.md:yaml:0": ("is LiteLLM's configuration", "tests/integration/in_litellm.py"),
     "docs/serve.md:python:0": ("needs the gateway", "tests/unit/gateway/test_docs.py"),
+    "docs/serve.md:python:1": ("needs the gateway", "tests/unit/gateway/test_docs.py"),
     **{
         f"docs/clients.md:{name}": (
             "needs the gateway",

@@ -391,7 +391,7 @@ async def test_only_who_has_a_key_may_connect(gateway: Opens, keys: dict[str, An
         ("//evil.example/v1/guard", {}, 403),
         ("/v1/guard/", {}, 404),
         ("/v1/realtime", {}, 403),
-        ("/v1/chat/completions", {}, 404),
+        ("/v1/chat/completions", {}, 403),
         ("/", {}, 404),
     ],
 )

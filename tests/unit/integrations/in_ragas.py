@@ -29,9 +29,6 @@ from tests.unit.integrations.conformance.script import Script
 from tests.unit.integrations.judges import MeetingJudge
 from tests.unit.integrations.page import examples, printed_by
 
-pytestmark = pytest.mark.filterwarnings(  # Ragas leaves a file of its own open
-    "ignore:Exception ignored in. <_io.FileIO .*uuid.json:pytest.PytestUnraisableExceptionWarning"
-)
 ROOT = Path(__file__).parents[3]
 PRICES = "The basic plan costs $49 a month."
 RIGHT, WRONG = "The basic plan costs $49 a month.", "The basic plan costs $79 a month."

@@ -1,0 +1,40 @@
+"""What a stream leaves behind: nothing that only a full collection of garbage would find."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from consumers.gateway import GuardedStream
+from tests.support.chat_upstream import ChatUpstream, events
+from tests.unit.gateway.chats import COMPLETIONS, RIGHT, ask
+from tests.unit.gateway.conftest import Opens
+
+
+@pytest.fixture
+def _no_collection() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("_no_collection")
+@pytest.mark.parametrize("ends", ["in order", "left"])
+async def test_a_stream_keeps_no_texts(gateway: Opens, upstream: ChatUpstream, ends: str) -> None:
+    """Each may hold megabytes of documents. Where something is left, this test ends by its time limit."""
+    client = await gateway()
+    upstream.streams(events(RIGHT, RIGHT, RIGHT))
+    if ends == "left":
+        upstream.holds_before = 3
+    async with client.stream("POST", COMPLETIONS, json=ask(stream=True)) as reply:
+        async for _ in reply.aiter_raw():
+            if ends == "left":
+                break
+    if ends == "left":
+        await upstream.left.wait()
+    while any(isinstance(each, GuardedStream) for each in gc.get_objects()):  # noqa: ASYNC110 - no event says so
+        await asyncio.sleep(0.01)
