@@ -309,7 +309,8 @@ class Gateway:
             raise Refused(403, f"this path is refused: {why}", "not_guarded")
         passed = sorted({each.path.partition("/{")[0] for each in PASSED})
         known = ", ".join((*_GUARDED, CHECK, GUARD, *passed))
-        remedy = "" if path.startswith("/v1") else "; does the client's base URL end in /v1?"
+        as_meant = path.startswith("/v1") and not path.startswith("/v1/v1")
+        remedy = "" if as_meant else "; does the client's base URL end in one /v1?"
         told = f"nothing is known of this path, so that it is refused; known: {known}{remedy}"
         raise Refused(404, told, "not_found")
 
@@ -322,7 +323,9 @@ class Gateway:
                 async for piece in request.stream():
                     body += piece
                     if len(body) > most:
-                        raise Refused(413, f"the body is larger than {most:,} bytes", "too_large")
+                        raise Refused(
+                            413, f"the body is larger than serve.max_body_bytes ({most:,})", "too_large"
+                        )
         except TimeoutError:
             raise Refused(408, "the body came too slowly", "timeout") from None
         return bytes(body)
