@@ -309,7 +309,8 @@ class Gateway:
             raise Refused(403, f"this path is refused: {why}", "not_guarded")
         passed = sorted({each.path.partition("/{")[0] for each in PASSED})
         known = ", ".join((*_GUARDED, CHECK, GUARD, *passed))
-        remedy = "" if path.startswith("/v1") else "; does the client's base URL end in /v1?"
+        as_meant = path.startswith("/v1") and not path.startswith("/v1/v1")
+        remedy = "" if as_meant else "; does the client's base URL end in one /v1?"
         told = f"nothing is known of this path, so that it is refused; known: {known}{remedy}"
         raise Refused(404, told, "not_found")
 
@@ -322,7 +323,9 @@ class Gateway:
                 async for piece in request.stream():
                     body += piece
                     if len(body) > most:
-                        raise Refused(413, f"the body is larger than {most:,} bytes", "too_large")
+                        raise Refused(
+                            413, f"the body is larger than serve.max_body_bytes ({most:,})", "too_large"
+                        )
         except TimeoutError:
             raise Refused(408, "the body came too slowly", "timeout") from None
         return bytes(body)
@@ -378,13 +381,14 @@ class _EventReply(_StreamedReply):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del scope, receive
         async with self.stack:
-            with suppress(ClientDisconnect):
-                try:
-                    await self._sent(send)
-                except asyncio.CancelledError:  # there is no more time to drain
-                    await send({"type": "http.response.body", "body": b"", "more_body": False})
-                except Exception as error:  # noqa: BLE001 - uvicorn would log its message, which may quote texts
-                    log.error("serve.failed", endpoint="guard", error=type(error).__name__)  # noqa: TRY400
+            try:
+                await self._sent(send)
+            except ClientDisconnect:
+                pass
+            except asyncio.CancelledError:  # there is no more time to drain
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            except Exception as error:  # noqa: BLE001 - uvicorn would log its message, which may quote texts
+                log.error("serve.failed", endpoint="guard", error=type(error).__name__)  # noqa: TRY400
 
 
 async def _while_there(receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:

@@ -79,7 +79,7 @@ class GuardInterceptor:
         """``guard`` is open, on the host's event loop."""
         self.guard = guard
         self.binding = binding
-        self._sessions: dict[tuple[str, str], _HookSession] = {}
+        self._sessions: dict[tuple[str | None, str, str], _HookSession] = {}
 
     def intercept(self, context: Mapping[str, Any], /) -> Any:
         """The verdict, to be awaited, which the SDK's protocol has no type for."""
@@ -110,7 +110,7 @@ class GuardInterceptor:
         if session.extension is not None:
             request[EXTENSION] = session.extension
         found = grounding_of(request, ["extension"], self.binding.tools)
-        return replace(found, tenant=found.tenant or (context.get("tenant") or {}).get("id"))
+        return replace(found, tenant=found.tenant or _tenant(context))
 
     def keep(self, context: Mapping[str, Any], text: str, judged: JudgedText) -> None:
         """Judge ``text`` so, where it comes again in the session."""
@@ -244,8 +244,13 @@ async def _opened(guard: Guard) -> Guard:
     return guard
 
 
-def _key(context: Mapping[str, Any]) -> tuple[str, str]:
-    return context["agent"]["id"], context["session"]["id"]
+def _key(context: Mapping[str, Any]) -> tuple[str | None, str, str]:
+    """Sessions of two tenants may bear one id."""
+    return _tenant(context), context["agent"]["id"], context["session"]["id"]
+
+
+def _tenant(context: Mapping[str, Any]) -> str | None:
+    return (context.get("tenant") or {}).get("id")
 
 
 def _digest(text: str) -> bytes:
