@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _CALLS: Final = frozenset({"function_call", "function_result"})
 """Parts of a message that programs read, and no reader does."""
+_OTHERS: Final = frozenset({"user", "tool", "system", "developer"})
+"""Whose messages no model has written. What a host calls its models otherwise is not known."""
 
 
 class GuardBinding(Frozen):
@@ -222,8 +224,8 @@ async def _texts_of(found: Any, shown_of: Callable[[str], Any]) -> Any:
             return {"role": "assistant", "content": await _texts_of(inner, shown_of)}
         case {"type": "text", "text": str(text)}:
             return {"type": "text", "text": await _texts_of(text, shown_of)}
-        case {"role": str(), "content": _}:
-            return found  # of a tool or a user
+        case {"role": str(role), "content": _} if role in _OTHERS:
+            return found
         case {"type": str(kind)} if kind in _CALLS:
             return found
     return None

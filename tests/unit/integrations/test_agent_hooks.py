@@ -245,6 +245,7 @@ async def test_of_messages_the_assistants_texts_are_judged(guard: Guard) -> None
             {"role": "assistant", "content": [call]},
             told,
             {"role": "assistant", "content": [{"type": "text_reasoning", "text": "wrong"}]},
+            {"role": "model", "content": WRONG},
             {"role": "assistant", "content": [{"type": "text", "text": RIGHT + ODD}]},
         ]
     )
