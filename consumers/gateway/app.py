@@ -222,7 +222,7 @@ class Gateway:
         return caller.grounding(found)
 
     async def _check(self, request: Request, body: bytes, caller: ApiCaller, _: AsyncExitStack) -> Response:
-        events = await asyncio.to_thread(lambda: answers_in(_json(request, body), caller.scoped))
+        events = await asyncio.to_thread(lambda: answers_in(_json(request, body), caller))
         return Response(await checked(self._guard, events, self._settings.missing), media_type=_JSON)
 
     async def _asked_by(

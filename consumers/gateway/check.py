@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 from uuid import uuid4
@@ -14,7 +13,7 @@ from pydantic.json_schema import models_json_schema
 
 from consumers.gateway.dialects import DIALECTS
 from consumers.gateway.duplex import NDJSON, EventError, renamed
-from consumers.gateway.keys import HEADER
+from consumers.gateway.keys import HEADER, ApiCaller
 from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, PASSED, RESPONSES
 from consumers.gateway.refusals import Refused
 from guardrail import __version__
@@ -43,7 +42,8 @@ class CheckItem(Frozen):
         Field(
             min_length=1,
             max_length=200,
-            description="Made where none is given. In logs and on topics more letters follow it.",
+            description="Made where none is given. In logs and on topics the key's name stands before it, "
+            "and more letters follow.",
         ),
     ] = None
     route: Name | None = None
@@ -70,30 +70,32 @@ class Answers:
     """What is to be judged."""
 
     events: tuple[Response, ...]
+    names: tuple[str | None, ...]
+    """What the caller calls them."""
     many: bool
 
 
-def answers_in(
-    request: Any, scoped: Callable[[str | None, str | None], tuple[str | None, str | None]]
-) -> Answers:
-    """The answers of a request; ``scoped`` gives the route and tenant that hold. Raises Refused."""
+def answers_in(request: Any, caller: ApiCaller) -> Answers:
+    """The answers of a request. Raises Refused."""
     if not isinstance(request, dict):
         raise Refused(400, "give one object, or {checks: [...]}", "invalid_request")
     many = "checks" in request
     try:
         items = CheckBatch.model_validate(request).checks if many else (CheckItem.model_validate(request),)
-        events = []
+        events, names = [], []
         for item in items:
-            route, tenant = scoped(item.route, item.tenant)
+            route, tenant = caller.scoped(item.route, item.tenant)
             fields = {**dict(item), "route": route, "tenant": tenant}
             # Who asks again, or somebody else, may give the same id, which the guard takes once.
             name = fields.pop("response_id")
-            events.append(event_of(Response, f"{name}-{uuid4().hex}" if name else None, fields))
+            names.append(name)
+            known = caller.named(f"{name}-{uuid4().hex}") if name else None
+            events.append(event_of(Response, known, fields))
     except ValidationError as error:
         raise Refused(400, str(decode_error(error)), "invalid_request") from None
     except InputError as error:
         raise Refused(400, str(error), error.reason) from None
-    return Answers(tuple(events), many)
+    return Answers(tuple(events), tuple(names), many)
 
 
 async def checked(guard: Guard, answers: Answers, missing: MissingContexts | None) -> bytes:
@@ -105,7 +107,7 @@ async def checked(guard: Guard, answers: Answers, missing: MissingContexts | Non
         wrong = only_cause(errors.exceptions[0])
         raise Refused(400, str(wrong), getattr(wrong, "reason", "invalid_request")) from None
     found = [task.result() for task in tasks]
-    results = tuple(renamed(each, each.response_id.rpartition("-")[0] or None) for each in found)
+    results = tuple(map(renamed, found, answers.names))
     if answers.many:
         return CheckResults(results=results).model_dump_json(by_alias=True).encode()
     return results[0].to_json()

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import ExitStack, suppress
 from typing import Any, Final, Literal, TypeVar
-from urllib.parse import quote
 
 from pydantic import Field, ValidationError
 from starlette.requests import ClientDisconnect
@@ -151,14 +150,14 @@ class GuardConnection:
     def _reject(self, response_id: str, reason: str) -> None:
         """Nobody must wait for an answer of which an event can't be read."""
         with suppress(InputError):
-            name = self._name(response_id)
+            name = self.caller.named(response_id)
             self._begun.setdefault(name, (response_id, ExitStack()))
             self._lane.reject(name, reason)
             self._forget_unknown(name)
 
     async def _handle(self, event: InputEvent) -> None:
         """Raises Refused and InputError."""
-        name = self._name(event.response_id)
+        name = self.caller.named(event.response_id)
         changes: dict[str, Any] = {"response_id": name}
         if isinstance(event, ResponseStarted | Response):
             changes["route"], changes["tenant"] = self.caller.scoped(event.route, event.tenant)
@@ -183,19 +182,6 @@ class GuardConnection:
         stack = ExitStack()
         stack.enter_context(self.caller.asking())
         self._begun[name] = (response_id, stack)
-
-    def _name(self, response_id: str) -> str:
-        """What the guard, its log and its topics call the answer: those of two keys never meet.
-
-        Raises InputError.
-        """
-        owner = self.caller.name
-        name = response_id if owner is None else f"{quote(owner, safe='')}/{response_id}"
-        if len(name) > 256:
-            raise InputError(
-                "invalid_event", f"response_id: it is longer than {256 - len(name) + len(response_id)}"
-            )
-        return name
 
     def _refuse(self, reason: str, message: str, response_id: str | None) -> None:
         HTTP_REQUESTS.labels("guard.event", "400").inc()

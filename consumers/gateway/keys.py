@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Annotated, Final
+from urllib.parse import quote
 
 import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
 from consumers.gateway.refusals import Refused
 from guardrail.chat import Grounding
-from guardrail.errors import ConfigError, said_wrong
+from guardrail.errors import ConfigError, InputError, said_wrong
 from guardrail.frozen import Frozen
 from guardrail.secrets import Secret
 
@@ -86,6 +87,18 @@ class ApiCaller:
             may = ", ".join(key.routes) or "none, so leave it out"
             raise Refused(403, f"route: the key may name {may}", "route_not_allowed")
         return route or next(iter(key.routes), None), key.tenant
+
+    def named(self, response_id: str) -> str:
+        """What the guard, its log and its topics call the answer: those of two keys never meet.
+
+        Raises InputError.
+        """
+        owner = self.name
+        name = response_id if owner is None else f"{quote(owner, safe='')}/{response_id}"
+        if len(name) > 256:
+            most = 256 - len(name) + len(response_id)
+            raise InputError("invalid_event", f"response_id: it is longer than {most}")
+        return name
 
     def grounding(self, found: Grounding) -> Grounding:
         """It, with the route and tenant that hold. Raises Refused."""

@@ -14,6 +14,9 @@ from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from consumers.gateway import Gateway, ServeSettings, openapi, serving
+from consumers.gateway.check import answers_in
+from consumers.gateway.keys import ApiCaller, ApiKey
+from consumers.gateway.refusals import Refused
 from guardrail import Guard
 from guardrail.errors import ConfigError
 from guardrail.testing import ScriptedJudge
@@ -230,6 +233,15 @@ async def test_missing_documents_by_policy(gateway: Opens, upstream: ChatUpstrea
 
 
 # ------------------------------------------------------------------------------------------- checks
+
+
+def test_an_answer_to_check_is_never_called_as_one_of_another_key() -> None:
+    caller = ApiCaller(ApiKey(name="shop/two", sha256="0" * 64))
+    (event,) = answers_in({"answer": RIGHT, "response_id": "other/1"}, caller).events
+    assert event.response_id.startswith("shop%2Ftwo/other/1-")
+    caller = ApiCaller(ApiKey(name="s" * 99, sha256="0" * 64))
+    with pytest.raises(Refused, match="longer than"):
+        answers_in({"answer": RIGHT, "response_id": "r" * 200}, caller)
 
 
 async def test_one_answer_and_many_are_checked(gateway: Opens) -> None:
