@@ -381,13 +381,14 @@ class _EventReply(_StreamedReply):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del scope, receive
         async with self.stack:
-            with suppress(ClientDisconnect):
-                try:
-                    await self._sent(send)
-                except asyncio.CancelledError:  # there is no more time to drain
-                    await send({"type": "http.response.body", "body": b"", "more_body": False})
-                except Exception as error:  # noqa: BLE001 - uvicorn would log its message, which may quote texts
-                    log.error("serve.failed", endpoint="guard", error=type(error).__name__)  # noqa: TRY400
+            try:
+                await self._sent(send)
+            except ClientDisconnect:
+                pass
+            except asyncio.CancelledError:  # there is no more time to drain
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            except Exception as error:  # noqa: BLE001 - uvicorn would log its message, which may quote texts
+                log.error("serve.failed", endpoint="guard", error=type(error).__name__)  # noqa: TRY400
 
 
 async def _while_there(receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:

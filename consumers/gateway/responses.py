@@ -61,6 +61,7 @@ REFUSED: Final[Mapping[str, str]] = {
     "top_logprobs": "log probabilities spell out what may be withheld",
 }
 """Fields of a request that are refused where they ask for something, and why."""
+_REFERENCE: Final = "item_reference"
 _RESULTS: Final = "file_search_call.results"
 _INCLUDES: Final = (_RESULTS, "reasoning.encrypted_content")
 """What a request may include; the rest would be dropped."""
@@ -155,6 +156,8 @@ def response_asked_by(
             raise Refused(400, f"{name}: only {', '.join(may_be)} can be guarded", "not_guarded")
     given = request.get("input", "")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    if any(_input_type(item) == _REFERENCE for item in items):
+        raise Refused(400, f"input: {_REFERENCE}: {_KEEPS_NONE}", "not_guarded")
     grounding = grounded({**request, "messages": list(_messages(items))}, settings, scoped)
     asked = {**for_model(request), "store": False}
     results = None
@@ -191,13 +194,18 @@ def _type(found: Any) -> Any:
     return found.get("type") if isinstance(found, Mapping) else None
 
 
+def _input_type(item: Any) -> Any:
+    """Of an item of the input, where messages and references may do without."""
+    if not isinstance(item, Mapping):
+        return None
+    return item.get("type") or ("message" if "role" in item else _REFERENCE)
+
+
 def _messages(items: list[Any]) -> Iterator[dict[str, Any]]:
     """The items as messages of a chat, as far as they say anything of documents and of the question."""
     calls: list[Any] = []
     for item in items:
-        if not isinstance(item, Mapping):
-            continue
-        match item.get("type") or "message":
+        match _input_type(item):
             case "message":
                 yield {"role": item.get("role"), "content": item.get("content")}
             case "function_call" | "custom_tool_call":
@@ -369,7 +377,7 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
         if item is None or item.ended:
             return
         # Text that has not come as deltas would be missing.
-        if _type(found) != item.type or (not item.parts and any(_texts_of(found))):
+        if _type(found) != item.type or len(item.parts) < len(list(_texts_of(found))):
             raise UpstreamFailed
         results = found.get("results")
         if item.type == "file_search_call" and self._asked.found is not None and isinstance(results, list):

@@ -84,16 +84,17 @@ class KafkaPublisher:
     async def _publish(self) -> None:
         """After a failure a producer may refuse every record: a new one takes its place."""
         while True:
-            writer = KafkaWriter(self._settings)
             try:
-                await self._connect(writer)
-                while True:
-                    await self._write(writer)
-                    await self._some.wait()
+                writer = KafkaWriter(self._settings)  # which reads certificates and passwords again
+                try:
+                    await self._connect(writer)
+                    while True:
+                        await self._write(writer)
+                        await self._some.wait()
+                finally:
+                    await closed_in_time("producer", writer.stop(), _CLOSE_S)
             except Exception as error:  # noqa: BLE001 - guarding goes on, whatever it is
                 self._tell(str(error) if isinstance(error, GuardrailError) else type(error).__name__)
-            finally:
-                await closed_in_time("producer", writer.stop(), _CLOSE_S)
             await asyncio.sleep(_AGAIN_S)
 
     async def _connect(self, writer: KafkaWriter) -> None:

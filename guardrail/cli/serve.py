@@ -152,7 +152,7 @@ async def serve(settings: GuardSettings, source: Source | None = None) -> None:
         # A full collection holds all streams up, for 0.1 s with what stays for good in it. Answers leave next
         # to nothing for it.
         gc.freeze()
-        gc.set_threshold(700, 10, 100)
+        gc.set_threshold(700, 10, 30)
         _open_more_files()
         async with serving(gateway.app, settings.serve, shutdown.drain_timeout_ms / 1000):
             waits_for, health.started = "", True

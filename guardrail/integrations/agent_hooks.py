@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _CALLS: Final = frozenset({"function_call", "function_result"})
 """Parts of a message that programs read, and no reader does."""
+_OTHERS: Final = frozenset({"user", "tool", "system", "developer"})
+"""Whose messages no model has written. What a host calls its models otherwise is not known."""
 
 
 class GuardBinding(Frozen):
@@ -79,7 +81,7 @@ class GuardInterceptor:
         """``guard`` is open, on the host's event loop."""
         self.guard = guard
         self.binding = binding
-        self._sessions: dict[tuple[str, str], _HookSession] = {}
+        self._sessions: dict[tuple[str | None, str, str], _HookSession] = {}
 
     def intercept(self, context: Mapping[str, Any], /) -> Any:
         """The verdict, to be awaited, which the SDK's protocol has no type for."""
@@ -110,7 +112,7 @@ class GuardInterceptor:
         if session.extension is not None:
             request[EXTENSION] = session.extension
         found = grounding_of(request, ["extension"], self.binding.tools)
-        return replace(found, tenant=found.tenant or (context.get("tenant") or {}).get("id"))
+        return replace(found, tenant=found.tenant or _tenant(context))
 
     def keep(self, context: Mapping[str, Any], text: str, judged: JudgedText) -> None:
         """Judge ``text`` so, where it comes again in the session."""
@@ -222,8 +224,8 @@ async def _texts_of(found: Any, shown_of: Callable[[str], Any]) -> Any:
             return {"role": "assistant", "content": await _texts_of(inner, shown_of)}
         case {"type": "text", "text": str(text)}:
             return {"type": "text", "text": await _texts_of(text, shown_of)}
-        case {"role": str(), "content": _}:
-            return found  # of a tool or a user
+        case {"role": str(role), "content": _} if role in _OTHERS:
+            return found
         case {"type": str(kind)} if kind in _CALLS:
             return found
     return None
@@ -244,8 +246,13 @@ async def _opened(guard: Guard) -> Guard:
     return guard
 
 
-def _key(context: Mapping[str, Any]) -> tuple[str, str]:
-    return context["agent"]["id"], context["session"]["id"]
+def _key(context: Mapping[str, Any]) -> tuple[str | None, str, str]:
+    """Sessions of two tenants may bear one id."""
+    return _tenant(context), context["agent"]["id"], context["session"]["id"]
+
+
+def _tenant(context: Mapping[str, Any]) -> str | None:
+    return (context.get("tenant") or {}).get("id")
 
 
 def _digest(text: str) -> bytes:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator, validate
+from structlog.testing import capture_logs
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
@@ -433,14 +434,20 @@ async def test_who_goes_takes_what_is_under_way_along(gateway: Opens, judge: Lef
     assert (await until(again, "r"))[-1]["decision"] == "release"
 
 
-async def test_who_goes_after_the_last_line(gateway: Opens, judge: LeftJudge, lines: Way) -> None:
+async def test_who_goes_after_the_last_line_is_no_failure(
+    gateway: Opens, judge: LeftJudge, lines: Way
+) -> None:
     judge.gate.clear()
     client = await lines((await gateway()).base_url.port)
-    await client.send(whole("r"))
-    await client.no_more()
-    await judge.asked.wait()
-    client.vanish()
-    await judge.left.wait()
+    with capture_logs() as logs:
+        await client.send(whole("r"))
+        await client.no_more()
+        await judge.asked.wait()
+        client.vanish()
+        await judge.left.wait()
+        while not logs:  # noqa: ASYNC110 - a log tells nobody
+            await asyncio.sleep(0)
+    assert {each["event"] for each in logs} == {"serve.request"}
 
 
 async def test_the_response_ends_once_all_that_came_is_answered(gateway: Opens, lines: Way) -> None:

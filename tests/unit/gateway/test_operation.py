@@ -134,3 +134,23 @@ async def test_what_kafka_does_not_take_waits_within_a_bound_and_what_has_no_roo
         )
         await asyncio.sleep(0)
     assert lost() - before == 9
+
+
+async def test_a_password_that_can_not_be_read_for_a_while_stops_no_verdicts(tmp_path: Path) -> None:
+    password = tmp_path / "password"
+    password.write_text("one")
+    settings = KafkaSettings(
+        bootstrap_servers="127.0.0.1:1",
+        security_protocol="SASL_PLAINTEXT",
+        sasl_username="guard",
+        sasl_password={"file": str(password)},
+    )
+    publisher = KafkaPublisher(settings, ["verdicts"], within_s=0.0)
+    password.unlink()  # while it is renewed
+    async with publisher, asyncio.timeout(30):
+        while "kafka.sasl_password" not in publisher.note():  # noqa: ASYNC110 - it tells nobody
+            await asyncio.sleep(0.01)
+        password.write_text("another")
+        while "kafka.sasl_password" in publisher.note():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        assert "127.0.0.1:1" in publisher.note()

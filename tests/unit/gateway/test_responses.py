@@ -462,6 +462,9 @@ async def test_what_a_file_search_finds_is_a_document_of_what_comes_after(
         ({"store": True}, "store: a stored answer"),
         ({"previous_response_id": "resp_0"}, "previous_response_id: the gateway keeps no answers"),
         ({"conversation": {"id": "conv_1"}}, "conversation: the gateway keeps no answers"),
+        ({"input": [{"type": "item_reference", "id": "msg_0"}]}, "item_reference: the gateway keeps"),
+        ({"input": [{"id": "msg_0"}]}, "item_reference: the gateway keeps"),
+        ({"input": [{"type": None, "id": "msg_0"}]}, "item_reference: the gateway keeps"),
         ({"top_logprobs": 3}, "log probabilities"),
         ({"include": ["message.output_text.logprobs"]}, "include: only"),
         ({"include": [{"a": 1}]}, "include: only"),
@@ -535,6 +538,10 @@ ENDS: list[list[bytes]] = [
     [event("response.output_text.delta", output_index="0", delta=WRONG)],
     [event("response.output_text.delta", output_index=-1, delta=WRONG)],
     [event("response.output_text.delta", output_index=True, delta=WRONG)],
+    [
+        event("response.output_item.done", output_index=0, item=message(RIGHT + RIGHT, WRONG)),
+        event("response.completed", response=response()),
+    ],
     [event("response.output_item.done", output_index=0, item=call())],
     [
         event("response.output_item.done", output_index=0, item=message()),

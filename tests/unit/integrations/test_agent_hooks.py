@@ -120,6 +120,19 @@ async def test_the_judge_gets_question_and_results_and_nothing_that_users_say(gu
     assert sources_of(request) == [json.dumps({"title": "Plans", "text": DOCUMENTS[0]})]
 
 
+async def test_sessions_of_two_tenants_with_one_id_share_no_documents(guard: Guard) -> None:
+    interceptor = GuardInterceptor(guard, SEARCHES)
+    one, other = Session(interceptor), Session(interceptor)
+    one.build.with_l2(tenant={"id": "one"})
+    other.build.with_l2(tenant={"id": "other"})
+    await one.asks()
+    await other.asks()
+    await one.finds(DOCUMENTS[0])
+    with pytest.raises(InterceptionBlocked):
+        await other.says(RIGHT)
+    assert await one.says(RIGHT) == RIGHT
+
+
 async def test_a_block_is_a_deny_with_the_policys_message(guard: Guard) -> None:
     session = Session(GuardInterceptor(guard))
     await session.asks(guardrail={"contexts": DOCUMENTS})
@@ -232,6 +245,7 @@ async def test_of_messages_the_assistants_texts_are_judged(guard: Guard) -> None
             {"role": "assistant", "content": [call]},
             told,
             {"role": "assistant", "content": [{"type": "text_reasoning", "text": "wrong"}]},
+            {"role": "model", "content": WRONG},
             {"role": "assistant", "content": [{"type": "text", "text": RIGHT + ODD}]},
         ]
     )
