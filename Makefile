@@ -1,6 +1,6 @@
 # `make help` lists what there is. Everything happens in .venv, which is made on first use.
 .DEFAULT_GOAL := help
-.PHONY: help demo build/demo.log install test build/test.log test-all build/test-all.log lint format types unit kafka-test kafka chaos-cluster llm-test mastra-test clients-test portkey-test extras compat training-test bench lock docs docs-serve helm-docs helm-record image-root clean
+.PHONY: help demo build/demo.log install test build/test.log test-all build/test-all.log lint format types unit kafka-test kafka chaos-cluster llm-test mastra-test clients-test extras compat training-test bench lock docs docs-serve helm-docs helm-record image-root clean
 
 BIN := .venv/bin
 # Each process starts a Kafka of its own; a file's tests stay together. In their order, or those of the files with
@@ -77,12 +77,8 @@ llm-test: install ## Test the LLM judge on llama.cpp's server; compiles it once,
 mastra-test: install ## Test integrations/mastra with Mastra's packages from npm
 	@scripts/mastra-test.sh
 
-clients-test: install ## Run the programs of docs/clients.md in Node, Go and curl against the gateway
+clients-test: install ## Run the programs of docs/clients.md in Node, Go and curl, and Portkey's gateway, against ours
 	@scripts/clients-test.sh
-
-portkey-test: install ## Test the gateway beside Portkey's, from npm
-	@npm install --silent --prefix build/portkey --ignore-scripts --no-audit --no-fund @portkey-ai/gateway@1.15.2
-	$(BIN)/pytest tests/integration/in_portkey.py
 
 extras: install ## Install the newest version of each extra, and test it there
 	$(BIN)/python -m scripts.extras

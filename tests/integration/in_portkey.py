@@ -1,6 +1,6 @@
 """Portkey's real gateway asks ours by its webhook guardrail, as docs/gateways.md has it.
 
-``make portkey-test`` installs that and runs this; pytest collects it only by name.
+``make clients-test`` installs that and runs this; pytest collects it only by name.
 """
 
 from __future__ import annotations
