@@ -67,8 +67,9 @@ TESTS: Final[Mapping[str, Sequence[str]]] = {
 }
 """What shows that an extra works, by its name."""
 _LEFT_OUT: Final = {"classifier-torch", "training", "test"}  # gigabytes, and what runs all this
-_APART: Final = {"haystack", "ragas"}
-"""Extras that hold back what others install, as Ragas does, or whose oldest others raise, as Haystack's."""
+_APART: Final = {"haystack", "ragas", "serve"}
+"""Extras that hold back what others install, as Ragas does, and those of which others raise the oldest, as
+Haystack's, or hold back the newest, as serve's websockets."""
 
 BESIDE: Final[Mapping[str, str]] = {
     "langchain": "langchain-openai",
