@@ -50,14 +50,20 @@ async def examine(settings: GuardSettings, prove_within_s: float | None) -> Asyn
     notes = (*settings.flagged.notes(), *settings.serve.notes())
     for check in (*check_settings(settings, notes), *check_policies(settings)):
         yield check
-    # A gateway needs Kafka only where it is to write to it.
-    serves = "serve" in settings.model_fields_set
-    reads = not serves or settings.serve.publish or "kafka" in settings.model_fields_set
-    kafka = _of_kafka(settings, prove_within_s) if reads else _without_kafka(settings)
-    gateway = [_of_gateway(settings, prove_within_s)] if serves else []
+    kafka = _of_kafka(settings, prove_within_s) if needs_kafka(settings) else _without_kafka(settings)
+    gateway = [_of_gateway(settings, prove_within_s)] if _serves(settings) else []
     for checks in (check_judges(settings), *gateway, kafka):
         async for check in checks:
             yield check
+
+
+def needs_kafka(settings: GuardSettings) -> bool:
+    """Whether Kafka is looked at: a gateway needs it only where it is to write to it."""
+    return not _serves(settings) or settings.serve.publish or "kafka" in settings.model_fields_set
+
+
+def _serves(settings: GuardSettings) -> bool:
+    return "serve" in settings.model_fields_set
 
 
 async def _of_gateway(settings: GuardSettings, prove_within_s: float | None) -> AsyncIterator[Check]:
@@ -112,7 +118,10 @@ async def _of_kafka(settings: GuardSettings, prove_within_s: float | None) -> As
         if seen is None:
             for check in check_machine(settings, Machine.here()):
                 yield check
-            yield _ENFORCEMENT.skip(_THE_GUARD, "not proven: Kafka can't be reached")
+            alone = (
+                "" if _serves(settings) else "; for guardrail serve alone name a file with a section serve"
+            )
+            yield _ENFORCEMENT.skip(_THE_GUARD, f"not proven: Kafka can't be reached{alone}")
             yield await _clock(settings)
 
 

@@ -127,8 +127,11 @@ class _Printing:
         self._area = ""
 
     def head(self, settings: GuardSettings, config: Path | None) -> None:
+        from consumers.doctor import needs_kafka
+
         source = "defaults and environment" if config is None else str(config)
-        self._print(f"guardrail {__version__}, {source}, {settings.kafka.bootstrap_servers}", "bold")
+        brokers = f", {settings.kafka.bootstrap_servers}" if needs_kafka(settings) else ""
+        self._print(f"guardrail {__version__}, {source}{brokers}", "bold")
 
     def line(self, check: Check) -> None:
         if check.area != self._area:

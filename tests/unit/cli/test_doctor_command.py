@@ -109,6 +109,7 @@ def test_without_kafka_all_else_is_told(program: Program) -> None:
     assert reachable["state"] == "fail"
     assert "start it, or check bootstrap_servers" in reachable["remedy"]
     assert told["enforcement", "the guard"]["state"] == "skip"
+    assert "for guardrail serve alone" in told["enforcement", "the guard"]["detail"]
     assert told["judge", "local"]["state"] == "ok"
     assert ("machine", "open files") in told
 
