@@ -251,14 +251,11 @@ class AskedAnswer:
         self._settings = settings
         self._head: dict[str, Any] = {}
 
-    async def _opened(self) -> Guard:
-        return self._guard
-
     async def _decide(
         self, deltas: Any, answer: Any, flagged: Flagged, grounding: Grounding | None = None
     ) -> None:
         await decide(
-            self._opened(),
+            self._guard,
             grounding or self._asked.grounding,
             deltas,
             answer,

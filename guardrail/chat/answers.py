@@ -47,7 +47,7 @@ class ChoiceAnswer(Protocol):
 
 
 async def decide(
-    opened: Awaitable[Guard],
+    guard: Guard | Awaitable[Guard],
     grounding: Grounding,
     deltas: Any,
     answer: ChoiceAnswer,
@@ -58,10 +58,12 @@ async def decide(
 ) -> None:
     """Guard one choice's text, and hand ``answer`` what becomes of it; ``seen`` gets all events.
 
-    Whatever fails withholds the rest. Raises UpstreamFailed if ``deltas`` do.
+    ``guard`` is open, or opens when awaited. Whatever fails withholds the rest. Raises UpstreamFailed if
+    ``deltas`` do.
     """
     try:
-        stream = (await opened).stream(
+        opened = await guard if isinstance(guard, Awaitable) else guard
+        stream = opened.stream(
             grounding.question,
             grounding.contexts,
             deltas,

@@ -162,9 +162,8 @@ class GuardInterceptor:
     async def _judged(self, text: str, grounding: Grounding, model: str) -> JudgedText:
         answer, events = WholeAnswer(), list[AnyOutputEvent]()
         missing = self.binding.missing
-        opened = _opened(self.guard)
         await decide(
-            opened, grounding, [text], answer, missing=missing, generator_model=model, seen=events.append
+            self.guard, grounding, [text], answer, missing=missing, generator_model=model, seen=events.append
         )
         rule, response_id = answer.told.get("rule"), answer.told.get("response_id")
         if answer.finish == BLOCK:
@@ -240,10 +239,6 @@ def _evidence(judged: list[JudgedText]) -> dict[str, Any]:
     """The ids of the guard's verdicts."""
     ids = [each.response_id for each in judged if each.response_id][:100]
     return {"evidence": {"artefact": " ".join(ids)}} if ids else {}
-
-
-async def _opened(guard: Guard) -> Guard:
-    return guard
 
 
 def _key(context: Mapping[str, Any]) -> tuple[str | None, str, str]:

@@ -168,7 +168,7 @@ class DialectDesk:
     async def _judged(self, text: str, grounding: Grounding, model: Any) -> DeskText:
         judged = DeskText(text)
         await decide(
-            self._opened(),
+            self._guard,
             grounding,
             [text] if text else [],
             judged,
@@ -177,9 +177,6 @@ class DialectDesk:
             seen=judged.seen,
         )
         return judged
-
-    async def _opened(self) -> Guard:
-        return self._guard
 
     async def _completion(self, dialect: GatewayDialect, call: DialectCall, asked: Any) -> _Reply:
         whole = WholeCompletion(asked, self._guard, self._settings)
