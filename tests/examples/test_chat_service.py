@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from playwright.async_api import Page, async_playwright, expect
+from playwright.async_api import Locator, Page, async_playwright, expect
 from starlette.testclient import TestClient
 
 from examples.chat_service.models import ANSWERS, DOCUMENTS, CannedModel, EndpointModel
@@ -79,6 +79,37 @@ async def page_at(address: str, browser_path: str) -> AsyncIterator[Page]:
             await browser.close()
 
 
+async def block(page: Page) -> Locator:
+    """The second answer, blocked: what was shown of it gives way to the message."""
+    await page.evaluate(WATCH)
+    await page.get_by_role("button", name="How do I reach support?").click()
+    blocked = page.locator(".answer").nth(1)
+    await expect(blocked.locator(".status b")).to_contain_text("Blocked")
+    await expect(blocked.locator(".text")).to_have_text(
+        "This answer was withheld because it could not be verified against the source documents."
+    )
+    shown: list[str] = await page.evaluate("window.shown")
+    assert "Support answers e-mails on weekdays from 8:00 to 18:00. " in shown  # until the block came
+    assert "4321" not in await page.locator("#chat").inner_text()
+    return blocked
+
+
+async def redaction(page: Page) -> Locator:
+    """The third answer, with its redaction."""
+    await page.get_by_role("button", name="How long does a refund take?").click()
+    redacted = page.locator(".answer").nth(2)
+    await expect(redacted.locator(".status b")).to_contain_text("was removed")
+    return redacted
+
+
+async def flag(page: Page) -> Locator:
+    """The fourth answer, a piece of which is flagged."""
+    await page.get_by_role("button", name="Are my files safe with you?").click()
+    flagged = page.locator(".answer").nth(3)
+    await expect(flagged.locator(".piece.flag")).to_contain_text("Three auditors")
+    return flagged
+
+
 async def test_the_page_shows_text_as_it_is_released_and_a_block_as_it_happens(browser_path: str) -> None:
     async with running() as address, page_at(address, browser_path) as page:
         said: list[str] = []
@@ -94,26 +125,11 @@ async def test_the_page_shows_text_as_it_is_released_and_a_block_as_it_happens(b
         await expect(first.locator(".status b")).to_contain_text("Checked: backed by the documents")
         assert await first.locator(".text").inner_text() == ANSWERS["What does the Pro plan cost?"]
 
-        await page.evaluate(WATCH)
-        await page.get_by_role("button", name="How do I reach support?").click()
-        blocked = page.locator(".answer").nth(1)
-        await expect(blocked.locator(".status b")).to_contain_text("Blocked")
-        # In place of all that was shown.
-        await expect(blocked.locator(".text")).to_have_text(
-            "This answer was withheld because it could not be verified against the source documents."
-        )
+        blocked = await block(page)
         await expect(blocked.locator(".piece")).to_have_count(0)
-        shown: list[str] = await page.evaluate("window.shown")
-        assert "Support answers e-mails on weekdays from 8:00 to 18:00. " in shown  # until the block came
-        assert "4321" not in await page.locator("#chat").inner_text()
-
-        await page.get_by_role("button", name="How long does a refund take?").click()
-        redacted = page.locator(".answer").nth(2)
-        await expect(redacted.locator(".status b")).to_contain_text("was removed")
+        redacted = await redaction(page)
         await expect(redacted.locator(".piece.redact")).to_have_text("[removed: not backed by the sources]")
-        await page.get_by_role("button", name="Are my files safe with you?").click()
-        flagged = page.locator(".answer").nth(3)
-        await expect(flagged.locator(".piece.flag")).to_contain_text("Three auditors")
+        await flag(page)
         await page.locator("input").fill("Weather?")
         await page.get_by_role("button", name="Ask").click()
         unchecked = page.locator(".answer").nth(4)
@@ -154,26 +170,11 @@ async def test_the_page_reads_what_guardrail_serve_streams(browser_path: str) ->
         assert await first.locator(".text").inner_text() == ANSWERS["What does the Pro plan cost?"]
         assert await first.locator(".piece").count() == 2  # sentence by sentence
 
-        await page.evaluate(WATCH)
-        await page.get_by_role("button", name="How do I reach support?").click()
-        blocked = page.locator(".answer").nth(1)
-        await expect(blocked.locator(".status b")).to_contain_text("Blocked")
-        # The field replace_all: the message in place of what was shown.
-        await expect(blocked.locator(".text")).to_have_text(
-            "This answer was withheld because it could not be verified against the source documents."
-        )
-        shown: list[str] = await page.evaluate("window.shown")
-        assert "Support answers e-mails on weekdays from 8:00 to 18:00. " in shown  # until the block came
-        assert "4321" not in await page.locator("#chat").inner_text()
-
-        await page.get_by_role("button", name="How long does a refund take?").click()
-        redacted = page.locator(".answer").nth(2)
-        await expect(redacted.locator(".status b")).to_contain_text("was removed")
+        await block(page)
+        redacted = await redaction(page)
         await expect(redacted.locator(".text")).to_contain_text("[removed: not backed by the sources]")
         await expect(redacted.locator(".text")).not_to_contain_text("30 days")
-        await page.get_by_role("button", name="Are my files safe with you?").click()
-        flagged = page.locator(".answer").nth(3)
-        await expect(flagged.locator(".piece.flag")).to_contain_text("Three auditors")
+        flagged = await flag(page)
         await expect(flagged.locator(".piece:not(.flag)")).to_contain_text("Files are encrypted")
         assert said == []
 
