@@ -96,6 +96,7 @@ async def serve(settings: GuardSettings, source: Source | None = None) -> None:
     from guardrail import telemetry
     from guardrail.guard import Guard
     from guardrail.judges.factory import JudgeSet
+    from guardrail.judges.streams import beside
     from guardrail.tracing import Traces
 
     log = structlog.stdlib.get_logger("guardrail.serve")
@@ -136,8 +137,8 @@ async def serve(settings: GuardSettings, source: Source | None = None) -> None:
         reload = None
         if source is not None:
             keys = settings.serve.keys
-            beside = None if keys is None or keys.file is None else (keys.file, gateway.reload_keys)
-            reloader = Reloader(source.file, source.read, settings, judges, guard.use, beside=beside)
+            followed = None if keys is None or keys.file is None else (keys.file, gateway.reload_keys)
+            reloader = Reloader(source.file, source.read, settings, judges, guard.use, beside=followed)
             reload = reloader.reload
             await stack.enter_async_context(reloader.watching())
             handle_hangup(reloader.ask)
@@ -146,9 +147,8 @@ async def serve(settings: GuardSettings, source: Source | None = None) -> None:
         log.info("serve.starting", version=__version__, settings=changed_settings(settings))
         telemetry.serve_state(guard.state)
         telemetry.BUILD.labels(__version__, judges.default.name).set(1)
-        summaries = asyncio.create_task(outputs.responses.summarise(), name="summaries")
         stack.callback(outputs.responses.summary)
-        stack.callback(summaries.cancel)
+        await stack.enter_async_context(beside(outputs.responses.summarise()))
         # A full collection holds all streams up, for 0.1 s with what stays for good in it. Answers leave next
         # to nothing for it.
         gc.freeze()
