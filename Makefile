@@ -27,7 +27,7 @@ build/demo.log:
 	@mkdir -p build && date '+started at %s, %c' >$@
 	@$(PHASE) "1 of 2: what running needs, in .venv" scripts/bootstrap.sh
 	@$(PHASE) "2 of 2: the demo, some 40 seconds" --draws $(BIN)/guardrail demo
-	@$(PHASE) "README.md from 'Use it from Python' on, with .venv/bin in front of the commands"
+	@$(PHASE) "README.md from 'Change a base URL' on, with .venv/bin in front of the commands"
 
 install: ## Create .venv with everything the tests need
 	@scripts/bootstrap.sh test
