@@ -11,23 +11,27 @@ from __future__ import annotations
 import json
 import re
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeVar
 
-from consumers.gateway.refusals import Refused, error_body
+from consumers.gateway.refusals import Refused, error_body, upstream_refused
 from consumers.gateway.settings import ServeSettings
 from guardrail.calls.event_stream import EventStream
-from guardrail.chat import Grounding, StreamedCompletion, UpstreamFailed, decide, grounding_of
-from guardrail.errors import InputError, JudgeReplyError
-from guardrail.events import (
-    AnyOutputEvent,
-    ClaimVerdict,
-    Decision,
-    DeliveryBlocked,
-    DeliverySegment,
-    Verdict,
+from guardrail.chat import (
+    EXTENSION,
+    ChoiceAnswer,
+    Grounding,
+    StreamedChoice,
+    StreamedCompletion,
+    UpstreamFailed,
+    decide,
+    grounding_of,
 )
+from guardrail.errors import JudgeReplyError
+from guardrail.events import AnyOutputEvent, ClaimVerdict, Decision, DeliveryBlocked, DeliverySegment, Verdict
 from guardrail.guard import Guard
 from guardrail.log_events import EventLog
 from guardrail.policy import NO_CONTEXTS
@@ -93,10 +97,9 @@ def error_of(body: bytes, status: int) -> Any:
     """What passes of the body of an error: words only where errors have theirs, since elsewhere some servers
     quote what the model wrote.
     """
-    with suppress(ValueError, RecursionError):
-        found = json.loads(body)
-        if isinstance(found, dict | list):
-            return _said(found, "")
+    found = parsed(body)
+    if isinstance(found, dict | list):
+        return _said(found, "")
     told = f"the upstream answered {status}, not in JSON; check serve.upstream, which mostly ends in /v1"
     return error_body(told, "upstream_failed", "upstream_error")
 
@@ -135,9 +138,31 @@ def wrong(message: str) -> Refused:
     return Refused(400, message, "invalid_request")
 
 
-def model_and_stream(request: Mapping[str, Any], refused: Mapping[str, str]) -> tuple[str, bool]:
-    """The model that is asked, and whether it is to stream. Raises Refused, also for what stands in
-    ``refused``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayRequest:
+    """A request whose answer can be guarded."""
+
+    grounding: Grounding
+    model: str
+    streamed: bool
+    structured: bool
+    """A program reads the answer: what stands in its place is given as the model's refusal."""
+    calls: bool
+    """A tool must be called: its arguments may be the answer, which nobody checks."""
+    body: bytes
+    """As the model gets it."""
+
+
+def asked(
+    request: Mapping[str, Any],
+    settings: ServeSettings,
+    scoped: Callable[[Grounding], Grounding],
+    refused: Mapping[str, str],
+    form: Any,
+) -> dict[str, Any]:
+    """What requests of both APIs say; ``scoped`` says for whom, ``form`` is that of the answer.
+
+    Raises Refused, also for what stands in ``refused``, and InputError.
     """
     for name, why in refused.items():
         if request.get(name):
@@ -147,25 +172,29 @@ def model_and_stream(request: Mapping[str, Any], refused: Mapping[str, str]) -> 
         raise wrong("model: give the name of a model")
     if streamed is not None and not isinstance(streamed, bool):
         raise wrong("stream: give true or false")
-    return model, bool(streamed)
-
-
-def grounded(
-    request: Mapping[str, Any], settings: ServeSettings, scoped: Callable[[Grounding], Grounding]
-) -> Grounding:
-    """What the answer is checked against, for whom ``scoped`` says. Raises Refused."""
     # The metadata, in which LiteLLM has the extension, are the client's own.
     own = {name: each for name, each in request.items() if not name.endswith("metadata")}
-    try:
-        return scoped(grounding_of(own, settings.contexts_from, settings.tools))
-    except InputError as error:
-        raise Refused(400, str(error), error.reason) from None
-
-
-def asks_for_call(request: Mapping[str, Any]) -> bool:
-    """Whether a tool must be called: the arguments may be the answer, which nobody checks."""
     chosen = (request.get("tool_choice"), request.get("function_call"))
-    return any(isinstance(each, Mapping) or each == "required" for each in chosen)
+    return {
+        "grounding": scoped(grounding_of(own, settings.contexts_from, settings.tools)),
+        "model": model,
+        "streamed": bool(streamed),
+        "structured": form is not None and type_of(form) != "text",
+        "calls": any(isinstance(each, Mapping) or each == "required" for each in chosen),
+    }
+
+
+def type_of(found: Any) -> Any:
+    """What an object says that it is."""
+    return found.get("type") if isinstance(found, Mapping) else None
+
+
+def index_in(found: Mapping[str, Any], name: str, most: int) -> int:
+    """A place below ``most``. Raises UpstreamFailed."""
+    index = found.get(name, 0)
+    if type(index) is not int or not 0 <= index < most:
+        raise UpstreamFailed
+    return index
 
 
 # ------------------------------------------------------------------------------------------- what is told
@@ -226,6 +255,11 @@ def extension(told: Mapping[str, Any], flagged: Flagged) -> dict[str, Any]:
     return {**told, "flagged": flagged.told(shown=shown)}
 
 
+def in_reply(told: list[dict[str, Any]]) -> dict[str, Any]:
+    """The field that says what was decided: of one text, or of each."""
+    return {EXTENSION: told[0] if len(told) == 1 else told} if told else {}
+
+
 _RANKS: Final = ("release", "flag", "not-checked", "redact", "block")
 
 
@@ -241,32 +275,8 @@ def headers_of(told: list[dict[str, Any]]) -> dict[str, str]:
 # ------------------------------------------------------------------------------------------- the answer
 
 
-class AskedAnswer:
-    """What whole and streamed answers share: the guard, and what stands at the head of each chunk."""
-
-    def __init__(self, asked: Any, guard: Guard, settings: ServeSettings) -> None:
-        """``asked`` is a request with ``grounding`` and ``model``."""
-        self._asked = asked
-        self._guard = guard
-        self._settings = settings
-        self._head: dict[str, Any] = {}
-
-    async def _decide(
-        self, deltas: Any, answer: Any, flagged: Flagged, grounding: Grounding | None = None
-    ) -> None:
-        await decide(
-            self._guard,
-            grounding or self._asked.grounding,
-            deltas,
-            answer,
-            missing=self._settings.missing,
-            generator_model=self._asked.model,
-            seen=flagged.seen,
-        )
-
-
-class GuardedEvents(AskedAnswer, StreamedCompletion[_Chunk]):
-    """An answer that comes as server-sent events, cut anywhere, and leaves as such."""
+class GatewayAnswer(StreamedCompletion[_Chunk]):
+    """An answer, whole, or as server-sent events that come cut anywhere."""
 
     ending: ClassVar[bytes] = b""
     """What follows the last chunk of a stream that ended in order."""
@@ -274,12 +284,19 @@ class GuardedEvents(AskedAnswer, StreamedCompletion[_Chunk]):
     def __init__(
         self, asked: Any, guard: Guard, settings: ServeSettings, deadline: float | None = None
     ) -> None:
-        """``deadline``: when the answer must be complete, by the clock of the event loop."""
-        AskedAnswer.__init__(self, asked, guard, settings)
-        StreamedCompletion.__init__(self)
+        """``asked`` is a GatewayRequest; ``deadline``: when a stream must be complete, by the clock of the
+        event loop.
+        """
+        super().__init__()
+        self._asked = asked
+        self._guard = guard
+        self._settings = settings
         self._deadline = deadline
-        self.read = 0  # characters of the upstream's
+        self._head: dict[str, Any] = {}
+        self._flagged = defaultdict[int, Flagged](Flagged)
         self._halves: dict[Any, str] = {}
+        self._done = False  # the upstream has sent [DONE]
+        self.read = 0  # characters of the upstream's
 
     @abstractmethod
     def frame(self, chunk: _Chunk) -> bytes:
@@ -290,8 +307,20 @@ class GuardedEvents(AskedAnswer, StreamedCompletion[_Chunk]):
         """What ends a stream that can't be ended in order."""
 
     @abstractmethod
-    def complete(self, *, done: bool) -> bool:
-        """Whether the upstream has said all. ``done``: it has sent ``[DONE]``."""
+    def complete(self) -> bool:
+        """Whether the upstream has said all."""
+
+    @abstractmethod
+    async def answered(self, found: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """What may go of a whole answer, and what is told of each text. Raises UpstreamFailed."""
+
+    async def whole(self, body: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """What may go of a whole answer, and what is told of each text. Raises Refused if it is none."""
+        try:
+            return await self.answered(parsed(body))
+        except UpstreamFailed:
+            told = "the upstream's answer is not what was asked for, broke off, or is too long"
+            raise upstream_refused(told) from None
 
     async def frames(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
         """What may go, as events, with comments while nothing may.
@@ -315,23 +344,37 @@ class GuardedEvents(AskedAnswer, StreamedCompletion[_Chunk]):
 
     async def _chunks(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[Mapping[str, Any], None]:
         events = EventStream()
-        done = False
         try:
             async for piece in pieces:  # half an event at their end means nothing
                 for data in events.feed(piece):
                     self.read += len(data)
-                    if done := data.strip() == "[DONE]":
+                    if data.strip() == "[DONE]":
+                        self._done = True
                         break
-                    chunk = json.loads(data)
+                    chunk = parsed(data)
                     if not isinstance(chunk, Mapping) or chunk.get("error"):
                         raise UpstreamFailed
                     yield chunk
-                if done:
+                if self._done:
                     break
-        except (ValueError, RecursionError, JudgeReplyError):
+        except JudgeReplyError:
             raise UpstreamFailed from None
-        if not self.complete(done=done):
+        if not self.complete():
             raise UpstreamFailed
+
+    async def decide(self, choice: StreamedChoice) -> None:
+        await self._decide(choice.deltas(), choice, choice.index, self._asked.grounding)
+
+    async def _decide(self, deltas: Any, answer: ChoiceAnswer, index: int, grounding: Grounding) -> None:
+        await decide(
+            self._guard,
+            grounding,
+            deltas,
+            answer,
+            missing=self._settings.missing,
+            generator_model=self._asked.model,
+            seen=self._flagged[index].seen,
+        )
 
     def _joined(self, place: Any, text: str) -> str:
         """A character may come in halves, as JSON escapes them."""
@@ -340,3 +383,11 @@ class GuardedEvents(AskedAnswer, StreamedCompletion[_Chunk]):
             self._halves[place] = text[-1]
             text = text[:-1]
         return characters(text)
+
+
+def parsed(said: str | bytes) -> Any:
+    """What the upstream says in JSON; None where it is none."""
+    try:
+        return json.loads(said)
+    except (ValueError, RecursionError):
+        return None

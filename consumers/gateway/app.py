@@ -19,20 +19,21 @@ from starlette.routing import Match, Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from consumers.gateway.answers import GuardedEvents, as_json, error_of, headers_of
+from consumers.gateway.answers import GatewayAnswer, as_json, error_of, headers_of
 from consumers.gateway.check import answers_in, asyncapi, checked, openapi
-from consumers.gateway.completions import GuardedStream, WholeCompletion, asked_by
+from consumers.gateway.completions import GuardedCompletion, asked_by
 from consumers.gateway.dialects import DIALECTS, DialectDesk, GatewayDialect
 from consumers.gateway.duplex import NDJSON, GuardConnection, lines_of, messages_of
 from consumers.gateway.keys import ApiCaller, ApiKeys, read_keys
 from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, PASSED, RESPONSES, is_name, why_refused
 from consumers.gateway.refusals import Refused, upstream_refused
-from consumers.gateway.responses import GuardedResponse, WholeResponse, response_asked_by
+from consumers.gateway.responses import GuardedResponse, response_asked_by
 from consumers.gateway.settings import ServeSettings
 from consumers.gateway.upstream import Upstream, for_client, pieces
 from consumers.outputs import trace_context
 from consumers.settings import is_loopback
 from guardrail.chat import Grounding
+from guardrail.errors import InputError
 from guardrail.guard import Guard
 from guardrail.telemetry import HTTP_REQUESTS
 from guardrail.tracing import TRACE, Traces, trace_id
@@ -46,9 +47,9 @@ _STOPPING: Final = "the gateway is being stopped; ask again"
 _Work = Callable[[Request, bytes, ApiCaller, AsyncExitStack], Coroutine[Any, Any, Response]]
 
 
-_GUARDED: Final[Mapping[str, tuple[Callable[..., Any], Any, Any]]] = {
-    COMPLETIONS: (asked_by, GuardedStream, WholeCompletion),
-    RESPONSES: (response_asked_by, GuardedResponse, WholeResponse),
+_GUARDED: Final[Mapping[str, tuple[Callable[..., Any], Callable[..., GatewayAnswer[Any]]]]] = {
+    COMPLETIONS: (asked_by, GuardedCompletion),
+    RESPONSES: (response_asked_by, GuardedResponse),
 }
 """How a request is read, and who guards its answers."""
 
@@ -129,6 +130,8 @@ class Gateway:
                     refused = upstream_refused("it took longer than serve.answer_timeout_ms", 504)
                 except Refused as error:
                     refused = error
+                except InputError as error:
+                    refused = Refused(400, str(error), error.reason)
                 except ClientDisconnect:
                     response = Response(status_code=499)  # nobody reads it
                 except asyncio.CancelledError:  # there is no more time to drain
@@ -192,7 +195,7 @@ class Gateway:
         self, request: Request, body: bytes, caller: ApiCaller, stack: AsyncExitStack
     ) -> Response:
         path = request.scope["path"]
-        reads, streamed, whole = _GUARDED[path]
+        reads, guarded = _GUARDED[path]
         asked = await asyncio.to_thread(
             lambda: reads(_json(request, body), self._settings, lambda found: self._held(caller, found))
         )
@@ -209,11 +212,10 @@ class Gateway:
             return Response(as_json(said), response.status_code, headers, _JSON)
         if kind != (_EVENTS if asked.streamed else _JSON):
             raise upstream_refused("the upstream answers in another form than was asked for")
+        answer = guarded(asked, self._guard, self._settings, deadline)
         if asked.streamed:
-            stream = streamed(asked, self._guard, self._settings, deadline)
-            return _StreamedReply(stream, pieces(response), headers, deadline)
-        answer = whole(asked, self._guard, self._settings)
-        reply, told = await answer.guarded(await self._upstream.body(response))
+            return _StreamedReply(answer, pieces(response), headers, deadline)
+        reply, told = await answer.whole(await self._upstream.body(response))
         return Response(as_json(reply), headers={**headers, **headers_of(told)}, media_type=_JSON)
 
     def _held(self, caller: ApiCaller, found: Grounding) -> Grounding:
@@ -338,7 +340,7 @@ class _StreamedReply(Response):
 
     def __init__(
         self,
-        stream: GuardedEvents[Any],
+        stream: GatewayAnswer[Any],
         pieces: AsyncGenerator[bytes, None],
         headers: dict[str, str],
         deadline: float,

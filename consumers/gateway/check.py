@@ -76,7 +76,7 @@ class Answers:
 
 
 def answers_in(request: Any, caller: ApiCaller) -> Answers:
-    """The answers of a request. Raises Refused."""
+    """The answers of a request. Raises Refused and InputError."""
     if not isinstance(request, dict):
         raise Refused(400, "give one object, or {checks: [...]}", "invalid_request")
     many = "checks" in request
@@ -93,8 +93,6 @@ def answers_in(request: Any, caller: ApiCaller) -> Answers:
             events.append(event_of(Response, known, fields))
     except ValidationError as error:
         raise Refused(400, str(decode_error(error)), "invalid_request") from None
-    except InputError as error:
-        raise Refused(400, str(error), error.reason) from None
     return Answers(tuple(events), tuple(names), many)
 
 

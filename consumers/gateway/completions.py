@@ -14,40 +14,34 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import uuid4
 
+from consumers.gateway import answers
 from consumers.gateway.answers import (
     UNCHECKED,
-    AskedAnswer,
-    Flagged,
-    GuardedEvents,
+    GatewayAnswer,
+    GatewayRequest,
     as_json,
     as_number,
     as_numbers,
     as_text,
     as_word,
-    asks_for_call,
-    characters,
     extension,
-    grounded,
     kept,
-    model_and_stream,
     wrong,
 )
-from consumers.gateway.refusals import Refused, error_body, upstream_refused
+from consumers.gateway.refusals import Refused, error_body
 from consumers.gateway.settings import ServeSettings
 from guardrail.chat import (
     APART,
     BLOCK,
-    EXTENSION,
     TEXTS,
     Grounding,
-    StreamedChoice,
     UpstreamFailed,
     WholeAnswer,
     for_model,
+    objects,
     parts_of,
 )
 from guardrail.events import Decision
-from guardrail.guard import Guard
 
 # ------------------------------------------------------------------------------------------- the table
 
@@ -64,28 +58,21 @@ _FINISHES: Final = ("stop", "length", "tool_calls", "function_call", "content_fi
 _BROKEN: Final = frozenset({"error", "insufficient_system_resource"})
 
 _CALL: Final[Mapping[str, Any]] = {"name": as_word, "arguments": as_text, "input": as_text}
-KEPT: Final[Mapping[str, Any]] = {
-    "completion": {
-        "id": as_word,
-        "created": as_number,
-        "model": as_word,
-        "system_fingerprint": as_word,
-        "service_tier": as_word,
-    },
-    "usage": as_numbers,
-    "message": {
-        "role": as_word,
-        "tool_calls": [
-            {"index": as_number, "id": as_word, "type": as_word, "function": _CALL, "custom": _CALL}
-        ],
-        "function_call": _CALL,
-    },
+HEAD: Final = {
+    "id": as_word,
+    "created": as_number,
+    "model": as_word,
+    "system_fingerprint": as_word,
+    "service_tier": as_word,
 }
-"""What of an answer passes as it is, and in which form. ``choices`` and their texts are read apart."""
-
-
-def _kept(value: Any, part: str) -> dict[str, Any]:
-    return kept(value, KEPT[part])
+MESSAGE: Final = {
+    "role": as_word,
+    "tool_calls": [{"index": as_number, "id": as_word, "type": as_word, "function": _CALL, "custom": _CALL}],
+    "function_call": _CALL,
+}
+"""What of an answer, and of its messages, passes as it is, and in which form; of the usage numbers do. Texts
+are read apart.
+"""
 
 
 def _texts_of(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -93,9 +80,7 @@ def _texts_of(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in TEXTS:
         text = message.get(name)
         if isinstance(text, list):
-            parts = (
-                each.get("text") for each in text if isinstance(each, Mapping) and each.get("type") == "text"
-            )
+            parts = (each.get("text") for each in objects(message, name) if each.get("type") == "text")
             text = "".join(part for part in parts if isinstance(part, str))
         if isinstance(text, str) and text:
             yield name, text
@@ -104,123 +89,41 @@ def _texts_of(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 # ------------------------------------------------------------------------------------------- what is asked
 
 
-@dataclass(frozen=True, slots=True)
-class CompletionRequest:
-    """A request for a completion that can be guarded."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionRequest(GatewayRequest):
+    """A request for a completion."""
 
-    grounding: Grounding
-    model: str
     choices: int
-    streamed: bool
     usage: bool
-    structured: bool
-    """A program reads the answer: what stands in its place is given as the model's refusal."""
-    calls: bool
-    body: bytes
-    """As the model gets it."""
 
 
 def asked_by(
     request: Any, settings: ServeSettings, scoped: Callable[[Grounding], Grounding]
 ) -> CompletionRequest:
-    """What a request asks; ``scoped`` says for whom. Raises Refused."""
+    """What a request asks; ``scoped`` says for whom. Raises Refused and InputError."""
     if not isinstance(request, Mapping) or not isinstance(request.get("messages"), list):
         raise wrong("messages: give a list of messages in a JSON object")
-    model, streamed = model_and_stream(request, REFUSED)
+    asked = answers.asked(request, settings, scoped, REFUSED, request.get("response_format"))
     if request.get("modalities") not in (None, ["text"]):
         raise Refused(400, "modalities: only text can be guarded; leave it out", "not_guarded")
-    number = request.get("n")
-    most = settings.most_choices
-    if number is not None and (type(number) is not int or not 1 <= number <= most):
-        raise wrong(f"n: give a number from 1 to {most}")
-    options, form = request.get("stream_options"), request.get("response_format")
-    return CompletionRequest(
-        grounded(request, settings, scoped),
-        model,
-        number or 1,
-        streamed,
-        isinstance(options, Mapping) and options.get("include_usage") is True,
-        form is not None and form != {"type": "text"},
-        asks_for_call(request),
-        json.dumps(for_model(request)).encode("ascii"),
-    )
+    number = 1 if request.get("n") is None else request["n"]
+    if type(number) is not int or not 1 <= number <= settings.most_choices:
+        raise wrong(f"n: give a number from 1 to {settings.most_choices}")
+    options = request.get("stream_options")
+    usage = isinstance(options, Mapping) and options.get("include_usage") is True
+    body = json.dumps(for_model(request)).encode("ascii")
+    return CompletionRequest(**asked, body=body, choices=number, usage=usage)
 
 
 # ------------------------------------------------------------------------------------------- the answer
 
 
-class _Completion(AskedAnswer):
-    """What whole and streamed completions share."""
-
-    _asked: CompletionRequest
-
-    def _broken(self, told: Mapping[str, Any] | None) -> bool:
-        """Whether a program was to read what is not whole."""
-        changed = told is not None and told.get("decision") in {Decision.REDACT, Decision.BLOCK}
-        return changed and self._asked.structured
-
-    def _begin(self, found: Mapping[str, Any]) -> None:
-        """The first chunk says id, model and time of all."""
-        if not self._head:
-            own = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": self._asked.model}
-            self._head = own | _kept(found, "completion")
-
-
-class WholeCompletion(_Completion):
-    """A completion that comes whole."""
-
-    async def guarded(self, body: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """What may go of it, and what is told of each choice. Raises Refused if it is none."""
-        try:
-            found = json.loads(body)
-            choices = [each for each in found["choices"] if isinstance(each["message"], dict)]
-        except (ValueError, RecursionError, KeyError, TypeError):
-            choices = []
-        if not 0 < len(choices) <= self._asked.choices:
-            raise upstream_refused("the upstream's answer is not the chat completion that was asked for")
-        self._begin(found)
-        try:
-            done = await asyncio.gather(*(self._choice(n, each) for n, each in enumerate(choices)))
-        except UpstreamFailed:
-            raise upstream_refused("the model's answer broke off") from None
-        told = [each for _, each in done if each is not None]
-        reply = {**self._head, "object": "chat.completion", "choices": [each for each, _ in done]}
-        if usage := _kept(found.get("usage"), "usage"):
-            reply["usage"] = usage
-        if told:
-            reply[EXTENSION] = told[0] if len(told) == 1 else told
-        return reply, told
-
-    async def _choice(self, index: int, found: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
-        finish = _finish(found.get("finish_reason")) or "stop"
-        texts = [characters(said) for _, said in _texts_of(found["message"])]
-        answer, flagged = WholeAnswer(), Flagged()
-        told = None
-        if texts:
-            await self._decide(parts_of(texts), answer, flagged)
-            told = extension({"choice": index, **answer.told}, flagged)
-        passed = {"role": "assistant", **_kept(found["message"], "message")}
-        if told is None and self._asked.calls:
-            told = {"choice": index, **UNCHECKED}
-        empty = None if found["message"].get("content") is None else ""
-        message = {**passed, "content": answer.text if texts else empty, "refusal": None}
-        finish = answer.finish or finish
-        if self._broken(told):
-            message, finish = {**passed, "content": None, "refusal": answer.text}, BLOCK
-        return {"index": index, "message": message, "finish_reason": finish}, told
-
-
-class GuardedStream(_Completion, GuardedEvents[dict[str, Any]]):
-    """A completion that is streamed."""
+class GuardedCompletion(GatewayAnswer[dict[str, Any]]):
+    """A completion, whole or streamed."""
 
     ending = b"data: [DONE]\n\n"
-
-    def __init__(
-        self, asked: CompletionRequest, guard: Guard, settings: ServeSettings, deadline: float
-    ) -> None:
-        GuardedEvents.__init__(self, asked, guard, settings, deadline)
-        self._flagged: dict[int, Flagged] = {}
-        self._usage: dict[str, Any] = {}
+    _asked: CompletionRequest
+    _usage: Mapping[str, Any] = {}
 
     def frame(self, chunk: Mapping[str, Any]) -> bytes:
         return b"data: " + as_json(chunk) + b"\n\n"
@@ -228,43 +131,50 @@ class GuardedStream(_Completion, GuardedEvents[dict[str, Any]]):
     def failure(self, message: str, code: str) -> bytes:
         return self.frame(error_body(message, code, "server_error"))
 
-    def complete(self, *, done: bool) -> bool:
-        return bool(self.choices) and (done or all(choice.ended for choice in self.choices.values()))
+    def complete(self) -> bool:
+        return bool(self.choices) and (self._done or all(choice.ended for choice in self.choices.values()))
+
+    def _begin(self, found: Any) -> None:
+        """The first chunk says id, model and time of all."""
+        if not self._head:
+            own = {"id": f"chatcmpl-{uuid4().hex}", "created": int(time.time()), "model": self._asked.model}
+            self._head = own | kept(found, HEAD)
+
+    def _refuses(self, told: Mapping[str, Any] | None) -> bool:
+        """Whether a program was to read what is not whole."""
+        changed = told is not None and told.get("decision") in {Decision.REDACT, Decision.BLOCK}
+        return changed and self._asked.structured
+
+    def _told(self, index: int, told: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        """What is told of a choice that has ended, in which there may have been no text."""
+        if told is not None:
+            return extension(told, self._flagged[index])
+        return {"choice": index, **UNCHECKED} if self._asked.calls else None
+
+    # ------------------------------------------------------------------------------- streamed
 
     def take(self, chunk: Any, group: asyncio.TaskGroup) -> None:
         if usage := chunk.get("usage"):
-            self._usage = _kept(usage, "usage") or self._usage
-        parts = chunk.get("choices")
-        for part in parts if isinstance(parts, list) else ():
+            self._usage = kept(usage, as_numbers) or self._usage
+        for part in objects(chunk, "choices"):
             self._begin(chunk)  # Azure's first has no choices, and an empty head
-            index = part.get("index", 0) if isinstance(part, Mapping) else None
-            if type(index) is not int or not 0 <= index < self._asked.choices:
-                raise UpstreamFailed
-            choice = self.choice(index)
+            index = answers.index_in(part, "index", self._asked.choices)
+            choice, delta = self.choice(index), part.get("delta")
             if choice.closed:
                 continue
-            delta = part.get("delta")
             delta = delta if isinstance(delta, Mapping) else {}
-            if passed := _kept(delta, "message"):
+            if passed := kept(delta, MESSAGE):
                 self.put(index, passed)
-            finish = _finish(part.get("finish_reason"))
             texts = [(field, self._joined((index, field), said)) for field, said in _texts_of(delta)]
-            choice.take([each for each in texts if each[1]], finish, group)
-
-    async def decide(self, choice: StreamedChoice) -> None:
-        flagged = self._flagged[choice.index] = Flagged()
-        await self._decide(choice.deltas(), choice, flagged)
+            choice.take([each for each in texts if each[1]], _finish(part.get("finish_reason")), group)
 
     def chunk(self, index: int, delta: dict[str, Any], finish: str | None, told: Any) -> dict[str, Any]:
         if self._asked.structured and "content" in delta and self._flagged[index].replaced:
             delta = {"refusal": delta["content"].removeprefix(APART)}
-        part = {"index": index, "delta": delta, "finish_reason": BLOCK if self._broken(told) else finish}
+        said = None if finish is None else self._told(index, told)
+        part = {"index": index, "delta": delta, "finish_reason": BLOCK if self._refuses(told) else finish}
         chunk = {**self._head, "object": "chat.completion.chunk", "choices": [part]}
-        if told is not None:
-            chunk[EXTENSION] = extension(told, self._flagged[index])
-        elif finish is not None and self._asked.calls:
-            chunk[EXTENSION] = {"choice": index, **UNCHECKED}
-        return chunk
+        return {**chunk, **answers.in_reply([] if said is None else [said])}
 
     def last(self) -> dict[str, Any] | None:
         if not self._asked.usage or not self._usage:
@@ -274,6 +184,37 @@ class GuardedStream(_Completion, GuardedEvents[dict[str, Any]]):
     def enough(self) -> bool:
         closed = sum(choice.closed for choice in self.choices.values())
         return closed == self._asked.choices and not self._asked.usage
+
+    # ------------------------------------------------------------------------------- whole
+
+    async def answered(self, found: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        choices = [each for each in objects(found, "choices") if isinstance(each.get("message"), Mapping)]
+        if not 0 < len(choices) <= self._asked.choices:
+            raise UpstreamFailed
+        self._begin(found)
+        done = await asyncio.gather(*(self._choice(n, each) for n, each in enumerate(choices)))
+        told = [each for _, each in done if each is not None]
+        usage = kept(found.get("usage"), as_numbers)
+        reply = {**self._head, "object": "chat.completion", "choices": [each for each, _ in done]}
+        return {**reply, **({"usage": usage} if usage else {}), **answers.in_reply(told)}, told
+
+    async def _choice(self, index: int, found: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+        message, answer = found["message"], WholeAnswer()
+        finish = _finish(found.get("finish_reason")) or "stop"
+        texts = [answers.characters(said) for _, said in _texts_of(message)]
+        if texts:
+            await self._decide(parts_of(texts), answer, index, self._asked.grounding)
+        told = self._told(index, {"choice": index, **answer.told} if texts else None)
+        passed = {"role": "assistant", **kept(message, MESSAGE)}
+        if self._refuses(told):
+            said, finish = {"content": None, "refusal": answer.text}, BLOCK
+        else:
+            empty = None if message.get("content") is None else ""
+            said, finish = (
+                {"content": answer.text if texts else empty, "refusal": None},
+                answer.finish or finish,
+            )
+        return {"index": index, "message": {**passed, **said}, "finish_reason": finish}, told
 
 
 def _finish(reason: Any) -> str | None:

@@ -19,36 +19,34 @@ from itertools import count
 from typing import Any, Final, cast
 from uuid import uuid4
 
+from consumers.gateway import answers
 from consumers.gateway.answers import (
     DROP,
     UNCHECKED,
-    Flagged,
-    GuardedEvents,
+    GatewayAnswer,
+    GatewayRequest,
     as_json,
     as_number,
     as_numbers,
     as_text,
     as_word,
-    asks_for_call,
     extension,
-    grounded,
     kept,
-    model_and_stream,
+    type_of,
     wrong,
 )
-from consumers.gateway.refusals import Refused, error_body, upstream_refused
+from consumers.gateway.refusals import Refused, error_body
 from consumers.gateway.settings import ServeSettings
 from guardrail.chat import (
     APART,
     BLOCK,
-    EXTENSION,
     Grounding,
     StreamedChoice,
     UpstreamFailed,
     for_model,
+    objects,
     with_results,
 )
-from guardrail.guard import Guard
 
 # ------------------------------------------------------------------------------------------- the table
 
@@ -122,63 +120,47 @@ _MOST_READ: Final = 16  # times the largest body, since an event says much besid
 # ------------------------------------------------------------------------------------------- what is asked
 
 
-@dataclass(frozen=True, slots=True)
-class ResponseRequest:
-    """A request for a response that can be guarded."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseRequest(GatewayRequest):
+    """A request for a response."""
 
-    grounding: Grounding
-    model: str
-    streamed: bool
-    found: tuple[Any, ...] | None
+    found: tuple[Mapping[str, Any], ...] | None
     """What file searches found before; None where their results are no documents."""
     shows_results: bool
-    structured: bool
-    """A program reads the answer: what stands in its place is given as the model's refusal."""
-    calls: bool
     echo: Mapping[str, Any]
-    body: bytes
-    """As the model gets it."""
 
 
 def response_asked_by(
     request: Any, settings: ServeSettings, scoped: Callable[[Grounding], Grounding]
 ) -> ResponseRequest:
-    """What a request asks; ``scoped`` says for whom. Raises Refused."""
-    if not isinstance(request, Mapping) or not isinstance(request.get("input", ""), str | list):
+    """What a request asks; ``scoped`` says for whom. Raises Refused and InputError."""
+    given = request.get("input", "") if isinstance(request, Mapping) else None
+    if not isinstance(given, str | list):
         raise wrong("input: give a text or a list of items in a JSON object")
-    model, streamed = model_and_stream(request, REFUSED)
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    form = request["text"].get("format") if isinstance(request.get("text"), Mapping) else None
+    messages = {**request, "messages": list(_messages(items))}
+    asked = answers.asked(messages, settings, scoped, REFUSED, form)
     tools, include = _list(request, "tools"), _list(request, "include")
-    for name, may_be, found in (
-        ("tools", _TOOLS, map(_type, tools)),
-        ("include", _INCLUDES, include),
-    ):
+    for name, may_be, found in (("tools", _TOOLS, map(type_of, tools)), ("include", _INCLUDES, include)):
         if not all(each in may_be for each in found):
             raise Refused(400, f"{name}: only {', '.join(may_be)} can be guarded", "not_guarded")
-    given = request.get("input", "")
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
     if any(_input_type(item) == _REFERENCE for item in items):
         raise Refused(400, f"input: {_REFERENCE}: {_KEEPS_NONE}", "not_guarded")
-    grounding = grounded({**request, "messages": list(_messages(items))}, settings, scoped)
-    asked = {**for_model(request), "store": False}
+    body = {**for_model(request), "store": False}
     results = None
     if "file_search" in settings.contexts_from:
-        searches = (each for each in items if _type(each) == "file_search_call")
-        results = tuple(result for each in searches for result in _list(each, "results"))
-        if _RESULTS not in include and any(_type(tool) == "file_search" for tool in tools):
-            asked["include"] = [*include, _RESULTS]
+        searches = (each for each in items if type_of(each) == "file_search_call")
+        results = tuple(result for each in searches for result in objects(each, "results"))
+        if _RESULTS not in include and any(type_of(tool) == "file_search" for tool in tools):
+            body["include"] = [*include, _RESULTS]
     echo = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
-    echo |= {name: asked[name] for name in _ECHOED if name in asked}
-    form = request["text"].get("format") if isinstance(request.get("text"), Mapping) else None
     return ResponseRequest(
-        grounding,
-        model,
-        streamed,
-        results,
-        _RESULTS in include,
-        form is not None and _type(form) != "text",
-        asks_for_call(request),
-        echo,
-        json.dumps(asked).encode("ascii"),
+        **asked,
+        body=json.dumps(body).encode("ascii"),
+        found=results,
+        shows_results=_RESULTS in include,
+        echo=echo | {name: body[name] for name in _ECHOED if name in body},
     )
 
 
@@ -188,10 +170,6 @@ def _list(found: Any, name: str) -> list[Any]:
     if value is not None and not isinstance(value, list):
         raise wrong(f"{name}: give a list")
     return value or []
-
-
-def _type(found: Any) -> Any:
-    return found.get("type") if isinstance(found, Mapping) else None
 
 
 def _input_type(item: Any) -> Any:
@@ -251,7 +229,6 @@ class _TextPart(StreamedChoice):
         self.item = item
         self.grounding = grounding
         self.refuses = refuses
-        self.flagged = Flagged()
         self.kind = ""  # before anything has left
         self.text = self.last = ""
         self.place = {**item.place, "content_index": len(item.parts)}
@@ -263,18 +240,16 @@ class _TextPart(StreamedChoice):
         return {"type": self.kind, "text": self.text, "annotations": [], "logprobs": []}
 
 
-class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
-    """A response that is streamed. A chunk is the events that leave at once."""
+class GuardedResponse(GatewayAnswer[list[dict[str, Any]]]):
+    """A response, whole or streamed. A chunk is the events that leave at once."""
 
     _asked: ResponseRequest
-    whole = False
+    _is_whole = False
     """Nobody reads it before its end."""
 
-    def __init__(
-        self, asked: ResponseRequest, guard: Guard, settings: ServeSettings, deadline: float | None = None
-    ) -> None:
-        super().__init__(asked, guard, settings, deadline)
-        self.reports: list[dict[str, Any]] = []
+    def __init__(self, asked: ResponseRequest, *args: Any) -> None:
+        super().__init__(asked, *args)
+        self._told: list[dict[str, Any]] = []
         self._items: dict[int, _OutputItem] = {}
         self._parts: dict[tuple[int, int], _TextPart] = {}
         self._found = list(asked.found or ())
@@ -291,8 +266,7 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
         told = error_body(message, code, "server_error")
         return self.frame([self._event("error", code=code, message=message, param=None, **told)])
 
-    def complete(self, *, done: bool) -> bool:
-        del done
+    def complete(self) -> bool:
         return bool(self._end)
 
     def enough(self) -> bool:
@@ -310,7 +284,8 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
         if kind in ("error", "response.failed") or self.read > _MOST_READ * self._settings.max_body_bytes:
             raise UpstreamFailed
         self._begin(response)
-        place = at, _ = _index(chunk, "output_index"), _index(chunk, "content_index")
+        at, part = (answers.index_in(chunk, name, _MOST) for name in ("output_index", "content_index"))
+        place = at, part
         match kind:
             case "response.output_item.added":
                 if at in self._items:
@@ -340,7 +315,7 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
 
     def _item(self, at: int, found: Any) -> _OutputItem | None:
         """The item of this place, which begins where there was none; None if it is dropped."""
-        kind = _type(found)
+        kind = type_of(found)
         if at not in self._items and isinstance(kind, str) and kind in ITEMS:
             own = {"id": f"{kind}_{uuid4().hex}", "type": kind}
             said = own | self._kept(found, kind, "in_progress")
@@ -377,11 +352,10 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
         if item is None or item.ended:
             return
         # Text that has not come as deltas would be missing.
-        if _type(found) != item.type or len(item.parts) < len(list(_texts_of(found))):
+        if type_of(found) != item.type or len(item.parts) < len(list(_texts_of(found))):
             raise UpstreamFailed
-        results = found.get("results")
-        if item.type == "file_search_call" and self._asked.found is not None and isinstance(results, list):
-            self._found += results
+        if item.type == "file_search_call" and self._asked.found is not None:
+            self._found += objects(found, "results")
         item.said |= {**self._kept(found, item.type, "completed"), "id": item.said["id"]}
         item.ended = True
         for part in item.parts:
@@ -401,13 +375,13 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
 
     async def decide(self, choice: StreamedChoice) -> None:
         part = cast("_TextPart", choice)
-        await self._decide(part.deltas(), part, part.flagged, part.grounding)
+        await self._decide(part.deltas(), part, part.index, part.grounding)
 
     def chunk(self, index: int, delta: dict[str, Any], finish: str | None, told: Any) -> list[dict[str, Any]]:
         part = cast("_TextPart", self.choices[index])
         events = []
         if not part.kind:
-            refuses = part.refuses or (self._asked.structured and part.flagged.replaced)
+            refuses = part.refuses or (self._asked.structured and self._flagged[index].replaced)
             part.kind = "refusal" if refuses else "output_text"
             events.append(self._event("response.content_part.added", **part.place, part=part.body))
         if text := delta.get("content"):
@@ -418,12 +392,12 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
             self._blocked = part.item.ended = True
             part.item.said["status"] = "incomplete"
         if told is not None:
-            hidden = ("choice", "replace_all") if self.whole else ("choice",)
+            hidden = ("choice", "replace_all") if self._is_whole else ("choice",)
             said = {name: each for name, each in told.items() if name not in hidden}
-            self.reports.append(extension({**part.place, **said}, part.flagged))
+            self._told.append(extension({**part.place, **said}, self._flagged[index]))
             cut = self._asked.structured and told["decision"] in ("redact", "block")
             self._cut |= cut
-            if self.whole:  # nobody has seen what the message stands in place of
+            if self._is_whole:  # nobody has seen what the message stands in place of
                 part.text = part.last.removeprefix(APART) if finish == BLOCK else part.text
                 part.kind = "refusal" if cut else part.kind
         done = {name: each for name, each in part.body.items() if name not in ("type", "annotations")}
@@ -453,10 +427,9 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
                 item.said |= kept({"status": status}, ITEMS[item.type])
             events += self._settled(item)
         response = self._response(status)
-        if self._asked.calls and not self.reports:
-            self.reports.append({**UNCHECKED})
-        if self.reports:
-            response[EXTENSION] = self.reports[0] if len(self.reports) == 1 else self.reports
+        if self._asked.calls and not self._told:
+            self._told.append({**UNCHECKED})
+        response |= answers.in_reply(self._told)
         return [*events, self._event(f"response.{status}", response=response)]
 
     def _response(self, status: str) -> dict[str, Any]:
@@ -467,56 +440,37 @@ class GuardedResponse(GuardedEvents[list[dict[str, Any]]]):
     def _event(self, kind: str, **more: Any) -> dict[str, Any]:
         return {"type": kind, "sequence_number": next(self._numbers), **more}
 
+    # ------------------------------------------------------------------------------- whole
 
-class WholeResponse:
-    """A response that comes whole."""
+    async def answered(self, found: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        if not isinstance(found, Mapping) or not isinstance(found.get("output"), list):
+            raise UpstreamFailed
+        if found.get("status") not in ("completed", "incomplete"):
+            raise UpstreamFailed
+        self._is_whole = True
+        async with aclosing(self.guarded(_events_of(found))) as chunks:
+            *_, last = [chunk async for chunk in chunks if chunk]
+        return last[-1]["response"], self._told
 
-    def __init__(self, asked: ResponseRequest, guard: Guard, settings: ServeSettings) -> None:
-        self._stream = GuardedResponse(asked, guard, settings)
-        self._stream.whole = True
 
-    async def guarded(self, body: bytes) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """What may go of it, and what is told of each text. Raises Refused if it is none."""
-        try:
-            found = json.loads(body)
-            items, status = found["output"], found["status"]
-        except (ValueError, RecursionError, KeyError, TypeError):
-            items, status = None, ""
-        if status not in ("completed", "incomplete") or not isinstance(items, list):
-            raise upstream_refused("the upstream's answer is not the whole response that was asked for")
-
-        async def events() -> AsyncIterator[dict[str, Any]]:
-            yield {"response": found}
-            for at, item in enumerate(items):
-                yield {"type": "response.output_item.added", "output_index": at, "item": item}
-                for number, kind, text in _texts_of(item):
-                    place = {"output_index": at, "content_index": number}
-                    yield {"type": f"response.{kind}.delta", **place, "delta": text}
-                    yield {"type": f"response.{kind}.done", **place}
-                yield {"type": "response.output_item.done", "output_index": at, "item": item}
-            yield {"type": f"response.{status}", "response": found}
-
-        try:
-            async with aclosing(self._stream.guarded(events())) as chunks:
-                *_, last = [chunk async for chunk in chunks if chunk]
-        except UpstreamFailed:
-            raise upstream_refused("the upstream's response can't be read, or is too long") from None
-        return last[-1]["response"], self._stream.reports
+async def _events_of(response: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    """A whole response as the events of a stream."""
+    yield {"response": response}
+    for at, item in enumerate(response["output"]):
+        yield {"type": "response.output_item.added", "output_index": at, "item": item}
+        for number, kind, text in _texts_of(item):
+            place = {"output_index": at, "content_index": number}
+            yield {"type": f"response.{kind}.delta", **place, "delta": text}
+            yield {"type": f"response.{kind}.done", **place}
+        yield {"type": "response.output_item.done", "output_index": at, "item": item}
+    yield {"type": f"response.{response['status']}", "response": response}
 
 
 def _texts_of(item: Any) -> Iterator[tuple[int, str, str]]:
     """The texts of a message, by their places and kinds; none of other items."""
-    content = item.get("content") if _type(item) == "message" else None
+    content = item.get("content") if type_of(item) == "message" else None
     for number, part in enumerate(content if isinstance(content, list) else ()):
-        kind = _type(part)
+        kind = type_of(part)
         text = part.get(_TEXTS[kind]) if isinstance(kind, str) and kind in _TEXTS else None
         if isinstance(text, str) and text:
             yield number, kind, text
-
-
-def _index(chunk: Mapping[str, Any], name: str) -> int:
-    """Raises UpstreamFailed."""
-    index = chunk.get(name, 0)
-    if type(index) is not int or not 0 <= index < _MOST:
-        raise UpstreamFailed
-    return index

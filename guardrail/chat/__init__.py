@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from guardrail.chat.requests import Grounding as Grounding
     from guardrail.chat.requests import for_model as for_model
     from guardrail.chat.requests import grounding_of as grounding_of
+    from guardrail.chat.requests import objects as objects
     from guardrail.chat.requests import taken_out as taken_out
     from guardrail.chat.requests import with_ids as with_ids
     from guardrail.chat.requests import with_results as with_results

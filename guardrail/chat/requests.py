@@ -25,8 +25,8 @@ ContextSource = Literal["extension", "blocks", "documents", "file_search"]
 _FORM: Final = (
     "give an object of contexts (a list; each a text, or an object with id and text), question, route, tenant"
 )
-_TRUSTED: Final = frozenset({"system", "developer"})
-_BLOCKS: Final = frozenset({"grounding_source", "query"})
+_TRUSTED: Final = ("system", "developer")
+_BLOCKS: Final = ("grounding_source", "query")
 
 
 def with_ids(contexts: Any) -> Any:
@@ -60,6 +60,12 @@ class Grounding:
     tenant: str | None = None
 
 
+def objects(found: Any, name: str) -> list[Mapping[str, Any]]:
+    """The objects in a list that an object has under this name; none where it is no such list."""
+    inner = found.get(name) if isinstance(found, Mapping) else None
+    return [each for each in inner if isinstance(each, Mapping)] if isinstance(inner, Sequence) else []
+
+
 def grounding_of(
     request: Mapping[str, Any],
     sources: Collection[ContextSource] = ("extension", "blocks"),
@@ -71,8 +77,7 @@ def grounding_of(
     extension.
     """
     extension = _extension(request)
-    messages = request.get("messages")
-    messages = messages if isinstance(messages, Sequence) and not isinstance(messages, str) else ()
+    messages = objects(request, "messages")
     found = extension.contexts if "extension" in sources else ()
     if not found and "blocks" in sources:
         found = _named("grounding", _blocks(messages, "grounding_source"))
@@ -85,17 +90,14 @@ def grounding_of(
     question = extension.question
     if question is None:
         asked = [block.get("text") for block in _blocks(messages, "query")]
-        question = "\n".join(text for text in asked if isinstance(text, str)) or _last_user_text(messages)
+        said = (_text_of(message) for message in reversed(messages) if message.get("role") == "user")
+        question = "\n".join(text for text in asked if isinstance(text, str)) or next(said, "")
     return Grounding(found, question, extension.route, extension.tenant)
 
 
-def with_results(grounding: Grounding, results: Iterable[Any]) -> Grounding:
+def with_results(grounding: Grounding, results: Iterable[Mapping[str, Any]]) -> Grounding:
     """The grounding with all that file searches have found; several results may be of one file."""
-    found = (
-        {"text": each.get("text"), "source": each.get("filename")}
-        for each in results
-        if isinstance(each, Mapping)
-    )
+    found = ({"text": each.get("text"), "source": each.get("filename")} for each in results)
     return replace(grounding, contexts=_and_more(grounding.contexts, _named("file-search", found)))
 
 
@@ -146,37 +148,29 @@ def _extension(request: Mapping[str, Any]) -> GroundingExtension:
         raise InputError("invalid_extension", f"{EXTENSION}.{wrong}; {_FORM}") from None
 
 
-def _blocks(messages: Sequence[Any], kind: str) -> Iterator[Mapping[str, Any]]:
+def _blocks(messages: Iterable[Mapping[str, Any]], kind: str) -> Iterator[Mapping[str, Any]]:
     """Those of the messages that the calling application writes."""
     for message in messages:
-        if not isinstance(message, Mapping):
-            continue
-        role = message.get("role")
-        if not (isinstance(role, str) and role in _TRUSTED):
-            continue
-        content = message.get("content")
-        if isinstance(content, list):
-            yield from (each for each in content if isinstance(each, Mapping) and each.get("type") == kind)
+        if message.get("role") in _TRUSTED:
+            yield from (each for each in objects(message, "content") if each.get("type") == kind)
 
 
-def _results(messages: Sequence[Any], tools: Collection[str]) -> Iterator[Mapping[str, Any]]:
+def _results(messages: Iterable[Mapping[str, Any]], tools: Collection[str]) -> Iterator[Mapping[str, Any]]:
     """What these tools gave. A result names its call, and the call before it the tool."""
-    called: dict[Any, Any] = {}
+    called: dict[str, Any] = {}
     for message in messages if tools else ():
-        if not isinstance(message, Mapping):
-            continue
-        calls = message.get("tool_calls") if message.get("role") == "assistant" else None
-        named: dict[str, Any] = {}  # one id for two tools at once tells of neither
-        for call in calls if isinstance(calls, list) else ():
-            function = call.get("function") if isinstance(call, Mapping) else None
-            if isinstance(function, Mapping) and isinstance(call.get("id"), str):
-                name = function.get("name")
-                named[call["id"]] = name if named.get(call["id"], name) == name else None
-        called |= named
-        if message.get("role") == "tool" and isinstance(message.get("tool_call_id"), str):
-            name = called.get(message["tool_call_id"])
-            if isinstance(name, str) and name in tools:
-                yield {"text": _text_of(message.get("content")), "source": name}
+        if message.get("role") == "assistant":
+            named: dict[str, Any] = {}  # one id for two tools at once tells of neither
+            for call in objects(message, "tool_calls"):
+                id_, function = call.get("id"), call.get("function")
+                if isinstance(function, Mapping) and isinstance(id_, str):
+                    name = function.get("name")
+                    named[id_] = name if named.get(id_, name) == name else None
+            called |= named
+        id_ = message.get("tool_call_id")
+        name = called.get(id_) if message.get("role") == "tool" and isinstance(id_, str) else None
+        if isinstance(name, str) and name in tools:
+            yield {"text": _text_of(message), "source": name}
 
 
 def _named(kind: str, found: Iterable[Any]) -> tuple[Context, ...]:
@@ -201,18 +195,10 @@ def _and_more(contexts: tuple[Context, ...], more: Iterable[Context]) -> tuple[C
     return (*contexts, *(context for context in more if context.id not in taken))
 
 
-def _last_user_text(messages: Sequence[Any]) -> str:
-    for message in reversed(messages):
-        if isinstance(message, Mapping) and message.get("role") == "user":
-            return _text_of(message.get("content"))
-    return ""
-
-
-def _text_of(content: Any) -> str:
-    if isinstance(content, list):
-        texts = (part.get("text") for part in content if isinstance(part, Mapping))
-        return "\n".join(text for text in texts if isinstance(text, str))
-    return content if isinstance(content, str) else ""
+def _text_of(message: Mapping[str, Any]) -> str:
+    texts = [part.get("text") for part in objects(message, "content")]
+    content = message.get("content")
+    return content if isinstance(content, str) else "\n".join(each for each in texts if isinstance(each, str))
 
 
 def _as_text(message: Any, kind: str) -> Any:

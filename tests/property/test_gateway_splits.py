@@ -17,12 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consumers.gateway import (
+    GuardedCompletion,
     GuardedResponse,
-    GuardedStream,
     Refused,
     ServeSettings,
-    WholeCompletion,
-    WholeResponse,
     asked_by,
     response_asked_by,
 )
@@ -70,7 +68,7 @@ class Api:
 
     def chunks(self, deltas: list[str]) -> list[dict[str, Any]]:
         """A whole answer in these pieces."""
-        if self.streamed is GuardedStream:
+        if self.streamed is GuardedCompletion:
             parts = [*(({"content": delta}, None) for delta in deltas), ({}, "stop")]
             return [{**HEAD, "choices": [choice(*each)]} for each in parts]
         chunks = [
@@ -94,7 +92,7 @@ class Api:
 TEXTS = ("The basic plan costs ", "5 €. The list ", f"has 4 😀. It is {SECRET}", " 7.", " Fine.")
 COMPLETIONS = Api(
     asked_by(COMPLETED, SETTINGS, lambda found: found),
-    GuardedStream,
+    GuardedCompletion,
     b"".join(events(*TEXTS)),
     DONE,
 )
@@ -258,7 +256,7 @@ async def test_whatever_field_text_is_in_it_does_not_leave_unchecked() -> None:
             sent = b"".join([frame async for frame in guarded(COMPLETIONS, given(), guard)])
             try:
                 body = json.dumps({**chunk, "choices": [whole]}).encode()
-                reply, _ = await WholeCompletion(COMPLETIONS.asked, guard, SETTINGS).guarded(body)
+                reply, _ = await GuardedCompletion(COMPLETIONS.asked, guard, SETTINGS).whole(body)
             except Refused:
                 reply = {}
             assert b'"code":"failed"' not in sent, (place, name, form)
@@ -309,9 +307,9 @@ async def test_whatever_field_of_a_response_text_is_in_it_does_not_leave_uncheck
             items = [each.get("item") for each in chunks]
             body = {**(last if isinstance(last, dict) else {}), "output": items}
             try:
-                whole = WholeResponse(RESPONSES.asked, guard, SETTINGS)
-                reply, _ = await whole.guarded(json.dumps(body).encode())
-            except (Refused, TypeError):
+                whole = GuardedResponse(RESPONSES.asked, guard, SETTINGS)
+                reply, _ = await whole.whole(json.dumps(body).encode())
+            except Refused:
                 return sent
             return sent + json.dumps(reply)
 
@@ -417,7 +415,7 @@ def test_of_each_choice_leaves_what_came_of_it(data: st.DataObject) -> None:
             yield body + DONE
 
         async with Guard(Judge()) as guard:
-            stream = GuardedStream(MANY, guard, SETTINGS, asyncio.get_running_loop().time() + 600)
+            stream = GuardedCompletion(MANY, guard, SETTINGS, asyncio.get_running_loop().time() + 600)
             frames = [frame async for frame in stream.frames(given())]
         assert frames.pop() == DONE
         parts = [each for frame in frames for each in json.loads(frame[6:])["choices"]]

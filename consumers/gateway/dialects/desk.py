@@ -12,7 +12,7 @@ from math import inf
 from typing import Any, Final
 
 from consumers.gateway.answers import Flagged, as_json, extension, wrong
-from consumers.gateway.completions import WholeCompletion, asked_by
+from consumers.gateway.completions import GuardedCompletion, asked_by
 from consumers.gateway.dialects.agentgateway import AGENTGATEWAY
 from consumers.gateway.dialects.dialect import DialectCall, GatewayDialect, ShowableText
 from consumers.gateway.dialects.kong import KONG
@@ -179,8 +179,8 @@ class DialectDesk:
         return judged
 
     async def _completion(self, dialect: GatewayDialect, call: DialectCall, asked: Any) -> _Reply:
-        whole = WholeCompletion(asked, self._guard, self._settings)
-        completion, told = await whole.guarded(as_json(call.completion or {}))
+        answer = GuardedCompletion(asked, self._guard, self._settings)
+        completion, told = await answer.whole(as_json(call.completion or {}))
         blocks = [each["choice"] for each in told if each["decision"] == Decision.BLOCK]
         if blocks:
             message = completion["choices"][blocks[0]]["message"]

@@ -16,9 +16,8 @@ from pydantic import ValidationError
 from consumers.gateway import Gateway, ServeSettings, openapi, serving
 from consumers.gateway.check import answers_in
 from consumers.gateway.keys import ApiCaller, ApiKey
-from consumers.gateway.refusals import Refused
 from guardrail import Guard
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, InputError
 from guardrail.testing import ScriptedJudge
 from tests.support.chat_upstream import ChatUpstream, completion, event, events
 from tests.unit.gateway.chats import COMPLETIONS, RIGHT, WRONG, ask, chunks_of, streamed, text_of
@@ -172,6 +171,7 @@ def tool_messages(*names: str) -> list[dict[str, Any]]:
     "messages",
     [
         [{"role": "user", "content": [{"type": "grounding_source", "text": SHOWN}]}],
+        [{"role": ["system"], "content": [{"type": ["grounding_source"], "text": SHOWN}]}],
         [{"role": "user", "content": SHOWN}, {"role": "assistant", "content": SHOWN}],
         [{"role": "assistant", "content": [{"type": "grounding_source", "text": SHOWN}]}],
         tool_messages("another"),
@@ -240,7 +240,7 @@ def test_an_answer_to_check_is_never_called_as_one_of_another_key() -> None:
     (event,) = answers_in({"answer": RIGHT, "response_id": "other/1"}, caller).events
     assert event.response_id.startswith("shop%2Ftwo/other/1-")
     caller = ApiCaller(ApiKey(name="s" * 99, sha256="0" * 64))
-    with pytest.raises(Refused, match="longer than"):
+    with pytest.raises(InputError, match="longer than"):
         answers_in({"answer": RIGHT, "response_id": "r" * 200}, caller)
 
 

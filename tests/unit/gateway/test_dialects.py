@@ -211,9 +211,9 @@ async def test_portkey_is_refused_what_it_would_not_enforce(gateway: Opens) -> N
     client = await gateway(dialects=["portkey"])
     for body, why in (
         (portkey("beforeRequestHook", stream=True), "hands no stream"),
-        ({**portkey("afterRequestHook", RIGHT), "response": {"json": None}}, "not the chat completion"),
+        ({**portkey("afterRequestHook", RIGHT), "response": {"json": None}}, "not what was asked for"),
         ({**portkey("afterRequestHook", RIGHT), "requestType": "messages"}, "only chat completions"),
-        (portkey("afterRequestHook", RIGHT, n=2) | {"response": {"json": {"choices": [{}]}}}, "not the chat"),
+        (portkey("afterRequestHook", RIGHT, n=2) | {"response": {"json": {"choices": [{}]}}}, "not what was"),
         (portkey("afterRequestHook", RIGHT, logprobs=True), "logprobs"),
     ):
         reply = await told(client, PORTKEY, body)

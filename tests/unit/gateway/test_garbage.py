@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from consumers.gateway import GuardedStream
+from consumers.gateway import GuardedCompletion
 from tests.support.chat_upstream import ChatUpstream, events
 from tests.unit.gateway.chats import COMPLETIONS, RIGHT, ask
 from tests.unit.gateway.conftest import Opens
@@ -36,5 +36,5 @@ async def test_a_stream_keeps_no_texts(gateway: Opens, upstream: ChatUpstream, e
                 break
     if ends == "left":
         await upstream.left.wait()
-    while any(isinstance(each, GuardedStream) for each in gc.get_objects()):  # noqa: ASYNC110 - no event says so
+    while any(isinstance(each, GuardedCompletion) for each in gc.get_objects()):  # noqa: ASYNC110 - no event says so
         await asyncio.sleep(0.01)
