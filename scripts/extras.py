@@ -29,6 +29,7 @@ FOLDER: Final = ROOT / "build/extras"
 PAGE: Final = ROOT / "docs/compatibility.md"
 _MARK: Final = "<!-- make compat writes what follows -->\n"
 _QUIET: Final = {  # nothing is to leave the machine, nor to be waited for
+    "DO_NOT_TRACK": "1",
     "HAYSTACK_TELEMETRY_ENABLED": "False",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "RAGAS_DO_NOT_TRACK": "true",
@@ -75,11 +76,17 @@ BESIDE: Final[Mapping[str, str]] = {
     "langchain": "langchain-openai",
     "litellm": "litellm[proxy]",
     "llama-index": "llama-index",
+    "serve": "nemoguardrails[server]",
 }
-"""What people install a framework by where that is more than what its extra requires."""
+"""What people install a framework by where that is more than what its extra requires, or has beside it."""
+_OF_BESIDE: Final[Mapping[str, Sequence[str]]] = {
+    "litellm[proxy]": ["tests/integration/in_litellm.py", "tests/integration/in_litellm_gateway.py"],
+    "nemoguardrails[server]": ["tests/integration/in_nemo.py"],
+}
+"""Tests for which something must be beside."""
 _AT_ONCE: Final = 3  # environments
-_OTHER_VERSIONS: Final = ("litellm", "llama-index")
-"""Those that hold back what the guard itself needs: LiteLLM's proxy rich, LlamaIndex openai."""
+_OTHER_VERSIONS: Final = ("litellm", "llama-index", "serve")
+"""Those that hold back what the guard itself needs: LiteLLM's proxy rich, LlamaIndex and NeMo openai."""
 
 
 class NotInstalled(Exception):
@@ -111,11 +118,9 @@ class Place:
 
     @property
     def tests(self) -> Mapping[str, Sequence[str]]:
-        in_proxy = ["tests/integration/in_litellm.py", "tests/integration/in_litellm_gateway.py"]
-        proxy = in_proxy if self.beside == "litellm[proxy]" else []
         left_out = _CONFORMANCE if self.oldest else "\0"  # what theirs does is what its newest version does
         own = {extra: [file for file in TESTS[extra] if left_out not in file] for extra in self.extras}
-        return {extra: [*files, *proxy] for extra, files in own.items()}
+        return {extra: [*files, *_OF_BESIDE.get(self.beside, ())] for extra, files in own.items()}
 
 
 @dataclass
@@ -294,7 +299,7 @@ def places(*, everything: bool) -> Iterator[Place]:
                 yield Place(group, installer=installer, oldest=True)
     for extra in BESIDE if everything else _OTHER_VERSIONS:
         for installer in ("uv", "pip") if everything else ("uv",):
-            yield Place((extra, ALWAYS), BESIDE[extra], installer)
+            yield Place((extra,) if extra in _APART else (extra, ALWAYS), BESIDE[extra], installer)
 
 
 def tables(results: Sequence[Result], day: dt.date) -> str:
