@@ -30,7 +30,6 @@ AGENTGATEWAY: Final = GatewayDialect(
     read=_read,
     allow=lambda *_: {"action": {"reason": "passed"}},
     deny=lambda message, rule, _: {"action": {"body": message, "status_code": 403, "reason": rule}},
-    redacts=lambda _: False,
     cannot=(
         "agentgateway asks about streams only with streaming: Enabled, and then in windows of about 1,000 "
         f"bytes, each judged for itself; let it set {STREAMED}, so that they are refused. It drops masks on "

@@ -24,7 +24,7 @@ from consumers.gateway.refusals import Refused
 from consumers.gateway.settings import DialectName, ServeSettings
 from guardrail.chat import APART, BLOCK, EXTENSION, FAILED, Grounding, WholeAnswer, decide, grounding_of
 from guardrail.errors import InputError
-from guardrail.events import AnyOutputEvent, ClaimVerdict, Decision, DeliverySegment, ResponseVerdict
+from guardrail.events import AnyOutputEvent, Decision, DeliverySegment, ResponseVerdict
 from guardrail.guard import Guard
 
 DIALECTS: Final[Mapping[DialectName, GatewayDialect]] = {
@@ -84,17 +84,13 @@ class DeskText(WholeAnswer):
         self.flagged = Flagged()
         self._shown = ""
         self._near = 0
-        self._ends: dict[str | None, int] = {}
         self._verdict: ResponseVerdict | None = None
 
     def seen(self, event: AnyOutputEvent) -> None:
         self.flagged.seen(event)
         match event:
-            case DeliverySegment():
-                if event.span[1] > len(self.original) - _NEAR:
-                    self._near += len(event.text)
-            case ClaimVerdict():
-                self._ends[event.claim_id] = event.span[1]
+            case DeliverySegment() if event.span[1] > len(self.original) - _NEAR:
+                self._near += len(event.text)
             case ResponseVerdict():
                 self._verdict = event
 
@@ -108,9 +104,10 @@ class DeskText(WholeAnswer):
         if self.finish != BLOCK:
             held = len(self.text) if verdict and verdict.mode == "hold" else self._near
             return ShowableText(self.text, 0 if self.flagged.observed else held)
-        end = self._ends.get(verdict.deciding_claim, 0) if verdict else 0
-        goes_on = len(self.original) - end > _NEAR and _SENTENCE_END.search(self.original[:end])
-        if verdict is None or goes_on or not grows:
+        if verdict is None or not grows:
+            return None
+        end = next((each.span[1] for each in verdict.claims if each.claim_id == verdict.deciding_claim), 0)
+        if len(self.original) - end > _NEAR and _SENTENCE_END.search(self.original[:end]):
             return None
         # The claim may be half of one. If nothing more comes, the message stands in its place.
         message = APART + self.text if self._shown else self.text
@@ -159,7 +156,7 @@ class DialectDesk:
             becomes = each.becomes(grows=call.grows)
             if becomes is None:
                 return self._blocked(dialect, each.text, told)
-            if becomes.text != each.original and not dialect.redacts(call):
+            if becomes.text != each.original and not call.redacts:
                 one.update(decision=Decision.BLOCK.value, rule=f"{one['rule']}: redactions can't be shown")
                 return self._blocked(dialect, FAILED, told)
             shown.append(becomes)

@@ -34,6 +34,8 @@ class DialectCall:
     headers: Mapping[str, Any] = field(default_factory=dict)
     """Those of the product's own caller."""
     model: Any = None
+    redacts: bool = False
+    """The product surely shows the texts of a reply in place of the model's."""
     grows: bool = False
     """The texts are what has come so far, and the product takes back what may be shown of them."""
 
@@ -51,8 +53,6 @@ class GatewayDialect:
     """The reply that blocks: a message, a rule, and the completion that shows the message."""
     cannot: str
     """What it can't enforce, for people."""
-    redacts: Callable[[DialectCall], bool] = lambda _: True
-    """Whether the product surely shows the texts of a reply in place of the model's."""
 
     def refused(self, refused: Refused) -> Response:
         """A refusal as a block: all of the products can be told to take an error for a pass, and one does."""

@@ -28,7 +28,6 @@ KONG: Final = GatewayDialect(
     read=_read,
     allow=lambda *_: {"block": False, "block_message": ""},
     deny=lambda message, _rule, _completion: {"block": True, "block_message": message},
-    redacts=lambda _: False,
     cannot=(
         "Kong sends a stream on in pieces of response_buffer_size, each judged for itself: make it larger "
         "than any answer. Its templates know nothing of a single request: documents are those of its "

@@ -20,6 +20,7 @@ def _read(_path: str, body: Mapping[str, Any], _headers: Any) -> DialectCall:
     stage, params = body.get("input_type"), part(body, "additional_provider_specific_params")
     if stage not in ("request", "response"):
         raise wrong("input_type: give request or response")
+    grows = params.get("streaming_transform_mode") == "incremental_diff"
     id_, user = body.get("litellm_call_id"), part(body, "request_data").get("user_api_key_hash")
     return DialectCall(
         {
@@ -31,7 +32,8 @@ def _read(_path: str, body: Mapping[str, Any], _headers: Any) -> DialectCall:
         id=f"{id_}/{user}" if id_ else None,
         headers=part(body, "request_headers"),
         model=body.get("model"),
-        grows=params.get("streaming_transform_mode") == "incremental_diff",
+        redacts=grows,
+        grows=grows,
     )
 
 
@@ -61,7 +63,6 @@ LITELLM: Final = GatewayDialect(
     read=_read,
     allow=_allow,
     deny=lambda message, _rule, _completion: {"action": "BLOCKED", "blocked_reason": message},
-    redacts=lambda call: call.grows,
     cannot=(
         "Without streaming_transform_mode: incremental_diff, which is for chat completions only, LiteLLM "
         "sends a stream on before it asks, unless it buffers it; a redaction is then a block. It shows what "

@@ -23,7 +23,8 @@ def _read(_path: str, body: Mapping[str, Any], _headers: Any) -> DialectCall:
     chunks = part(options, "context").get("relevant_chunks")
     if chunks is not None and EXTENSION not in said:
         said[EXTENSION] = {"contexts": [chunks] if isinstance(chunks, str) else chunks}
-    return DialectCall(said, texts_in([answers[-1] or ""], "content"), model=body.get("model"))
+    texts = texts_in([answers[-1] or ""], "content")
+    return DialectCall(said, texts, model=body.get("model"), redacts=True)
 
 
 def _said_by(role: str, body: Mapping[str, Any]) -> list[Any]:

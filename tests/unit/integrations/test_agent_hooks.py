@@ -496,23 +496,35 @@ async def test_however_a_stream_is_cut_the_same_leaves(
     assert [each.sequence for each in found.records] == list(range(len(found.records)))
 
 
-async def test_a_redaction_stands_in_the_place_of_the_text(guard: Guard) -> None:
-    found = await heard(guard, RIGHT, ODD, LATER)
-    assert ("".join(found.shown), found.reason) == (RIGHT + MARK + LATER, None)
-    assert found.told[3:7] == [
-        "post_model_call: allow",
-        "post_model_call: transform",
-        "post_model_call: allow",
-        "output: allow",
-    ]
+@pytest.mark.parametrize(
+    ("policy", "pieces", "shown", "error"),
+    [
+        (REDACTS, [RIGHT, ODD, LATER], RIGHT + MARK + LATER, ""),
+        (REDACTS, ["Hello \ud83d!"], "Hello ?!", ""),  # half a character is none
+        (FLAGS, [ODD], ODD, ""),
+        (Policy(mode="hold"), [RIGHT, WRONG, LATER], "", "contradicted"),
+        (Policy(mode="observe"), [WRONG], "", "observes"),
+    ],
+)
+async def test_what_the_policy_makes_of_pieces(
+    policy: Policy, pieces: list[str], shown: str, error: str
+) -> None:
+    found = await heard_by(policy, *pieces)
+    assert ("".join(found.shown), error in str(found.error)) == (shown, True)
+    assert found.error is None or error
+    assert ("post_model_call: transform" in found.told) == (MARK in shown)
+    assert any(each.verdict.warnings for each in found.records) == (policy is FLAGS)
     assert "unbacked" not in found.kept
 
 
-async def test_what_is_flagged_leaves_with_a_warning() -> None:
-    found = await heard_by(FLAGS, ODD)
-    assert found.shown == [ODD]
-    (warning,) = found.records[3].verdict.warnings
-    assert (warning.message or "").startswith("flagged: ")
+async def test_what_can_not_be_judged_is_withheld(guard: Guard) -> None:
+    found = await Heard(guard, RIGHT).read(contexts=())
+    assert (found.shown, found.reason) == ([], "guardrail:no_contexts")
+    async with Guard(WordJudge()) as gone:
+        pass
+    found = await heard(gone, RIGHT)
+    assert ("not open" in str(found.error), found.shown) == (True, [])
+    assert found.told[-2] == f"post_model_call: deny {UNEVALUATED}"
 
 
 NO = {"decision": "deny", "reason": "test:no"}
@@ -558,11 +570,6 @@ async def test_what_is_out_can_not_be_changed_by_output(guard: Guard) -> None:
     assert (found.shown, found.reason) == ([RIGHT], UNEVALUATED)
 
 
-async def test_without_documents_claims_are_withheld(guard: Guard) -> None:
-    found = await Heard(guard, RIGHT).read(contexts=())
-    assert (found.shown, found.reason) == ([], "guardrail:no_contexts")
-
-
 @pytest.mark.parametrize("end", [(), (OSError("reset, after The wr"),)])
 @pytest.mark.parametrize("policy", [REDACTS, Policy(on_incomplete="release")])
 async def test_the_rest_of_a_stream_that_breaks_off_fails_closed(policy: Policy, end: Any) -> None:
@@ -583,33 +590,11 @@ async def test_what_a_judge_can_not_answer_is_withheld() -> None:
     assert "Zebulon" not in json.dumps(found.error.result.to_wire())
 
 
-async def test_a_guard_that_is_gone_withholds(guard: Guard) -> None:
-    async with Guard(WordJudge()) as guard:
-        pass
-    found = await heard(guard, RIGHT)
-    assert ("not open" in str(found.error), found.shown) == (True, [])
-    assert found.told[-2] == f"post_model_call: deny {UNEVALUATED}"
-
-
-async def test_half_a_character_is_none(guard: Guard) -> None:
-    assert (await heard(guard, "Hello \ud83d!")).shown == ["Hello ?!"]
-
-
-async def test_a_policy_that_holds_releases_all_at_the_end() -> None:
-    found = await heard_by(Policy(mode="hold"), RIGHT, WRONG, LATER)
-    assert (found.shown, "contradicted" in str(found.reason)) == ([], True)
-
-
 async def test_the_question_is_what_the_interceptors_left_of_it() -> None:
     judge = WordJudge()
     anonymous = Other(replaces(ASKED, "Who is it?"), "input")
     found = await heard_by(REDACTS, RIGHT, judge=judge, others=anonymous)
     assert judge.requests[0].question == found.model.messages[0][0]["content"] == "Who is it?"
-
-
-async def test_a_policy_that_observes_is_refused_at_once() -> None:
-    found = await heard_by(Policy(mode="observe"), WRONG)
-    assert (found.shown, "observes" in str(found.error)) == ([], True)
 
 
 async def test_a_reader_who_leaves_ends_the_model_and_the_session(guard: Guard) -> None:
