@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final
@@ -73,35 +73,33 @@ async def _asked(
     return reply
 
 
-def _completion(which: str, *, stream: bool) -> dict[str, Any]:
+_EXTENSION: Final = {"contexts": [CONTEXT], "route": PROOF_ROUTE}
+
+
+def _request(which: str, *, stream: bool) -> dict[str, Any]:
     """``user`` tells the model what to write."""
-    told = {"contexts": [CONTEXT], "route": PROOF_ROUTE}
-    messages = [{"role": "user", "content": QUESTION}]
-    return {"model": PROOF_ROUTE, "messages": messages, "stream": stream, "user": which, EXTENSION: told}
+    asked = {"messages": [{"role": "user", "content": QUESTION}], "input": QUESTION, EXTENSION: _EXTENSION}
+    return {"model": PROOF_ROUTE, "stream": stream, "user": which, **asked}
 
 
-async def _whole(client: httpx2.AsyncClient, which: str) -> _Shown:
-    told = (await _asked(client, COMPLETIONS, _completion(which, stream=False))).json()
-    return told["choices"][0]["message"]["content"], told[EXTENSION]
-
-
-async def _streamed(client: httpx2.AsyncClient, which: str) -> _Shown:
-    reply = await _asked(client, COMPLETIONS, _completion(which, stream=True))
-    text, told = "", dict[str, Any]()
-    for data in EventStream().feed(reply.content):
-        if data != "[DONE]":
-            chunk = httpx2.Response(200, text=data).json()
-            text += "".join(each["delta"].get("content") or "" for each in chunk.get("choices", ()))
-            told = chunk.get(EXTENSION) or told
-    return text, told
+async def _completed(client: httpx2.AsyncClient, which: str, *, stream: bool) -> _Shown:
+    reply = await _asked(client, COMPLETIONS, _request(which, stream=stream))
+    chunks = _events(reply) if stream else [reply.json()]
+    said = [each["choices"][0]["delta" if stream else "message"] for each in chunks]
+    return "".join(each.get("content") or "" for each in said), chunks[-1][EXTENSION]
 
 
 async def _responded(client: httpx2.AsyncClient, which: str, *, stream: bool) -> _Shown:
-    reply = await _asked(client, RESPONSES, {**_completion(which, stream=stream), "input": QUESTION})
-    chunks = [json.loads(each) for each in EventStream().feed(reply.content)] if stream else [reply.json()]
-    told = chunks[-1]["response"] if stream else chunks[-1]
-    whole = "".join(part["text"] for item in told["output"] for part in item["content"])
-    return "".join(each.get("delta", "") for each in chunks) if stream else whole, told[EXTENSION]
+    reply = await _asked(client, RESPONSES, _request(which, stream=stream))
+    if stream:
+        chunks = _events(reply)
+        return "".join(each.get("delta", "") for each in chunks), chunks[-1]["response"][EXTENSION]
+    told = reply.json()
+    return "".join(part["text"] for item in told["output"] for part in item["content"]), told[EXTENSION]
+
+
+def _events(reply: httpx2.Response) -> list[Any]:
+    return [json.loads(each) for each in EventStream().feed(reply.content) if each != "[DONE]"]
 
 
 async def _checked(client: httpx2.AsyncClient, which: str) -> _Shown:
@@ -135,7 +133,7 @@ _ANSWERED: Final[Mapping[DialectName, Callable[[dict[str, str]], dict[str, Any]]
     "portkey": lambda said: {
         "eventType": "afterRequestHook",
         "requestType": "chatComplete",
-        "request": {"json": _completion("", stream=False)},
+        "request": {"json": _request("", stream=False)},
         "response": {"json": {"choices": [{"message": said}]}},
     },
     "agentgateway": lambda said: {"body": {"choices": [{"message": said}]}},
@@ -146,7 +144,7 @@ _ANSWERED: Final[Mapping[DialectName, Callable[[dict[str, str]], dict[str, Any]]
 
 def _dialect(name: DialectName) -> _Surface:
     async def asked(client: httpx2.AsyncClient, which: str) -> _Shown:
-        said = json.dumps(_completion("", stream=False)[EXTENSION]).encode()
+        said = json.dumps(_EXTENSION).encode()
         body = _ANSWERED[name]({"role": "assistant", "content": _TEXTS[which]})
         reply = await _asked(
             client, DIALECTS[name].paths[-1], body, {GROUNDING: base64.b64encode(said).decode()}
@@ -158,8 +156,8 @@ def _dialect(name: DialectName) -> _Surface:
 
 
 SURFACES: Final[Mapping[str, _Surface]] = {
-    "chat completions, whole": _whole,
-    "chat completions, streamed": _streamed,
+    "chat completions, whole": partial(_completed, stream=False),
+    "chat completions, streamed": partial(_completed, stream=True),
     "responses, whole": partial(_responded, stream=False),
     "responses, streamed": partial(_responded, stream=True),
     "/v1/check": _checked,
@@ -218,35 +216,21 @@ async def _opened(settings: GuardSettings, stack: AsyncExitStack) -> str:
 
 
 async def _model(request: Request) -> Response:
-    """Writes what it is told to."""
+    """Writes what it is told to, letter by letter."""
     asked = await request.json()
     text = _TEXTS[asked["user"]]
     if request.url.path == RESPONSES:
-        return _response_of(text, stream=asked["stream"])
-    head = {"id": "chatcmpl-doctor", "created": 0, "model": asked["model"]}
+        part = {"type": "output_text", "text": text}
+        whole = {"status": "completed", "output": [{"type": "message", "content": [part]}]}
+        deltas = [{"type": "response.output_text.delta", "delta": each} for each in text]
+        chunks = [*deltas, {"type": "response.completed", "response": whole}]
+    else:
+        whole = {"choices": [{"message": {"role": "assistant", "content": text}}]}
+        chunks = [{"choices": [{"delta": {"content": each}}]} for each in text]
     if not asked["stream"]:
-        message = {"role": "assistant", "content": text}
-        return JSONResponse({**head, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
-    deltas: list[tuple[dict[str, str], str | None]] = [({"content": each}, None) for each in text]
-    chunks = (
-        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
-        for delta, finish in (*deltas, ({}, "stop"))
-    )
-    return _stream_of(chunks, b"data: [DONE]\n\n")
-
-
-def _response_of(text: str, *, stream: bool) -> Response:
-    item = {"type": "message", "content": [{"type": "output_text", "text": text}]}
-    whole = {"id": "resp_doctor", "status": "completed", "output": [item]}
-    if not stream:
         return JSONResponse(whole)
-    deltas = ({"type": "response.output_text.delta", "delta": each} for each in text)
-    return _stream_of((*deltas, {"type": "response.completed", "response": whole}))
-
-
-def _stream_of(chunks: Iterable[Mapping[str, Any]], end: bytes = b"") -> Response:
-    body = b"".join(b"data: " + JSONResponse(each).body + b"\n\n" for each in chunks)
-    return Response(body + end, media_type="text/event-stream")
+    body = "".join(f"data: {each}\n\n" for each in (*map(json.dumps, chunks), "[DONE]"))
+    return Response(body, media_type="text/event-stream")
 
 
 async def _of_upstream(serve: ServeSettings) -> Check:
