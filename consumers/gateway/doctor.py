@@ -45,69 +45,62 @@ from guardrail.doctor import (
     withholds,
 )
 from guardrail.errors import GuardrailError
-from guardrail.events import (
-    Context,
-    Decision,
-    DeliverySegment,
-    ResponseCompleted,
-    ResponseDelta,
-    ResponseStarted,
-    ResponseVerdict,
-    parse_output,
-)
+from guardrail.events import Context, Decision, ResponseCompleted, ResponseDelta, ResponseStarted
 from guardrail.integrations.background import guard_of_settings
 
 _GATEWAY: Final = Area("gateway")
 _TEXTS: Final = {"right": RIGHT, "wrong": WRONG}
 _Shown = tuple[str, Mapping[str, Any]]
 """The text that a client would show, and the decision as the reply tells it."""
-_Surface = Callable[[httpx2.AsyncClient, str], Awaitable[_Shown]]
+_Surfaces = dict[str, Callable[[httpx2.AsyncClient, str], Awaitable[_Shown]]]
 
 
-async def _asked(
-    client: httpx2.AsyncClient, path: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None
-) -> httpx2.Response:
-    reply = await client.post(path, json=body, headers=headers)
+async def _asked(client: httpx2.AsyncClient, path: str, body: Any, **headers: str) -> list[Any]:
+    """The objects of the reply to an object, or to lines of them: one, or all of a stream."""
+    lines = isinstance(body, bytes)
+    kind = NDJSON if lines else "application/json"
+    sent = body if lines else json.dumps(body)
+    reply = await client.post(path, content=sent, headers={"content-type": kind, **headers})
     if reply.status_code != 200:
         raise GuardrailError(f"{path} answered {reply.status_code}: {reply.text[:200]}")
-    return reply
+    if reply.headers["content-type"].startswith("text/event-stream"):
+        return [json.loads(data) for data in EventStream().feed(reply.content) if data != "[DONE]"]
+    return [json.loads(line) for line in reply.content.splitlines()]
 
 
-_EXTENSION: Final = {"contexts": [CONTEXT], "route": PROOF_ROUTE}
-
-
-def _request(which: str, *, stream: bool) -> dict[str, Any]:
+def _completion(which: str, *, stream: bool = False) -> dict[str, Any]:
     """``user`` tells the model what to write."""
-    asked = {"messages": [{"role": "user", "content": QUESTION}], "input": QUESTION, EXTENSION: _EXTENSION}
-    return {"model": PROOF_ROUTE, "stream": stream, "user": which, **asked}
+    told = {"contexts": [CONTEXT], "route": PROOF_ROUTE}
+    messages = [{"role": "user", "content": QUESTION}]
+    return {"model": PROOF_ROUTE, "messages": messages, "stream": stream, "user": which, EXTENSION: told}
 
 
-async def _completed(client: httpx2.AsyncClient, which: str, *, stream: bool) -> _Shown:
-    reply = await _asked(client, COMPLETIONS, _request(which, stream=stream))
-    chunks = _events(reply) if stream else [reply.json()]
-    said = [each["choices"][0]["delta" if stream else "message"] for each in chunks]
-    return "".join(each.get("content") or "" for each in said), chunks[-1][EXTENSION]
+async def _whole(client: httpx2.AsyncClient, which: str) -> _Shown:
+    (told,) = await _asked(client, COMPLETIONS, _completion(which))
+    return told["choices"][0]["message"]["content"], told[EXTENSION]
+
+
+async def _streamed(client: httpx2.AsyncClient, which: str) -> _Shown:
+    chunks = await _asked(client, COMPLETIONS, _completion(which, stream=True))
+    return "".join(each["choices"][0]["delta"].get("content", "") for each in chunks), chunks[-1][EXTENSION]
 
 
 async def _responded(client: httpx2.AsyncClient, which: str, *, stream: bool) -> _Shown:
-    reply = await _asked(client, RESPONSES, _request(which, stream=stream))
-    if stream:
-        chunks = _events(reply)
-        return "".join(each.get("delta", "") for each in chunks), chunks[-1]["response"][EXTENSION]
-    told = reply.json()
-    return "".join(part["text"] for item in told["output"] for part in item["content"]), told[EXTENSION]
+    chunks = await _asked(client, RESPONSES, {**_completion(which, stream=stream), "input": QUESTION})
+    told = chunks[-1]["response"] if stream else chunks[-1]
+    whole = "".join(part["text"] for item in told["output"] for part in item["content"])
+    return "".join(each.get("delta", "") for each in chunks) if stream else whole, told[EXTENSION]
 
 
-def _events(reply: httpx2.Response) -> list[Any]:
-    return [json.loads(each) for each in EventStream().feed(reply.content) if each != "[DONE]"]
+def _as_decided(which: str, told: Mapping[str, Any]) -> _Shown:
+    """Of an answer that the client has already, and shows unless it is told not to."""
+    return "" if told["decision"] in ("block", "redact") else _TEXTS[which], told
 
 
 async def _checked(client: httpx2.AsyncClient, which: str) -> _Shown:
     asked = {"question": QUESTION, "contexts": [CONTEXT], "answer": _TEXTS[which], "route": PROOF_ROUTE}
-    told = (await _asked(client, CHECK, asked)).json()
-    observed = told["mode"] == "observe"
-    withheld = not observed and told["decision"] in ("block", "redact")
-    return "" if withheld else _TEXTS[which], {**told, "decision": "release"} if observed else told
+    (told,) = await _asked(client, CHECK, asked)
+    return _as_decided(which, {**told, "decision": "release"} if told["mode"] == "observe" else told)
 
 
 async def _duplex(client: httpx2.AsyncClient, which: str) -> _Shown:
@@ -119,12 +112,9 @@ async def _duplex(client: httpx2.AsyncClient, which: str) -> _Shown:
         *(ResponseDelta(**named, seq=seq, text=each) for seq, each in enumerate(text)),
         ResponseCompleted(**named, seq=len(text)),
     )
-    lines = b"".join(event.to_json() + b"\n" for event in events)
-    reply = await client.post(GUARD, content=lines, headers={"content-type": NDJSON})
-    said = [parse_output(line) for line in reply.content.splitlines()]
-    shown = "".join(event.text for event in said if isinstance(event, DeliverySegment))
-    told = [event for event in said if isinstance(event, ResponseVerdict)]
-    return shown, {"decision": told[-1].decision, "rule": told[-1].rule} if told else {}
+    told = await _asked(client, GUARD, b"".join(event.to_json() + b"\n" for event in events))
+    shown = "".join(each["text"] for each in told if each["type"] == "delivery.segment")
+    return shown, [each for each in told if each["type"] == "verdict.response"][-1]
 
 
 _ANSWERED: Final[Mapping[DialectName, Callable[[dict[str, str]], dict[str, Any]]]] = {
@@ -133,7 +123,7 @@ _ANSWERED: Final[Mapping[DialectName, Callable[[dict[str, str]], dict[str, Any]]
     "portkey": lambda said: {
         "eventType": "afterRequestHook",
         "requestType": "chatComplete",
-        "request": {"json": _request("", stream=False)},
+        "request": {"json": _completion("")},
         "response": {"json": {"choices": [{"message": said}]}},
     },
     "agentgateway": lambda said: {"body": {"choices": [{"message": said}]}},
@@ -142,22 +132,16 @@ _ANSWERED: Final[Mapping[DialectName, Callable[[dict[str, str]], dict[str, Any]]
 """An answer as each dialect asks about it; what it rests on is said by a header."""
 
 
-def _dialect(name: DialectName) -> _Surface:
-    async def asked(client: httpx2.AsyncClient, which: str) -> _Shown:
-        said = json.dumps(_EXTENSION).encode()
-        body = _ANSWERED[name]({"role": "assistant", "content": _TEXTS[which]})
-        reply = await _asked(
-            client, DIALECTS[name].paths[-1], body, {GROUNDING: base64.b64encode(said).decode()}
-        )
-        told = reply.json()[EXTENSION]
-        return "" if told["decision"] in ("block", "redact") else _TEXTS[which], told
-
-    return asked
+async def _of_dialect(name: DialectName, client: httpx2.AsyncClient, which: str) -> _Shown:
+    grounding = base64.b64encode(json.dumps(_completion("")[EXTENSION]).encode()).decode()
+    body = _ANSWERED[name]({"role": "assistant", "content": _TEXTS[which]})
+    (told,) = await _asked(client, DIALECTS[name].paths[-1], body, **{GROUNDING: grounding})
+    return _as_decided(which, told[EXTENSION])
 
 
-SURFACES: Final[Mapping[str, _Surface]] = {
-    "chat completions, whole": partial(_completed, stream=False),
-    "chat completions, streamed": partial(_completed, stream=True),
+SURFACES: Final[_Surfaces] = {
+    "chat completions, whole": _whole,
+    "chat completions, streamed": _streamed,
     "responses, whole": partial(_responded, stream=False),
     "responses, streamed": partial(_responded, stream=True),
     "/v1/check": _checked,
@@ -185,15 +169,15 @@ async def examine_gateway(settings: GuardSettings, within_s: float | None) -> As
         except GuardrailError as error:
             yield _GATEWAY.error("surfaces", error)
             return
-        dialects = {f"dialect {each}": _dialect(each) for each in serve.dialects}
-        for name, ask in {**SURFACES, **dialects}.items():
+        dialects: _Surfaces = {f"dialect {each}": partial(_of_dialect, each) for each in serve.dialects}
+        for name, ask in (SURFACES | dialects).items():
             for which in _TEXTS:
                 about, begun = f"{name}, {which} answer", time.monotonic()
                 try:
                     shown, told = await ask(client, which)
-                    checked = told["decision"] != "not-checked"
-                    decision = Decision(told["decision"]) if checked else Decision.RELEASE
-                except (GuardrailError, httpx2.HTTPError, KeyError, ValueError) as error:
+                    said = told["decision"]
+                    decision = Decision.RELEASE if said == "not-checked" else Decision(said)
+                except (GuardrailError, httpx2.HTTPError, LookupError, ValueError) as error:
                     yield _GATEWAY.error(about, error)
                     continue
                 proof = Proof(about, shown, None, decision, told.get("rule"), time.monotonic() - begun)
@@ -216,20 +200,20 @@ async def _opened(settings: GuardSettings, stack: AsyncExitStack) -> str:
 
 
 async def _model(request: Request) -> Response:
-    """Writes what it is told to, letter by letter."""
+    """Writes what it is told to."""
     asked = await request.json()
     text = _TEXTS[asked["user"]]
+    whole: dict[str, Any] = {"choices": [{"message": {"content": text}}]}
+    chunks: list[Any] = [{"choices": [{"delta": {"content": each}}]} for each in text]
+    chunks.append({"choices": [{"finish_reason": "stop"}]})
     if request.url.path == RESPONSES:
-        part = {"type": "output_text", "text": text}
-        whole = {"status": "completed", "output": [{"type": "message", "content": [part]}]}
-        deltas = [{"type": "response.output_text.delta", "delta": each} for each in text]
-        chunks = [*deltas, {"type": "response.completed", "response": whole}]
-    else:
-        whole = {"choices": [{"message": {"role": "assistant", "content": text}}]}
-        chunks = [{"choices": [{"delta": {"content": each}}]} for each in text]
+        item = {"type": "message", "content": [{"type": "output_text", "text": text}]}
+        whole = {"id": "resp_doctor", "status": "completed", "output": [item]}
+        chunks = [{"type": "response.output_text.delta", "delta": each} for each in text]
+        chunks.append({"type": "response.completed", "response": whole})
     if not asked["stream"]:
         return JSONResponse(whole)
-    body = "".join(f"data: {each}\n\n" for each in (*map(json.dumps, chunks), "[DONE]"))
+    body = b"".join(b"data: " + JSONResponse(each).body + b"\n\n" for each in chunks)
     return Response(body, media_type="text/event-stream")
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, ValidationError
 
@@ -49,12 +49,27 @@ class GuardBinding(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class JudgedText:
-    """What may be shown of a text, or None; and why it is withheld or flagged."""
+    """What may be shown of a text, or None; why it is withheld or flagged, as verdicts say it."""
 
     shown: str | None
     response_id: str | None = None
-    reason: str | None = None
-    message: str | None = None
+    why: Mapping[str, str] | None = None
+
+    @classmethod
+    def of(cls, text: str, segments: Sequence[DeliverySegment], response_id: str | None) -> Self:
+        """A text that may be shown, with a warning where it is flagged, or was not checked."""
+        flagged = [each for each in segments if each.decision is Decision.FLAG]
+        why = None
+        if any(each.segment is None for each in segments):
+            why = _why("not_checked", "The policy observes.")
+        elif flagged:
+            claims = ", ".join(claim for each in flagged for claim in each.claim_ids)
+            why = _why(flagged[0].rule, f"flagged: {claims}")
+        return cls(text, response_id, why)
+
+    @classmethod
+    def withheld(cls, rule: str | None, message: str, response_id: str | None = None) -> Self:
+        return cls(None, response_id, _why(rule, message))
 
 
 @dataclass(slots=True)
@@ -137,10 +152,6 @@ class GuardInterceptor:
 
     async def _verdict(self, context: Mapping[str, Any], session: _HookSession) -> dict[str, Any]:
         found, judged = context["target"]["content"], list[JudgedText]()
-        try:
-            grounding = self.grounding(context)
-        except InputError as error:
-            return _deny(JudgedText(None, None, f"guardrail:{error.reason}", str(error)))
 
         async def shown_of(text: str) -> str | None:
             one = session.judged.get(_digest(text)) or await self._judged(text, grounding, session.model)
@@ -148,16 +159,21 @@ class GuardInterceptor:
             judged.append(one)
             return one.shown
 
-        shown = await _texts_of(found, shown_of)
-        if denied := [each for each in judged if each.shown is None]:
-            return _deny(denied[0])
-        if shown is None and found is not None:
-            return _deny(JudgedText(None, None, "guardrail:no_text", "This is no text that can be checked."))
-        verdict: dict[str, Any] = {"decision": "allow"}
-        if shown != found:
-            verdict = {"decision": "transform", "transform": {"path": "$target.content", "value": shown}}
-        warnings = [{"reason": each.reason, "message": each.message} for each in judged if each.reason]
-        return {**verdict, "warnings": warnings, **_evidence(judged)}
+        try:
+            grounding = self.grounding(context)
+            shown = await _texts_of(found, shown_of)
+            if shown is None and found is not None:
+                judged.append(JudgedText.withheld("no_text", "This is no text that can be checked."))
+        except InputError as error:
+            judged.append(JudgedText.withheld(error.reason, str(error)))
+        verdict: dict[str, Any] = {"decision": "allow", "warnings": [each.why for each in judged if each.why]}
+        if denied := next((each for each in judged if each.shown is None), None):
+            judged, verdict = [denied], {"decision": "deny", **(denied.why or {})}
+        elif shown != found:
+            change = {"path": "$target.content", "value": shown}
+            verdict |= {"decision": "transform", "transform": change}
+        ids = [each.response_id for each in judged if each.response_id][:100]
+        return verdict | ({"evidence": {"artefact": " ".join(ids)}} if ids else {})
 
     async def _judged(self, text: str, grounding: Grounding, model: str) -> JudgedText:
         answer, events = WholeAnswer(), list[AnyOutputEvent]()
@@ -165,27 +181,11 @@ class GuardInterceptor:
         await decide(
             self.guard, grounding, [text], answer, missing=missing, generator_model=model, seen=events.append
         )
-        rule, response_id = answer.told.get("rule"), answer.told.get("response_id")
+        response_id = answer.told.get("response_id")
         if answer.finish == BLOCK:
-            return withheld(rule, answer.text, response_id)
-        segments = [event for event in events if isinstance(event, DeliverySegment)]
-        if any(segment.segment is None for segment in segments):
-            return JudgedText(answer.text, response_id, "guardrail:not_checked", "The policy observes.")
-        return shown(answer.text, segments, response_id)
-
-
-def shown(text: str, segments: list[DeliverySegment], response_id: str | None) -> JudgedText:
-    """A text that may be shown, with a warning where a part of it is flagged."""
-    flagged = [segment for segment in segments if segment.decision is Decision.FLAG]
-    if not flagged:
-        return JudgedText(text, response_id)
-    claims = ", ".join(claim for segment in flagged for claim in segment.claim_ids)
-    return JudgedText(text, response_id, _reason(flagged[0].rule), f"flagged: {claims}")
-
-
-def withheld(rule: str | None, message: str, response_id: str | None) -> JudgedText:
-    """A text that may not be shown, and the policy's message."""
-    return JudgedText(None, response_id, _reason(rule), message)
+            return JudgedText.withheld(answer.told.get("rule"), answer.text, response_id)
+        segments = [each for each in events if isinstance(each, DeliverySegment)]
+        return JudgedText.of(answer.text, segments, response_id)
 
 
 def guard_kind(guard: Guard, made: list[GuardInterceptor] | None = None) -> KindResolver:
@@ -230,17 +230,6 @@ async def _texts_of(found: Any, shown_of: Callable[[str], Any]) -> Any:
     return None
 
 
-def _deny(judged: JudgedText) -> dict[str, Any]:
-    told = {"reason": judged.reason, "message": judged.message}
-    return {"decision": "deny", **told, **_evidence([judged])}
-
-
-def _evidence(judged: list[JudgedText]) -> dict[str, Any]:
-    """The ids of the guard's verdicts."""
-    ids = [each.response_id for each in judged if each.response_id][:100]
-    return {"evidence": {"artefact": " ".join(ids)}} if ids else {}
-
-
 def _key(context: Mapping[str, Any]) -> tuple[str | None, str, str]:
     """Sessions of two tenants may bear one id."""
     return _tenant(context), context["agent"]["id"], context["session"]["id"]
@@ -254,8 +243,8 @@ def _digest(text: str) -> bytes:
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def _reason(rule: str | None) -> str:
-    return f"guardrail:{rule}".replace(": ", ".").replace(" ", "_")
+def _why(rule: str | None, message: str) -> dict[str, str]:
+    return {"reason": f"guardrail:{rule}".replace(": ", ".").replace(" ", "_"), "message": message}
 
 
 def _asked(content: Any) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from guardrail.errors import GuardrailError
 from guardrail.events import AnyOutputEvent, Context, DeliveryBlocked, DeliverySegment
 from guardrail.guard import Guard
 from guardrail.inputs import ContextLike, named_contexts
-from guardrail.integrations.agent_hooks import GuardInterceptor, JudgedText, guard_kind, shown, withheld
+from guardrail.integrations.agent_hooks import GuardInterceptor, JudgedText, guard_kind
 from guardrail.integrations.background import END, Stepped
 
 KIND: Final = "guardrail.guard"
@@ -46,6 +46,8 @@ DECLARATION: Final[Mapping[str, Any]] = {
     "bindings": [{"id": "guard", "kind": KIND}],
 }
 """What a host declares that is given nothing else."""
+_Cut = tuple[str, JudgedText | None]
+"""A piece of a model's text, and what the guard makes of it."""
 _LEAVES: Final = hooks.InterceptionPoint.POST_MODEL_CALL
 
 
@@ -225,10 +227,8 @@ class _GuardedRun:
 
     async def _released(self, turn: _Turn, context: Mapping[str, Any]) -> AsyncGenerator[str, None]:
         try:
-            cut = (
-                self._as_it_comes(turn) if self._buffered or not self._guard else self._judged(turn, context)
-            )
-            async with aclosing(cut) as pieces:
+            cut = self._judged if self._guard and not self._buffered else self._as_it_comes
+            async with aclosing(cut(turn, context)) as pieces:
                 async for text, judged in pieces:
                     yield await self._emitted(turn, text, judged)
             if turn.calls is None:
@@ -243,7 +243,7 @@ class _GuardedRun:
         finally:
             await turn.steps.aclose()
 
-    async def _as_it_comes(self, turn: _Turn) -> AsyncGenerator[tuple[str, None], None]:
+    async def _as_it_comes(self, turn: _Turn, _: Any) -> AsyncGenerator[_Cut, None]:
         """The model's pieces, each once it is known whether it is the last; where they are held, in one."""
         held = ""
         async for text in turn.texts():
@@ -253,9 +253,7 @@ class _GuardedRun:
             held += text
         yield held, None
 
-    async def _judged(
-        self, turn: _Turn, context: Mapping[str, Any]
-    ) -> AsyncGenerator[tuple[str, JudgedText], None]:
+    async def _judged(self, turn: _Turn, context: Mapping[str, Any]) -> AsyncGenerator[_Cut, None]:
         """The pieces that the guard cuts."""
         assert self._guard is not None  # noqa: S101
         asked = self._guard.grounding(context)
@@ -278,10 +276,9 @@ class _GuardedRun:
                             "the policy observes, so that text would leave before its verdict"
                         )
                     case DeliverySegment(span=(start, end)):
-                        yield turn.text[start:end], shown(event.text, [event], event.response_id)
-                    case DeliveryBlocked():
-                        judged = withheld(event.rule, event.message, event.response_id)
-                        yield turn.text[turn.covered :], judged
+                        yield turn.text[start:end], JudgedText.of(event.text, [event], event.response_id)
+                    case DeliveryBlocked(rule=rule, message=message, response_id=id_):
+                        yield turn.text[turn.covered :], JudgedText.withheld(rule, message, id_)
 
     async def _emitted(self, turn: _Turn, text: str, judged: JudgedText | None) -> str:
         """What the caller may read with this piece. Raises InterceptionBlocked."""

@@ -21,7 +21,6 @@ from agent_hooks.ctk import (
     redact_paths,
     run_vector,
 )
-from agent_hooks.declaration import BindingContext
 
 from guardrail.integrations.agent_hooks_host import DECLARATION, SURFACE, IncrementalHost, ModelEnd
 
@@ -32,27 +31,19 @@ class KitHarness:
     name = "streaming-guardrail"
     tool_seam_host_error = SURFACE.tool_seam_host_error
 
-    def __init__(self, vector: dict[str, Any], surface: HostSurface = SURFACE) -> None:
-        self.capabilities = {Capability(each) for each in surface.capabilities}
-        self._surface = surface
+    def __init__(self, vector: dict[str, Any]) -> None:
+        self.capabilities = {Capability(each) for each in SURFACE.capabilities}
         script = vector["scenario"].get("model_script", [])
         self._replies = [each["respond"] for each in script]
         self._called: list[dict[str, Any]] = []
         self.released = ""
         self.records: list[Any] = []
 
-    @staticmethod
-    def buffered() -> HostSurface:
-        """The surface of a host like ours that gives whole answers."""
-        return HostSurface.from_capabilities(SURFACE.capabilities - {"incremental_output"})
-
     def host_surface(self) -> HostSurface:
-        return self._surface
+        return SURFACE
 
     def declaration(self) -> dict[str, Any]:
-        if self._surface is SURFACE:
-            return {**DECLARATION, "bindings": []}
-        return {"declaration": DECLARATION["declaration"], "bindings": []}
+        return {**DECLARATION, "bindings": []}
 
     def setup(
         self,
@@ -67,19 +58,14 @@ class KitHarness:
         def fails(_: Any) -> str:
             raise RuntimeError("scripted fault")
 
-        registry = HostRegistry.for_conformance(self._surface).identity_provider("ctk-fault", fails)
-        approval = {}
+        registry = HostRegistry.for_conformance(SURFACE).identity_provider("ctk-fault", fails)
+        registry.approval_redactor("ctk-redact", lambda ctx: redact_paths(ctx, redact_for_approval or []))
+        approval = {"redactor": "ctk-redact" if redact_for_approval else None}
         if resolver is not None:
             registry.approval_resolver("ctk-scripted", resolver)
             approval["resolver"] = "ctk-scripted"
-        if redact_for_approval:
-            registry.approval_redactor("ctk-redact", lambda ctx: redact_paths(ctx, redact_for_approval))
-            approval["redactor"] = "ctk-redact"
 
-        def instance(config: Any, _: BindingContext) -> Any:
-            return interceptors[config["index"]]
-
-        registry.kind("ctk.instance", instance)
+        registry.kind("ctk.instance", lambda config, _: interceptors[config["index"]])
         document = {
             **self.declaration(),
             "configuration": {
@@ -141,7 +127,7 @@ class KitHarness:
         return call
 
 
-def ran(vector: dict[str, Any], surface: HostSurface = SURFACE) -> tuple[VectorResult, KitHarness]:
+def ran(vector: dict[str, Any]) -> tuple[VectorResult, KitHarness]:
     """What the kit says of a vector, and the harness that ran it."""
-    harness = KitHarness(vector, surface)
+    harness = KitHarness(vector)
     return asyncio.run(run_vector(harness, vector)), harness
