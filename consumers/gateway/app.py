@@ -34,7 +34,7 @@ from consumers.gateway.upstream import Upstream, for_client, pieces
 from consumers.outputs import trace_context
 from consumers.settings import is_loopback
 from guardrail.chat import Grounding
-from guardrail.errors import InputError
+from guardrail.errors import InputError, NotAllowed
 from guardrail.guard import Guard
 from guardrail.telemetry import HTTP_REQUESTS
 from guardrail.tracing import TRACE, Traces, trace_id
@@ -397,7 +397,7 @@ def _refusal(endpoint: str, error: BaseException) -> Refused:
         case Refused():
             return error
         case InputError():
-            return Refused(400, str(error), error.reason)
+            return Refused(403 if isinstance(error, NotAllowed) else 400, str(error), error.reason)
         case TimeoutError():
             return upstream_refused("it took longer than serve.answer_timeout_ms", 504)
         case asyncio.CancelledError():  # there is no more time to drain
