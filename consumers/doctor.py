@@ -131,7 +131,12 @@ async def _prove(
     if within_s is None:
         yield _ENFORCEMENT.skip(_THE_GUARD, "not proven: --no-prove was given")
         return
-    kafka = settings.kafka
+    kafka, held = settings.kafka, settings.kafka.producers
+    if held is not None and PROOF_ROUTE not in held.routes:
+        told = f"not proven: producers may not name the route {PROOF_ROUTE}"
+        yield _ENFORCEMENT.skip(_THE_GUARD, told, "name it in kafka.producers.routes, and give it a policy")
+        return
+    policy = settings.router().choose(PROOF_ROUTE, None if held is None else held.tenant)
     rights = await examiner.rights_of_proof(seen)
     if rights.denied or rights.unknown:
         for check in check_access(kafka, Rights(denied=rights.denied)):
@@ -148,7 +153,7 @@ async def _prove(
             drain_timeout_s=0.0,
             **client_options(kafka),
         ) as client:
-            for check in await prove(client, settings.router().choose(PROOF_ROUTE, None), within_s=within_s):
+            for check in await prove(client, policy, within_s=within_s):
                 if check.about == _THE_GUARD and settings.serve.publish:  # Kafka may be for the gateway alone
                     told = f"{check.detail}, as it should be where there is but the gateway"
                     yield _ENFORCEMENT.warn(_THE_GUARD, told, check.remedy)

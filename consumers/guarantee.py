@@ -27,6 +27,7 @@ from consumers.settings import MEBIBYTE, GuardSettings, Topics
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored
 from guardrail.engine.engine import Change, ClosedResponse, Engine
 from guardrail.limits import Limits
+from guardrail.routing import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,7 @@ class GuardOptions:
 
     limits: Limits = field(default_factory=Limits)
     topics: Topics = field(default_factory=Topics)
+    producers: Scope | None = None
     delivery_guarantee: Literal["exactly_once", "at_least_once"] = "exactly_once"
     poll_timeout_ms: int = 200
     max_poll_records: int = 2_000
@@ -55,6 +57,7 @@ class GuardOptions:
         return cls(
             limits=settings.limits,
             topics=kafka.topics,
+            producers=kafka.producers,
             delivery_guarantee=kafka.delivery_guarantee,
             max_poll_records=kafka.client["max_poll_records"],
             max_record_bytes=kafka.max_request_bytes,

@@ -27,7 +27,7 @@ from consumers.outputs import Outputs, trace_context
 from consumers.transport import Partition, Record, Restored, Transport
 from guardrail import telemetry
 from guardrail.engine.engine import Engine, Output
-from guardrail.errors import DecodeError, GuardrailError, InputError
+from guardrail.errors import DecodeError, GuardrailError, InputError, NotAllowed
 from guardrail.events import (
     InputEvent,
     Response,
@@ -51,6 +51,7 @@ class Intake:
         self._dead_letters = options.topics.dead_letters
         self._max_record_bytes = options.max_record_bytes
         self._limits = options.limits
+        self._producers = options.producers
         self._bad_records: dict[Partition, BadRecords] = {}
 
     def pauses(self, partition: Partition) -> bool:
@@ -140,12 +141,15 @@ class Intake:
         record = records[-1]
         try:
             if isinstance(event, ResponseStarted | Response):
-                self._begin(event, record, holding.reading(record.offset))
+                held = event if self._producers is None else self._producers.held(event)
+                self._begin(held, record, holding.reading(record.offset))
             else:
                 # Joined text is as old as its beginning: it may have waited for the rest.
                 late_s = _age_s(records[0])
                 lane, born, pieces = record.partition, record.offset, len(records)
                 self._engine.handle(event, lane=lane, born=born, late_s=late_s, pieces=pieces)
+        except NotAllowed as error:
+            self._refuse(holding, record, error, event.response_id)
         except InputError as error:
             self._dead_letter(holding, record, error, holding.reading(record.offset))
         except Exception as error:  # noqa: BLE001 - see _failed
@@ -170,17 +174,21 @@ class Intake:
             self._engine.handle(event, headers, lane=lane, born=born, late_s=_age_s(record))
 
     def _unusable(self, holding: Holding, record: Record, error: InputError) -> str | None:
-        """Dead-letter the record, and end the response that its key names, so that nobody waits for it in
-        vain. Returns that response's id.
-        """
+        """Dead-letter the record, and end the response that its key names. Returns that response's id."""
+        try:
+            key = (record.key or b"").decode()
+        except UnicodeDecodeError:
+            key = ""
+        response_id = key if 0 < len(key) <= 256 else None
+        self._refuse(holding, record, error, response_id)
+        return response_id
+
+    def _refuse(self, holding: Holding, record: Record, error: InputError, response_id: str | None) -> None:
+        """Dead-letter the record, and end its response, so that nobody waits for it in vain."""
         reading = holding.reading(record.offset)
         self._dead_letter(holding, record, error, reading)
-        try:
-            response_id = (record.key or b"").decode()
-        except UnicodeDecodeError:
-            return None
-        if not 0 < len(response_id) <= 256:
-            return None
+        if response_id is None:
+            return
         if reading in {StartStatus.FIRST, StartStatus.AGAIN} or self._engine.knows(response_id):
             self._engine.reject(
                 response_id,
@@ -189,7 +197,6 @@ class Intake:
                 lane=record.partition,
                 born=record.offset,
             )
-        return response_id
 
     def _dead_letter(self, holding: Holding, record: Record, error: InputError, reading: StartStatus) -> None:
         if reading is not StartStatus.FIRST:

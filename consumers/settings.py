@@ -38,6 +38,7 @@ from guardrail import config
 from guardrail.config import SettingsFile
 from guardrail.errors import ConfigError
 from guardrail.frozen import Frozen
+from guardrail.routing import Scope
 from guardrail.secrets import Secret
 
 _TLS_ONLY: Final = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_key_password")
@@ -207,6 +208,12 @@ class Topics(Frozen):
         return (self.deliveries, self.verdicts, self.flagged, self.dead_letters)
 
 
+class Producers(Scope):
+    """What the producers of the input topic are held to, as a key of the gateway holds callers."""
+
+    holder: ClassVar[str] = "a producer of this topic"
+
+
 class _Parameter(NamedTuple):
     """A parameter of aiokafka for which the guard has its own default."""
 
@@ -374,6 +381,11 @@ class KafkaSettings(Frozen):
         description="Consumer group; guards with the same group share the partitions.",
     )
     topics: Topics = Field(default_factory=Topics, description="Names of the topics.")
+    producers: Producers | None = Field(
+        default=None,
+        description="What all who may write to topics.responses are held to; null: a producer names tenant, "
+        "route and model, and thereby chooses its policy (docs/security.md).",
+    )
 
     security_protocol: SecurityProtocol = Field(
         default="PLAINTEXT", description="Encryption and authentication."

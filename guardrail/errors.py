@@ -48,6 +48,10 @@ class DecodeError(InputError):
     """The bytes are not an event of a known type and schema version."""
 
 
+class NotAllowed(InputError):
+    """A route or tenant that whoever asks may not name."""
+
+
 class ProtocolError(InputError):
     """A well-formed event that does not fit the state of its response."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, NotAllowed
+from guardrail.events import Response, ResponseStarted
 from guardrail.frozen import Frozen
 from guardrail.leaves import Place, leaves
 from guardrail.policy import NAMES_A_POLICY, Policy
@@ -84,6 +85,34 @@ def _fits(pattern: str | None, value: str | None) -> bool:
             return False
         at = found + len(piece)
     return True
+
+
+class Scope(Frozen):
+    """What chooses the policy, where those who ask don't: a key's holder, or the producers of a topic."""
+
+    holder: ClassVar[str] = "the key"
+
+    tenant: Annotated[str | None, Field(max_length=256, description="The tenant of all that comes.")] = None
+    routes: Annotated[
+        tuple[Annotated[str, Field(max_length=256)], ...],
+        Field(description="The routes that may be named; the first is meant by who names none. Empty: none."),
+    ] = ()
+
+    def chosen(self, route: str | None, tenant: str | None) -> tuple[str | None, str | None]:
+        """The route and tenant that hold. Raises NotAllowed for one that may not be named."""
+        if tenant is not None and tenant != self.tenant:
+            whose = "is for another" if self.tenant else "may name none"
+            raise NotAllowed("tenant_not_allowed", f"tenant: {self.holder} {whose}, so leave it out")
+        if route is not None and route not in self.routes:
+            may = ", ".join(self.routes) or "none, so leave it out"
+            raise NotAllowed("route_not_allowed", f"route: {self.holder} may name {may}")
+        return route or next(iter(self.routes), None), self.tenant
+
+    def held(self, event: Response | ResponseStarted) -> Response | ResponseStarted:
+        """The event that begins an answer, as it may be. Raises NotAllowed."""
+        route, tenant = self.chosen(event.route, event.tenant)
+        # The model is the caller's word, too, which must not choose another policy.
+        return event.model_copy(update={"route": route, "tenant": tenant, "generator_model": None})
 
 
 class Challenger(Frozen):

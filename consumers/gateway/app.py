@@ -5,22 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack, aclosing, suppress
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Final, NoReturn, Self
 
 import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
-from starlette.routing import Match, Route, WebSocketRoute
+from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from consumers.gateway.answers import GatewayAnswer, as_json, error_of, headers_of
-from consumers.gateway.check import answers_in, asyncapi, checked, openapi
+from consumers.gateway.check import CheckResults, answers_in, asyncapi, checked, openapi
 from consumers.gateway.completions import GuardedCompletion, asked_by
 from consumers.gateway.dialects import DIALECTS, DialectDesk, GatewayDialect
 from consumers.gateway.duplex import NDJSON, GuardConnection, lines_of, messages_of
@@ -33,7 +34,7 @@ from consumers.gateway.upstream import Upstream, for_client, pieces
 from consumers.outputs import trace_context
 from consumers.settings import is_loopback
 from guardrail.chat import Grounding
-from guardrail.errors import InputError
+from guardrail.errors import InputError, NotAllowed
 from guardrail.guard import Guard
 from guardrail.telemetry import HTTP_REQUESTS
 from guardrail.tracing import TRACE, Traces, trace_id
@@ -42,16 +43,28 @@ log = structlog.get_logger(__name__)
 
 _EVENTS: Final = "text/event-stream"
 _JSON: Final = "application/json"
-_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _STOPPING: Final = "the gateway is being stopped; ask again"
-_Work = Callable[[Request, bytes, ApiCaller, AsyncExitStack], Coroutine[Any, Any, Response]]
-
-
+_ANYWHERE: Final = "/{path:path}"
 _GUARDED: Final[Mapping[str, tuple[Callable[..., Any], Callable[..., GatewayAnswer[Any]]]]] = {
     COMPLETIONS: (asked_by, GuardedCompletion),
     RESPONSES: (response_asked_by, GuardedResponse),
 }
 """How a request is read, and who guards its answers."""
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """A request, or a connection, under way."""
+
+    endpoint: str
+    caller: ApiCaller = field(default_factory=ApiCaller)
+    status: int = 101
+    body: bytes = b""
+    stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    """Closed once it has ended."""
+
+
+_Work = Callable[[Request, _Exchange], Coroutine[Any, Any, Response]]
 
 
 class Gateway:
@@ -67,23 +80,21 @@ class Gateway:
         self._open = settings.keys is None
         self._desk = DialectDesk(settings, guard)
         routes = [
-            self._route(COMPLETIONS, "chat.completions", self._guarded, ("POST",)),
-            self._route(RESPONSES, "responses", self._guarded, ("POST",)),
-            self._route(CHECK, "check", self._check, ("POST",)),
-            self._route(GUARD, "guard", self._guarded_lines, ("POST",), reads=False),
-            WebSocketRoute("/{path:path}", self._guarded_messages),
+            self._route(COMPLETIONS, "chat.completions", self._guarded),
+            self._route(RESPONSES, "responses", self._guarded),
+            self._route(CHECK, "check", self._check),
+            self._route(GUARD, "guard", self._guarded_lines, reads=False),
+            WebSocketRoute(_ANYWHERE, self._guarded_messages),
             self._route("/openapi.json", "openapi", _told(openapi()), ("GET",)),
             self._route("/asyncapi.json", "asyncapi", _told(asyncapi()), ("GET",)),
             *(
-                self._route(path, name, partial(self._asked_by, dialect), ("POST",), dialect=dialect)
-                for name, dialect in DIALECTS.items()
-                for path in dialect.paths
-                if name in settings.dialects
+                self._route(path, name, partial(self._asked_by, DIALECTS[name]), dialect=DIALECTS[name])
+                for name in settings.dialects
+                for path in DIALECTS[name].paths
             ),
-            *(self._route(each.path, "passed", self._passed, each.methods) for each in PASSED),
-            self._route("/{path:path}", "refused", self._refuse, _METHODS, reads=False),
+            *(self._route(path, "passed", self._passed, methods) for path, methods in PASSED.items()),
         ]
-        self.app = Starlette(routes=routes, exception_handlers={HTTPException: _wrong_method})
+        self.app = Starlette(routes=routes, exception_handlers={HTTPException: self._unknown})
         self.app.router.redirect_slashes = False
         self.app.state.stop = self.stop
         self._connections: set[GuardConnection] = set()
@@ -100,68 +111,66 @@ class Gateway:
             each.stop()
 
     def _route(
-        self,
-        path: str,
-        name: str,
-        work: _Work,
-        methods: tuple[str, ...],
-        *,
-        reads: bool = True,
-        dialect: GatewayDialect | None = None,
+        self, path: str, name: str, work: _Work, methods: Sequence[str] = ("POST",), **how: Any
     ) -> Route:
+        return Route(path, self._endpoint(path, name, work, **how), methods=list(methods))
+
+    def _endpoint(
+        self, path: str, name: str, work: _Work, *, reads: bool = True, dialect: GatewayDialect | None = None
+    ) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Whatever happens is answered: in the dialect's words, if it is one's endpoint."""
+
         async def endpoint(request: Request) -> Response:
-            begun = time.monotonic()
-            caller: ApiCaller | None = None
             refused: Refused | None = None
-            response: Response
-            ended = self._begin_trace(name, request.method, path, request)
             async with AsyncExitStack() as stack:
+                exchange = stack.enter_context(self._noted(name, request.method, path, request))
+                exchange.stack = stack
                 try:
-                    self._check_origin(request)
-                    caller = self._keys.caller(request.headers, ours=dialect is not None)
+                    exchange.caller = self._admitted(request, ours=dialect is not None)
                     if not reads:
-                        response = await work(request, b"", caller, stack)
+                        response = await work(request, exchange)
                     else:
-                        stack.enter_context(caller.asking())
-                        body = await self._body(request)
+                        stack.enter_context(exchange.caller.asking())
+                        exchange.body = await self._body(request)
                         async with asyncio.timeout(self._settings.answer_timeout_ms / 1000):
-                            response = await _while_there(request.receive, work(request, body, caller, stack))
-                except TimeoutError:
-                    refused = upstream_refused("it took longer than serve.answer_timeout_ms", 504)
-                except Refused as error:
-                    refused = error
-                except InputError as error:
-                    refused = Refused(400, str(error), error.reason)
+                            response = await _while_there(request.receive, work(request, exchange))
                 except ClientDisconnect:
                     response = Response(status_code=499)  # nobody reads it
-                except asyncio.CancelledError:  # there is no more time to drain
-                    refused = Refused(503, _STOPPING, "stopping", kind="server_error")
-                except Exception as error:  # noqa: BLE001 - uvicorn would log its message, which may quote texts
-                    log.error("serve.failed", endpoint=name, error=type(error).__name__)  # noqa: TRY400
-                    refused = Refused(500, "the gateway failed", "failed", kind="server_error")
-                if refused is not None:
+                except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - see _refusal
+                    refused = _refusal(name, error)
                     response = refused.response if dialect is None else dialect.refused(refused)
-                status = response.status_code if refused is None else refused.status
-                stack.callback(ended, status)
-                stack.callback(_note, name, status, begun, caller)
+                exchange.status = response.status_code if refused is None else refused.status
                 if isinstance(response, _StreamedReply):
                     response.stack = stack.pop_all()
             return response
 
-        return Route(path, endpoint, methods=list(methods))
+        return endpoint
 
-    def _begin_trace(
-        self, name: str, method: str, path: str, connection: HTTPConnection
-    ) -> Callable[[int], None]:
-        """What is begun from now on belongs to the caller's trace. Returns what ends the request's span."""
-        headers = tuple((each.decode("latin-1"), value) for each, value in connection.headers.raw)
-        trace = trace_context(headers)
-        if self._traces is None:
-            TRACE.set(trace)
-            return lambda _: None
-        trace, ended = self._traces.request(name, method, path, trace)
+    @contextmanager
+    def _noted(
+        self, endpoint: str, method: str, path: str, connection: HTTPConnection
+    ) -> Iterator[_Exchange]:
+        """What is done here belongs to the caller's trace, and has a line in the log; no texts."""
+        begun, exchange = time.monotonic(), _Exchange(endpoint)
+        headers = tuple((name.decode("latin-1"), value) for name, value in connection.headers.raw)
+        trace, ended = trace_context(headers), None
+        if self._traces is not None:
+            trace, ended = self._traces.request(endpoint, method, path, trace)
         TRACE.set(trace)
-        return ended
+        try:
+            yield exchange
+        finally:
+            HTTP_REQUESTS.labels(exchange.endpoint, str(exchange.status)).inc()
+            log.info(
+                "serve.request",
+                endpoint=exchange.endpoint,
+                status=exchange.status,
+                caller=exchange.caller.name,
+                total_ms=round((time.monotonic() - begun) * 1000, 1),
+                trace_id=trace_id(trace),
+            )
+            if ended is not None:
+                ended(exchange.status)
 
     async def reload_keys(self) -> tuple[str, str]:
         """Read the keys again; says whether any changed (ok, unchanged), and which, in words.
@@ -178,8 +187,10 @@ class Gateway:
         log.info("serve.keys_reloaded", changed=changed, keys=len(keys or ()))
         return "ok", f"keys reloaded: {', '.join(changed)}"
 
-    def _check_origin(self, request: HTTPConnection) -> None:
-        """Without keys, no page in a browser of this machine may ask: its host or origin has another name."""
+    def _admitted(self, request: HTTPConnection, *, ours: bool = False) -> ApiCaller:
+        """Who asks. Without keys, no page in a browser of this machine may: its host or origin has another
+        name. Raises Refused.
+        """
         if "content-length" in request.headers and "transfer-encoding" in request.headers:
             raise Refused(400, "the body has two lengths", "invalid_request", {"Connection": "close"})
         origin = request.headers.get("origin", "http://localhost")
@@ -188,21 +199,23 @@ class Gateway:
         names = [each[1:].partition("]")[0] if each[:1] == "[" else each.partition(":")[0] for each in hosts]
         if self._open and not all(map(is_loopback, names)):
             raise Refused(403, "without keys only this machine may ask, by its own name", "not_local")
+        return self._keys.caller(request.headers, ours=ours)
 
     # ---------------------------------------------------------------------------------- endpoints
 
-    async def _guarded(
-        self, request: Request, body: bytes, caller: ApiCaller, stack: AsyncExitStack
-    ) -> Response:
+    async def _guarded(self, request: Request, exchange: _Exchange) -> Response:
         path = request.scope["path"]
         reads, guarded = _GUARDED[path]
-        asked = await asyncio.to_thread(
-            lambda: reads(_json(request, body), self._settings, lambda found: self._held(caller, found))
-        )
+
+        def held(found: Grounding) -> Grounding:
+            self._guard.check_question(found.question, found.contexts)  # before a model is asked
+            return exchange.caller.grounding(found)
+
+        asked = await asyncio.to_thread(lambda: reads(_json(request, exchange), self._settings, held))
         deadline = asyncio.get_running_loop().time() + self._settings.answer_timeout_ms / 1000
         version = request.query_params.get("api-version", "")  # Azure's
         query = f"api-version={version}" if is_name(version) else ""
-        response = await stack.enter_async_context(
+        response = await exchange.stack.enter_async_context(
             self._upstream.asked("POST", path, request.headers, asked.body, query)
         )
         headers = for_client(response.headers)
@@ -214,102 +227,99 @@ class Gateway:
             raise upstream_refused("the upstream answers in another form than was asked for")
         answer = guarded(asked, self._guard, self._settings, deadline)
         if asked.streamed:
-            return _StreamedReply(answer, pieces(response), headers, deadline)
+            stopping = partial(answer.failure, _STOPPING, "stopping")
+            return _StreamedReply(answer.frames(pieces(response)), _EVENTS, stopping, headers, deadline)
         reply, told = await answer.whole(await self._upstream.body(response))
         return Response(as_json(reply), headers={**headers, **headers_of(told)}, media_type=_JSON)
 
-    def _held(self, caller: ApiCaller, found: Grounding) -> Grounding:
-        """What the caller's key makes of it. Raises Refused, and InputError for what no check would take."""
-        self._guard.check_question(found.question, found.contexts)
-        return caller.grounding(found)
+    async def _check(self, request: Request, exchange: _Exchange) -> Response:
+        asked = await asyncio.to_thread(_json, request, exchange)
+        answers = await asyncio.to_thread(answers_in, asked, exchange.caller)
+        results = await checked(self._guard, answers, self._settings.missing)
+        told = CheckResults(results=tuple(results)) if "checks" in asked else results[0]
+        return Response(told.model_dump_json(by_alias=True), media_type=_JSON)
 
-    async def _check(self, request: Request, body: bytes, caller: ApiCaller, _: AsyncExitStack) -> Response:
-        events = await asyncio.to_thread(lambda: answers_in(_json(request, body), caller))
-        return Response(await checked(self._guard, events, self._settings.missing), media_type=_JSON)
-
-    async def _asked_by(
-        self, dialect: GatewayDialect, request: Request, body: bytes, caller: ApiCaller, _: AsyncExitStack
-    ) -> Response:
-        found = await asyncio.to_thread(_json, request, body)
+    async def _asked_by(self, dialect: GatewayDialect, request: Request, exchange: _Exchange) -> Response:
+        found = await asyncio.to_thread(_json, request, exchange)
         path = request.scope["path"]
-        reply, told = await self._desk.reply(dialect, path, request.headers, found, caller)
+        reply, told = await self._desk.reply(dialect, path, request.headers, found, exchange.caller)
         return Response(as_json(reply), headers=headers_of(told), media_type=_JSON)
 
-    async def _passed(self, request: Request, body: bytes, _: ApiCaller, stack: AsyncExitStack) -> Response:
+    async def _passed(self, request: Request, exchange: _Exchange) -> Response:
         if not all(is_name(str(each)) for each in request.path_params.values()):
-            return await self._refuse(request)
+            self._refuse(request)
         # Not request.url, in which the Host header says where the path begins.
         path, query = request.scope["path"], request.scope["query_string"].decode("latin-1")
-        response = await stack.enter_async_context(
-            self._upstream.asked(request.method, path, request.headers, body or None, query)
+        response = await exchange.stack.enter_async_context(
+            self._upstream.asked(request.method, path, request.headers, exchange.body or None, query)
         )
         read = b"" if request.method == "HEAD" else await self._upstream.body(response)
         headers = for_client(response.headers)
         return Response(read, response.status_code, headers, headers.pop("content-type") or None)
 
-    def _connection(self, caller: ApiCaller) -> GuardConnection:
+    @contextmanager
+    def _connection(self, caller: ApiCaller) -> Iterator[GuardConnection]:
         with caller.asking():  # its answers count on their own
             connection = GuardConnection(self._guard, caller, self._settings)
         self._connections.add(connection)
-        return connection
+        try:
+            yield connection
+        finally:
+            self._connections.discard(connection)
 
-    async def _guarded_lines(
-        self, request: Request, _: bytes, caller: ApiCaller, stack: AsyncExitStack
-    ) -> Response:
+    async def _guarded_lines(self, request: Request, exchange: _Exchange) -> Response:
         _check_kind(request, NDJSON)
-        connection = self._connection(caller)
-        stack.callback(self._connections.discard, connection)
-        return _EventReply(connection.events(lines_of(request.receive, self._settings.max_body_bytes)))
+        connection = exchange.stack.enter_context(self._connection(exchange.caller))
+        lines = lines_of(request.receive, self._settings.max_body_bytes)
+        return _StreamedReply(connection.events(lines), NDJSON)
 
     async def _guarded_messages(self, socket: WebSocket) -> None:
-        begun = time.monotonic()
-        ended = self._begin_trace("guard", "GET", GUARD, socket)
-        caller: ApiCaller | None = None
-        connection: GuardConnection | None = None
-        status, close = 101, (1012, "stopping")
-        try:
-            self._check_origin(socket)
-            caller = self._keys.caller(socket.headers)
-            if socket.scope["path"] != GUARD:
-                await self._refuse(socket)
-            connection = self._connection(caller)
-            await socket.accept()
-            async with aclosing(connection.events(messages_of(socket))) as events:
-                async for event in events:
-                    await socket.send_text(event.decode())
-            close = connection.ending or close
-        except Refused as refused:
-            status = refused.response.status_code
-            await socket.send_denial_response(refused.response)
-        except (ClientDisconnect, WebSocketDisconnect):
-            status = 499
-        except asyncio.CancelledError:  # there is no more time to drain
-            pass
-        except Exception as error:  # noqa: BLE001 - uvicorn would log its message, which may quote texts
-            log.error("serve.failed", endpoint="guard", error=type(error).__name__)  # noqa: TRY400
-            status, close = 500, (1011, "failed")
-        finally:
-            if connection is not None:
-                self._connections.discard(connection)
-            _note("refused" if connection is None else "guard", status, begun, caller)
-            ended(status)
+        close = (1012, "stopping")
+        with self._noted("refused", "GET", GUARD, socket) as exchange:
+            try:
+                exchange.caller = self._admitted(socket)
+                if socket.scope["path"] != GUARD:
+                    self._refuse(socket)
+                with self._connection(exchange.caller) as connection:
+                    exchange.endpoint = "guard"
+                    await socket.accept()
+                    async with aclosing(connection.events(messages_of(socket))) as events:
+                        async for event in events:
+                            await socket.send_text(event.decode())
+                close = connection.ending or close
+            except (ClientDisconnect, WebSocketDisconnect):
+                exchange.status = 499
+            except asyncio.CancelledError:  # there is no more time to drain
+                pass
+            except Exception as error:  # noqa: BLE001 - see _refusal
+                refused, close = _refusal("guard", error), (1011, "failed")
+                exchange.status = refused.status
+                if exchange.endpoint == "refused":
+                    await socket.send_denial_response(refused.response)
         with suppress(WebSocketDisconnect, RuntimeError):
             await socket.close(*close)
 
-    async def _refuse(self, request: HTTPConnection, *_: object) -> Response:
+    async def _unknown(self, request: Request, error: Exception) -> Response:
+        """A path that no route has, or a method that its route doesn't take."""
+        takes = getattr(error, "headers", None) or {}
+        allowed = ", ".join(sorted(takes.get("Allow", "").split(", ")))
+
+        async def refuse(*_: object) -> Response:
+            self._refuse(request, allowed)
+
+        return await self._endpoint(_ANYWHERE, "refused", refuse, reads=False)(request)
+
+    def _refuse(self, request: HTTPConnection, allowed: str = "") -> NoReturn:
         path = request.scope["path"]
-        for route in self.app.routes[:-1]:
-            match, _scope = route.matches(request.scope)
-            if match is Match.PARTIAL and isinstance(route, Route) and route.methods:
-                allowed = ", ".join(sorted(route.methods))
-                raise Refused(405, f"this path takes {allowed}", "method_not_allowed", {"Allow": allowed})
+        if allowed:
+            raise Refused(405, f"this path takes {allowed}", "method_not_allowed", {"Allow": allowed})
         off = next((name for name, dialect in DIALECTS.items() if path in dialect.paths), None)
         if off is not None:
             raise Refused(404, f"the dialect {off} is off; name it in serve.dialects", "dialect_off")
         why = why_refused(path)
         if why is not None:
             raise Refused(403, f"this path is refused: {why}", "not_guarded")
-        passed = sorted({each.path.partition("/{")[0] for each in PASSED})
+        passed = sorted({each.partition("/{")[0] for each in PASSED})
         known = ", ".join((*_GUARDED, CHECK, GUARD, *passed))
         as_meant = path.startswith("/v1") and not path.startswith("/v1/v1")
         remedy = "" if as_meant else "; does the client's base URL end in one /v1?"
@@ -340,29 +350,36 @@ class _StreamedReply(Response):
 
     def __init__(
         self,
-        stream: GatewayAnswer[Any],
-        pieces: AsyncGenerator[bytes, None],
-        headers: dict[str, str],
-        deadline: float,
+        frames: AsyncGenerator[bytes, None],
+        kind: str,
+        stopping: Callable[[], bytes] = bytes,
+        headers: Mapping[str, str] | None = None,
+        deadline: float | None = None,
     ) -> None:
+        """``stopping`` gives what is said when there is no more time to drain. Frames without a ``deadline``
+        end by themselves, also when the client goes, since they read the request.
+        """
         more = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        super().__init__(None, 200, {**headers, **more}, _EVENTS)
+        super().__init__(None, 200, {**(headers or {}), **more}, kind)
         del self.headers["content-length"]
-        self._stream = stream
-        self._frames = stream.frames(pieces)
-        self._deadline = deadline
+        self._frames = frames
+        self._stopping = stopping
+        self._until = None if deadline is None else deadline + ServeSettings.slow_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del scope
+        sent = self._sent(send)
         async with self.stack:
             try:
                 # The frames end in time by themselves, unless nobody takes them.
-                with suppress(ClientDisconnect, TimeoutError):
-                    async with asyncio.timeout_at(self._deadline + ServeSettings.slow_s):
-                        await _while_there(receive, self._sent(send))
+                async with asyncio.timeout_at(self._until):
+                    await (sent if self._until is None else _while_there(receive, sent))
+            except (ClientDisconnect, TimeoutError):
+                pass
             except asyncio.CancelledError:  # there is no more time to drain
-                frame = self._stream.failure(_STOPPING, "stopping")
-                await send({"type": "http.response.body", "body": frame, "more_body": False})
+                await send({"type": "http.response.body", "body": self._stopping(), "more_body": False})
+            except Exception as error:  # noqa: BLE001 - see _refusal
+                _refusal("stream", error)
 
     async def _sent(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -372,25 +389,21 @@ class _StreamedReply(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-class _EventReply(_StreamedReply):
-    """Events that read the request while it comes, and see themselves that the client goes."""
-
-    def __init__(self, frames: AsyncGenerator[bytes, None]) -> None:
-        Response.__init__(self, None, 200, {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}, NDJSON)
-        del self.headers["content-length"]
-        self._frames = frames
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        del scope, receive
-        async with self.stack:
-            try:
-                await self._sent(send)
-            except ClientDisconnect:
-                pass
-            except asyncio.CancelledError:  # there is no more time to drain
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
-            except Exception as error:  # noqa: BLE001 - uvicorn would log its message, which may quote texts
-                log.error("serve.failed", endpoint="guard", error=type(error).__name__)  # noqa: TRY400
+def _refusal(endpoint: str, error: BaseException) -> Refused:
+    """What is told of an error. uvicorn would log its message, which may quote texts."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    match error:
+        case Refused():
+            return error
+        case InputError():
+            return Refused(403 if isinstance(error, NotAllowed) else 400, str(error), error.reason)
+        case TimeoutError():
+            return upstream_refused("it took longer than serve.answer_timeout_ms", 504)
+        case asyncio.CancelledError():  # there is no more time to drain
+            return Refused(503, _STOPPING, "stopping", kind="server_error")
+    log.error("serve.failed", endpoint=endpoint, error=type(error).__name__)
+    return Refused(500, "the gateway failed", "failed", kind="server_error")
 
 
 async def _while_there(receive: Receive, work: Coroutine[Any, Any, Any]) -> Any:
@@ -421,11 +434,11 @@ def _told(document: dict[str, Any]) -> _Work:
     return work
 
 
-def _json(request: Request, body: bytes) -> Any:
+def _json(request: Request, exchange: _Exchange) -> Any:
     """What a body says. Raises Refused."""
     _check_kind(request, _JSON)
     try:
-        return json.loads(body, parse_constant=_no_number)
+        return json.loads(exchange.body, parse_constant=_no_number)
     except (ValueError, RecursionError):
         raise Refused(400, "the body is not JSON", "invalid_request") from None
 
@@ -438,18 +451,3 @@ def _check_kind(request: Request, kind: str) -> None:
 
 def _no_number(_: str) -> Any:
     raise ValueError("NaN and Infinity are not JSON")
-
-
-async def _wrong_method(_: Request, error: Exception) -> Response:
-    """A method that HTTP doesn't know, or a target that is no path."""
-    status = error.status_code if isinstance(error, HTTPException) else 405
-    return Refused(status, "there is no such path, or it doesn't take the method", "not_found").response
-
-
-def _note(endpoint: str, status: int, begun: float, caller: ApiCaller | None) -> None:
-    """One line for each request; no texts."""
-    HTTP_REQUESTS.labels(endpoint, str(status)).inc()
-    total_ms = round((time.monotonic() - begun) * 1000, 1)
-    name = None if caller is None else caller.name
-    told = trace_id(TRACE.get())
-    log.info("serve.request", endpoint=endpoint, status=status, caller=name, total_ms=total_ms, trace_id=told)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
 from typing import Annotated, Any, Final
 from uuid import uuid4
 
@@ -18,7 +17,6 @@ from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, PASSED, RESPONSES
 from consumers.gateway.refusals import Refused
 from guardrail import __version__
 from guardrail.chat import with_ids
-from guardrail.errors import InputError, only_cause
 from guardrail.events import Context, Name, Response, ResponseVerdict, decode_error
 from guardrail.frozen import Frozen
 from guardrail.guard import Guard
@@ -65,50 +63,35 @@ class CheckResults(Frozen):
     results: tuple[ResponseVerdict, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """What is to be judged."""
-
-    events: tuple[Response, ...]
-    names: tuple[str | None, ...]
-    """What the caller calls them."""
-    many: bool
+Named = list[tuple[Response, str | None]]
+"""Answers that are to be judged, each with what the caller calls it."""
 
 
-def answers_in(request: Any, caller: ApiCaller) -> Answers:
+def answers_in(request: Any, caller: ApiCaller) -> Named:
     """The answers of a request. Raises Refused and InputError."""
     if not isinstance(request, dict):
         raise Refused(400, "give one object, or {checks: [...]}", "invalid_request")
-    many = "checks" in request
     try:
+        many = "checks" in request
         items = CheckBatch.model_validate(request).checks if many else (CheckItem.model_validate(request),)
-        events, names = [], []
-        for item in items:
-            route, tenant = caller.scoped(item.route, item.tenant)
-            fields = {**dict(item), "route": route, "tenant": tenant}
-            # Who asks again, or somebody else, may give the same id, which the guard takes once.
-            name = fields.pop("response_id")
-            names.append(name)
-            known = caller.named(f"{name}-{uuid4().hex}") if name else None
-            events.append(event_of(Response, known, fields))
     except ValidationError as error:
         raise Refused(400, str(decode_error(error)), "invalid_request") from None
-    return Answers(tuple(events), tuple(names), many)
+    found: Named = []
+    for item in items:
+        route, tenant = caller.scoped(item.route, item.tenant)
+        fields = {**dict(item), "route": route, "tenant": tenant}
+        # Who asks again, or somebody else, may give the same id, which the guard takes once.
+        name = fields.pop("response_id")
+        known = caller.named(f"{name}-{uuid4().hex}") if name else None
+        found.append((event_of(Response, known, fields), name))
+    return found
 
 
-async def checked(guard: Guard, answers: Answers, missing: MissingContexts | None) -> bytes:
-    """The verdicts as JSON. Raises Refused."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(guard.check_event(event, missing)) for event in answers.events]
-    except* InputError as errors:
-        wrong = only_cause(errors.exceptions[0])
-        raise Refused(400, str(wrong), getattr(wrong, "reason", "invalid_request")) from None
-    found = [task.result() for task in tasks]
-    results = tuple(map(renamed, found, answers.names))
-    if answers.many:
-        return CheckResults(results=results).model_dump_json(by_alias=True).encode()
-    return results[0].to_json()
+async def checked(guard: Guard, answers: Named, missing: MissingContexts | None) -> list[ResponseVerdict]:
+    """The verdicts, in the order of the answers. Raises InputError in a group."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(guard.check_event(event, missing)) for event, _ in answers]
+    return [renamed(task.result(), name) for task, (_, name) in zip(tasks, answers, strict=True)]
 
 
 def openapi() -> dict[str, Any]:
@@ -127,17 +110,17 @@ def openapi() -> dict[str, Any]:
 
     events = connection_modes(EventError)
     taken, told = (
-        [model.__name__ for model, mode in events if mode == way] for way in ("validation", "serialization")
+        one_of(*(model.__name__ for model, mode in events if mode == way), kind=NDJSON)
+        for way in ("validation", "serialization")
     )
     guard = {
         "operationId": "guard",
         "summary": "Guard answers while they are written: the response comes while the request is sent.",
         "description": "Each line of both bodies is one event; the schemas are those of a line. "
         "GET /asyncapi.json describes the same over a WebSocket.",
-        "requestBody": {"required": True, **one_of(*taken, kind=NDJSON)},
-        "responses": {"200": {"description": "What may be shown, and why.", **one_of(*told, kind=NDJSON)}},
+        "requestBody": {"required": True, **taken},
+        "responses": {"200": {"description": "What may be shown, and why.", **told}},
     }
-
     check = {
         "operationId": "check",
         "summary": "Judge answers that are there already.",
@@ -156,14 +139,14 @@ def openapi() -> dict[str, Any]:
             for path in dialect.paths
         },
         **{
-            each.path.replace(":path", ""): {
-                **{method.lower(): _passing("Passed on to the upstream.") for method in each.methods},
+            path.replace(":path", ""): {
+                **{method.lower(): _passing("Passed on to the upstream.") for method in methods},
                 "parameters": [
                     {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-                    for name in re.findall(r"\{(\w+)", each.path)
+                    for name in re.findall(r"\{(\w+)", path)
                 ],
             }
-            for each in PASSED
+            for path, methods in PASSED.items()
         },
     }
     return {

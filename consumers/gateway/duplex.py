@@ -158,15 +158,13 @@ class GuardConnection:
     async def _handle(self, event: InputEvent) -> None:
         """Raises Refused and InputError."""
         name = self.caller.named(event.response_id)
-        changes: dict[str, Any] = {"response_id": name}
         if isinstance(event, ResponseStarted | Response):
-            changes["route"], changes["tenant"] = self.caller.scoped(event.route, event.tenant)
             if self.caller.key is not None:
-                changes["generator_model"] = None  # the caller's word, which must not choose another policy
+                event = self.caller.key.held(event)
             if name not in self._begun:
                 await self._begin(name, event.response_id)
         try:
-            await self._lane.take(event.model_copy(update=changes))
+            await self._lane.take(event.model_copy(update={"response_id": name}))
         finally:
             self._forget_unknown(name)
 

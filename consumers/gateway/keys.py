@@ -20,7 +20,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from consumers.gateway.refusals import Refused
 from guardrail.chat import Grounding
 from guardrail.errors import ConfigError, InputError, said_wrong
-from guardrail.frozen import Frozen
+from guardrail.routing import Scope
 from guardrail.secrets import Secret
 
 HEADER: Final = "x-guardrail-key"
@@ -30,16 +30,11 @@ _SETTING: Final = "serve.keys"
 _MINUTE_S: Final = 60.0
 
 
-class ApiKey(Frozen):
+class ApiKey(Scope):
     """One entry of the file of keys."""
 
     name: Annotated[str, Field(min_length=1, max_length=256, description="What logs call the caller.")]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="Of the key, in hex.")]
-    tenant: Annotated[str | None, Field(max_length=256, description="The tenant of all its requests.")] = None
-    routes: Annotated[
-        tuple[str, ...],
-        Field(description="The routes that it may name; the first is meant by who names none. Empty: none."),
-    ] = ()
     requests_per_minute: Annotated[int | None, Field(gt=0)] = None
     concurrent: Annotated[int | None, Field(gt=0, description="Requests at a time.")] = None
 
@@ -76,17 +71,8 @@ class ApiCaller:
             self._now -= 1
 
     def scoped(self, route: str | None, tenant: str | None) -> tuple[str | None, str | None]:
-        """The route and tenant that choose the policy. Raises Refused for one that the key doesn't allow."""
-        key = self.key
-        if key is None:
-            return route, tenant
-        if tenant is not None and tenant != key.tenant:
-            whose = "is for another" if key.tenant else "may name none"
-            raise Refused(403, f"tenant: the key {whose}, so leave it out", "tenant_not_allowed")
-        if route is not None and route not in key.routes:
-            may = ", ".join(key.routes) or "none, so leave it out"
-            raise Refused(403, f"route: the key may name {may}", "route_not_allowed")
-        return route or next(iter(key.routes), None), key.tenant
+        """The route and tenant that choose the policy. Raises NotAllowed."""
+        return (route, tenant) if self.key is None else self.key.chosen(route, tenant)
 
     def named(self, response_id: str) -> str:
         """What the guard, its log and its topics call the answer: those of two keys never meet.
@@ -101,7 +87,7 @@ class ApiCaller:
         return name
 
     def grounding(self, found: Grounding) -> Grounding:
-        """It, with the route and tenant that hold. Raises Refused."""
+        """It, with the route and tenant that hold. Raises NotAllowed."""
         route, tenant = self.scoped(found.route, found.tenant)
         return Grounding(found.contexts, found.question, route, tenant)
 

@@ -6,7 +6,7 @@ Whatever stands in no row is refused as well: an API adds ways to fetch an answe
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Final
 
 COMPLETIONS: Final = "/v1/chat/completions"
@@ -15,23 +15,15 @@ CHECK: Final = "/v1/check"
 GUARD: Final = "/v1/guard"
 
 
-@dataclass(frozen=True, slots=True)
-class PassedPath:
-    """A path that is passed on as it is. ``{id}`` is the name of a thing, ``{model}`` that of a model."""
-
-    path: str
-    methods: tuple[str, ...]
-
-
-PASSED: Final = (
-    PassedPath("/v1/models", ("GET",)),
-    PassedPath("/v1/models/{model:path}", ("GET",)),
-    PassedPath("/v1/embeddings", ("POST",)),
-    PassedPath("/v1/moderations", ("POST",)),
-    PassedPath("/v1/files", ("GET", "POST")),
-    PassedPath("/v1/files/{id}", ("GET", "DELETE")),
-)
-
+PASSED: Final[Mapping[str, tuple[str, ...]]] = {
+    "/v1/models": ("GET",),
+    "/v1/models/{model:path}": ("GET",),
+    "/v1/embeddings": ("POST",),
+    "/v1/moderations": ("POST",),
+    "/v1/files": ("GET", "POST"),
+    "/v1/files/{id}": ("GET", "DELETE"),
+}
+"""Paths that are passed on as they are, and by which methods."""
 REFUSED: Final = {
     "/v1/chat/completions": "a stored completion would be fetched without the guard",
     "/v1/responses": "a stored response would be fetched without the guard, which stores none",

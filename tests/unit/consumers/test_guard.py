@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 import time
 from itertools import zip_longest
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from structlog.testing import capture_logs
@@ -12,6 +12,7 @@ from consumers.dead_letters import PREFIX
 from consumers.guard import Waiting
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.outputs import value_within
+from consumers.settings import Producers
 from consumers.transport import Record
 from guardrail.events import (
     ClaimVerdict,
@@ -30,6 +31,7 @@ from guardrail.judges import Evidence, Verdict
 from guardrail.limits import Limits
 from guardrail.partitioning import partition_of
 from guardrail.policy import Policy
+from guardrail.routing import PolicyRouter, Route
 from guardrail.session.effects import Effect
 from guardrail.session.machine import Session
 from tests.support.cases import flagged_case
@@ -296,6 +298,66 @@ async def test_a_chat_service_does_not_wait_for_a_response_whose_start_was_rubbi
         await until(lambda: bool(read.finals("r")))
     assert isinstance(read.finals("r")[0], DeliveryBlocked)
     assert len(read.dead_letters()) == 1
+
+
+LAX = PolicyRouter(
+    {"strict": Policy(name="strict"), "lax": Policy(name="lax", mode="observe")},
+    [
+        Route(route="lax", policy="lax"),
+        Route(tenant="b*", policy="lax"),
+        Route(generator_model="m", policy="lax"),
+    ],
+    "strict",
+)
+
+
+async def test_producers_choose_no_policy_but_theirs(guarantee: DeliveryGuarantee) -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    held: dict[str, Any] = {"router": LAX, "producers": Producers(tenant="acme", routes=("chat", "mail"))}
+    named: dict[str, dict[str, str]] = {
+        "first": {},
+        "mail": {"route": "mail", "tenant": "acme", "generator_model": "m"},
+        "lax": {"route": "lax"},
+        "other": {"route": "mail", "tenant": "beta"},
+    }
+    async with running_guard(broker, WordJudge(), delivery_guarantee=guarantee, **held):
+        for name, more in named.items():
+            start, *rest = events_of(name, WRONG)
+            send(broker, [start.model_copy(update=more), *rest])
+        broker.append(
+            TOPICS.responses, None, Response(response_id="whole", answer=WRONG, route="lax").to_json()
+        )
+        await until(lambda: all(read.finals(name) for name in (*named, "whole")))
+    assert {
+        (name, each.tenant, each.route) for name, each in read.verdicts().items() if name in ("first", "mail")
+    } == {
+        ("first", "acme", "chat"),
+        ("mail", "acme", "mail"),
+    }
+    assert [read.verdicts()[name].policy.name for name in named] == ["strict"] * 4
+    assert [reason(each) for each in read.dead_letters()] == [
+        "route_not_allowed",
+        "tenant_not_allowed",
+        "route_not_allowed",
+    ]
+    for name in ("lax", "other", "whole"):
+        (final,) = read.finals(name)
+        assert isinstance(final, DeliveryBlocked)
+        assert (final.rule, read.shown(name)) == (
+            f"{'tenant' if name == 'other' else 'route'}_not_allowed",
+            "",
+        )
+
+
+async def test_without_that_setting_producers_choose(guarantee: DeliveryGuarantee) -> None:
+    broker = new_broker(1)
+    read = Reader(broker)
+    async with running_guard(broker, WordJudge(), router=LAX, delivery_guarantee=guarantee):
+        start, *rest = events_of("r", WRONG)
+        send(broker, [start.model_copy(update={"route": "lax"}), *rest])
+        await until(lambda: bool(read.verdicts()))
+    assert (read.shown("r"), read.verdicts()["r"].policy.name) == (WRONG, "lax")
 
 
 @pytest.mark.parametrize(

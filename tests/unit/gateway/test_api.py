@@ -79,9 +79,9 @@ async def test_what_answers_without_prose_passes(
         ("HEAD", "/v1/chat/completions", 405, None),
         ("OPTIONS", "/v1/chat/completions", 405, "takes POST"),
         ("PUT", "/v1/files", 405, "takes GET, HEAD, POST"),
-        ("BREW", "/v1/chat/completions", 405, "doesn't take the method"),
-        ("GET", "http://localhost/v1/models", 404, "no such path"),
-        ("GET", "*", 404, "no such path"),
+        ("BREW", "/v1/chat/completions", 405, "takes POST"),
+        ("GET", "http://localhost/v1/models", 404, "nothing is known"),
+        ("GET", "*", 404, "nothing is known"),
     ],
 )
 async def test_every_other_way_to_an_answer_is_refused(
@@ -237,7 +237,7 @@ async def test_missing_documents_by_policy(gateway: Opens, upstream: ChatUpstrea
 
 def test_an_answer_to_check_is_never_called_as_one_of_another_key() -> None:
     caller = ApiCaller(ApiKey(name="shop/two", sha256="0" * 64))
-    (event,) = answers_in({"answer": RIGHT, "response_id": "other/1"}, caller).events
+    ((event, _),) = answers_in({"answer": RIGHT, "response_id": "other/1"}, caller)
     assert event.response_id.startswith("shop%2Ftwo/other/1-")
     caller = ApiCaller(ApiKey(name="s" * 99, sha256="0" * 64))
     with pytest.raises(InputError, match="longer than"):
