@@ -22,11 +22,11 @@ from consumers.gateway.settings import ServeSettings
 from guardrail.calls.event_stream import EventStream
 from guardrail.chat import (
     EXTENSION,
-    ChoiceAnswer,
     Grounding,
     StreamedChoice,
     StreamedCompletion,
     UpstreamFailed,
+    WholeAnswer,
     decide,
     grounding_of,
 )
@@ -365,7 +365,9 @@ class GatewayAnswer(StreamedCompletion[_Chunk]):
     async def decide(self, choice: StreamedChoice) -> None:
         await self._decide(choice.deltas(), choice, choice.index, self._asked.grounding)
 
-    async def _decide(self, deltas: Any, answer: ChoiceAnswer, index: int, grounding: Grounding) -> None:
+    async def _decide(
+        self, deltas: Any, answer: WholeAnswer | StreamedChoice, index: int, grounding: Grounding
+    ) -> None:
         await decide(
             self._guard,
             grounding,

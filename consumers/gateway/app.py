@@ -76,7 +76,7 @@ class Gateway:
         self._settings = settings
         self._guard = guard
         self._upstream = Upstream(settings)
-        self._keys = ApiKeys(read_keys(settings.keys), bearer=self._upstream.has_key)
+        self._keys = ApiKeys(read_keys(settings.keys), bearer=settings.upstream_key is not None)
         self._open = settings.keys is None
         self._desk = DialectDesk(settings, guard)
         routes = [

@@ -98,12 +98,8 @@ class ServeSettings(Frozen):
     @classmethod
     def _is_url(cls, value: str) -> str:
         parts = urlsplit(value)
-        more = (
-            parts.query
-            or parts.fragment
-            or parts.port == 0
-            or parts.path.rstrip("/").endswith("/completions")
-        )
+        endpoint = parts.path.rstrip("/").endswith("/completions")
+        more = endpoint or parts.query or parts.fragment or parts.port == 0
         if parts.scheme not in {"http", "https"} or not parts.hostname or more:
             raise ValueError("it is no base URL; write http(s)://HOST[:PORT]/v1")
         if parts.username or parts.password:
@@ -128,6 +124,12 @@ class ServeSettings(Frozen):
         """In a line, where it listens and in front of what."""
         return f"{self.host}:{self.port}, in front of {self.upstream}"
 
+    def read_upstream_key(self) -> str | None:
+        """The gateway's own key for the upstream. Raises ConfigError."""
+        if self.upstream_key is None:
+            return None
+        return self.upstream_key.read("serve.upstream_key", "upstream's key", for_header=True)
+
     def notes(self) -> list[str]:
         """A line for each thing that ``guardrail serve`` would refuse here."""
         from guardrail.doctor import refused
@@ -139,17 +141,11 @@ class ServeSettings(Frozen):
                 raise ConfigError(NOT_INSTALLED) from None
             read_keys(self.keys)
 
-        def upstream_key() -> None:
-            if self.upstream_key is not None:
-                self.upstream_key.read("serve.upstream_key", "upstream's key", for_header=True)
-
         def certificate() -> None:
-            if self.certificate is None or self.private_key is None:
-                return
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             try:
-                ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
-                    self.certificate, self.private_key
-                )
+                if self.certificate is not None:
+                    context.load_cert_chain(self.certificate, self.private_key)
             except (OSError, ssl.SSLError) as error:
                 why = error.reason if isinstance(error, ssl.SSLError) else error.strerror
                 raise ConfigError(
@@ -159,14 +155,11 @@ class ServeSettings(Frozen):
 
         if self == ServeSettings():
             return []  # most guards run without it, and its packages may not be there
-        return [*refused(keys), *refused(upstream_key), *refused(certificate)]
+        return [*refused(keys), *refused(self.read_upstream_key), *refused(certificate)]
 
     @property
     def missing(self) -> MissingContexts | None:
         """None where the policy decides."""
-        actions: dict[str, MissingContexts | None] = {
-            "refuse": MissingContexts("refuse"),
-            "pass": MissingContexts("flag"),
-            "judge": None,
-        }
-        return actions[self.missing_contexts]
+        if self.missing_contexts == "judge":
+            return None
+        return MissingContexts("flag" if self.missing_contexts == "pass" else "refuse")

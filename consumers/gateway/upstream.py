@@ -29,14 +29,9 @@ class Upstream:
 
     def __init__(self, settings: ServeSettings) -> None:
         """Raises ConfigError for a key that can't be read."""
-        self.has_key = settings.upstream_key is not None
         self._base = settings.upstream
         self._most = settings.max_body_bytes
-        self._key = (
-            None
-            if settings.upstream_key is None
-            else settings.upstream_key.read("serve.upstream_key", "upstream's key", for_header=True)
-        )
+        self._key = settings.read_upstream_key()
         self._client = httpx2.AsyncClient(
             timeout=httpx2.Timeout(None, connect=_CONNECT_S),
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
@@ -91,7 +86,7 @@ class Upstream:
         return bytes(body)
 
     def _sent(self, headers: Mapping[str, str]) -> dict[str, str]:
-        passed = _TO_UPSTREAM if self.has_key else _TO_UPSTREAM | _LOGIN
+        passed = _TO_UPSTREAM if self._key is not None else _TO_UPSTREAM | _LOGIN
         sent = {name: value for name, value in headers.items() if name in passed and is_value(value)}
         if self._key is not None:
             sent["authorization"] = f"Bearer {self._key}"

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from guardrail.chat.answers import BLOCK as BLOCK
     from guardrail.chat.answers import FAILED as FAILED
     from guardrail.chat.answers import TEXTS as TEXTS
-    from guardrail.chat.answers import ChoiceAnswer as ChoiceAnswer
     from guardrail.chat.answers import StreamedChoice as StreamedChoice
     from guardrail.chat.answers import StreamedCompletion as StreamedCompletion
     from guardrail.chat.answers import UpstreamFailed as UpstreamFailed

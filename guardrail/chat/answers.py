@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from traceback import clear_frames
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Final, Generic, TypeVar, cast
 
 from guardrail.chat.requests import Grounding
 from guardrail.errors import InputError, only_cause
@@ -36,27 +36,18 @@ class UpstreamFailed(Exception):
     """The model's stream broke."""
 
 
-class ChoiceAnswer(Protocol):
-    """Where the text of one choice goes. After ``block`` or ``end`` nothing more comes."""
-
-    def show(self, text: str) -> None: ...
-
-    def block(self, message: str, told: dict[str, Any]) -> None: ...
-
-    def end(self, told: dict[str, Any]) -> None: ...
-
-
 async def decide(
     guard: Guard | Awaitable[Guard],
     grounding: Grounding,
     deltas: Any,
-    answer: ChoiceAnswer,
+    answer: WholeAnswer | StreamedChoice,
     *,
     missing: MissingContexts | None,
     generator_model: str,
     seen: Callable[[AnyOutputEvent], None] = lambda _: None,
 ) -> None:
-    """Guard one choice's text, and hand ``answer`` what becomes of it; ``seen`` gets all events.
+    """Guard one choice's text, and hand ``answer`` what becomes of it: text to show, and at last a block or
+    the end; ``seen`` gets all events.
 
     ``guard`` is open, or opens when awaited. Whatever fails withholds the rest. Raises UpstreamFailed if
     ``deltas`` do.

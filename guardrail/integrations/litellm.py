@@ -40,7 +40,6 @@ from litellm.types.utils import (
 from guardrail.chat import (
     EXTENSION,
     TEXTS,
-    ChoiceAnswer,
     StreamedChoice,
     StreamedCompletion,
     WholeAnswer,
@@ -206,7 +205,7 @@ class LiteLlmGuardrail(CustomGuardrail):
     # --------------------------------------------------------------------------------------- inside
 
     async def _decide(
-        self, request: dict[str, Any], deltas: Any, answer: ChoiceAnswer, generator_model: str
+        self, request: dict[str, Any], deltas: Any, answer: WholeAnswer | StreamedChoice, generator_model: str
     ) -> None:
         await decide(
             self._opened(),

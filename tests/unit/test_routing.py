@@ -5,11 +5,37 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, NotAllowed
+from guardrail.events import Response
 from guardrail.policy import Policy
-from guardrail.routing import Challenger, PolicyRouter, Route
+from guardrail.routing import Challenger, PolicyRouter, Route, Scope
 
 POLICIES = {name: Policy(name=name) for name in ("default", "strict", "shadow")}
+
+
+@pytest.mark.parametrize(
+    ("scope", "named", "held"),
+    [
+        (Scope(tenant="acme", routes=("a", "b")), (None, None), ("a", "acme")),
+        (Scope(tenant="acme", routes=("a", "b")), ("b", "acme"), ("b", "acme")),
+        (Scope(tenant="acme", routes=("a", "b")), ("c", None), "route_not_allowed"),
+        (Scope(tenant="acme", routes=("a", "b")), ("a", "beta"), "tenant_not_allowed"),
+        (Scope(), (None, None), (None, None)),
+        (Scope(), ("a", None), "route_not_allowed"),
+        (Scope(), (None, "acme"), "tenant_not_allowed"),
+    ],
+)
+def test_who_is_held_to_a_tenant_and_routes_names_no_others(
+    scope: Scope, named: tuple[str | None, str | None], held: tuple[str | None, str | None] | str
+) -> None:
+    event = Response(response_id="r", answer="A.", route=named[0], tenant=named[1], generator_model="m")
+    if isinstance(held, str):
+        with pytest.raises(NotAllowed) as error:
+            scope.held(event)
+        assert error.value.reason == held
+    else:
+        found = scope.held(event)
+        assert (found.route, found.tenant, found.generator_model, found.response_id) == (*held, None, "r")
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from consumers.doctor import check_access, check_broker, check_topics
+from consumers.doctor import _prove, check_access, check_broker, check_topics
 from consumers.kafka.examiner import ClusterSeen, Right, Rights, TopicSeen, release_of
-from consumers.settings import KafkaSettings, load_settings
+from consumers.settings import GuardSettings, KafkaSettings, load_settings
 from consumers.topics import plan_topics
 from guardrail.doctor import Check
 from tests.support.kafka_settings import kafka_settings
@@ -45,6 +45,13 @@ def bad(checks: Iterable[Check]) -> list[Check]:
 def only(checks: Iterable[Check]) -> Check:
     [check] = bad(checks)
     return check
+
+
+async def test_a_guard_whose_producers_may_not_name_the_proof_is_not_proven() -> None:
+    settings = GuardSettings.model_validate({"kafka": {"producers": {"routes": ["shop"]}}})
+    nobody: Any = None
+    (check,) = [each async for each in _prove(settings, cluster(), nobody, 1.0)]
+    assert (check.state, "kafka.producers.routes" in check.remedy) == ("skip", True)
 
 
 def test_topics_as_the_guard_makes_them_are_well() -> None:
