@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -21,6 +24,15 @@ def ask(**more: Any) -> dict[str, Any]:
         "guardrail": {"contexts": [{"id": "plans", "text": "The basic plan costs $49 a month."}]},
         **more,
     }
+
+
+def with_keys(folder: Path, **entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with a file of these entries, by their keys."""
+    hashed = [
+        {"name": key, "sha256": sha256(key.encode()).hexdigest(), **more} for key, more in entries.items()
+    ]
+    (folder / "keys.yaml").write_text(json.dumps(hashed), "utf-8")
+    return {"keys": {"file": str(folder / "keys.yaml")}}
 
 
 def chunks_of(text: str) -> list[dict[str, Any]]:

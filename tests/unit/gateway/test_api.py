@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from guardrail import Guard
 from guardrail.errors import ConfigError, InputError
 from guardrail.testing import ScriptedJudge
 from tests.support.chat_upstream import ChatUpstream, completion, event, events
-from tests.unit.gateway.chats import COMPLETIONS, RIGHT, WRONG, ask, chunks_of, streamed, text_of
+from tests.unit.gateway.chats import COMPLETIONS, RIGHT, WRONG, ask, chunks_of, streamed, text_of, with_keys
 from tests.unit.gateway.conftest import Opens
 
 # -------------------------------------------------------------------------------------------- paths
@@ -285,22 +284,15 @@ async def test_a_wrong_check_is_told_by_its_field(gateway: Opens, body: Any, why
 
 # --------------------------------------------------------------------------------------------- keys
 
-KEYS = """
-- {name: shop, sha256: HASH_OF_one, tenant: acme, routes: [chat, mail]}
-- {name: busy, sha256: HASH_OF_two, requests_per_minute: 2}
-- {name: narrow, sha256: HASH_OF_three, concurrent: 1, routes: []}
-"""
-
 
 @pytest.fixture
 def keys(tmp_path: Path) -> dict[str, Any]:
-    text = KEYS
-    for key in ("one", "two", "three"):
-        text = text.replace(f"HASH_OF_{key}\n", "").replace(
-            f"HASH_OF_{key}", hashlib.sha256(key.encode()).hexdigest()
-        )
-    (tmp_path / "keys.yaml").write_text(text, "utf-8")
-    return {"keys": {"file": str(tmp_path / "keys.yaml")}}
+    return with_keys(
+        tmp_path,
+        one={"name": "shop", "tenant": "acme", "routes": ["chat", "mail"]},
+        two={"name": "busy", "requests_per_minute": 2},
+        three={"name": "narrow", "concurrent": 1, "routes": []},
+    )
 
 
 async def test_only_who_has_a_key_may_ask(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import re
 from pathlib import Path
@@ -19,7 +18,7 @@ from guardrail import Policy
 from guardrail.chat import Grounding
 from guardrail.events import Context
 from tests.support.docs import blocks
-from tests.unit.gateway.chats import ODD, RIGHT, WRONG
+from tests.unit.gateway.chats import ODD, RIGHT, WRONG, with_keys
 from tests.unit.gateway.conftest import Opens
 
 SHOWN = "The basic plan costs $49 a month."
@@ -366,21 +365,8 @@ async def test_a_stream_of_litellm_that_ends_within_a_number(gateway: Opens) -> 
 # ---------------------------------------------------------------------------------------- who may what
 
 
-def keys(folder: Path, **tenants: str) -> dict[str, Any]:
-    file = folder / "keys.yaml"
-    file.write_text(
-        json.dumps(
-            [
-                {"name": key, "sha256": hashlib.sha256(key.encode()).hexdigest(), "tenant": tenant}
-                for key, tenant in tenants.items()
-            ]
-        )
-    )
-    return {"keys": {"file": str(file)}}
-
-
 async def test_a_key_comes_in_the_header_that_the_product_can_send(gateway: Opens, tmp_path: Path) -> None:
-    client = await gateway(dialects=["litellm", "portkey"], **keys(tmp_path, one="acme"))
+    client = await gateway(dialects=["litellm", "portkey"], **with_keys(tmp_path, one={"tenant": "acme"}))
     asked = litellm("request", [])
     for headers in ({"x_guardrail_key": "one"}, {"x_api_key": "one"}, {"authorization": "Bearer one"}):
         assert (await told(client, LITELLM, asked, **headers))["action"] == "NONE"
@@ -392,7 +378,8 @@ async def test_a_key_comes_in_the_header_that_the_product_can_send(gateway: Open
 
 
 async def test_an_answer_rests_on_the_request_of_its_own_caller_only(gateway: Opens, tmp_path: Path) -> None:
-    client = await gateway(dialects=["litellm"], **keys(tmp_path, one="acme", two="evil"))
+    keys = with_keys(tmp_path, one={"tenant": "acme"}, two={"tenant": "evil"})
+    client = await gateway(dialects=["litellm"], **keys)
     asked = litellm("request", [], structured_messages=[SYSTEM, QUESTION])
     answer = litellm("response", [RIGHT])
     other = {"request_data": {"user_api_key_hash": "another"}}

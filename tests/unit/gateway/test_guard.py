@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,11 +23,10 @@ from guardrail import Guard
 from guardrail.events import parse_output
 from guardrail.judges import Judgement, JudgeRequest
 from tests.support.judges import GatedJudge
+from tests.unit.gateway.chats import RIGHT, WRONG, with_keys
 from tests.unit.gateway.conftest import Opens
 
 DOCUMENT = {"id": "plans", "text": "The basic plan costs $49 a month."}
-RIGHT = "The basic plan costs $49 a month. "
-WRONG = "The wrong plan costs $79 a month. "
 
 
 def started(response_id: str, **more: Any) -> dict[str, Any]:
@@ -309,19 +307,13 @@ async def test_two_connections_with_one_answer(gateway: Opens, judge: LeftJudge,
     assert (await until(two, "r"))[-1]["decision"] == "release"
 
 
-KEYS = """
-- {name: shop, sha256: HASH_OF_one, tenant: acme, routes: [chat, mail]}
-- {name: other/one, sha256: HASH_OF_two, tenant: umbrella, concurrent: 2}
-"""
+OTHERS: dict[str, Any] = {"name": "other/one", "tenant": "umbrella", "concurrent": 2}
 
 
 @pytest.fixture
 def keys(tmp_path: Path) -> dict[str, Any]:
-    text = KEYS
-    for key in ("one", "two"):
-        text = text.replace(f"HASH_OF_{key}", hashlib.sha256(key.encode()).hexdigest())
-    (tmp_path / "keys.yaml").write_text(text, "utf-8")
-    return {"keys": {"file": str(tmp_path / "keys.yaml")}}
+    one = {"name": "shop", "tenant": "acme", "routes": ["chat", "mail"]}
+    return with_keys(tmp_path, one=one, two=OTHERS)
 
 
 async def test_a_key_chooses_no_policy_but_its_own(gateway: Opens, keys: dict[str, Any], way: Way) -> None:
@@ -579,14 +571,8 @@ async def test_what_is_under_way_goes_on_while_it_is_stopped(judge: LeftJudge, w
             assert (client.socket.close_code, client.socket.close_reason) == (1012, "stopping")
 
 
-def without(file: Path, key: str) -> None:
-    kept = [line for line in file.read_text("utf-8").splitlines(keepends=True) if key not in line]
-    file.write_text("".join(kept), "utf-8")
-
-
-async def test_who_loses_a_key_ends(judge: LeftJudge, way: Way, keys: dict[str, Any]) -> None:
+async def test_who_loses_a_key_ends(judge: LeftJudge, way: Way, keys: dict[str, Any], tmp_path: Path) -> None:
     settings = ServeSettings(upstream="http://127.0.0.1:1/v1", port=0, **keys)
-    file = Path(keys["keys"]["file"])
     async with (
         Guard(judge) as guard,
         Gateway(settings, guard) as made,
@@ -596,7 +582,7 @@ async def test_who_loses_a_key_ends(judge: LeftJudge, way: Way, keys: dict[str, 
         for client in (gone, stays):
             await client.send(whole("r"))
             await until(client, "r")
-        without(file, "shop")
+        with_keys(tmp_path, two=OTHERS)
         assert (await made.reload_keys())[0] == "ok"
         assert [(await gone.next())["reason"], await gone.next()] == ["stopping", None]
         await stays.send(whole("s"))

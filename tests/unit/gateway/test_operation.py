@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
@@ -23,7 +21,7 @@ from guardrail.errors import ConfigError
 from guardrail.telemetry import REGISTRY
 from guardrail.testing import ScriptedJudge
 from tests.support.chat_upstream import ChatUpstream, events
-from tests.unit.gateway.chats import COMPLETIONS, RIGHT, ask
+from tests.unit.gateway.chats import COMPLETIONS, RIGHT, ask, with_keys
 from tests.unit.gateway.conftest import Opens
 from tests.unit.test_tracing import Exported
 
@@ -81,20 +79,11 @@ async def test_without_spans_the_callers_context_goes_on_as_it_is(
     assert upstream.asked[0][2].get("traceparent") == passed
 
 
-def entry(name: str, key: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "sha256": hashlib.sha256(key.encode()).hexdigest(), **more}
-
-
 async def test_keys_are_read_anew_and_the_limits_of_one_that_stays_count_on(
     upstream: ChatUpstream, judge: ScriptedJudge, tmp_path: Path
 ) -> None:
-    file = tmp_path / "keys.yaml"
-
-    def write(*entries: dict[str, Any]) -> None:
-        file.write_text(json.dumps(entries))
-
-    write(entry("old", "k-old"), entry("stays", "k-stays", requests_per_minute=2))
-    serve = ServeSettings(upstream=upstream.url, port=0, keys={"file": str(file)})
+    twice = {"requests_per_minute": 2}
+    serve = ServeSettings(upstream=upstream.url, port=0, **with_keys(tmp_path, old={}, stays=twice))
     async with Guard(judge) as guard, Gateway(serve, guard) as gateway:
         transport = httpx2.ASGITransport(app=gateway.app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as client:
@@ -102,20 +91,16 @@ async def test_keys_are_read_anew_and_the_limits_of_one_that_stays_count_on(
             async def status(key: str) -> int:
                 return (await client.get("/openapi.json", headers={"x-guardrail-key": key})).status_code
 
-            assert [await status(key) for key in ("k-old", "k-new", "k-stays")] == [200, 401, 200]
-            write(entry("new", "k-new"), entry("stays", "k-stays", requests_per_minute=2))
+            assert [await status(key) for key in ("old", "new", "stays")] == [200, 401, 200]
+            with_keys(tmp_path, new={}, stays=twice)
             assert await gateway.reload_keys() == ("ok", "keys reloaded: new, old")
             assert await gateway.reload_keys() == ("unchanged", "keys unchanged")
-            assert [await status(key) for key in ("k-old", "k-new", "k-stays", "k-stays")] == [
-                401,
-                200,
-                200,
-                429,
-            ]
-            file.write_text("- name: broken")
+            found = [await status(key) for key in ("old", "new", "stays", "stays")]
+            assert found == [401, 200, 200, 429]
+            (tmp_path / "keys.yaml").write_text("- name: broken")
             with pytest.raises(ConfigError, match="sha256"):
                 await gateway.reload_keys()
-            assert await status("k-new") == 200
+            assert await status("new") == 200
 
 
 def lost() -> float:
