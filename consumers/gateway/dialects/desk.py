@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any, Final
 
-from consumers.gateway.answers import Flagged, as_json, extension, wrong
+from consumers.gateway.answers import Flagged, as_json, extension, in_reply, wrong
 from consumers.gateway.completions import GuardedCompletion, asked_by
 from consumers.gateway.dialects.agentgateway import AGENTGATEWAY
 from consumers.gateway.dialects.dialect import DialectCall, GatewayDialect, ShowableText
@@ -155,7 +155,7 @@ class DialectDesk:
                 one.update(decision=Decision.BLOCK.value, rule=f"{one['rule']}: redactions can't be shown")
                 return self._blocked(dialect, FAILED, told)
             shown.append(becomes)
-        return {**dialect.allow(call, shown, {}), **_told(told)}, told
+        return {**dialect.allow(call, shown, {}), **in_reply(told)}, told
 
     async def _judged(self, text: str, grounding: Grounding, model: Any) -> DeskText:
         judged = DeskText(text)
@@ -177,11 +177,11 @@ class DialectDesk:
         if blocks:
             message = completion["choices"][blocks[0]]["message"]
             return self._blocked(dialect, message["content"] or message["refusal"], told, completion)
-        return {**dialect.allow(call, (), completion), **_told(told)}, told
+        return {**dialect.allow(call, (), completion), **in_reply(told)}, told
 
     def _blocked(self, dialect: GatewayDialect, message: str, told: Any, completion: Any = None) -> _Reply:
         rule = next(str(each["rule"]) for each in told if each["decision"] == Decision.BLOCK)
-        return {**dialect.deny(message, rule, completion or {}), **_told(told)}, told
+        return {**dialect.deny(message, rule, completion or {}), **in_reply(told)}, told
 
 
 def _said(rests_on: Mapping[str, Any], headers: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -192,8 +192,3 @@ def _said(rests_on: Mapping[str, Any], headers: Mapping[str, Any]) -> Mapping[st
         return {**rests_on, EXTENSION: json.loads(base64.b64decode(headers[GROUNDING], validate=True))}
     except (TypeError, ValueError, RecursionError):
         raise wrong(f"{GROUNDING}: give an object as JSON in base64") from None
-
-
-def _told(told: list[dict[str, Any]]) -> dict[str, Any]:
-    """What was decided, in a field that no product minds."""
-    return {EXTENSION: told[0] if len(told) == 1 else told} if told else {}
