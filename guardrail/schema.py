@@ -166,10 +166,7 @@ def connection_document(address: str, description: str, refused: type[Event]) ->
         "messages": {name: {"$ref": f"#/components/messages/{name}"} for name in names.values()},
         "bindings": {"ws": {"method": "GET", "bindingVersion": WS_BINDING_VERSION}},
     }
-    ways: tuple[tuple[Literal["receive", "send"], str], ...] = (
-        ("receive", "validation"),
-        ("send", "serialization"),
-    )
+    ways = {"receive": "validation", "send": "serialization"}
     return {
         "asyncapi": ASYNCAPI_VERSION,
         "info": {"title": "guardrail serve", "version": f"{SCHEMA_VERSION}.0.0"},
@@ -177,9 +174,9 @@ def connection_document(address: str, description: str, refused: type[Event]) ->
         "channels": {"guard": channel},
         "operations": {
             f"{action}Events": _operation(
-                "guard", [names[model] for model, mode in modes if mode == wanted], action
+                "guard", [names[each] for each, mode in modes if mode == way], action
             )
-            for action, wanted in ways
+            for action, way in ways.items()
         },
         "components": {
             "messages": {names[model]: _message(model) for model, _ in modes},
@@ -190,11 +187,7 @@ def connection_document(address: str, description: str, refused: type[Event]) ->
 
 def connection_modes(refused: type[Event]) -> list[tuple[type[Event], JsonSchemaMode]]:
     """The events of a connection, and which way they go."""
-    told: tuple[type[Event], ...] = (*OUTPUT_EVENTS, refused)
-    return [
-        *((model, "validation") for model in INPUT_EVENTS),
-        *((model, "serialization") for model in told),
-    ]
+    return _modes(INPUT_EVENTS, (*OUTPUT_EVENTS, refused))
 
 
 def write_schemas(folder: Path, topics: Mapping[str, str]) -> list[Path]:
@@ -249,10 +242,11 @@ class _PlainDumper(yaml.SafeDumper):
         return True
 
 
-def _modes() -> list[tuple[type[Event], JsonSchemaMode]]:
-    sent: tuple[type[Event], ...] = (*INPUT_EVENTS, Label)
-    inputs: list[tuple[type[Event], JsonSchemaMode]] = [(model, "validation") for model in sent]
-    return inputs + [(model, "serialization") for model in OUTPUT_EVENTS]
+def _modes(
+    taken: Iterable[type[Event]] = (*INPUT_EVENTS, Label), told: Iterable[type[Event]] = OUTPUT_EVENTS
+) -> list[tuple[type[Event], JsonSchemaMode]]:
+    inputs: list[tuple[type[Event], JsonSchemaMode]] = [(model, "validation") for model in taken]
+    return inputs + [(model, "serialization") for model in told]
 
 
 def _with_type_required(schema: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import base64
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from typing import Any, Final
 
@@ -221,12 +221,8 @@ async def _of_upstream(serve: ServeSettings) -> Check:
     """Whether the model's API answers, and takes the key. Costs nothing."""
     about = f"upstream {serve.upstream}"
     try:
-        upstream = Upstream(serve)
-        try:
-            async with upstream.asked("GET", "/v1/models", {}) as reply:
-                status = reply.status_code
-        finally:
-            await upstream.aclose()
+        async with aclosing(Upstream(serve)) as upstream, upstream.asked("GET", "/v1/models", {}) as reply:
+            status = reply.status_code
     except (GuardrailError, Refused) as error:
         return _GATEWAY.error(about, error)
     if status in (401, 403):

@@ -20,10 +20,8 @@ from consumers.gateway.dialects.litellm import LITELLM
 from consumers.gateway.dialects.nemo import NEMO
 from consumers.gateway.dialects.portkey import PORTKEY
 from consumers.gateway.keys import ApiCaller, ApiKey
-from consumers.gateway.refusals import Refused
 from consumers.gateway.settings import DialectName, ServeSettings
 from guardrail.chat import APART, BLOCK, EXTENSION, FAILED, Grounding, WholeAnswer, decide, grounding_of
-from guardrail.errors import InputError
 from guardrail.events import AnyOutputEvent, Decision, DeliverySegment, ResponseVerdict
 from guardrail.guard import Guard
 
@@ -126,7 +124,7 @@ class DialectDesk:
     async def reply(
         self, dialect: GatewayDialect, path: str, headers: Mapping[str, str], body: Any, caller: ApiCaller
     ) -> _Reply:
-        """The reply, and what is told of each text. Raises Refused."""
+        """The reply, and what is told of each text. Raises Refused and InputError."""
         if not isinstance(body, Mapping):
             raise wrong("give a JSON object")
         call = dialect.read(path, body, headers)
@@ -134,10 +132,7 @@ class DialectDesk:
         if call.completion is not None:
             asked = asked_by(said, self._settings, caller.grounding)
             return await self._completion(dialect, call, asked)
-        try:
-            found = grounding_of(said, self._settings.contexts_from, self._settings.tools)
-        except InputError as error:
-            raise Refused(400, str(error), error.reason) from None
+        found = grounding_of(said, self._settings.contexts_from, self._settings.tools)
         grounding = caller.grounding(found)
         name = call.id or headers.get(CALL)
         key = (caller.key, dialect.paths[0], name) if isinstance(name, str) and len(name) <= 512 else None
