@@ -30,7 +30,7 @@ from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, PASSED, RESPONSES
 from consumers.gateway.refusals import Refused, upstream_refused
 from consumers.gateway.responses import GuardedResponse, response_asked_by
 from consumers.gateway.settings import ServeSettings
-from consumers.gateway.upstream import Upstream, for_client, pieces
+from consumers.gateway.upstream import Upstream, for_client, gathered, pieces
 from consumers.outputs import trace_context
 from consumers.settings import is_loopback
 from guardrail.chat import Grounding
@@ -328,19 +328,13 @@ class Gateway:
 
     async def _body(self, request: Request) -> bytes:
         """All of a body. Raises Refused."""
-        body = bytearray()
         most = self._settings.max_body_bytes
+        large = Refused(413, f"the body is larger than serve.max_body_bytes ({most:,})", "too_large")
         try:
             async with asyncio.timeout(self._settings.slow_s):
-                async for piece in request.stream():
-                    body += piece
-                    if len(body) > most:
-                        raise Refused(
-                            413, f"the body is larger than serve.max_body_bytes ({most:,})", "too_large"
-                        )
+                return await gathered(request.stream(), most, large)
         except TimeoutError:
             raise Refused(408, "the body came too slowly", "timeout") from None
-        return bytes(body)
 
 
 class _StreamedReply(Response):

@@ -7,7 +7,7 @@ import re
 from typing import Annotated, Any, Final
 from uuid import uuid4
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError
 from pydantic.json_schema import models_json_schema
 
 from consumers.gateway.dialects import DIALECTS
@@ -16,8 +16,8 @@ from consumers.gateway.keys import HEADER, ApiCaller
 from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, PASSED, RESPONSES
 from consumers.gateway.refusals import Refused
 from guardrail import __version__
-from guardrail.chat import with_ids
-from guardrail.events import Context, Name, Response, ResponseVerdict, decode_error
+from guardrail.chat import GroundingExtension
+from guardrail.events import Name, Response, ResponseVerdict, decode_error
 from guardrail.frozen import Frozen
 from guardrail.guard import Guard
 from guardrail.inputs import event_of
@@ -27,14 +27,10 @@ from guardrail.schema import component_schemas, connection_document, connection_
 _MOST: Final = 100
 
 
-class CheckItem(Frozen):
+class CheckItem(GroundingExtension):
     """An answer, and what it was written from."""
 
     answer: Annotated[str, Field(description="The whole text.")]
-    contexts: Annotated[
-        tuple[Context, ...], Field(description="The documents; each may be a mere text.")
-    ] = ()
-    question: Annotated[str, Field(description="What the user asked.")] = ""
     response_id: Annotated[
         str | None,
         Field(
@@ -44,11 +40,7 @@ class CheckItem(Frozen):
             "and more letters follow.",
         ),
     ] = None
-    route: Name | None = None
-    tenant: Name | None = None
     language: Name | None = None
-
-    _named = field_validator("contexts", mode="before")(with_ids)
 
 
 class CheckBatch(Frozen):
@@ -79,7 +71,7 @@ def answers_in(request: Any, caller: ApiCaller) -> Named:
     found: Named = []
     for item in items:
         route, tenant = caller.scoped(item.route, item.tenant)
-        fields = {**dict(item), "route": route, "tenant": tenant}
+        fields = {**dict(item), "question": item.question or "", "route": route, "tenant": tenant}
         # Who asks again, or somebody else, may give the same id, which the guard takes once.
         name = fields.pop("response_id")
         known = caller.named(f"{name}-{uuid4().hex}") if name else None

@@ -9,7 +9,7 @@ from typing import Final
 
 import httpx2
 
-from consumers.gateway.refusals import upstream_refused
+from consumers.gateway.refusals import Refused, upstream_refused
 from consumers.gateway.settings import ServeSettings
 from guardrail.calls import cut_off, server_of
 from guardrail.chat import UpstreamFailed
@@ -75,15 +75,11 @@ class Upstream:
 
     async def body(self, response: httpx2.Response) -> bytes:
         """All of a body. Raises Refused if it breaks off, or is too large."""
-        body = bytearray()
+        large = upstream_refused(f"the upstream's answer is larger than {self._most:,} bytes")
         try:
-            async for piece in pieces(response):
-                body += piece
-                if len(body) > self._most:
-                    raise upstream_refused(f"the upstream's answer is larger than {self._most:,} bytes")
+            return await gathered(pieces(response), self._most, large)
         except UpstreamFailed:
             raise upstream_refused(cut_off(server_of(self._base))) from None
-        return bytes(body)
 
     def _sent(self, headers: Mapping[str, str]) -> dict[str, str]:
         passed = _TO_UPSTREAM if self._key is not None else _TO_UPSTREAM | _LOGIN
@@ -93,6 +89,16 @@ class Upstream:
         traced = {name: value.decode("latin-1") for name, value in TRACE.get()}
         sent |= {name: value for name, value in traced.items() if value and is_value(value)}
         return {**sent, "accept-encoding": "identity"}
+
+
+async def gathered(pieces: AsyncIterator[bytes], most: int, too_large: Refused) -> bytes:
+    """All of a body. Raises ``too_large`` if it has more than ``most`` bytes."""
+    body = bytearray()
+    async for piece in pieces:
+        body += piece
+        if len(body) > most:
+            raise too_large
+    return bytes(body)
 
 
 async def pieces(response: httpx2.Response) -> AsyncGenerator[bytes, None]:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from guardrail.chat.requests import EXTENSION as EXTENSION
     from guardrail.chat.requests import ContextSource as ContextSource
     from guardrail.chat.requests import Grounding as Grounding
+    from guardrail.chat.requests import GroundingExtension as GroundingExtension
     from guardrail.chat.requests import for_model as for_model
     from guardrail.chat.requests import grounding_of as grounding_of
     from guardrail.chat.requests import objects as objects
     from guardrail.chat.requests import taken_out as taken_out
-    from guardrail.chat.requests import with_ids as with_ids
     from guardrail.chat.requests import with_results as with_results
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others

@@ -42,8 +42,8 @@ def with_ids(contexts: Any) -> Any:
 class GroundingExtension(Frozen):
     """The extension field. A context may be a mere text."""
 
-    contexts: tuple[Context, ...] = ()
-    question: str | None = None
+    contexts: tuple[Context, ...] = Field(default=(), description="The documents; each may be a mere text.")
+    question: str | None = Field(default=None, description="What the user asked.")
     route: str | None = Field(default=None, max_length=256)
     tenant: str | None = Field(default=None, max_length=256)
 
