@@ -45,6 +45,7 @@ _EVENTS: Final = "text/event-stream"
 _JSON: Final = "application/json"
 _STOPPING: Final = "the gateway is being stopped; ask again"
 _ANYWHERE: Final = "/{path:path}"
+_NOT_LOCAL: Final = "without keys only this machine may ask, by its own name, and no page from elsewhere"
 _GUARDED: Final[Mapping[str, tuple[Callable[..., Any], Callable[..., GatewayAnswer[Any]]]]] = {
     COMPLETIONS: (asked_by, GuardedCompletion),
     RESPONSES: (response_asked_by, GuardedResponse),
@@ -198,7 +199,7 @@ class Gateway:
         hosts = [place.rpartition("@")[2] for place in places]
         names = [each[1:].partition("]")[0] if each[:1] == "[" else each.partition(":")[0] for each in hosts]
         if self._open and not all(map(is_loopback, names)):
-            raise Refused(403, "without keys only this machine may ask, by its own name", "not_local")
+            raise Refused(403, _NOT_LOCAL, "not_local")
         return self._keys.caller(request.headers, ours=ours)
 
     # ---------------------------------------------------------------------------------- endpoints
