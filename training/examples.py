@@ -41,6 +41,7 @@ class Example:
     lead_in: str = ""
     source: str = ""  # the data set that a made example's text is from
     made: str = ""  # how it was made
+    twin: int | None = None  # the number that a right claim and its wrong twin share
 
     @property
     def supported(self) -> bool:

@@ -71,6 +71,7 @@ _CHAT: Final = 0.2  # of claims are worded as chat assistants do
 _CHUNK: Final = 2000
 _BRIEF_WORDS: Final = 35
 _BRIEF_SHARE: Final = 0.25
+TWINS_SHARE: Final = 0.2
 _SETTLED_SHARE: Final = 0.7  # of claims that are not supported read beside what decides them
 _RARITY = load_rarity()
 
@@ -78,7 +79,7 @@ _RARITY = load_rarity()
 def pair_of(example: Example, random_: random.Random) -> dict[str, Any] | None:
     """The row of an example; None where its contexts have no words."""
     claim, spans = example.claim, () if example.supported else example.spans
-    if random_.random() < _CHAT:
+    if example.twin is None and random_.random() < _CHAT:
         claim = chat_worded(claim, random_)
         spans = spans_in(example.claim, claim, spans)
     index = EvidenceIndex(
@@ -106,6 +107,7 @@ def pair_of(example: Example, random_: random.Random) -> dict[str, Any] | None:
         "contradicted": example.contradicted,
         "spans": spans,
         "held_out": example.held_out,
+        "twin": example.twin,
     }
 
 
@@ -167,7 +169,8 @@ def _rows(chunk: list[Example], seed: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class TrainingPair:
-    """What the model reads and is to say. ``contradicted`` and ``spans``: None where nobody knows."""
+    """What the model reads and is to say. ``contradicted`` and ``spans``: None where nobody knows.
+    ``twin``: the number that a right claim and its wrong twin share."""
 
     dataset: str
     licence: str
@@ -176,30 +179,43 @@ class TrainingPair:
     supported: bool
     contradicted: bool | None
     spans: tuple[tuple[int, int], ...] | None
+    twin: int | None = None
 
 
-def training_pairs(path: Path, *, pairs: int | None, seed: int) -> list[TrainingPair]:
+def training_pairs(
+    path: Path, *, pairs: int | None, seed: int, twins: float = TWINS_SHARE
+) -> list[TrainingPair]:
     """At most ``pairs`` of a file that the step wrote, one reading of each row, held-out rows left out.
 
-    Of the rows whose premise is a sentence or two at most ``_BRIEF_SHARE`` of all are taken: what the judge
-    reads is mostly longer. Raises DataError.
+    ``twins``: the share that right claims and their wrong twins have, as far as there are enough; they follow
+    each other. Of the other rows whose premise is a sentence or two at most ``_BRIEF_SHARE`` are taken: what
+    the judge reads is mostly longer. Without ``pairs`` all twins are taken. Raises DataError.
     """
     random_ = random.Random(seed)
     brief: list[TrainingPair] = []
     others: list[TrainingPair] = []
+    together: dict[int, list[TrainingPair]] = {}
     try:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for line in lines:
                 pair = _drawn(json.loads(line), random_)
-                if pair is not None:
+                if pair is None:
+                    continue
+                if pair.twin is not None:
+                    together.setdefault(pair.twin, []).append(pair)
+                else:
                     (brief if pair.premise.count(" ") < _BRIEF_WORDS else others).append(pair)
     except (OSError, EOFError, KeyError, ValueError) as error:
         raise DataError(f"{path}: can't be read ({error}); make it with training.pairs") from error
-    total = len(brief) + len(others) if pairs is None else pairs
+    units = list(together.values())
+    if pairs is not None:
+        units = random_.sample(units, min(len(units), round(twins * pairs / 2)))
+    total = len(brief) + len(others) if pairs is None else pairs - sum(map(len, units))
     few = min(len(brief), max(round(_BRIEF_SHARE * total), total - len(others)))
-    chosen = random_.sample(brief, few) + random_.sample(others, min(len(others), total - few))
-    random_.shuffle(chosen)
-    return chosen
+    units += [[pair] for pair in random_.sample(brief, few)]
+    units += [[pair] for pair in random_.sample(others, min(len(others), total - few))]
+    random_.shuffle(units)
+    return list(chain.from_iterable(units))
 
 
 def _drawn(row: dict[str, Any], random_: random.Random) -> TrainingPair | None:
@@ -221,6 +237,7 @@ def _drawn(row: dict[str, Any], random_: random.Random) -> TrainingPair | None:
         row["supported"],
         row["contradicted"] if settled else None,
         None if spans is None else tuple((start, end) for start, end in spans),
+        row["twin"],
     )
 
 

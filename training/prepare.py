@@ -34,7 +34,7 @@ from training.perturb import NEGATIVE_KINDS, change, names_of
 from training.published import folders, sources
 from training.relations import read_grammar, relation_examples
 from training.rows import LICENCES, Row, expert_answers, is_held_out, pool
-from training.written import FOLDER, read_facts, written_examples
+from training.written import FOLDER, read_facts, twin_examples, written_examples
 
 POOL: Final = "pool-train.jsonl.gz"
 VALIDATION: Final = "pool-val.jsonl.gz"
@@ -299,9 +299,11 @@ def main() -> None:
 
     try:
         rows = read_data(options.data, experimental=options.experimental)
+        facts = read_facts(options.facts)
         made = chain(
             examples(rows, seed=options.seed),
-            balanced(written_examples(read_facts(options.facts), seed=options.seed), seed=options.seed),
+            balanced(written_examples(facts, seed=options.seed), seed=options.seed),
+            twin_examples(facts, seed=options.seed),
             balanced(
                 relation_examples(read_grammar(), count=options.relations, seed=options.seed),
                 seed=options.seed,

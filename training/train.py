@@ -5,11 +5,12 @@
 Reads the rows of ``WORK/pairs.jsonl.gz`` (``training.pairs``), one reading of each, once. Rows that are
 held out are not read. Batches hold pairs of similar length up to ``--batch-tokens``. The loss is the
 cross-entropy of ``support``, half that of ``contradiction`` where the label tells, and a third of that of
-the claim's tokens where it is known which of them are unsupported. AdamW, the rate rising over the first
-twentieth and falling linearly to nothing; gradients are cut at a norm of 1. On the same machine and number of
-threads the same seed gives the same model. Writes a checkpoint (``training.verifier``) with
-``training.json``, and keeps one every ``--save-minutes``, so that a run that is cut short can be gone on with
-(``--resume``).
+the claim's tokens where it is known which of them are unsupported; of a right claim and its wrong twin
+(``training/written/twins``), which share a batch, half of the cross-entropy of telling them apart is added.
+AdamW, the rate rising over the first twentieth and falling linearly to nothing; gradients are cut at a norm
+of 1. On the same machine and number of threads the same seed gives the same model. Writes a checkpoint
+(``training.verifier``) with ``training.json``, and keeps one every ``--save-minutes``, so that a run that is
+cut short can be gone on with (``--resume``).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from training.checkpoint import described_in
 from training.examples import DataError
-from training.pairs import PAIRS, training_pairs
+from training.pairs import PAIRS, TWINS_SHARE, training_pairs
 from training.steps import running
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def main() -> None:
         "--start-from", type=Path, help="a checkpoint to train on, on pairs that are new to it"
     )
     parser.add_argument("--pairs", type=int, help="read at most so many, of every data set its share")
+    parser.add_argument("--twins", type=float, default=TWINS_SHARE, help="the share of twins in --pairs")
     parser.add_argument("--stop-at", type=int, help="end after so many; the rate falls until then")
     parser.add_argument("--rate", type=float, default=1.5e-4)
     parser.add_argument("--batch-tokens", type=int, default=2048)
@@ -75,7 +77,7 @@ def _run(options: argparse.Namespace) -> None:
     torch.manual_seed(options.seed)
     torch.set_num_threads(options.threads)
     model, base, before = _started(options)
-    pairs = training_pairs(options.work / PAIRS, pairs=options.pairs, seed=options.seed)
+    pairs = training_pairs(options.work / PAIRS, pairs=options.pairs, seed=options.seed, twins=options.twins)
     counts = Counter(pair.dataset for pair in pairs[: options.stop_at or len(pairs)])
     licences = {pair.dataset: pair.licence for pair in pairs}
     described = {

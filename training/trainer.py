@@ -31,6 +31,7 @@ from training.verifier import Verifier, claim_mask
 _WARM_UP: Final = 0.05
 _CONTRADICTION: Final = 0.5
 _TOKENS: Final = 0.33
+_APART: Final = 0.5
 _UNKNOWN: Final = -1.0
 _SORTED_WITHIN: Final = 4096  # pairs; batches of like length are made of that many neighbours
 _PROGRESS: Final = "progress.pt"  # weights, optimizer, place: one file, so that they fit each other
@@ -50,11 +51,12 @@ class Batch:
     inputs: dict[str, Tensor]
     targets: Tensor
     tokens: Tensor
+    twins: Tensor
 
     def to(self, device: str) -> Batch:
         """The same on a device."""
         moved = {name: tensor.to(device) for name, tensor in self.inputs.items()}
-        return Batch(moved, self.targets.to(device), self.tokens.to(device))
+        return Batch(moved, self.targets.to(device), self.tokens.to(device), self.twins.to(device))
 
 
 def batches(
@@ -63,17 +65,36 @@ def batches(
     """The pairs in batches of at most ``batch_tokens`` (padding included), in an order that the seed sets."""
     random_ = random.Random(seed)
     for start in range(0, len(pairs), _SORTED_WITHIN):
-        part = list(pairs[start : start + _SORTED_WITHIN])
-        part.sort(key=lambda pair: len(pair.claim) + len(pair.premise))
+        units: list[list[TrainingPair]] = []
+        for pair in pairs[start : start + _SORTED_WITHIN]:
+            if units and pair.twin is not None and units[-1][-1].twin == pair.twin:
+                units[-1].append(pair)
+            else:
+                units.append([pair])
+        units.sort(key=_length)
         groups: list[list[TrainingPair]] = [[]]
-        for pair in part:
-            longest = min(max_tokens, (len(pair.claim) + len(pair.premise)) // 4 + 4)
-            if groups[-1] and longest * (len(groups[-1]) + 1) > batch_tokens:
+        for unit in units:
+            longest = min(max_tokens, _length(unit) // 4 + 4)
+            if groups[-1] and longest * (len(groups[-1]) + len(unit)) > batch_tokens:
                 groups.append([])
-            groups[-1].append(pair)
+            groups[-1].extend(unit)
         random_.shuffle(groups)
         for group in groups:
             yield _batch(group, tokenizer, max_tokens)
+
+
+def _length(unit: Sequence[TrainingPair]) -> int:
+    return max(len(pair.claim) + len(pair.premise) for pair in unit)
+
+
+def _twins(group: Sequence[TrainingPair]) -> Tensor:
+    """``[N, 2]``: the places of a supported claim and of its wrong twin in the batch."""
+    at: dict[int, dict[bool, int]] = {}
+    for number, pair in enumerate(group):
+        if pair.twin is not None:
+            at.setdefault(pair.twin, {})[pair.supported] = number
+    both = [(sides[True], sides[False]) for sides in at.values() if len(sides) == 2]
+    return torch.tensor(both, dtype=torch.long).reshape(-1, 2)
 
 
 def _batch(group: Sequence[TrainingPair], tokenizer: Any, max_tokens: int) -> Batch:
@@ -94,7 +115,7 @@ def _batch(group: Sequence[TrainingPair], tokenizer: Any, max_tokens: int) -> Ba
         for at, (start, end) in enumerate(offsets[: marks.shape[1] - 1], 1):
             marks[row, at] = float(any(start < last and first < end for first, last in pair.spans))
     claim = claim_mask(inputs["attention_mask"], inputs["token_type_ids"])
-    return Batch(inputs, targets, torch.where(claim.bool(), marks, torch.tensor(_UNKNOWN)))
+    return Batch(inputs, targets, torch.where(claim.bool(), marks, torch.tensor(_UNKNOWN)), _twins(group))
 
 
 def loss_of(logits: Tensor, token_logits: Tensor, batch: Batch) -> Tensor:
@@ -102,7 +123,11 @@ def loss_of(logits: Tensor, token_logits: Tensor, batch: Batch) -> Tensor:
     support = functional.binary_cross_entropy_with_logits(logits[:, 0], batch.targets[:, 0])
     contradiction = _known(logits[:, 1], batch.targets[:, 1])
     tokens = _known(token_logits, batch.tokens)
-    return support + _CONTRADICTION * contradiction + _TOKENS * tokens
+    loss = support + _CONTRADICTION * contradiction + _TOKENS * tokens
+    if len(batch.twins):
+        apart = logits[batch.twins[:, 0], 0] - logits[batch.twins[:, 1], 0]
+        loss = loss + _APART * functional.softplus(-apart).mean()
+    return loss
 
 
 def _known(logits: Tensor, targets: Tensor) -> Tensor:

@@ -3,7 +3,8 @@
 A fact is a sentence, a paragraph or a conversation as leaflets, terms or encyclopedias word it (``source``),
 what chat assistants may say of it (``says``), and what they may not (``wrong``, with labels). ``slots`` are
 values: ``{name}`` stands for one, ``{name!}`` for another one of the same slot. Facts of one file make up the
-passages that theirs stand in.
+passages that theirs stand in. In the folder ``twins`` each wrong claim is the twin of the right one in its
+place: it has the same words in the wrong order, or a neighbour's name or value.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ WRITTEN: Final = "written-"
 """How their data sets' names begin; the file's follows."""
 LICENCE: Final = "Apache-2.0"
 """This project's: they were written for it."""
+TWINS: Final = "twins-"
+"""How the names of files begin whose wrong claims are twins of the right ones."""
 MEASURED: Final = "written, measured"
 """The ``source`` of examples that nothing at all is fitted on, no combiner either."""
 _INSTANCES: Final = 3  # of a fact for each two of its slots, with other values
@@ -53,9 +56,12 @@ _ANSWERING: Final = ("Yes", "No, ", "According")  # so begins what can't be join
 _MIRRORED: Final = 0.35  # of claims with slots stand once more beside a source with other values
 _CHAT: Final = 0.15  # of right claims are worded as chat assistants do
 _CHAT_WRONG: Final = 0.4  # of wrong ones: their writers keep to the source's words
+_SIDES: Final = (("written", False), ("written", True), (MEASURED, True))
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where there is one
 _SLOT: Final = re.compile(r"\{(\w+)(!?)\}")
 _BEGINS: Final = re.compile(r"(?:^|[.!?] |\n)\Z")  # what stands before a sentence
+_TWIN_INSTANCES: Final = 2
+_TWINS_AMONG_OTHERS: Final = 0.5  # of twins' sources stand beside one or two others
 _STAYS: Final = ("contradicted", "partially_supported")
 """What a wrong claim that is joined with a right one remains; an unsupported one then is partially so."""
 
@@ -111,12 +117,18 @@ def read_facts(folder: Path = FOLDER) -> dict[str, list[Fact]]:
     the folder, or file and entry."""
     if not folder.is_dir():
         raise DataError(f"{folder}: no folder; name one that holds facts in YAML files (--facts)")
-    return {
-        "-".join(path.relative_to(folder).with_suffix("").parts): [
-            _fact(entry, f"{path}, entry {number}") for number, entry in enumerate(_entries(path), 1)
-        ]
-        for path in sorted(folder.rglob("*.yaml"))
-    }
+    found: dict[str, list[Fact]] = {}
+    for path in sorted(folder.rglob("*.yaml")):
+        name = "-".join(path.relative_to(folder).with_suffix("").parts)
+        found[name] = []
+        for number, entry in enumerate(_entries(path), 1):
+            fact = _fact(entry, where := f"{path}, entry {number}")
+            if name.startswith(TWINS) and len(fact.says) != len(fact.wrong):
+                raise DataError(
+                    f"{where}: {len(fact.says)} of says and {len(fact.wrong)} of wrong; give each its twin"
+                )
+            found[name].append(fact)
+    return found
 
 
 def _entries(path: Path) -> list[Any]:
@@ -144,7 +156,9 @@ def written_examples(facts: Mapping[str, Sequence[Fact]], *, seed: int) -> Itera
     """
     random_ = random.Random(seed)
     for domain, every in sorted(facts.items()):
-        for source, held_out in (("written", False), ("written", True), (MEASURED, True)):
+        if domain.startswith(TWINS):
+            continue
+        for source, held_out in _SIDES:
             mine = [fact for fact in every if _side(fact) == (source, held_out)]
             instances = [instance for fact in mine for instance in _instances(fact, random_)]
             for instance in instances:
@@ -153,6 +167,39 @@ def written_examples(facts: Mapping[str, Sequence[Fact]], *, seed: int) -> Itera
                 made = (_examples, _summaries if long else _verbatim)
                 for example in chain.from_iterable(make(instance, near, random_) for make in made):
                     yield replace(example, dataset=WRITTEN + domain, source=source, held_out=held_out)
+
+
+def twin_examples(facts: Mapping[str, Sequence[Fact]], *, seed: int) -> Iterator[Example]:
+    """Right claims of the facts in ``twins``, each followed by its wrong twin in the same passage; held out
+    like those of ``written_examples``."""
+    random_ = random.Random(seed)
+    number = 0
+    for domain, every in sorted(facts.items()):
+        if not domain.startswith(TWINS):
+            continue
+        for source, held_out in _SIDES:
+            mine = [fact for fact in every if _side(fact) == (source, held_out)]
+            for fact in mine * (1 if held_out else _TWIN_INSTANCES):
+                instance, *near = (_drawn(each, random_) for each in (fact, *_company(fact, mine, random_)))
+                for right, (label, wrong) in zip(fact.says, fact.wrong, strict=True):
+                    number += 1
+                    chat = random_.random() < _CHAT
+                    state = random_.getstate()
+                    both: tuple[tuple[str, Label], ...] = ((right, "supported"), (wrong, label))
+                    for template, said in both:
+                        random_.setstate(state)  # the same words round both, the same company
+                        claim = _worded(instance.text(template), random_, float(chat))
+                        made = _example(claim, said, instance, near, random_, all_near=True, kind="twin")
+                        yield replace(
+                            made, dataset=WRITTEN + domain, source=source, held_out=held_out, twin=number
+                        )
+
+
+def _company(fact: Fact, facts: Sequence[Fact], random_: random.Random) -> list[Fact]:
+    others = [other for other in facts if other is not fact]
+    if random_.random() >= _TWINS_AMONG_OTHERS:
+        return []
+    return random_.sample(others, min(len(others), random_.randint(1, 2)))
 
 
 def measured_rows(facts: Mapping[str, Sequence[Fact]], *, limit: int, seed: int) -> list[Row]:
@@ -173,10 +220,12 @@ def _side(fact: Fact) -> tuple[str, bool]:
 def _instances(fact: Fact, random_: random.Random) -> Iterator[_Instance]:
     wanted = min(_MOST_INSTANCES, _INSTANCES * ((len(fact.slots) + 1) // 2))
     for _ in range(max(1, wanted)):
-        drawn = {name: random_.sample(values, 2) for name, values in fact.slots.items()}
-        yield _Instance(
-            fact, {n: str(v[0]) for n, v in drawn.items()}, {n: str(v[1]) for n, v in drawn.items()}
-        )
+        yield _drawn(fact, random_)
+
+
+def _drawn(fact: Fact, random_: random.Random) -> _Instance:
+    drawn = {name: random_.sample(values, 2) for name, values in fact.slots.items()}
+    return _Instance(fact, {n: str(v[0]) for n, v in drawn.items()}, {n: str(v[1]) for n, v in drawn.items()})
 
 
 def _examples(instance: _Instance, near: Sequence[_Instance], random_: random.Random) -> Iterator[Example]:

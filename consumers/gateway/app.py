@@ -135,6 +135,7 @@ class Gateway:
                         exchange.body = await self._body(request)
                         async with asyncio.timeout(self._settings.answer_timeout_ms / 1000):
                             response = await _while_there(request.receive, work(request, exchange))
+                        exchange.body = b""  # a stream may go on for minutes
                 except ClientDisconnect:
                     response = Response(status_code=499)  # nobody reads it
                 except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - see _refusal
@@ -276,7 +277,8 @@ class Gateway:
 
     async def _guarded_messages(self, socket: WebSocket) -> None:
         close = (1012, "stopping")
-        with self._noted("refused", "GET", GUARD, socket) as exchange:
+        with self._noted("guard", "GET", GUARD, socket) as exchange:
+            exchange.endpoint = "refused"
             try:
                 exchange.caller = self._admitted(socket)
                 if socket.scope["path"] != GUARD:

@@ -156,7 +156,7 @@ class GuardedCompletion(GatewayAnswer[dict[str, Any]]):
     def take(self, chunk: Any, group: asyncio.TaskGroup) -> None:
         if usage := chunk.get("usage"):
             self._usage = kept(usage, as_numbers) or self._usage
-        for part in objects(chunk, "choices"):
+        for part in _choices_of(chunk):
             self._begin(chunk)  # Azure's first has no choices, and an empty head
             index = answers.index_in(part, "index", self._asked.choices)
             choice, delta = self.choice(index), part.get("delta")
@@ -188,8 +188,9 @@ class GuardedCompletion(GatewayAnswer[dict[str, Any]]):
     # ------------------------------------------------------------------------------- whole
 
     async def answered(self, found: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        choices = [each for each in objects(found, "choices") if isinstance(each.get("message"), Mapping)]
-        if not 0 < len(choices) <= self._asked.choices:
+        choices = _choices_of(found)
+        whole = all(isinstance(each.get("message"), Mapping) for each in choices)
+        if not whole or not 0 < len(choices) <= self._asked.choices:
             raise UpstreamFailed
         self._begin(found)
         done = await asyncio.gather(*(self._choice(n, each) for n, each in enumerate(choices)))
@@ -215,6 +216,15 @@ class GuardedCompletion(GatewayAnswer[dict[str, Any]]):
                 answer.finish or finish,
             )
         return {"index": index, "message": {**passed, **said}, "finish_reason": finish}, told
+
+
+def _choices_of(found: Any) -> list[Mapping[str, Any]]:
+    """Raises UpstreamFailed where one can't be read: its text would be missing."""
+    choices = found.get("choices") if isinstance(found, Mapping) else None
+    choices = choices if isinstance(choices, list) else []
+    if not all(isinstance(each, Mapping) for each in choices):
+        raise UpstreamFailed
+    return choices
 
 
 def _finish(reason: Any) -> str | None:

@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,7 @@ def test_one_reading_of_each_row_is_drawn_and_held_out_rows_are_not(tmp_path: Pa
     two = {
         "dataset": "d", "licence": "MIT", "claim": "c", "premise": "One. Two.", "spans": [[0, 1]],
         "readings": [[[0, 4]], [[5, 9]]], "settled": [False, True], "contradicted": True, "held_out": False,
+        "twin": None,
     }  # fmt: skip
     path = written(
         tmp_path / "pairs.jsonl.gz",
@@ -131,7 +133,7 @@ def test_one_reading_of_each_row_is_drawn_and_held_out_rows_are_not(tmp_path: Pa
 def test_brief_premises_are_at_most_a_quarter_where_there_are_enough_others(tmp_path: Path) -> None:
     long = "word " * 50
     row = {"dataset": "d", "licence": "MIT", "claim": "c", "spans": None, "settled": [True],
-           "supported": True, "contradicted": False, "held_out": False}  # fmt: skip
+           "supported": True, "contradicted": False, "held_out": False, "twin": None}  # fmt: skip
     path = written(
         tmp_path / "pairs.jsonl.gz",
         *[row | {"premise": "Brief.", "readings": [[[0, 6]]]}] * 90,
@@ -143,3 +145,23 @@ def test_brief_premises_are_at_most_a_quarter_where_there_are_enough_others(tmp_
 
     assert brief(training_pairs(path, pairs=40, seed=1)) == 10
     assert brief(training_pairs(path, pairs=160, seed=1)) == 70
+
+
+def test_twins_keep_their_words_and_are_drawn_one_behind_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pairs, "_CHAT", 1.0)
+    right = example("The otter beat the heron at home.", claim="The otter beat the heron.", twin=7)
+    wrong = replace(right, claim="The heron beat the otter.", label="contradicted")
+    assert (made(right)["claim"], made(right)["twin"]) == ("The otter beat the heron.", 7)
+    several = [made(one, 1) | {"twin": number} for number in range(30) for one in (right, wrong)]
+    drawn = training_pairs(written(tmp_path / "pairs.jsonl.gz", *several), pairs=None, seed=1)
+    twins = [pair.twin for pair in drawn if pair.twin is not None]
+    assert twins[::2] == twins[1::2]
+    assert twins[::2] != sorted(twins[::2])
+    assert all(a.supported != b.supported for a, b in zip(drawn[::2], drawn[1::2], strict=True))
+
+    longer = [row | {"premise": "word " * 50, "readings": [[[0, 250]]], "twin": None} for row in several]
+    file = written(tmp_path / "both.jsonl.gz", *several, *longer)
+    some = training_pairs(file, pairs=40, seed=1, twins=0.5)
+    assert (len(some), sum(pair.twin is not None for pair in some)) == (40, 20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import shutil
@@ -292,6 +293,36 @@ def test_the_claims_tokens_are_those_between_the_first_two_marks() -> None:
         [0, 0, 0, 0, 0, 0, 0],  # [CLS] [SEP] …: an empty claim
         [0, 0, 0, 0, 0, 0, 0],
     ]
+
+
+def test_twins_share_a_batch_and_the_loss_falls_as_they_are_told_apart(place: Path) -> None:
+    import torch
+    from tokenizers import Tokenizer
+
+    from training.pairs import TrainingPair
+    from training.trainer import batches, loss_of
+
+    pairs = [
+        TrainingPair(
+            "d", "MIT", f"{who} won {'again and ' * (n % 7)}once.", "Oslo won.", right, None, None, n
+        )
+        for n in range(30)
+        for who, right in (("Porto", False), ("Oslo", True))
+    ]
+    tokenizer = Tokenizer.from_file(str(place / "base" / "tokenizer.json"))
+    made = list(batches(pairs, tokenizer, batch_tokens=128, max_tokens=64, seed=1))
+    assert len(made) > 3
+    assert sum(len(batch.twins) for batch in made) == 30
+    batch = made[0]
+    assert batch.targets[batch.twins[:, 0], 0].tolist() == [1.0] * len(batch.twins)
+    assert batch.targets[batch.twins[:, 1], 0].tolist() == [0.0] * len(batch.twins)
+    nothing = torch.zeros_like(batch.tokens)
+    undecided, apart = torch.zeros(len(batch.targets), 2), torch.zeros(len(batch.targets), 2)
+    apart[batch.twins[:, 0], 0], apart[batch.twins[:, 1], 0] = 1.0, -1.0
+    alone = dataclasses.replace(batch, twins=batch.twins[:0])
+    assert loss_of(undecided, nothing, batch) > loss_of(undecided, nothing, alone)
+    gained = loss_of(undecided, nothing, batch) - loss_of(apart, nothing, batch)
+    assert gained > loss_of(undecided, nothing, alone) - loss_of(apart, nothing, alone)
 
 
 def test_the_judge_reads_what_was_trained(exported: Path, place: Path) -> None:

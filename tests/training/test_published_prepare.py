@@ -75,7 +75,8 @@ def test_a_pool_alone_gives_what_it_gave_before_published_sets_were_read(
     # WikiSplit apart: what is made of it is also a matter of training.perturb.
     rows = [row for row in pool_rows() if row["dataset"] != "wikisplit"]
     written = run(monkeypatch, write_pool(tmp_path / "data", rows), tmp_path / "work")
-    assert hashlib.sha256(written).hexdigest() == (
+    # Rows have a twin, or none, since then.
+    assert hashlib.sha256(written.replace(b', "twin": null', b"")).hexdigest() == (
         "58cc12b458a0aa5a7a10dcef5aa396b1dad64f0b36e959fa2ebdcbeb1f4ab392"
     )
 

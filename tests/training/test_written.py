@@ -10,7 +10,7 @@ import pytest
 from training.balance import shared_words
 from training.examples import DataError, Example
 from training.rows import is_held_out
-from training.written import FOLDER, MEASURED, measured_rows, read_facts, written_examples
+from training.written import FOLDER, MEASURED, measured_rows, read_facts, twin_examples, written_examples
 
 FACTS = """
 - source: "Lockers at the {town} baths are emptied after {n} days."
@@ -126,3 +126,39 @@ def test_the_projects_own_facts_are_in_order() -> None:
     assert sum(map(len, facts.values())) > 1000
     sources = [fact.source for every in facts.values() for fact in every]
     assert len(set(sources)) == len(sources)
+
+
+TWINS = """
+- source: "{a} sued {b} over a wall in {y}. {b} won, and {a} paid the costs."
+  slots: {a: ["Odal", "Brix"], b: ["Henn", "Sorb"], y: [1999, 2004]}
+  says: ["It was {a} that went to court against {b}.", "The costs were paid by {a}."]
+  wrong:
+    - [contradicted, "It was {b} that went to court against {a}."]
+    - [contradicted, "The costs were paid by {b}."]
+"""
+
+
+def test_a_right_claim_and_its_wrong_twin_share_a_passage_and_a_number(tmp_path: Path) -> None:
+    (tmp_path / "twins").mkdir()
+    (tmp_path / "twins" / "roles.yaml").write_text(TWINS, encoding="utf-8")
+    (tmp_path / "baths.yaml").write_text(FACTS, encoding="utf-8")
+    facts = read_facts(tmp_path)
+    found = list(twin_examples(facts, seed=3))
+    assert {e.dataset for e in found} == {"written-twins-roles"}
+    assert all(e.twin is None and "twins" not in e.dataset for e in written_examples(facts, seed=3))
+    for right, wrong in zip(found[::2], found[1::2], strict=True):
+        assert (right.label, wrong.label, right.twin) == ("supported", "contradicted", wrong.twin)
+        assert sorted(right.contexts) == sorted(wrong.contexts)
+        assert right.claim != wrong.claim
+        assert sorted(right.claim) == sorted(wrong.claim) or "costs" in right.claim
+    assert len({e.twin for e in found}) == len(found) // 2
+
+
+def test_a_fact_of_twins_gives_each_right_claim_its_twin(tmp_path: Path) -> None:
+    (tmp_path / "twins").mkdir()
+    lacking = TWINS.replace('    - [contradicted, "The costs were paid by {b}."]\n', "")
+    (tmp_path / "twins" / "roles.yaml").write_text(lacking, encoding="utf-8")
+    with pytest.raises(
+        DataError, match=r"roles\.yaml, entry 1: 2 of says and 1 of wrong; give each its twin"
+    ):
+        read_facts(tmp_path)

@@ -243,6 +243,8 @@ async def test_an_error_of_the_upstream_keeps_its_status_and_body(
         ({}, b"anything", True),
         ({"Content-Type": "application/json"}, json.dumps(completion(RIGHT, RIGHT)).encode(), False),
         ({"Content-Type": "application/json"}, json.dumps(completion()).encode(), False),
+        ({"Content-Type": "application/json"}, b'{"choices": [{}, {"message": {"content": "A."}}]}', False),
+        ({"Content-Type": "application/json"}, b'{"choices": [null, {"message": {"content": "A."}}]}', False),
     ],
 )
 async def test_an_answer_of_no_known_form_is_withheld(
@@ -273,6 +275,7 @@ async def test_a_stream_that_takes_too_long_ends_as_an_error(gateway: Opens, ups
         [event({"content": RIGHT}), b'data: {"choices": [{"index": 0, "delta": {"content": "The'],
         [event({"content": RIGHT}), b"data: {broken\n\n", DONE],
         [event({"content": RIGHT}), b"data: [1]\n\n", DONE],
+        [event({"content": RIGHT}), b'data: {"choices": ["is not"]}\n\n', DONE],
         [event({"content": RIGHT}), b'data: {"error": {"message": "wrong"}}\n\n', DONE],
         [event({"content": RIGHT}), event({"content": "x"}, index=4), DONE],
         [event({"content": RIGHT}), b"data: " + b"x" * 2_000_000 + b"\n\n", DONE],
@@ -284,6 +287,7 @@ async def test_a_stream_that_takes_too_long_ends_as_an_error(gateway: Opens, ups
         "cut",
         "no JSON",
         "no object",
+        "no choice",
         "error",
         "one too many",
         "too long",

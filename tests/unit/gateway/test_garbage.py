@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
+import tracemalloc
 from collections.abc import Iterator
 
 import pytest
@@ -38,3 +40,23 @@ async def test_a_stream_keeps_no_texts(gateway: Opens, upstream: ChatUpstream, e
         await upstream.left.wait()
     while any(isinstance(each, GuardedCompletion) for each in gc.get_objects()):  # noqa: ASYNC110 - no event says so
         await asyncio.sleep(0.01)
+
+
+async def test_a_stream_keeps_what_was_asked_once(gateway: Opens, upstream: ChatUpstream) -> None:
+    client = await gateway()
+    upstream.streams(events(RIGHT, RIGHT))
+    upstream.holds_before = 1
+    asked = ask(stream=True)
+    asked["messages"].insert(0, {"role": "assistant", "content": "x" * 4_000_000})
+    body, headers = json.dumps(asked).encode(), {"content-type": "application/json"}
+    tracemalloc.start()
+    try:
+        async with client.stream("POST", COMPLETIONS, content=body, headers=headers):
+            await upstream.held.wait()
+            upstream.asked.clear()
+            gc.collect()
+            kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    upstream.going_on.set()
+    assert kept < 2.5 * len(body)  # the upstream of the tests keeps it too

@@ -56,6 +56,7 @@ async def test_spans_are_of_the_callers_trace_and_the_upstream_joins_it(
     assert format(request.context.trace_id, "032x") == TRACE
     assert format(request.parent.span_id, "016x") == SPAN
     assert response.parent.span_id == request.context.span_id
+    assert dict(spans["GET /v1/guard"].attributes or {})["guardrail.endpoint"] == "guard"
     attributes = dict(request.attributes or {})
     assert attributes["http.response.status_code"] == 200
     assert attributes["guardrail.endpoint"] == "chat.completions"
