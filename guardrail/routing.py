@@ -92,7 +92,10 @@ class Scope(Frozen):
 
     holder: ClassVar[str] = "the key"
 
-    tenant: Annotated[str | None, Field(max_length=256, description="The tenant of all that comes; none but it may be named.")] = None
+    tenant: Annotated[
+        str | None,
+        Field(max_length=256, description="The tenant of all that comes; none but it may be named."),
+    ] = None
     routes: Annotated[
         tuple[Annotated[str, Field(max_length=256)], ...],
         Field(description="The routes that may be named; the first is meant by who names none. Empty: none."),

@@ -151,7 +151,11 @@ def read_keys(secret: Secret | None) -> list[ApiKey] | None:
                 f"{_SETTING}: it holds no list; write {{file: PATH}} of a YAML list of keys (docs/serve.md)"
             ) from None
         place = ".".join(map(str, first["loc"]))
-        hash_ = "; give the 64 digits that 'printf %s KEY | sha256sum' prints, without the dash" if first["loc"][-1] == "sha256" else ""
+        hash_ = (
+            "; give the 64 digits that 'printf %s KEY | sha256sum' prints, without the dash"
+            if first["loc"][-1] == "sha256"
+            else ""
+        )
         raise ConfigError(f"{_SETTING}: {place}: {said_wrong(first)}{hash_}") from None
     for name in ("name", "sha256"):
         values = [getattr(key, name) for key in keys]
