@@ -146,8 +146,10 @@ class ServeSettings(Frozen):
             try:
                 if self.certificate is not None:
                     context.load_cert_chain(self.certificate, self.private_key)
-            except (OSError, ssl.SSLError) as error:
-                why = error.reason if isinstance(error, ssl.SSLError) else error.strerror
+            except OSError as error:
+                if not isinstance(error, ssl.SSLError):
+                    return  # of files that can't be opened ``unreadable_files`` tells
+                why = error.reason
                 raise ConfigError(
                     f"serve.certificate: it can't be used with serve.private_key: {why}; give PEM files that "
                     "belong together"

@@ -132,3 +132,6 @@ def test_config_check_notes_what_serve_would_refuse(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "serve.keys: 0.sha256" in result.stdout
     assert "serve.certificate: it can't be used with serve.private_key" in result.stdout
+    one.certfile.unlink()
+    result = CliRunner().invoke(app, ["config", "check", str(config)])
+    assert result.stdout.count("serve.certificate") == 1  # once, and without another's remedy
