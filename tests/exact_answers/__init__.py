@@ -1,9 +1,10 @@
-"""Short answers about exact values: of tables, of similar things told in prose, what is calculated, formulas.
+"""Short answers about exact values: of tables, of similar things told in prose, what is calculated, formulas;
+and ``places``: what stands in the wrong place (who did what to whom, when, why, before what).
 
-Each of ``tables``, ``things``, ``reckoning`` and ``formulas`` has ``development.jsonl``, for those who mend
-the judge to look at, and ``measured.jsonl``, which is not to be read while mending, only measured with, by
-``python -m benchmarks.chat_answers --set``. All were written by language models for this repository, in sight
-of their own documents and not of its code, tests and documentation.
+Each set has ``development.jsonl``, for those who mend the judge to look at, and ``measured.jsonl``, which is
+not to be read while mending, only measured with, by ``python -m benchmarks.chat_answers --set``. All
+were written by language models for this repository, in sight of their own documents and not of its code,
+tests and documentation.
 
 A line is either documents (``documents`` is their name, ``form`` how they are written, ``contexts``) or an
 answer to them (``id``, ``of`` the name of its documents, ``kind`` what is right or wrong about it,
@@ -19,7 +20,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from guardrail.events import Context
 
-Set = Literal["tables", "things", "reckoning", "formulas"]
+Set = Literal["tables", "things", "places", "reckoning", "formulas"]
 Part = Literal["development", "measured"]
 FOLDER: Final = Path(__file__).parent
 
