@@ -134,6 +134,7 @@ def test_every_code_that_is_raised_can_be_asked_for() -> None:
     package = Path(guardrail.__file__).parent
     files = [
         package / "events.py",
+        package / "routing.py",
         *sorted((package / "engine").rglob("*.py")),
         *sorted((package / "session").rglob("*.py")),
         package.parent / "consumers" / "guard.py",
@@ -143,7 +144,7 @@ def test_every_code_that_is_raised_can_be_asked_for() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
                 first = node.args[0]
-                if node.func.id in {"DecodeError", "ProtocolError", "InputError"}:
+                if node.func.id in {"DecodeError", "ProtocolError", "InputError", "NotAllowed"}:
                     found.add(str(first.value) if isinstance(first, ast.Constant) else WRONG_LANE)
     assert found == set(REASONS)
 
