@@ -443,6 +443,8 @@ def read_bound(tokens: list[Token], i: int, after: int) -> tuple[Bound, int, int
         before[:0] = [token] if token.text not in ".-" else []
     for size in range(min(len(before), _BOUND_WORDS), 0, -1):
         if (bound := BOUNDS.get(" ".join(token.low for token in before[-size:]))) is not None:
+            if bound is Bound.EXACT:  # "is spread over 12 months"
+                break
             return bound, tokens.index(before[-size], max(0, i - _BOUND_WORDS - 1)), after
     return Bound.EXACT, i, after
 
