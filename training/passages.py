@@ -28,6 +28,8 @@ _NO_TEXTS: Final = frozenset(
         "help",
         "med",
         "multinli",
+        "paws",
+        "taxinli",
         "vitaminc-real",
         "vitaminc-synthetic",
     )

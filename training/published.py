@@ -144,6 +144,14 @@ PUBLISHED: Final = (
     ),
     Published("med", "med", ("MED.tsv",), f"{_GITHUB}/verypluming/MED", readers.med),
     Published(
+        "paws",
+        "paws",
+        ("dev.tsv", "test.tsv"),
+        f"{_GITHUB}/google-research-datasets/paws (PAWS-Wiki Labeled (Final))",
+        readers.paws,
+    ),
+    Published("taxinli", "taxinli", ("taxinli10k.tsv",), f"{_GITHUB}/microsoft/TaxiNLI", readers.taxinli),
+    Published(
         "multinli",
         "multinli",
         ("binary-MNLI/dev.txt", "binary-MNLI/test.txt"),

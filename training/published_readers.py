@@ -42,6 +42,7 @@ _WICE: Final[Mapping[str, Label]] = {
     "not_supported": "not_supported",  # its annotators weren't asked whether the source denies it
 }
 _BINARY_NLI: Final[Mapping[str, Label]] = {"entailment": "supported", "not_entailment": "not_supported"}
+_PAWS: Final[Mapping[str, Label]] = {"1": "supported", "0": "not_supported"}
 _METADATA: Final = "(meta data) "  # before titles and authors of WiCE's pages
 _SPLIT: Final = "<::::>"  # between the sentences of WikiSplit
 _QUOTE: Final = "\ue000"  # apart from quotes within words, until it is known which open
@@ -210,6 +211,31 @@ def med(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
         for record in table(path, ("genre", "sentence1", "sentence2", "gold_label"), quoted=False):
             if record.text("genre").startswith(_CROWD):
                 yield from pool_row(dataset, *_pair(record))
+
+
+def paws(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
+    """PAWS: two sentences of the same words, tokenised, and whether they say the same (1)."""
+    for path in files:
+        for record in bare_table(path, ("id", "sentence1", "sentence2", "label")):
+            if record.text("id") == "id":  # some copies have a line of names
+                continue
+            yield from pool_row(
+                dataset,
+                [_untokenised(record.text("sentence1"))],
+                _untokenised(record.text("sentence2")),
+                record.one_of("label", _PAWS),
+            )
+
+
+def taxinli(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:
+    """TaxiNLI: ``prem``, ``hyp`` and MultiNLI's ``label``, where those who sorted the pair agreed with it
+    (``annotated_label``)."""
+    for path in files:
+        for record in table(path, ("prem", "hyp", "label", "annotated_label"), quoted=True):
+            if record.text("label") == record.text("annotated_label"):
+                yield from pool_row(
+                    dataset, [record.text("prem")], record.text("hyp"), record.one_of("label", _NLI)
+                )
 
 
 def binary_nli(dataset: str, files: Sequence[Path]) -> Iterator[PoolRow]:

@@ -39,6 +39,8 @@ LICENCES: Final[dict[str, str]] = {
     "wikisplit": "CC-BY-SA-4.0",
     "help": "CC-BY-SA-4.0",
     "med": "CC-BY-SA-4.0",
+    "paws": "free for any purpose (Google LLC); sentences of Wikipedia CC-BY-SA",
+    "taxinli": "C-UDA-1.0, which leaves results free; texts of MultiNLI",
     "multinli": "OANC and other free licences; DocNLI's form of it BSD-3-Clause",
     "attribution-bench": "MIT and Apache-2.0; texts of Wikipedia CC-BY-SA and of the web",
     "check-covid": "MIT; abstracts of CORD-19",

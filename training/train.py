@@ -7,10 +7,11 @@ held out are not read. Batches hold pairs of similar length up to ``--batch-toke
 cross-entropy of ``support``, half that of ``contradiction`` where the label tells, and a third of that of
 the claim's tokens where it is known which of them are unsupported; of a right claim and its wrong twin
 (``training/written/twins``), which share a batch, half of the cross-entropy of telling them apart is added.
-AdamW, the rate rising over the first twentieth and falling linearly to nothing; gradients are cut at a norm
-of 1. On the same machine and number of threads the same seed gives the same model. Writes a checkpoint
-(``training.verifier``) with ``training.json``, and keeps one every ``--save-minutes``, so that a run that is
-cut short can be gone on with (``--resume``).
+With ``--remember`` the targets of all pairs but twins lie halfway between the labels and what that checkpoint
+says of them. AdamW, the rate rising over the first twentieth and falling linearly to nothing; gradients are
+cut at a norm of 1. On the same machine and number of threads the same seed gives the same model. Writes a
+checkpoint (``training.verifier``) with ``training.json``, and keeps one every ``--save-minutes``, so that a
+run that is cut short can be gone on with (``--resume``).
 """
 
 from __future__ import annotations
@@ -46,6 +47,9 @@ def main() -> None:
     parser.add_argument(
         "--start-from", type=Path, help="a checkpoint to train on, on pairs that are new to it"
     )
+    parser.add_argument(
+        "--remember", type=Path, help="a checkpoint whose judgement of pairs other than twins is to stay"
+    )
     parser.add_argument("--pairs", type=int, help="read at most so many, of every data set its share")
     parser.add_argument("--twins", type=float, default=TWINS_SHARE, help="the share of twins in --pairs")
     parser.add_argument("--stop-at", type=int, help="end after so many; the rate falls until then")
@@ -72,6 +76,7 @@ def _run(options: argparse.Namespace) -> None:
     import torch
 
     from training.trainer import train
+    from training.verifier import Verifier
 
     options.precision = options.precision or ("float32" if options.device == "cpu" else "bfloat16")
     torch.manual_seed(options.seed)
@@ -83,6 +88,7 @@ def _run(options: argparse.Namespace) -> None:
     described = {
         "base": base,
         **({"before": before} if before else {}),
+        **({"remembers": options.remember.name} if options.remember else {}),
         "seed": options.seed,
         "rate": options.rate,
         "batch_tokens": options.batch_tokens,
@@ -95,7 +101,8 @@ def _run(options: argparse.Namespace) -> None:
             name: {"pairs": count, "licence": licences[name]} for name, count in sorted(counts.items())
         },
     }
-    described = train(model, pairs, options.out, options=options, described=described)
+    memory = Verifier.load(options.remember) if options.remember else None
+    described = train(model, pairs, options.out, options=options, described=described, memory=memory)
     print(f"{options.out}: {described['pairs']:,} pairs in {described['seconds']:,} s")
 
 

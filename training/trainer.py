@@ -12,7 +12,7 @@ import pickle
 import random
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,12 +32,13 @@ _WARM_UP: Final = 0.05
 _CONTRADICTION: Final = 0.5
 _TOKENS: Final = 0.33
 _APART: Final = 0.5
+_REMEMBERED: Final = 0.5
 _UNKNOWN: Final = -1.0
 _SORTED_WITHIN: Final = 4096  # pairs; batches of like length are made of that many neighbours
 _PROGRESS: Final = "progress.pt"  # weights, optimizer, place: one file, so that they fit each other
 _SAME: Final = (
     "base", "before", "seed", "rate", "batch_tokens", "max_tokens", "frozen_layers", "precision", "pairs",
-    "datasets",
+    "datasets", "remembers",
 )  # fmt: skip
 """What a run that goes on must have in common with the one that was cut short: which pairs are read in which
 batches, and how. Where it is trained may differ."""
@@ -130,6 +131,23 @@ def loss_of(logits: Tensor, token_logits: Tensor, batch: Batch) -> Tensor:
     return loss
 
 
+def remembered(batch: Batch, memory: Verifier) -> Batch:
+    """The batch with targets halfway between the labels and what ``memory`` says of its pairs, but for twins,
+    which are there to be learned; where nobody knows the label, what ``memory`` says. (Learning without
+    forgetting, Li and Hoiem 2016, with the labels kept.)"""
+    rows = torch.ones(len(batch.targets), dtype=torch.bool, device=batch.targets.device)
+    rows[batch.twins.flatten()] = False
+    if not rows.any():
+        return batch
+    with torch.inference_mode():
+        said = torch.sigmoid(memory(**{name: each[rows] for name, each in batch.inputs.items()})[0].float())
+    targets = batch.targets.clone()
+    labels = targets[rows]
+    halfway = _REMEMBERED * said + (1.0 - _REMEMBERED) * labels
+    targets[rows] = torch.where(labels == _UNKNOWN, said, halfway)
+    return replace(batch, targets=targets)
+
+
 def _known(logits: Tensor, targets: Tensor) -> Tensor:
     known = (targets != _UNKNOWN).to(logits.dtype)
     each = functional.binary_cross_entropy_with_logits(logits, targets.clamp(min=0.0), reduction="none")
@@ -148,8 +166,10 @@ def train(
     *,
     options: argparse.Namespace,
     described: dict[str, Any],
+    memory: Verifier | None = None,
 ) -> dict[str, Any]:
-    """Train ``model`` in place and save it; returns what ``training.json`` says."""
+    """Train ``model`` in place and save it; returns what ``training.json`` says. ``memory``: what it was
+    before it forgot (``remembered``)."""
     device = options.device
     tokenizer = Tokenizer.from_str(model.tokenizer_json)
     if options.freeze_layers:  # what lies below a layer that stays as it is stays too
@@ -159,6 +179,8 @@ def train(
     weights = [weight for weight in model.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=options.rate, weight_decay=0.01, fused=True)
     model.to(device).train()
+    if memory is not None:
+        memory.to(device).eval()
     done, losses, began, saved = 0, [], time.monotonic(), time.monotonic()
     read, last = 0, min(len(pairs), options.stop_at or len(pairs))
     told = {name: described.get(name) for name in _SAME} | {"pairs": last}
@@ -182,6 +204,8 @@ def train(
             group["lr"] = options.rate * rate(read / last)
         here = batch.to(device)
         with torch.autocast(device, torch.bfloat16, enabled=options.precision == "bfloat16"):
+            if memory is not None:
+                here = remembered(here, memory)
             logits, token_logits = model(**here.inputs)
         loss = loss_of(logits.float(), token_logits.float(), here)
         loss.backward()

@@ -170,6 +170,32 @@ def write_all(data: Path) -> Path:
             ("paper:FraCaS_GQ:upward_monotone", "An actor won.", "A man won.", "neutral"),
         ),
     )
+    write(
+        data / "paws/dev.tsv",
+        tsv(
+            (
+                "1",
+                "Tom -LRB- then 9 -RRB- sold `` Old Tom '' to Berg .",
+                "Berg sold `` Old Tom '' to Tom , then 9 .",
+                "0",
+            )
+        ),
+    )
+    write(
+        data / "paws/test.tsv",
+        tsv(
+            ("id", "sentence1", "sentence2", "label"),
+            ("1", "Tom sold it to Berg .", "It was sold to Berg by Tom .", "1"),
+        ),
+    )
+    write(
+        data / "taxinli/taxinli10k.tsv",
+        tsv(
+            ("prem", "hyp", "label", "annotated_label", "lexical_linguistic"),
+            ('"Tom said ""no"" to Berg."', "Berg said no.", "neutral", "neutral", "0"),
+            ("Tom left.", "Tom stayed.", "neutral", "contradiction", "1"),
+        ),
+    )
     _write_evidence(data)
     return data
 

@@ -325,6 +325,36 @@ def test_twins_share_a_batch_and_the_loss_falls_as_they_are_told_apart(place: Pa
     assert gained > loss_of(undecided, nothing, alone) - loss_of(apart, nothing, alone)
 
 
+def test_what_is_remembered_moves_the_targets_of_all_pairs_but_twins(place: Path) -> None:
+    import torch
+    from tokenizers import Tokenizer
+
+    from training.pairs import TrainingPair
+    from training.trainer import batches, remembered
+    from training.verifier import Verifier
+
+    pairs = [
+        TrainingPair("d", "MIT", "Oslo won.", "Oslo won.", True, None, None, 1),
+        TrainingPair("d", "MIT", "Porto won.", "Oslo won.", False, True, None, 1),
+        TrainingPair("d", "MIT", "Oslo lost.", "Oslo won.", False, None, None),
+        TrainingPair("d", "MIT", "Oslo won again.", "Oslo won.", False, False, None),
+    ]
+    tokenizer = Tokenizer.from_file(str(place / "base" / "tokenizer.json"))
+    (batch,) = batches(pairs, tokenizer, batch_tokens=128, max_tokens=64, seed=1)
+    memory = Verifier.load(place / "work" / "checkpoint").eval()
+    with torch.inference_mode():
+        said = torch.sigmoid(memory(**batch.inputs)[0])
+    targets = remembered(batch, memory).targets
+    twins = batch.twins[0].tolist()
+    assert torch.equal(targets[twins], batch.targets[twins])
+    for row, pair in enumerate(pairs):
+        if pair.twin is None:
+            label = torch.tensor(
+                [0.0, said[row, 1].item() if pair.contradicted is None else float(pair.contradicted)]
+            )
+            assert torch.allclose(targets[row], (label + said[row]) / 2, atol=1e-5)
+
+
 def test_the_judge_reads_what_was_trained(exported: Path, place: Path) -> None:
     import torch
     from tokenizers import Tokenizer

@@ -63,6 +63,11 @@ EXPECTED: Final[dict[str, list[Short]]] = {
         (["Tom wore a blue coat."], "Tom wore a coat.", "supported"),
         (["Tom wore a coat."], "Tom wore a blue coat.", "unsupported"),
     ],
+    "paws": [  # both of its files
+        (['Tom (then 9) sold "Old Tom" to Berg.'], 'Berg sold "Old Tom" to Tom, then 9.', "not_supported"),
+        (["Tom sold it to Berg."], "It was sold to Berg by Tom.", "supported"),
+    ],
+    "taxinli": [(['Tom said "no" to Berg.'], "Berg said no.", "unsupported")],  # on which both agree
 }
 
 
