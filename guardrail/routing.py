@@ -101,6 +101,12 @@ class Scope(Frozen):
         Field(description="The routes that may be named; the first is meant by who names none. Empty: none."),
     ] = ()
 
+    @property
+    def told(self) -> str:
+        """In a line, what may be named."""
+        routes = ", ".join(self.routes) or "none"
+        return f"tenant {self.tenant or 'none'}, routes {routes}"
+
     def chosen(self, route: str | None, tenant: str | None) -> tuple[str | None, str | None]:
         """The route and tenant that hold. Raises NotAllowed for one that may not be named."""
         if tenant is not None and tenant != self.tenant:

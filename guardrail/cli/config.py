@@ -88,6 +88,7 @@ def check_command(
         *([("gateway", settings.serve.told)] if "serve" in settings.model_fields_set else []),
         ("brokers", settings.kafka.bootstrap_servers),
         ("group", settings.kafka.group_id),
+        *([("producers", settings.kafka.producers.told)] if settings.kafka.producers else []),
         ("policies", policies),
         ("routes", f"{len(settings.routes)}, else {settings.default_policy}"),
     ):

@@ -48,6 +48,13 @@ def test_check_says_what_a_gateway_stands_in_front_of(runner: CliRunner, tmp_pat
     assert "in front of" not in runner.invoke(app, ["config", "check", str(EXAMPLE)]).stdout
 
 
+def test_check_says_what_producers_may_name(runner: CliRunner, tmp_path: Path) -> None:
+    path = write(tmp_path, "kafka: {producers: {tenant: acme, routes: [faq, shop]}}\n")
+    told = runner.invoke(app, ["config", "check", str(path)]).stdout
+    assert "producers tenant acme, routes faq, shop" in told
+    assert "producers" not in runner.invoke(app, ["config", "check", str(EXAMPLE)]).stdout
+
+
 def test_check_names_path_value_and_remedy_of_a_wrong_setting(runner: CliRunner, wrong: Path) -> None:
     result = runner.invoke(app, ["config", "check", str(wrong)])
     assert result.exit_code == 2
