@@ -129,5 +129,5 @@ def said(model: Any, claim: str, premise: str) -> list[float]:
 
 
 def test_it_runs_where_nothing_that_the_guardrail_needs_is_installed() -> None:
-    block = "import sys; sys.modules.update(dict.fromkeys(('pydantic', 'scipy', 'yaml')))"
+    block = "import sys; sys.modules.update(dict.fromkeys(('pydantic', 'scipy')))"
     subprocess.run([sys.executable, "-c", f"{block}; import training.distil"], check=True, timeout=120)
