@@ -27,6 +27,8 @@ CASES = [
     for place in attack.where
 ]
 _MARKER: Final = re.compile(r"m\d{15}")
+_LETTER: Final = re.compile(r"^[A-D]\. ")
+"""Of an option: now and then the judge asks in another order as well, beside the request, at any time."""
 _ids = (f"d{number}" for number in itertools.count())
 
 
@@ -59,7 +61,7 @@ class Gullible(DecisionsServer):
                 inside = mark[1] != "end"
                 lines.append(f"({mark[1]})")
             elif not inside:
-                lines.append(line.replace(self.marker, "MARKER"))
+                lines.append(_LETTER.sub("", line.replace(self.marker, "MARKER")))
         assert not inside, "a group without end"
         return lines
 
