@@ -9,6 +9,7 @@ from typing import Any, Final
 from benchmarks.answer_figures import counted
 from benchmarks.frame import markdown
 from guardrail.evals.statistics import Estimate, percent
+from training.rows import SUPPORTED_SHARE
 
 _COLUMNS: Final = {
     "auroc": "AUROC",
@@ -30,8 +31,9 @@ def report(judges: Judges, head: str) -> str:
         "# How well claims are told apart",
         head,
         "## Mean of the sets",
-        "Each set counts alike; in brackets 95 % intervals. Pooled: over all claims together, each set and "
-        "in it both classes counting alike, as the probabilities are meant.",
+        "Each set counts alike; in brackets 95 % intervals. Pooled: over all claims together, each set "
+        f"counting alike, and in it supported claims {100 * SUPPORTED_SHARE:.0f} %, as the probabilities are "
+        "meant.",
         markdown(
             ["judge", *_COLUMNS.values(), "calibration error, pooled"],
             [

@@ -63,7 +63,7 @@ from guardrail.events import SegmentKind
 from guardrail.judges import Judge, JudgeRequest, Verdict
 from guardrail.judges.factory import build_judge
 from guardrail.logs import configure_logging
-from training.rows import Row
+from training.rows import SUPPORTED_SHARE, Row
 
 SEED: Final = 20260101
 _UNHURRIED_S: Final = 3600.0
@@ -138,7 +138,11 @@ def figures(sets: Sets, pairs: Sets) -> dict[str, Any]:
     supported = [claim for claim in everything if claim.supported]
     contradicted = [claim for claim in everything if claim.verdict is Verdict.CONTRADICTED]
     by_set = {name: _of_set(claims) for name, claims in sets.items()}
-    pooled = [claim.supported for claim in everything], [claim.support for claim in everything], _even(sets)
+    pooled = (
+        [claim.supported for claim in everything],
+        [claim.support for claim in everything],
+        _weights(sets),
+    )
     return {
         "macro": {
             **{name: _macro(sets, name) for name in FIGURES},
@@ -160,12 +164,13 @@ def figures(sets: Sets, pairs: Sets) -> dict[str, Any]:
     }
 
 
-def _even(sets: Sets) -> list[float]:
-    """What each claim counts where sets count alike, and in each both classes."""
+def _weights(sets: Sets) -> list[float]:
+    """What each claim counts where sets count alike, and in each supported claims ``SUPPORTED_SHARE``."""
     weights: list[float] = []
+    share = {True: SUPPORTED_SHARE, False: 1.0 - SUPPORTED_SHARE}
     for claims in sets.values():
         count = Counter(claim.supported for claim in claims)
-        weights.extend(1.0 / count[claim.supported] for claim in claims)
+        weights.extend(share[claim.supported] / count[claim.supported] for claim in claims)
     return weights
 
 

@@ -1,8 +1,9 @@
 """Features -> the local judge's combiner, its calibration and the lines between verdicts.
 
 A multinomial logistic over four verdicts. Of rows whose label does not tell which of the three unsupported
-ones it is, the three count together. Each data set counts by what it resembles (``weight_of``), supported
-and other claims alike: probabilities are for even odds. How sure the probabilities are, and the lines, come
+ones it is, the three count together. Each data set counts by what it resembles (``weight_of``), both its
+classes alike, and of all together supported claims count ``SUPPORTED_SHARE``: probabilities are for such
+odds. How sure the probabilities are, and the lines, come
 from rows of data sets whose family the combiner was kept from: the judge meets texts that are of none of the
 sets.
 """
@@ -20,6 +21,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from guardrail.judges.local.combiner import FEATURES, WORDS, Combiner, Fit, Lines
 from training.examples import DataError
+from training.rows import SUPPORTED_SHARE
 
 WEIGHTS: Final[dict[str, float]] = {
     "summedits": 5.0,
@@ -39,8 +41,8 @@ made-up ones less."""
 _MADE: Final = ("-changed", "-stranger")
 _WHOLE_WEIGHT_FROM: Final = 40  # rows; smaller sets count less, so that no row counts much more than others
 _RIDGE: Final = 1e-2
-_PARTLY_BELOW: Final = 0.03
-_MOST_WRONGLY_CONTRADICTED: Final = 0.001  # of supported claims; the aim for real answers is twice that
+_PARTLY_BELOW: Final = 0.015
+_MOST_WRONGLY_CONTRADICTED: Final = 0.002  # of supported claims: the aim for real answers
 _LEAST_CONTRADICTED: Final = 0.5
 _CLASSES: Final = ("supported", "partially_supported", "unsupported", "contradicted")
 
@@ -88,7 +90,8 @@ def weight_of(dataset: str) -> float:
 
 
 def weights_of(sets: Sequence[str], supported: Any) -> Any:
-    """Each data set counts as ``weight_of`` says, both its classes alike; the mean is 1."""
+    """Each data set counts as ``weight_of`` says, both its classes alike; then supported claims count
+    ``SUPPORTED_SHARE`` of all; the mean is 1."""
     count: Counter[tuple[str, bool]] = Counter(zip(sets, supported.tolist(), strict=True))
     rows = Counter(sets)
     raw = np.array(
@@ -97,9 +100,8 @@ def weights_of(sets: Sequence[str], supported: Any) -> Any:
             for s, true in zip(sets, supported, strict=True)
         ]
     )
-    # Both classes alike over everything, too: probabilities are for even odds.
-    for true in (True, False):
-        raw[supported == true] /= raw[supported == true].sum()
+    for true, share in ((True, SUPPORTED_SHARE), (False, 1.0 - SUPPORTED_SHARE)):
+        raw[supported == true] *= share / raw[supported == true].sum()
     return raw / raw.mean()
 
 
@@ -195,9 +197,9 @@ def _scale(logits: Any, allowed: Any, weights: Any) -> float:
 
 
 def _lines(told: Any, features: Features, weights: Any, sure: float, hopeless: float) -> Lines:
-    """SUPPORTED from even odds on. UNSUPPORTED is what three in a hundred of the supported claims do not
+    """SUPPORTED from one half on. UNSUPPORTED is what three in two hundred of the supported claims do not
     reach: it is said of what is known, and what lies between is PARTIALLY_SUPPORTED. CONTRADICTED is what no
-    more than a thousandth of the supported claims reach."""
+    more than two thousandths of the supported claims reach."""
     supported = features.supported
     low = _quantile(told[supported, 0], weights[supported], _PARTLY_BELOW)
     high = _quantile(told[supported, 3], weights[supported], 1.0 - _MOST_WRONGLY_CONTRADICTED)

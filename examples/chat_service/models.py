@@ -31,8 +31,8 @@ ANSWERS: Final = {
     "What does the Pro plan cost?": "The Pro plan costs $29 a month and includes 2 TB of storage. "
     "If you pay by the year, you save 15 percent.",
     "How long does a refund take?": "Refunds go to the card that was charged. "
-    "They are paid within 30 days of the cancellation. "
-    "Yearly plans are refunded for the months that were not used.",
+    "They are paid within 14 days of the cancellation. "
+    "The refunds team answers at +44 20 7946 0018.",
     "How do I reach support?": "Support answers e-mails on weekdays from 8:00 to 18:00. "
     "Pro customers can also call +49 30 5550 4321.",
     "Can I get deleted files back?": "Yes. Deleted files can be restored for 30 days.",

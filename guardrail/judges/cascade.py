@@ -51,8 +51,8 @@ class Band(Frozen):
 DEFAULT_BANDS: Final[Mapping[Severity, Band]] = {
     Severity.MINOR: Band(accept_support=0.8),
     Severity.NORMAL: Band(accept_support=0.92),
-    Severity.MAJOR: Band(accept_support=0.92),
-    Severity.CRITICAL: Band(accept_support=0.93),
+    Severity.MAJOR: Band(accept_support=0.94),
+    Severity.CRITICAL: Band(accept_support=0.97),
 }
 
 

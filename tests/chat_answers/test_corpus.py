@@ -17,8 +17,8 @@ RATES = {
     "measured": {
         "right withheld": -0.05,
         "right untouched": 0.72,
-        "wrong untouched": -0.24,
-        "wrong withheld": 0.17,
+        "wrong untouched": -0.22,
+        "wrong withheld": 0.14,
     },
     "reckoning": {"right withheld": -0.1, "wrong untouched": -0.05},
 }

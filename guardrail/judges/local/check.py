@@ -77,7 +77,7 @@ from guardrail.verdicts import Judgement, checked_in_part
 
 _LESS_LIKELY: Final = 0.1  # by which each window that settled nothing raises the line of what is hopeless
 _DOUBTED: Final = 0.3  # support of a fact below which the claim is no better supported
-_FACTS_SURE: Final = 0.85  # support of a claim from which on none of its facts is doubted
+_FACTS_SURE: Final = 0.9  # support of a claim from which on none of its facts is doubted
 _SENTENCES: Final = 12  # that evidence search looks at more closely
 _NEAR: Final = 5  # sentences whose figures are compared
 _NOT_SAID: Final = frozenset({Verdict.PARTIALLY_SUPPORTED, Verdict.UNSUPPORTED})
@@ -90,7 +90,7 @@ _YES_OR_NO: Final = re.compile(  # "False: it takes an hour" answers it
     re.IGNORECASE,
 )
 _MOST_TOPICS: Final = 3  # that documents are said to be silent on
-_SPOKEN_OF: Final = 0.7  # support of a text's saying something about a topic
+_SPOKEN_OF: Final = 0.6  # support of a text's saying something about a topic
 _HOLDS: Final = 0.55  # support by one of two contexts that disagree
 _NONE: Final = "verifier: too little time was left"
 

@@ -94,7 +94,7 @@ async def test_what_lies_between_the_limits_goes_on(
 
 @pytest.mark.parametrize(("severity", "goes_on"), [(MINOR, 0), (NORMAL, 0), (MAJOR, 0), (CRITICAL, 1)])
 async def test_by_default_a_graver_claim_needs_more_certainty(severity: Severity, goes_on: int) -> None:
-    judge, second = cascade({"a": local(S, 0.925)}, {"a": S}, bands={})
+    judge, second = cascade({"a": local(S, 0.95)}, {"a": S}, bands={})
     await reply_of(judge, request("a", severities=[severity]))
     assert len(second.asked) == goes_on
 

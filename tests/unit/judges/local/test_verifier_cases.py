@@ -18,12 +18,12 @@ CASES: Final = load()
 MOST_OF_A_KIND: Final = 25
 
 FLOORS: Final = {
-    "supported": 0.86, "not supported": 0.79, "not called contradicted": 0.94, "critical figures": 0.92,
-    "chat": 0.80, "combination": 0.83, "coreference": 0.81, "own-value": 0.72,
-    "paraphrase": 0.76, "reported": 0.75, "verbatim": 0.92, "addition": 0.88,
-    "date": 0.84, "merged": 0.75, "name": 0.79, "negation": 0.76,
-    "number": 0.88, "other-value": 0.76, "overgeneralisation": 0.78, "qualifier": 0.82,
-    "quoted-falsehood": 0.24, "short-addition": 0.76, "swap": 0.30, "unit": 0.90,
+    "supported": 0.84, "not supported": 0.79, "not called contradicted": 0.97, "critical figures": 0.92,
+    "chat": 0.80, "combination": 0.77, "coreference": 0.81, "own-value": 0.72,
+    "paraphrase": 0.80, "reported": 0.81, "verbatim": 0.96, "addition": 0.92,
+    "date": 0.88, "merged": 0.79, "name": 0.87, "negation": 0.80,
+    "number": 0.92, "other-value": 0.80, "overgeneralisation": 0.84, "qualifier": 0.69,
+    "quoted-falsehood": 0.40, "short-addition": 0.76, "swap": 0.52, "unit": 0.95,
 }  # fmt: skip
 """Least shares of a sample, in all and by kind (``judging.rates``): what the judge reaches, less a little.
 ``python -m tests.verifier_cases.judging`` prints those of all cases.
