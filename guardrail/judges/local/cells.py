@@ -46,6 +46,7 @@ from guardrail.structure.tables import says_nothing
 
 _MOST_FIGURES: Final = 12  # of a claim
 _MOST_HOLDERS: Final = 24  # of a value, beside which others of their columns are looked at
+_FEW: Final = (2.0,)
 _HINTED: Final = 0.3  # of what tells a header, where the claim names nothing of the value's own
 _OPENING: Final = frozenset(map(term_of, OPEN | CLOSED))
 _SHUT: Final = frozenset(map(term_of, (*CLOSED, "off", "away", "absent", "unavailable")))
@@ -219,6 +220,11 @@ def _figure_otherwise(
                 or any(map(is_bare, cell.figures))
                 or said.share_of_header(table, mine) >= HEADED
             )
+            and (
+                not _in_passing(figure)
+                or cell.has_unit_of(figure)
+                or said.share_of_header(table, mine) >= _HINTED
+            )
         ]
         if pairs:
             row, mine, owner, _ = max(pairs, key=lambda pair: said.share_of_header(table, pair[1]))
@@ -237,6 +243,13 @@ def _figure_otherwise(
     if named:
         row, mine = max(named, key=lambda pair: said.share_of_header(table, pair[1]))
         yield CellCheck(figure.start, figure.end, row.label, mine, "", sure, True)
+
+
+def _in_passing(figure: Figure) -> bool:
+    """Whether it may be said of anything, so that a bare number in a table is not meant unless its header is
+    named: "from the first day on", "one pet", "within one hour"."""
+    few = figure.kind is Kind.NUMBER and figure.values[:1] <= _FEW
+    return few or figure.kind in (Kind.ORDINAL, Kind.QUANTITY)
 
 
 def _in_other_column(

@@ -135,3 +135,31 @@ def test_a_number_that_happens_to_be_that_of_the_rows_is_not_found() -> None:
     assert not found("The Little Auk has 4 masts.").agreed
     assert not found("The Little Auk takes groups of 4 masts.").agreed
     assert found("All 4 boats have seats.").agreed.keys() == {4}
+
+
+CLUBS = """| Club | Yearly fee | Pitches | Coaches |
+|---|---|---|---|
+| Northfield | £60 | 1 | 2 |
+| Harbour Rovers | £85 | 2 | 5 |
+| Old Mill | £110 | 3 | 1 |
+"""
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "Old Mill costs £110 and lets you train for two weeks without paying.",
+        "Your second visit to Northfield is when the £60 is due.",
+        "Harbour Rovers asks for £85, and one parent has to sign.",
+        "Old Mill answers letters within 2 days.",
+    ],
+)
+def test_a_small_number_said_in_passing_is_not_that_of_another_record(claim: str) -> None:
+    assert odd(claim, CLUBS) == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "value"), [("Old Mill has two pitches.", "3"), ("Northfield has 5 coaches.", "2")]
+)
+def test_a_number_beside_its_header_still_is(claim: str, value: str) -> None:
+    assert [each[1] for each in odd(claim, CLUBS)] == [value]
