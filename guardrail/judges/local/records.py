@@ -23,6 +23,8 @@ from guardrail.structure.tables import says_nothing, yes_or_no
 _MOST_CELLS: Final = 2_000  # of all tables that claims are compared with
 _MOST_TABLES: Final = 50
 _MOST_WORDS: Final = 12  # of a value that a claim may say
+_YEAR: Final = re.compile(r"[12]\d{3}")
+_BARE: Final = re.compile(r"\d+(?:[.,]\d+)*")
 _BRACKETED: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
 _IN_OTHER_WORDS: Final = {
     term_of(header): frozenset(map(term_of, said.split()))
@@ -38,9 +40,10 @@ NO_VALUE: Final = frozenset("none no nil free".split())  # noqa: SIM905
 class Cell:
     """A field of a record, read when it is first compared."""
 
-    def __init__(self, header: str, text: str, context: int, span: Span) -> None:
+    def __init__(self, header: str, text: str, context: int, span: Span, *, counts: bool = False) -> None:
         self.header = header
         self.text = text
+        self.counts = counts
         self.context = context
         self.span = span
         self.flag = yes_or_no(text)
@@ -57,8 +60,16 @@ class Cell:
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
-        """The figures of the value."""
-        return Sentence(self.text).figures
+        """The figures of the value; where others of the column are numbers, "2000" is no year."""
+        found = Sentence(self.text).figures
+        if (
+            self.counts
+            and len(found) == 1
+            and found[0].kind is Kind.DATE
+            and _YEAR.fullmatch(self.text.strip())
+        ):
+            return (replace(found[0], kind=Kind.NUMBER, days=()),)
+        return found
 
     @cached_property
     def open(self) -> bool | None:
@@ -164,12 +175,24 @@ class TableText:
     """One table, read once for all claims of a response."""
 
     def __init__(self, table: ShownTable, context: int, text: str) -> None:
+        counting = {
+            field.header
+            for record in table.records
+            for field in record.fields
+            if _BARE.fullmatch(bare := text[slice(*field.value)].strip()) and not _YEAR.fullmatch(bare)
+        }
         self.rows = tuple(
             TableRow(
                 record.label,
                 *_label_terms(record.label),
                 tuple(
-                    Cell(field.header, text[slice(*field.value)], context, field.value)
+                    Cell(
+                        field.header,
+                        text[slice(*field.value)],
+                        context,
+                        field.value,
+                        counts=field.header in counting,
+                    )
                     for field in record.fields
                 ),
             )

@@ -163,3 +163,13 @@ def test_a_small_number_said_in_passing_is_not_that_of_another_record(claim: str
 )
 def test_a_number_beside_its_header_still_is(claim: str, value: str) -> None:
     assert [each[1] for each in odd(claim, CLUBS)] == [value]
+
+
+PUMPS = """[{"pump": "Osprey", "litres_h": 900, "built": 1998},
+{"pump": "Curlew", "litres_h": 1950, "built": 2011}]"""
+
+
+def test_a_number_like_a_year_is_one_where_the_others_of_its_column_are_numbers() -> None:
+    assert odd("The Curlew was built in 2011 and moves 1,950 litres in an hour.", PUMPS) == []
+    assert [each[1] for each in odd("The Osprey moves 1,950 litres_h.", PUMPS)] == ["900"]
+    assert [each[1] for each in odd("The Osprey was built in 2011.", PUMPS)] == ["1998"]
