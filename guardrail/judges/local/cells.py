@@ -46,7 +46,7 @@ from guardrail.structure.tables import says_nothing
 
 _MOST_FIGURES: Final = 12  # of a claim
 _MOST_HOLDERS: Final = 24  # of a value, beside which others of their columns are looked at
-_FEW: Final = (2.0,)
+_FEW: Final = 2.0  # what is counted in passing: "one pet", "both days"
 _HINTED: Final = 0.3  # of what tells a header, where the claim names nothing of the value's own
 _OPENING: Final = frozenset(map(term_of, OPEN | CLOSED))
 _SHUT: Final = frozenset(map(term_of, (*CLOSED, "off", "away", "absent", "unavailable")))
@@ -248,7 +248,7 @@ def _figure_otherwise(
 def _in_passing(figure: Figure) -> bool:
     """Whether it may be said of anything, so that a bare number in a table is not meant unless its header is
     named: "from the first day on", "one pet", "within one hour"."""
-    few = figure.kind is Kind.NUMBER and figure.values[:1] <= _FEW
+    few = figure.kind is Kind.NUMBER and figure.values != () and figure.values[0] <= _FEW
     return few or figure.kind in (Kind.ORDINAL, Kind.QUANTITY)
 
 

@@ -40,10 +40,10 @@ NO_VALUE: Final = frozenset("none no nil free".split())  # noqa: SIM905
 class Cell:
     """A field of a record, read when it is first compared."""
 
-    def __init__(self, header: str, text: str, context: int, span: Span, *, counts: bool = False) -> None:
+    def __init__(self, header: str, text: str, context: int, span: Span, *, numeric: bool = False) -> None:
         self.header = header
         self.text = text
-        self.counts = counts
+        self.numeric = numeric  # its column has plain numbers
         self.context = context
         self.span = span
         self.flag = yes_or_no(text)
@@ -60,15 +60,10 @@ class Cell:
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
-        """The figures of the value; where others of the column are numbers, "2000" is no year."""
+        """The figures of the value; in a column of numbers "2000" is no year."""
         found = Sentence(self.text).figures
-        if (
-            self.counts
-            and len(found) == 1
-            and found[0].kind is Kind.DATE
-            and _YEAR.fullmatch(self.text.strip())
-        ):
-            return (replace(found[0], kind=Kind.NUMBER, days=()),)
+        if self.numeric and _YEAR.fullmatch(self.text.strip()):
+            return tuple(replace(each, kind=Kind.NUMBER, days=()) for each in found)
         return found
 
     @cached_property
@@ -175,7 +170,7 @@ class TableText:
     """One table, read once for all claims of a response."""
 
     def __init__(self, table: ShownTable, context: int, text: str) -> None:
-        counting = {
+        numeric = {
             field.header
             for record in table.records
             for field in record.fields
@@ -191,7 +186,7 @@ class TableText:
                         text[slice(*field.value)],
                         context,
                         field.value,
-                        counts=field.header in counting,
+                        numeric=field.header in numeric,
                     )
                     for field in record.fields
                 ),
