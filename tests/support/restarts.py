@@ -12,6 +12,7 @@ from guardrail.events import Finding, Response, ResponseHead, ResponseStarted
 from guardrail.judges import Evidence, Judgement, Usage
 from guardrail.policy import Policy
 from guardrail.session import AskJudge, Cancel, Effect, Emit, Explain, StoredSession
+from guardrail.verdicts import spans_within
 from tests.support.sessions import PlainRater, judgement, later, verdict_by_hash
 
 MAX_ANSWER_CHARS = 120
@@ -135,7 +136,9 @@ class Restartable:
             evidence=evidence,
             conflicting_contexts=("c1", "nowhere") if claim.index % 2 else (),
             reasoning=f"reason {claim.index}",
-            unsupported_spans=((0, 1), (2, len(claim.text))) if claim.index % 2 else (),
+            unsupported_spans=spans_within(
+                claim.text, [(0, 1), (2, len(claim.text))] if claim.index % 2 else []
+            ),
             contradiction=0.25 if claim.index % 2 else None,
             findings=(Finding.FIGURE_ABSENT, Finding.LINK_ABSENT) if claim.index % 3 else (),
             explain=later if self.explaining else None,
