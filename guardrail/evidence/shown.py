@@ -77,6 +77,19 @@ _LINE_WORDS: Final = 45  # of a line that tells a record, before it goes on in a
 _LINE_BREAK: Final = re.compile(r"[\r\n]")
 _BARE: Final = re.compile(r"[*_~]{0,4}[+-]?\d[\d.,\s]*(?:[–-]\s?\d[\d.,\s]*)?[*_~]{0,4}")
 _UNIT_OF_HEADER: Final = re.compile(r"[(\[]([^()\[\]]{1,16})[)\]]\s*\Z|(?:,| in |/)\s?([^\s,()\d]{1,6})\s*\Z")
+_UNIT_OF_KEY: Final = re.compile(
+    r"(?-i:(?<=[a-z])(?:_|(?=[A-Z])))(eur|usd|gbp|chf|kg|mg|ml|km|cm|mm|ms|k?wh|kw|[gmt]b|pct|percent"
+    r"|(?:second|minute|hour|day|week|month|year)s)\Z",
+    re.IGNORECASE,
+)
+_SPELLED: Final = {
+    unit.casefold(): unit for unit in ("EUR", "USD", "GBP", "CHF", "GB", "MB", "TB", "kW", "kWh", "Wh")
+}
+_UNIT_KEY: Final = re.compile(r"(?:.*[_ ])?(?:currency|unit)(?:[_ ]?code)?", re.IGNORECASE)
+_OF_UNIT: Final = re.compile(
+    r"(?:.*[_ ])?(?:amount|value|price|cost|fee|total|subtotal|sum|balance|quantity)", re.IGNORECASE
+)
+_MOST_UNIT: Final = 8
 _SIGNS: Final = frozenset("$€£¥")
 _NAME_PARTS: Final = re.compile(r"(?<=[^\W_])_(?=[^\W_])|(?<=[a-z])(?=[A-Z][a-z])")
 
@@ -218,7 +231,7 @@ class ShownText:
         fields: list[ShownField] = []
         begin = words = 0
         for field in record.fields:
-            header, before, behind = self._headed(field)
+            header, before, behind = self._headed(field, record)
             length = 1 + header.count(" ") + self._raw.count(" ", *field.value)
             if not words or not label or words + length > _LINE_WORDS:
                 if words:
@@ -249,17 +262,33 @@ class ShownText:
             self._add(behind, *field.value)
         return start, self._length if behind else end
 
-    def _headed(self, field: Field) -> tuple[str, str, str]:
-        """The header of a value as it is told, and the sign or unit that stands in it before or behind the
-        value: "Weight (kg)" of "12" is "Weight: 12 kg"."""
+    def _headed(self, field: Field, record: TableRecord) -> tuple[str, str, str]:
+        """The header of a value as it is told, and its sign or unit before or behind the value. That stands
+        in the header, or in data in another field: "Weight (kg)" of "12" is "Weight: 12 kg"."""
         header = ", ".join(said for cell in field.header if (said := self._said(cell)))
-        value = self._raw[slice(*field.value)]
-        unit = _UNIT_OF_HEADER.search(header) if _BARE.fullmatch(value) else None
-        if unit is None:
+        if not field.header or not _BARE.fullmatch(self._raw[slice(*field.value)]):
             return header, "", ""
-        name = header[: unit.start()].rstrip(" ,_") or header
-        said = (unit[1] or unit[2]).strip()
-        return (name, said, "") if said in _SIGNS else (name, "", f" {said}")
+        key = self._raw[slice(*field.header[-1])]
+        unit = _UNIT_OF_KEY.search(key) or _UNIT_OF_HEADER.search(self._said(field.header[-1]))
+        if unit is None:
+            beside = self._unit_beside(field, record) if _OF_UNIT.fullmatch(key) else ""
+            return header, "", beside and f" {beside}"
+        said = next(filter(None, unit.groups())).strip()
+        if unit.re is _UNIT_OF_KEY:
+            said = "%" if said[:1] in "pP" else _SPELLED.get(said.casefold(), said.casefold())
+            name = header[: -len(unit[1])].rstrip(" ,_")
+        else:
+            name = header[: len(header) - len(unit.string) + unit.start()].rstrip(" ,_")
+        return (name or header, said, "") if said in _SIGNS else (name or header, "", f" {said}")
+
+    def _unit_beside(self, field: Field, record: TableRecord) -> str:
+        """The currency or unit that a field of the same object tells: {"amount": 12.5, "currency": "GBP"}."""
+        for other in record.fields:
+            alike = other.header and other.header[:-1] == field.header[:-1]
+            if alike and _UNIT_KEY.fullmatch(self._raw[slice(*other.header[-1])]):
+                said = self._said(other.value)
+                return said if len(said) <= _MOST_UNIT and not _BARE.fullmatch(said) else ""
+        return ""
 
     def _said(self, cell: Span) -> str:
         """A cell as shown, on one line."""

@@ -52,6 +52,7 @@ _BRIEF: Final = 12  # words of a claim that says one thing of one thing
 _PLAIN: Final = 7  # level of a heading without marks; Markdown has six
 _LEADING: Final = 8  # of a line that ends with a colon
 _KEYED: Final = frozenset((Kind.IDENTIFIER, Kind.PHONE, Kind.EMAIL, Kind.URL, Kind.VERSION))
+_PLURAL: Final = re.compile(r"\w+[^\Wsui]s|\w*(?:children|people|men)")
 _ITEM: Final = re.compile(r"\s*(?:[-*•·–|>]|\(?\d{1,3}[.)]\s)")
 _BOLD: Final = re.compile(r"\*\*[^*]+\*\*:?\Z")
 _MARKED: Final = ("#", "**", "- **", "* **")
@@ -368,7 +369,9 @@ class Things:
         self, claim: Sentence, figure: Figure, given: _Named, rival: _Rival, holding: Sequence[int]
     ) -> str:
         """Whose the claim's figure is, if that is sure: the rival's own sentence names the claim's thing and
-        says as much of the claim as each sentence with the claim's figure, which begins with another name."""
+        says as much of the claim as each sentence with the claim's figure, which begins with another name.
+        Those for whom a thing has a figure of its own ("Seniors pay 9 euros") are no other thing: claims may
+        call them anything."""
         sentence = self._source.sentence(rival.number)
         vague = figure.kind is Kind.NUMBER and not figure.noun
         if vague or not self._stands(given.terms, rival.said) or not of_a_sort(figure, rival.figure):
@@ -382,10 +385,17 @@ class Things:
             backing = self._source.backing(figure, n)
             if first is None or backing is None or first.start > backing.start:
                 return ""
+            if self._is_group(n, first):
+                return ""
             if not claim.terms & self._source.sentence(n).terms <= rival.said:
                 return ""
             owner = owner or _shown(self._source.texts[n].text, first)
         return owner
+
+    def _is_group(self, n: int, name: _Named) -> bool:
+        """Whether a name is a plural that only ever opens sentences, as that of people does."""
+        word = _shown(self._source.texts[n].text, name).lower()
+        return name.terms <= self._openings and (_PLURAL.fullmatch(word) is not None)
 
     def _by_word(
         self,

@@ -34,6 +34,7 @@ def test_what_belongs_to_another_thing_is_told(case: dict[str, Any]) -> None:
     assert {outcome(case, claim) for claim in case["right"]} == {"right"}
     assert "right" not in {outcome(case, claim) for claim in case.get("doubted", ())}
     assert {outcome(case, claim) for claim in case.get("sure", ())} <= {"sure"}
+    assert "sure" not in {outcome(case, claim) for claim in case.get("never", ())}
 
 
 def test_a_conflict_names_both_things() -> None:
