@@ -78,18 +78,17 @@ _LINE_BREAK: Final = re.compile(r"[\r\n]")
 _BARE: Final = re.compile(r"[*_~]{0,4}[+-]?\d[\d.,\s]*(?:[–-]\s?\d[\d.,\s]*)?[*_~]{0,4}")
 _UNIT_OF_HEADER: Final = re.compile(r"[(\[]([^()\[\]]{1,16})[)\]]\s*\Z|(?:,| in |/)\s?([^\s,()\d]{1,6})\s*\Z")
 _UNIT_OF_KEY: Final = re.compile(
-    r"(?-i:(?<=[a-z])(?:_|(?=[A-Z])))(eur|usd|gbp|chf|kg|mg|ml|km|cm|mm|ms|k?wh|kw|[gmt]b|pct|percent"
-    r"|(?:second|minute|hour|day|week|month|year)s)\Z",
-    re.IGNORECASE,
+    r"(?-i:(?<=[a-z])(?:_|(?=[A-Z])))(?:(eur|usd|gbp|chf)|(kg|mg|ml|km|cm))\Z", re.IGNORECASE
 )
-_SPELLED: Final = {
-    unit.casefold(): unit for unit in ("EUR", "USD", "GBP", "CHF", "GB", "MB", "TB", "kW", "kWh", "Wh")
-}
-_UNIT_KEY: Final = re.compile(r"(?:.*[_ ])?(?:currency|unit)(?:[_ ]?code)?", re.IGNORECASE)
-_OF_UNIT: Final = re.compile(
-    r"(?:.*[_ ])?(?:amount|value|price|cost|fee|total|subtotal|sum|balance|quantity)", re.IGNORECASE
+#: In keys whose unit is not that of the value alone: "dose_mg_per_kg", "revenue_million_eur", "price_kg".
+_OF_MORE: Final = frozenset(
+    ("per", "sq", "square", "cubic", "k", "m", "mio", "million", "thousand", "billion")
 )
-_MOST_UNIT: Final = 8
+_PRICES: Final = frozenset(("price", "cost", "fee", "rate"))
+_AMOUNTS: Final = frozenset(("amount", "value", "price", "cost", "fee", "sum", "total"))
+_CURRENCIES: Final = frozenset(("currency", "currency_code", "currencycode"))
+_CODE: Final = re.compile(r"[A-Z]{3}|[$€£¥]")
+_DECIMALS: Final = re.compile(r"\d+\.\d{1,2}")
 _SIGNS: Final = frozenset("$€£¥")
 _NAME_PARTS: Final = re.compile(r"(?<=[^\W_])_(?=[^\W_])|(?<=[a-z])(?=[A-Z][a-z])")
 
@@ -230,8 +229,9 @@ class ShownText:
         label = ", ".join(self._said(cell) for cell in record.label)
         fields: list[ShownField] = []
         begin = words = 0
+        currencies = self._currencies(record)
         for field in record.fields:
-            header, before, behind = self._headed(field, record)
+            header, before, behind = self._headed(field, currencies.get(field.header[:-1], ""))
             length = 1 + header.count(" ") + self._raw.count(" ", *field.value)
             if not words or not label or words + length > _LINE_WORDS:
                 if words:
@@ -262,33 +262,46 @@ class ShownText:
             self._add(behind, *field.value)
         return start, self._length if behind else end
 
-    def _headed(self, field: Field, record: TableRecord) -> tuple[str, str, str]:
+    def _headed(self, field: Field, beside: str) -> tuple[str, str, str]:
         """The header of a value as it is told, and its sign or unit before or behind the value. That stands
-        in the header, or in data in another field: "Weight (kg)" of "12" is "Weight: 12 kg"."""
+        in the header, or in data ``beside``: "Weight (kg)" of "12" is "Weight: 12 kg"."""
         header = ", ".join(said for cell in field.header if (said := self._said(cell)))
-        if not field.header or not _BARE.fullmatch(self._raw[slice(*field.value)]):
+        value = self._raw[slice(*field.value)]
+        if not field.header or not _BARE.fullmatch(value):
             return header, "", ""
         key = self._raw[slice(*field.header[-1])]
-        unit = _UNIT_OF_KEY.search(key) or _UNIT_OF_HEADER.search(self._said(field.header[-1]))
+        if len(field.header) > 1 and key.casefold() in _AMOUNTS:
+            return header, "", f" {beside}" if beside and _DECIMALS.fullmatch(value) else ""
+        own = _UNIT_OF_KEY.search(key)
+        before = _NAME_PARTS.sub(" ", key[: own.start()]).casefold().split() if own else ()
+        if own is not None and (_OF_MORE if own[1] else _OF_MORE | _PRICES).isdisjoint(before):
+            said = own[1].upper() if own[1] else own[2].lower()
+            return header[: -len(said)].rstrip(" ,_"), "", f" {said}"
+        unit = _UNIT_OF_HEADER.search(header)
         if unit is None:
-            beside = self._unit_beside(field, record) if _OF_UNIT.fullmatch(key) else ""
-            return header, "", beside and f" {beside}"
-        said = next(filter(None, unit.groups())).strip()
-        if unit.re is _UNIT_OF_KEY:
-            said = "%" if said[:1] in "pP" else _SPELLED.get(said.casefold(), said.casefold())
-            name = header[: -len(unit[1])].rstrip(" ,_")
-        else:
-            name = header[: len(header) - len(unit.string) + unit.start()].rstrip(" ,_")
-        return (name or header, said, "") if said in _SIGNS else (name or header, "", f" {said}")
+            return header, "", ""
+        name = header[: unit.start()].rstrip(" ,_") or header
+        said = (unit[1] or unit[2]).strip()
+        return (name, said, "") if said in _SIGNS else (name, "", f" {said}")
 
-    def _unit_beside(self, field: Field, record: TableRecord) -> str:
-        """The currency or unit that a field of the same object tells: {"amount": 12.5, "currency": "GBP"}."""
-        for other in record.fields:
-            alike = other.header and other.header[:-1] == field.header[:-1]
-            if alike and _UNIT_KEY.fullmatch(self._raw[slice(*other.header[-1])]):
-                said = self._said(other.value)
-                return said if len(said) <= _MOST_UNIT and not _BARE.fullmatch(said) else ""
-        return ""
+    def _currencies(self, record: TableRecord) -> dict[tuple[Span, ...], str]:
+        """The currency of each inner object that is an amount and its currency: {"amount": 12.5, "currency":
+        "GBP"}, by the headers that lead to it. Whole amounts may be of cents."""
+        inner: dict[tuple[Span, ...], list[Field]] = {}
+        for field in record.fields:
+            if len(field.header) > 1:
+                inner.setdefault(field.header[:-1], []).append(field)
+        found: dict[tuple[Span, ...], str] = {}
+        for path, fields in inner.items():
+            if len(fields) == 2:  # an amount and its currency
+                keys = [self._raw[slice(*field.header[-1])].casefold() for field in fields]
+                code = next(
+                    (self._said(f.value) for f, key in zip(fields, keys, strict=True) if key in _CURRENCIES),
+                    "",
+                )
+                if _CODE.fullmatch(code) and not _AMOUNTS.isdisjoint(keys):
+                    found[path] = code
+        return found
 
     def _said(self, cell: Span) -> str:
         """A cell as shown, on one line."""

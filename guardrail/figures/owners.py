@@ -53,6 +53,7 @@ _PLAIN: Final = 7  # level of a heading without marks; Markdown has six
 _LEADING: Final = 8  # of a line that ends with a colon
 _KEYED: Final = frozenset((Kind.IDENTIFIER, Kind.PHONE, Kind.EMAIL, Kind.URL, Kind.VERSION))
 _PLURAL: Final = re.compile(r"\w+[^\Wsui]s|\w*(?:children|people|men)")
+_SINGULAR: Final = re.compile(r"\s(?:\w+ly\s)?(?:was|has|\w+[^\Wsui]s)\b")
 _ITEM: Final = re.compile(r"\s*(?:[-*•·–|>]|\(?\d{1,3}[.)]\s)")
 _BOLD: Final = re.compile(r"\*\*[^*]+\*\*:?\Z")
 _MARKED: Final = ("#", "**", "- **", "* **")
@@ -385,17 +386,14 @@ class Things:
             backing = self._source.backing(figure, n)
             if first is None or backing is None or first.start > backing.start:
                 return ""
-            if self._is_group(n, first):
+            if _is_group(self._source.texts[n].text, first, self._openings) and not _is_group(
+                claim.text, given, self._openings
+            ):
                 return ""
             if not claim.terms & self._source.sentence(n).terms <= rival.said:
                 return ""
             owner = owner or _shown(self._source.texts[n].text, first)
         return owner
-
-    def _is_group(self, n: int, name: _Named) -> bool:
-        """Whether a name is a plural that only ever opens sentences, as that of people does."""
-        word = _shown(self._source.texts[n].text, name).lower()
-        return name.terms <= self._openings and (_PLURAL.fullmatch(word) is not None)
 
     def _by_word(
         self,
@@ -513,6 +511,13 @@ def _plain(figure: Figure) -> Figure:
         return figure
     named = figure.name and figure.kind is not Kind.ORDINAL
     return replace(figure, bound=Bound.EXACT, upper=None, name=named)
+
+
+def _is_group(text: str, name: _Named, openings: Name) -> bool:
+    """Whether a name is a plural that only ever opens sentences, as words for people do. "Siemens pays" is
+    one thing's."""
+    plural = name.terms <= openings and _PLURAL.fullmatch(_shown(text, name).lower())
+    return bool(plural) and not _SINGULAR.match(text, name.end)
 
 
 def _shown(text: str, name: _Named) -> str:

@@ -111,8 +111,6 @@ _NO_LETTER: Final = re.compile(r"[\W_]+")
 _WORD_AFTER: Final = re.compile(r"in\s{1,4}advance\b|[^\W\d_]+", re.IGNORECASE)
 
 
-_SHARE: Final = re.compile(r"(?:\b|_)(?:rate|ratio|share)[\"']?\s?[:=]\s?\Z", re.IGNORECASE)
-_SHARE_REACH: Final = 12
 _DIFFERENCE_REACH: Final = 40
 _APART_BEHIND: Final = re.compile(
     r"(?:\s{1,3}(?:a|an|per|each)\s\w{1,12})?(?:\s{1,3}points?)?"
@@ -173,7 +171,7 @@ class Sentence:
         agreeing.sort(key=lambda other: not is_plain(figure, other))
         found = next((other for other in agreeing if not opposed(figure, other)), None)
         found = found or next(iter(agreeing), None)
-        if found is None and figure.kind in (*_ELLIPTIC, Kind.PERCENT):
+        if found is None and figure.kind in _ELLIPTIC:
             meant = ((other, self.meant.get(other.start)) for other in likely)
             found = next((other for other, full in meant if full and agrees(figure, full)), None)
         return found
@@ -194,17 +192,12 @@ class Sentence:
 
     @cached_property
     def meant(self) -> dict[int, Figure]:
-        """What bare numbers mean, by where they begin: "adults 12 euros, children 5" are 5 euros, and a rate
-        of 0.2 in data is 20 %."""
+        """What bare numbers mean, by where they begin: "adults 12 euros, children 5" are 5 euros."""
         found: dict[int, Figure] = {}
-        bare = [f for f in self.figures if f.kind is Kind.NUMBER and not (f.noun or f.name or f.upper)]
-        for figure in bare[:MANY]:
-            said = self.text[max(0, figure.start - _SHARE_REACH) : figure.start]
-            if 0 < figure.values[0] < 1 and _SHARE.search(said):
-                found[figure.start] = replace(figure, fraction=True)
         for before, figure in pairwise(self.figures):
+            bare = figure.kind is Kind.NUMBER and not (figure.noun or figure.name or figure.upper)
             before = found.get(before.start, before)
-            if figure in bare and figure.start not in found and before.kind in _ELLIPTIC and not before.per:
+            if bare and before.kind in _ELLIPTIC and not before.per:
                 found[figure.start] = replace(figure, kind=before.kind, unit=before.unit)
         return found
 
@@ -491,7 +484,7 @@ class FigureSource:
                 if number == len(self.texts) or self._enough:
                     return
                 sentence = self.sentence(number)
-                for key in {key for f in (*sentence.figures, *sentence.meant.values()) for key in keys(f)}:
+                for key in {key for figure in sentence.figures for key in keys(figure)}:
                     self._by_key.setdefault(key, []).append(number)
                 self._length += len(sentence.text) if sentence.figures else 0
                 self._figures += len(sentence.figures)

@@ -132,10 +132,3 @@ def test_huge_powers_are_read(text: str) -> None:
 def test_a_total_that_the_source_states_otherwise_is_no_calculation(claim: str, source: str) -> None:
     checks = check_figures(claim, FigureSource([SourceText("c", 0, 0, source)]), [0])
     assert State.CONFLICT in [check.state for check in checks]
-
-
-def test_a_rate_of_data_is_a_share() -> None:
-    (check,) = check_figures(
-        "Levy is charged at 7.5 %.", FigureSource([SourceText("c", 0, 20, '"levy_rate": 0.075', "")]), [0], ""
-    )
-    assert check.state is State.FOUND
