@@ -270,7 +270,7 @@ class ShownText:
         if not field.header or not _BARE.fullmatch(value):
             return header, "", ""
         key = self._raw[slice(*field.header[-1])]
-        if len(field.header) > 1 and key.casefold() in _AMOUNTS:
+        if key.casefold() in _AMOUNTS and (beside or len(field.header) > 1):
             return header, "", f" {beside}" if beside and _DECIMALS.fullmatch(value) else ""
         own = _UNIT_OF_KEY.search(key)
         before = _NAME_PARTS.sub(" ", key[: own.start()]).casefold().split() if own else ()
@@ -285,11 +285,11 @@ class ShownText:
         return (name, said, "") if said in _SIGNS else (name, "", f" {said}")
 
     def _currencies(self, record: TableRecord) -> dict[tuple[Span, ...], str]:
-        """The currency of each inner object that is an amount and its currency: {"amount": 12.5, "currency":
-        "GBP"}, by the headers that lead to it. Whole amounts may be of cents."""
+        """The currency of each object that is an amount and its currency: {"amount": 12.5, "currency": "GBP"},
+        by the headers that lead to it. Whole amounts may be of cents."""
         inner: dict[tuple[Span, ...], list[Field]] = {}
         for field in record.fields:
-            if len(field.header) > 1:
+            if field.header:
                 inner.setdefault(field.header[:-1], []).append(field)
         found: dict[tuple[Span, ...], str] = {}
         for path, fields in inner.items():
