@@ -123,12 +123,15 @@ _MOST_TOKENS: Final = 1_000_000_000  # of one call
 
 
 def reported_usage(model: str, told: object, prices: PriceTable | None) -> Usage | None:
-    """The usage that an OpenAI-compatible server reports; None if it reports none: nothing is guessed."""
+    """The usage that a server reports by OpenAI's names, of chats or of decisions; None if it reports none:
+    nothing is guessed.
+    """
     if not isinstance(told, Mapping):
         return None
-    details = told.get("prompt_tokens_details")
-    read, written = _count(told.get("prompt_tokens")), _count(told.get("completion_tokens"))
-    cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else 0
+    details = told.get("prompt_tokens_details") or told.get("input_tokens_details")
+    read = _count(told.get("prompt_tokens", told.get("input_tokens")))
+    written = _count(told.get("completion_tokens", told.get("output_tokens")))
+    cached = min(read, _count(details.get("cached_tokens"))) if isinstance(details, Mapping) else 0
     cost = 0.0 if prices is None else prices.cost_usd(model, read, cached, written)
     return Usage(input_tokens=read, cached_input_tokens=cached, output_tokens=written, cost_usd=cost)
 

@@ -28,7 +28,7 @@ from guardrail.judges.decisions.transports import (
 )
 from guardrail.judges.openai_client import OwnClients, describe, httpx
 from guardrail.judges.recorder import recorder
-from guardrail.judges.spending import PriceTable
+from guardrail.judges.spending import PriceTable, reported_usage
 
 _SECTION: Final = "judge.decisions"
 _MOST_BYTES: Final = 1_000_000
@@ -75,7 +75,7 @@ class DecisionsEndpoint:
         self.settings = settings
         self.transport = make_transport(settings)
         self._caller = Caller(f"decisions:{settings.model}", settings.model, settings.max_concurrency, clock)
-        self._prices = prices
+        self.prices = prices
         self._headers = {name: value.get_secret_value() for name, value in settings.extra_headers.items()}
         self._clients = OwnClients(settings.base_url, settings.resolve_api_key(_SECTION))
 
@@ -125,16 +125,6 @@ class DecisionsEndpoint:
             except JudgeReplyError as error:
                 return Failure(error, retry=False, fault=True)
 
-    def usage(self, reply: Reply) -> Usage:
-        """What a call took, with its price."""
-        # A server may name a model that has no price, or a cheap one's name.
-        model = self.settings.model
-        taken = (reply.input_tokens, reply.cached_tokens, reply.output_tokens)
-        cost = 0.0 if self._prices is None else self._prices.cost_usd(model, *taken)
-        return Usage(
-            input_tokens=taken[0], cached_input_tokens=taken[1], output_tokens=taken[2], cost_usd=cost
-        )
-
 
 class _DecisionCall(Call[Reply]):
     """Questions in one call."""
@@ -170,7 +160,11 @@ class _DecisionCall(Call[Reply]):
             reply = self._endpoint.transport.read(said, self._questions)
         except JudgeReplyError as error:
             return self.broke_off(Failure(error, retry=False, fault=True))
-        self._meter.add(self._endpoint.usage(reply), reply.model or self._endpoint.settings.model)
+        # A server may name a model that has no price, or a cheap one's name.
+        model = self._endpoint.settings.model
+        used = reported_usage(model, reply.usage, self._endpoint.prices)
+        if used is not None:
+            self._meter.add(used, reply.model or model)
         return reply
 
     def ended(self) -> None:

@@ -40,7 +40,7 @@ from guardrail.judges.spending import PriceTable
 from guardrail.judges.streams import closing, from_callback
 from guardrail.log_events import EventLog
 from guardrail.printable import shorten
-from guardrail.verdicts import Judgement, total, unverified
+from guardrail.verdicts import Judgement, unverified
 
 _log = EventLog(__name__)
 
@@ -68,7 +68,6 @@ class _Asking:
     far."""
 
     request: JudgeRequest
-    meter: Meter
     examined: dict[str, Examination | None]
     settled: Sequence[Judgement]
     asked: QuestionSheet
@@ -145,7 +144,7 @@ class DecisionsJudge:
             open_, request.question, request.evidence, fence, settings.options, settings.max_context_chars
         )
         settled += uncovered(question.uncovered, self.name)
-        return _Asking(request, Meter(request.meter), examined, settled, question)
+        return _Asking(request, examined, settled, question)
 
     def _examined(self, request: JudgeRequest, claim_ids: Iterable[str]) -> dict[str, Examination | None]:
         """CPU work: what code finds out about these claims, without those for which there is no time."""
@@ -214,21 +213,18 @@ class DecisionsJudge:
             if claim_id in measured
         ]
         fits = len(questions) + len(again) <= self._endpoint.transport.most_questions
+        meter = Meter(case.request.meter)
         ask = partial(
-            self._endpoint.ask,
-            case.asked.state,
-            request=case.request,
-            meter=case.meter,
-            claim_ids=claim_ids,
+            self._endpoint.ask, case.asked.state, request=case.request, meter=meter, claim_ids=claim_ids
         )
         reply = await ask([*questions.values(), *(again if fits else ())], until=until)
         bias = self._bias_of(reply.model)
         if fits:
             self._measure(bias, again, reply, reply)
         judge = f"decisions:{reply.model or self._settings.model}"
-        shares = split(total(Usage(judge_calls=1), self._endpoint.usage(reply)), len(questions))
+        attempts = meter.attempts
+        taken = dict(zip(questions, split(meter.usage, len(questions)), strict=True))
         await comparing
-        taken = dict(zip(questions, shares, strict=True))
         given = {name: reply.answers[each.id] for name, each in questions.items() if name in case.examined}
         fair = {
             claim_id: {} if isinstance(answer, Unanswered) else bias.fair(answer)
@@ -238,7 +234,7 @@ class DecisionsJudge:
             lambda: [
                 replace(
                     self._settle(case, claim_id, answer, fair[claim_id], judge),
-                    attempts=case.meter.attempts,
+                    attempts=attempts,
                     usage=taken[claim_id],
                 )
                 for claim_id, answer in given.items()

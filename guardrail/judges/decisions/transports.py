@@ -19,7 +19,6 @@ from guardrail.errors import JudgeReplyError
 _SUM_WITHIN: Final = 0.02  # of 1: servers round
 LEAST_MASS: Final = 0.5
 """Of the next token's probability, on the labels: with less the model was about to say something else."""
-_MOST_TOKENS: Final = 1_000_000_000  # of one call
 _LEAST_LOGPROB: Final = 100.0
 _MODEL: Final = re.compile(r"[\w./:@+-]{1,120}")
 LABELS: Final = "ABCDEFGH"
@@ -64,14 +63,12 @@ Answer = Mapping[str, float] | Unanswered
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answers of a call by the ids of its questions, and what it took; ``model`` is empty where the
-    server names none."""
+    """The answers of a call by the ids of its questions; ``model`` is empty where the server names none, and
+    ``usage`` is what the server says of it."""
 
     answers: dict[str, Answer]
     model: str = ""
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    output_tokens: int = 0
+    usage: object = None
 
 
 class Wire(Protocol):
@@ -260,7 +257,7 @@ def _chosen(question: Choice, given: Sequence[Any]) -> Answer:
     if answer.get("type", "choice") != "choice":
         return Unanswered("the answer is of another kind than the question")
     mass, listed = answer.get("option_mass", 1.0), answer.get("probabilities")
-    if not _is_number(mass) or mass > 1 + _SUM_WITHIN:
+    if not _is_probability(mass):
         return Unanswered("its option_mass is not a probability")
     if mass < LEAST_MASS:
         return _low(mass)
@@ -287,7 +284,7 @@ def probabilities(question: Choice, given: Mapping[str, Any]) -> Answer:
     if missing := [name for name in question.options if name not in given]:
         return Unanswered(f"the answer lacks the probability of '{missing[0]}'")
     found = {name: given[name] for name in question.options}
-    if not all(_is_number(each) and -_SUM_WITHIN <= each <= 1 + _SUM_WITHIN for each in found.values()):
+    if not all(map(_is_probability, found.values())):
         return Unanswered("a probability is not a number from 0 to 1")
     whole = sum(found.values())
     if abs(whole - 1) > _SUM_WITHIN:
@@ -295,8 +292,8 @@ def probabilities(question: Choice, given: Mapping[str, Any]) -> Answer:
     return {value: min(1.0, max(0.0, each / whole)) for value, each in found.items()}
 
 
-def _is_number(value: object) -> TypeGuard[float]:
-    return type(value) in (int, float) and -_MOST_TOKENS < value < _MOST_TOKENS  # type: ignore[operator]
+def _is_probability(value: object) -> TypeGuard[float]:
+    return type(value) in (int, float) and -_SUM_WITHIN <= value <= 1 + _SUM_WITHIN  # type: ignore[operator]
 
 
 def _object(body: bytes) -> dict[str, Any]:
@@ -327,21 +324,8 @@ def _first(values: object) -> dict[str, Any] | None:
 
 
 def _reply(reply: Mapping[str, Any], answers: dict[str, Answer]) -> Reply:
-    """With what the server says of its model and of tokens, by either of their names; nothing is guessed."""
-    usage = reply.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
-    details = usage.get("input_tokens_details") or usage.get("prompt_tokens_details")
+    """With what the server says of its model and of tokens."""
     model = reply.get("model")
-    read = _count(usage.get("input_tokens", usage.get("prompt_tokens")))
-    return Reply(
-        answers,
-        model if isinstance(model, str) and _MODEL.fullmatch(model) else "",
-        read,
-        min(read, _count(details.get("cached_tokens"))) if isinstance(details, dict) else 0,
-        _count(usage.get("output_tokens", usage.get("completion_tokens"))),
-    )
-
-
-def _count(value: object) -> int:
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if whole and 0 < value <= _MOST_TOKENS else 0  # type: ignore[operator, return-value]
+    if not isinstance(model, str) or not _MODEL.fullmatch(model):
+        model = ""
+    return Reply(answers, model, reply.get("usage"))

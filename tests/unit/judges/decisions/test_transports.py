@@ -11,6 +11,7 @@ from openai.types.decision_create_params import DecisionCreateParams
 from pydantic import TypeAdapter
 
 from guardrail.errors import JudgeReplyError
+from guardrail.events import Usage
 from guardrail.judges.decisions.question import options_of, wording
 from guardrail.judges.decisions.transports import (
     Choice,
@@ -22,6 +23,7 @@ from guardrail.judges.decisions.transports import (
     Unanswered,
     Wire,
 )
+from guardrail.judges.spending import reported_usage
 
 OPTIONS = options_of("four")
 VALUES = list(OPTIONS)
@@ -92,15 +94,19 @@ def test_a_call_of_openais_is_one_that_its_own_types_know() -> None:
 def test_each_transport_reads_one_probability_for_each_option(transport: Wire, reply: object) -> None:
     found = read(transport, reply)
     assert found.answers["c1"] == pytest.approx(SURE)
-    assert (found.input_tokens, bool(found.model)) == (120, True)
+    used = reported_usage("m", found.usage, None)
+    assert used is not None
+    assert (used.input_tokens, bool(found.model)) == (120, True)
 
 
-def test_tokens_are_counted_by_either_name_and_never_guessed() -> None:
+def test_tokens_are_counted_by_their_other_name_and_never_guessed() -> None:
     found = read(OpenAiDecisions(), openai_reply(openai_answer()))
-    assert (found.input_tokens, found.cached_tokens, found.output_tokens) == (120, 100, 2)
+    told = Usage(input_tokens=120, cached_input_tokens=100, output_tokens=2)
+    assert reported_usage("m", found.usage, None) == told
     assert found.model == "gpt-6-luna-2026-10-06"
     rubbish = openai_reply(openai_answer()) | {"usage": {"input_tokens": True}, "model": "a\nb"}
-    assert read(OpenAiDecisions(), rubbish) == Reply({"c1": SURE})
+    assert reported_usage("m", read(OpenAiDecisions(), rubbish).usage, None) == Usage()
+    assert read(OpenAiDecisions(), rubbish).model == ""
 
 
 def changed(**probabilities: Any) -> dict[str, Any]:
