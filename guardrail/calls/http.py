@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 
@@ -44,6 +44,14 @@ async def read_body(pieces: AsyncIterator[bytes], limit: int) -> bytes:
             raise JudgeReplyError(f"the reply is longer than {limit:,} bytes")
         await turns.after(len(piece))
     return bytes(body)
+
+
+def named_once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON. Raises JudgeReplyError if it gives a member twice, since either may be meant."""
+    found = dict(members)
+    if len(found) != len(members):
+        raise JudgeReplyError("the reply is unusable: it names a member twice")
+    return found
 
 
 class HttpServer:

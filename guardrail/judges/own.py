@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, Field, ValidationError
 
 from guardrail.calls import Failure
-from guardrail.calls.http import HttpServer
+from guardrail.calls.http import HttpServer, named_once
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Usage, Verdict
 from guardrail.judges.base import Judge, JudgeRequest, Meter, support_of, without_contexts
@@ -139,7 +139,7 @@ class HttpJudge:
         """A judgement for each claim that the reply names, and how many quotes are in no context."""
         try:
             reply = _HttpReply.model_validate_json(body, strict=True)
-            json.loads(body, object_pairs_hook=_named_once)
+            json.loads(body, object_pairs_hook=named_once)
         except ValidationError as error:
             wrong = error.errors(include_input=False)[0]  # of the reply itself nothing is repeated
             place = ".".join(map(str, wrong["loc"]))
@@ -179,12 +179,6 @@ class HttpJudge:
 
 def _refused(answered: str, _status: int, _said: str) -> JudgeError:
     return JudgeError(f"{answered}; check {_SECTION}")
-
-
-def _named_once(members: list[tuple[str, object]]) -> None:
-    """Refuse an object that gives a member twice, since either may be meant."""
-    if len(dict(members)) != len(members):
-        raise ValueError("it names a member twice")
 
 
 def _body(request: JudgeRequest, deadline_ms: int) -> bytes:

@@ -15,17 +15,8 @@ from guardrail.calls.http import read_body
 from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Usage
 from guardrail.judges.base import JudgeRequest, Meter
-from guardrail.judges.decisions.question import wording
 from guardrail.judges.decisions.settings import DecisionsSettings
-from guardrail.judges.decisions.transports import (
-    Choice,
-    NextToken,
-    OpenAiDecisions,
-    QuestionState,
-    Reply,
-    SystemOne,
-    Wire,
-)
+from guardrail.judges.decisions.transports import WIRES, Choice, QuestionState, Reply
 from guardrail.judges.openai_client import OwnClients, describe, httpx
 from guardrail.judges.recorder import recorder
 from guardrail.judges.spending import PriceTable, reported_usage
@@ -46,17 +37,6 @@ _HINTS: Final = {
 """Remedies, by what a server says of questions that it does not answer."""
 
 
-def make_transport(settings: DecisionsSettings) -> Wire:
-    """The one that the settings name."""
-    match settings.transport:
-        case "openai":
-            return OpenAiDecisions()
-        case "systemone":
-            return SystemOne()
-        case "logprobs":
-            return NextToken(wording()["labels"])
-
-
 class DecisionsEndpoint:
     """Calls to one model. Concurrent questions share all its state."""
 
@@ -73,7 +53,7 @@ class DecisionsEndpoint:
                 f"install {_FIRST_RELEASE} or newer, or name another transport"
             )
         self.settings = settings
-        self.transport = make_transport(settings)
+        self.transport = WIRES[settings.transport]
         self._caller = Caller(f"decisions:{settings.model}", settings.model, settings.max_concurrency, clock)
         self.prices = prices
         self._headers = {name: value.get_secret_value() for name, value in settings.extra_headers.items()}

@@ -74,6 +74,7 @@ def asked(
         "\n".join(documents),
         fence.marker,
         "\n".join([f"{texts['refers']} {texts['counts']}", *(f"{n}: {text}" for n, text in options.items())]),
+        texts["labels"],
     )
     questions = {
         claim_id: _choice(f"c{number}", claim, fence, options)

@@ -10,19 +10,24 @@ from __future__ import annotations
 import json
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Protocol, TypeGuard
+from typing import Any, ClassVar, Final, TypeGuard
 
+from guardrail.calls.http import named_once
 from guardrail.errors import JudgeReplyError
+from guardrail.judges.llm.exchange import first_object
 
 _SUM_WITHIN: Final = 0.02  # of 1: servers round
-LEAST_MASS: Final = 0.5
+_LEAST_MASS: Final = 0.5
 """Of the next token's probability, on the labels: with less the model was about to say something else."""
 _LEAST_LOGPROB: Final = 100.0
 _MODEL: Final = re.compile(r"[\w./:@+-]{1,120}")
-LABELS: Final = "ABCDEFGH"
-_NO_ANSWERS: Final = "the reply has no answers; check judge.decisions.transport and base_url"
+_LABELS: Final = "ABCDEFGH"
+_CHECK: Final = "check judge.decisions.transport and base_url"
+_NO_ANSWERS: Final = f"the reply has no answers; {_CHECK}"
+_OTHERWISE: Final = "name another model, or another judge.decisions.transport"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +46,14 @@ class Choice:
 class QuestionState:
     """What all questions of a response are about, the same in each of its calls: first what to do, then the
     documents. ``key`` tells it from other responses' states; ``rules`` say once, before the documents, what
-    the questions of a call have in common."""
+    the questions of a call have in common; ``labels`` stands behind a question to a chat model, with
+    ``{options}``."""
 
     instructions: str
     documents: str
     key: str
     rules: str
+    labels: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,7 @@ class Unanswered:
     refused: bool = False
 
 
+_REFUSED: Final = Unanswered("the model refused to judge", refused=True)
 Answer = Mapping[str, float] | Unanswered
 """The probability of each option by its value, which sum to 1; or why there are none."""
 
@@ -71,7 +79,7 @@ class Reply:
     usage: object = None
 
 
-class Wire(Protocol):
+class Wire(ABC):
     """A form of asking."""
 
     path: ClassVar[str]
@@ -79,16 +87,29 @@ class Wire(Protocol):
     most_questions: ClassVar[int]
     """Of one call."""
 
+    @abstractmethod
     def body(self, state: QuestionState, questions: Sequence[Choice]) -> dict[str, Any]:
         """What a call sends, but for the model's name."""
-        ...
+
+    @abstractmethod
+    def answers(self, reply: Mapping[str, Any], questions: Sequence[Choice]) -> dict[str, Answer]:
+        """Those of a reply, by the ids of the questions. Raises JudgeReplyError if it is of another form."""
 
     def read(self, body: bytes, questions: Sequence[Choice]) -> Reply:
         """What the server answered, for each question. Raises JudgeReplyError if that is no such reply."""
-        ...
+        try:
+            reply = json.loads(body, object_pairs_hook=named_once)
+        except (ValueError, RecursionError):
+            raise JudgeReplyError(f"the server's answer is not JSON; {_CHECK}") from None
+        if not isinstance(reply, dict):
+            raise JudgeReplyError(f"the server's answer is not an object; {_CHECK}")
+        model = reply.get("model")
+        if not isinstance(model, str) or not _MODEL.fullmatch(model):
+            model = ""
+        return Reply(self.answers(reply, questions), model, reply.get("usage"))
 
 
-class OpenAiDecisions:
+class OpenAiDecisions(Wire):
     """``POST /decisions`` of OpenAI, and of Fireworks: what the options mean is said once a call."""
 
     path: ClassVar[str] = "/decisions"
@@ -118,24 +139,21 @@ class OpenAiDecisions:
             "prompt_cache_options": {"mode": "explicit", "ttl": "30m"},
         }
 
-    def read(self, body: bytes, questions: Sequence[Choice]) -> Reply:
-        reply = _object(body)
+    def answers(self, reply: Mapping[str, Any], questions: Sequence[Choice]) -> dict[str, Answer]:
         offered = reply.get("answers")
         if not isinstance(offered, list):
             raise JudgeReplyError(_NO_ANSWERS)
-        if len(offered) != len(questions) and not any(_named(answer) for answer in offered):
+        if len(offered) != len(questions):
             why = Unanswered(f"{len(questions)} answers were asked for, {len(offered)} came")
-            return _reply(reply, {each.id: why for each in questions})
-        named: dict[str, list[Any]] = {}
-        for number, answer in enumerate(offered):
-            name = _named(answer)
-            if name is None and len(offered) == len(questions):  # they come in the order of the questions
-                name = questions[number].id
-            named.setdefault(name or "", []).append(answer)
-        return _reply(reply, {each.id: _chosen(each, named.get(each.id, [])) for each in questions})
+            return {each.id: why for each in questions}
+        found = {}
+        for question, answer in zip(questions, offered, strict=True):  # they come in the order asked
+            name = answer.get("name") if isinstance(answer, dict) else None
+            found[question.id] = _chosen(question, answer if name in (None, question.id) else None)
+        return found
 
 
-class SystemOne:
+class SystemOne(Wire):
     """``POST /systemone`` of TypeSafe Jev, OpenRouter, Upstage, Cloudflare Clef and open servers."""
 
     path: ClassVar[str] = "/systemone"
@@ -154,32 +172,26 @@ class SystemOne:
             },
         }
 
-    def read(self, body: bytes, questions: Sequence[Choice]) -> Reply:
-        reply = _object(body)
-        answers = reply.get("answers")
-        if not isinstance(answers, dict):
+    def answers(self, reply: Mapping[str, Any], questions: Sequence[Choice]) -> dict[str, Answer]:
+        offered = reply.get("answers")
+        if not isinstance(offered, dict):
             raise JudgeReplyError(_NO_ANSWERS)
-        given = {each.id: [answers[each.id]] if each.id in answers else [] for each in questions}
-        return _reply(reply, {each.id: _chosen(each, given[each.id]) for each in questions})
+        return {each.id: _chosen(each, offered.get(each.id)) for each in questions}
 
 
-class NextToken:
+class NextToken(Wire):
     """``POST /chat/completions`` with one token: the probabilities of the options' labels as the next one."""
 
     path: ClassVar[str] = "/chat/completions"
     most_questions: ClassVar[int] = 1
 
-    def __init__(self, labels: str) -> None:
-        """``labels`` is the text behind the question, with ``{options}``."""
-        self._labels = labels
-
     def body(self, state: QuestionState, questions: Sequence[Choice]) -> dict[str, Any]:
         (question,) = questions
         options = "\n".join(
             f"{label}. {name}: {text}"
-            for label, (name, text) in zip(LABELS, question.options.items(), strict=False)
+            for label, (name, text) in zip(_LABELS, question.options.items(), strict=False)
         )
-        asked = f"{question.instructions}\n{self._labels.format(options=options)}"
+        asked = f"{question.instructions}\n{state.labels.format(options=options)}"
         return {
             "messages": [
                 {"role": "system", "content": state.instructions},
@@ -191,29 +203,27 @@ class NextToken:
             "top_logprobs": 20,
         }
 
-    def read(self, body: bytes, questions: Sequence[Choice]) -> Reply:
+    def answers(self, reply: Mapping[str, Any], questions: Sequence[Choice]) -> dict[str, Answer]:
         (question,) = questions
-        reply = _object(body)
-        choice = _first(reply.get("choices"))
+        choice = first_object(reply.get("choices"))
         if choice is None:
-            raise JudgeReplyError("the reply has no choices; check judge.decisions.transport and base_url")
+            raise JudgeReplyError(f"the reply has no choices; {_CHECK}")
         message = choice.get("message")
-        if choice.get("finish_reason") == "content_filter" or (
-            isinstance(message, dict) and message.get("refusal")
-        ):
-            return _reply(reply, {question.id: Unanswered("the model refused to judge", refused=True)})
+        declined = isinstance(message, dict) and message.get("refusal")
+        if declined or choice.get("finish_reason") == "content_filter":
+            return {question.id: _REFUSED}
         told = choice.get("logprobs")
-        token = _first(told.get("content")) if isinstance(told, dict) else None
+        token = first_object(told.get("content")) if isinstance(told, dict) else None
         top = token.get("top_logprobs") if token is not None else None
         if not isinstance(top, list) or not top:
             raise JudgeReplyError(
                 "the reply has no logprobs: the server or the model gives none (models that reason do not); "
-                "name another model, or another judge.decisions.transport"
+                f"{_OTHERWISE}"
             )
-        return _reply(reply, {question.id: self._answer(question, top)})
+        return {question.id: self._answer(question, top)}
 
     def _answer(self, question: Choice, top: Iterable[Any]) -> Answer:
-        by_label = dict(zip(LABELS, question.options, strict=False))
+        by_label = dict(zip(_LABELS, question.options, strict=False))
         found = dict.fromkeys(question.options, 0.0)
         seen = set()
         for each in top:
@@ -227,40 +237,34 @@ class NextToken:
             seen.add(token)
             found[option] += math.exp(min(0.0, max(-_LEAST_LOGPROB, logprob)))
         mass = sum(found.values())
-        if mass > 1 + _SUM_WITHIN:
-            return Unanswered("the labels have more than all of the probability")
-        if mass < LEAST_MASS:
-            return _low(mass)
-        return probabilities(question, {value: each / mass for value, each in found.items()})
+        shares = {name: each / (mass or 1.0) for name, each in found.items()}
+        return _chosen(question, {"option_mass": mass, "probabilities": shares})
 
 
-def _low(mass: float) -> Unanswered:
-    return Unanswered(
-        f"the options have only {mass:.2f} of the model's probability, it was about to say something else; "
-        "name another model, or another judge.decisions.transport"
-    )
+WIRES: Final[Mapping[str, Wire]] = {
+    "openai": OpenAiDecisions(),
+    "systemone": SystemOne(),
+    "logprobs": NextToken(),
+}
+"""By what ``judge.decisions.transport`` says."""
 
 
-def _named(answer: object) -> str | None:
-    """The question that an answer says it is to; None if it says nothing."""
-    name = answer.get("name") if isinstance(answer, dict) else ""
-    return name if isinstance(name, str) or name is None else ""
-
-
-def _chosen(question: Choice, given: Sequence[Any]) -> Answer:
-    """From the answers to one question, of which there should be one, with a probability for each option."""
-    if len(given) != 1 or not isinstance(given[0], dict):
-        return Unanswered("two answers to one question" if len(given) > 1 else "no answer to it")
-    answer = given[0]
+def _chosen(question: Choice, answer: object) -> Answer:
+    """From what is said to one question, with a probability for each option."""
+    if not isinstance(answer, dict):
+        return Unanswered("no answer to it")
     if answer.get("type") == "refusal":
-        return Unanswered("the model refused to judge", refused=True)
+        return _REFUSED
     if answer.get("type", "choice") != "choice":
         return Unanswered("the answer is of another kind than the question")
     mass, listed = answer.get("option_mass", 1.0), answer.get("probabilities")
     if not _is_probability(mass):
-        return Unanswered("its option_mass is not a probability")
-    if mass < LEAST_MASS:
-        return _low(mass)
+        return Unanswered("what its options have of the model's probability is not a number from 0 to 1")
+    if mass < _LEAST_MASS:
+        return Unanswered(
+            f"the options have only {mass:.2f} of the model's probability, it was about to say something "
+            f"else; {_OTHERWISE}"
+        )
     if isinstance(listed, list):
         by_value = {
             str(each.get("value")): each.get("probability") for each in listed if isinstance(each, dict)
@@ -268,7 +272,7 @@ def _chosen(question: Choice, given: Sequence[Any]) -> Answer:
         if len(by_value) < len(listed):
             return Unanswered("an option has two probabilities, or none")
         listed = by_value
-    found = probabilities(question, listed if isinstance(listed, dict) else {})
+    found = _probabilities(question, listed if isinstance(listed, dict) else {})
     said = answer.get("choice")
     if isinstance(found, Unanswered) or not isinstance(said, str):
         return found
@@ -277,7 +281,7 @@ def _chosen(question: Choice, given: Sequence[Any]) -> Answer:
     return found
 
 
-def probabilities(question: Choice, given: Mapping[str, Any]) -> Answer:
+def _probabilities(question: Choice, given: Mapping[str, Any]) -> Answer:
     """``given`` if it is one probability for each option, which sum to 1."""
     if unknown := given.keys() - question.options.keys():
         return Unanswered(f"{len(unknown)} of the answer's options were not asked for")
@@ -294,38 +298,3 @@ def probabilities(question: Choice, given: Mapping[str, Any]) -> Answer:
 
 def _is_probability(value: object) -> TypeGuard[float]:
     return type(value) in (int, float) and -_SUM_WITHIN <= value <= 1 + _SUM_WITHIN  # type: ignore[operator]
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        reply = json.loads(body, object_pairs_hook=_named_once)
-    except JudgeReplyError:
-        raise
-    except (ValueError, RecursionError):
-        raise JudgeReplyError(
-            "the server's answer is not JSON; check judge.decisions.transport and base_url"
-        ) from None
-    if not isinstance(reply, dict):
-        raise JudgeReplyError("the server's answer is not an object; check judge.decisions.transport")
-    return reply
-
-
-def _named_once(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse an object that gives a member twice, since either may be meant."""
-    found = dict(members)
-    if len(found) != len(members):
-        raise JudgeReplyError("the reply names a member twice")
-    return found
-
-
-def _first(values: object) -> dict[str, Any] | None:
-    first = values[0] if isinstance(values, list) and values else None
-    return first if isinstance(first, dict) else None
-
-
-def _reply(reply: Mapping[str, Any], answers: dict[str, Answer]) -> Reply:
-    """With what the server says of its model and of tokens."""
-    model = reply.get("model")
-    if not isinstance(model, str) or not _MODEL.fullmatch(model):
-        model = ""
-    return Reply(answers, model, reply.get("usage"))

@@ -181,7 +181,7 @@ class Exchange:
             raise JudgeUnavailable("the server reported an error within the reply")
         self._progress.is_api = True
         self._progress.usage = chunk.get("usage") or self._progress.usage
-        choice = _first(chunk.get("choices"))
+        choice = first_object(chunk.get("choices"))
         if choice is not None:
             await self._take(choice, choice.get("delta"))
 
@@ -196,7 +196,7 @@ class Exchange:
             raise NotAnApi("the reply has no choices; check judge.llm.base_url")
         self._progress.is_api = True
         self._progress.usage = completion.get("usage")
-        choice = _first(completion["choices"])
+        choice = first_object(completion["choices"])
         if choice is None or not isinstance(choice.get("message"), dict):
             raise JudgeReplyError("the reply has no choices")
         # Some servers omit it; the reply is complete all the same.
@@ -241,6 +241,7 @@ def _lean(arguments: dict[str, Any]) -> dict[str, Any]:
     return seen | {"messages": [], "extra_body": {**(seen.get("extra_body") or {}), **rest}}
 
 
-def _first(choices: object) -> dict[str, Any] | None:
-    choice = choices[0] if isinstance(choices, list) and choices else None
-    return choice if isinstance(choice, dict) else None
+def first_object(values: object) -> dict[str, Any] | None:
+    """The first of a list in a reply, if it is an object."""
+    first = values[0] if isinstance(values, list) and values else None
+    return first if isinstance(first, dict) else None
