@@ -125,3 +125,37 @@ def resolve_api_key(api_key: Secret | None, base_url: str, place: str) -> str:
             return NO_KEY
         api_key = Secret(env=OPENAI_KEY_ENV)
     return api_key.read(f"{place}.api_key", "key", for_header=True)
+
+
+class PaidModelSettings(Frozen):
+    """How a judge reaches a model that is paid by use, and what it sends."""
+
+    section: ClassVar[str]
+    max_wait_ms: ClassVar[int] = 1_000
+    """How long a claim waits for others where ``judge.max_wait_ms`` says nothing."""
+    max_retries: ClassVar[int] = 2
+    """Retries where a server is busy, fails or sends an unusable reply: enough for a hiccup. A server that is
+    down is the business of the fallbacks and the circuit breaker."""
+
+    base_url: BaseUrl = Field(
+        default=OPENAI_BASE_URL,
+        description="Root of the API, including /v1. The URL is shown, so don't put a key in it.",
+    )
+    api_key: Secret | None = Field(
+        default=None,
+        description=f"Key of the API, better as {{file: PATH}} (a mounted secret) or {{env: VARIABLE}}. If "
+        f"omitted: {OPENAI_KEY_ENV} from the environment if base_url is OpenAI's, otherwise no key.",
+    )
+    extra_headers: ModelHeaders = Field(
+        default_factory=dict,
+        description="HTTP headers to add to every call, such as a gateway's routing key.",
+    )
+    max_context_chars: Annotated[int, Field(ge=2_000)] = Field(
+        default=120_000,
+        description="Most characters of contexts in one call. If there are more, the judge sends the "
+        "passages closest to each claim instead, and the reasoning says so.",
+    )
+
+    def resolve_api_key(self, place: str = "") -> str:
+        """See the function; ``place`` has the settings, if not the section."""
+        return resolve_api_key(self.api_key, self.base_url, place or self.section)

@@ -93,7 +93,7 @@ def test_a_class_name_means_one_thing() -> None:
 # What users have to know of. The numbers fall with what goes, and rise only in the change that adds a feature
 # that an issue asks for, with the reason beside the number.
 LOWER = "lower the number to what there is, or give the reason for the rise beside it"
-SETTINGS = 145  # fourteen of serve and two of what producers are held to, issue 45
+SETTINGS = 144  # fourteen of serve and two of what producers are held to, issue 45
 MOST_COMMANDS = 22  # serve, the gateway
 MOST_NAMES = 15
 MOST_OPTIONS = 12

@@ -6,20 +6,16 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from guardrail.frozen import Frozen
-from guardrail.judges.http import OPENAI_BASE_URL, BaseUrl, ModelHeaders, resolve_api_key
-from guardrail.secrets import Secret
+from guardrail.judges.http import PaidModelSettings
 
 Form = Literal["four", "three", "two"]
 """Of the options that a model chooses among."""
 
 
-class DecisionsSettings(Frozen):
+class DecisionsSettings(PaidModelSettings):
     """A model that answers with probabilities."""
 
-    max_wait_ms: ClassVar[int] = 1_000
-    """How long a claim waits for others where ``judge.max_wait_ms`` says nothing."""
-    max_retries: ClassVar[int] = 2
+    section: ClassVar[str] = "judge.decisions"
     max_concurrency: ClassVar[int] = 64
     """Most concurrent calls; fewer if the server turns out to take fewer."""
 
@@ -29,28 +25,11 @@ class DecisionsSettings(Frozen):
         "OpenRouter, Upstage, Cloudflare Clef, open servers). logprobs: the next token of any chat server "
         "that gives top_logprobs (vLLM, llama.cpp, OpenAI's models that do not reason), one call a claim.",
     )
-    base_url: BaseUrl = Field(
-        default=OPENAI_BASE_URL,
-        description="Root of the API, including /v1. The URL is shown, so don't put a key in it.",
-    )
     model: Annotated[str, Field(min_length=1)] = Field(default="gpt-6-luna", description="Model to ask.")
-    api_key: Secret | None = Field(
-        default=None,
-        description="Key of the API, like judge.llm.api_key.",
-    )
-    extra_headers: ModelHeaders = Field(
-        default_factory=dict,
-        description="HTTP headers to add to every call, such as a gateway's routing key.",
-    )
     options: Form = Field(
         default="four",
         description="What the model chooses among. four: supported, partly supported, not in the documents, "
         "contradicted. three: without partly. two: supported or not.",
-    )
-    max_context_chars: Annotated[int, Field(ge=2_000)] = Field(
-        default=120_000,
-        description="Most characters of contexts in one call. If there are more, the passages closest to the "
-        "claims are sent instead, and the reasoning says so.",
     )
     reasoning: Literal["none", "not_supported"] = Field(
         default="none",
@@ -72,7 +51,3 @@ class DecisionsSettings(Frozen):
         if self.transport != "openai" and "model" not in self.model_fields_set:
             raise ValueError(f"model is not set; transport {self.transport} needs the name of one")
         return self
-
-    def resolve_api_key(self, place: str = "judge.decisions") -> str:
-        """The key to send. Raises ConfigError, which says where a key was looked for, never the key."""
-        return resolve_api_key(self.api_key, self.base_url, place)

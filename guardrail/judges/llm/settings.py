@@ -20,7 +20,7 @@ from pydantic import (
 
 from guardrail.errors import said_wrong
 from guardrail.frozen import Frozen
-from guardrail.judges.http import OPENAI_BASE_URL, OPENAI_KEY_ENV, BaseUrl, ModelHeaders, resolve_api_key
+from guardrail.judges.http import OPENAI_BASE_URL, BaseUrl, ModelHeaders, PaidModelSettings
 from guardrail.leaves import mapped
 from guardrail.secrets import MASK, Secret, wants_all
 
@@ -296,9 +296,10 @@ class PromptFiles(Frozen):
 # -------------------------------------------------------------------------------------------------- the judge
 
 
-class LlmJudgeSettings(ChatModelSettings):
+class LlmJudgeSettings(PaidModelSettings, ChatModelSettings):
     """Which model judges, how to reach it, and what it may cost in time and tokens."""
 
+    section: ClassVar[str] = "judge.llm"
     temperature: ClassVar[float] = 0.0
     """The same claims are to get the same verdicts. Models that refuse it are sent none, which is learned."""
     ask_again: ClassVar[bool] = True
@@ -314,11 +315,6 @@ class LlmJudgeSettings(ChatModelSettings):
     first_token_share: ClassVar[float] = 0.5
     """The share of its time that a call waits for the first token, if that is longer: a small machine may
     read a long prompt for a minute. The rest is for a retry or a fallback where the server hangs."""
-    max_retries: ClassVar[int] = 2
-    """Retries where a server is busy, fails or sends an unusable reply: enough for a hiccup. A server that is
-    down is the business of the fallbacks and the circuit breaker."""
-    max_wait_ms: ClassVar[int] = 1_000
-    """How long a claim waits for others where ``judge.max_wait_ms`` says nothing."""
 
     model: Annotated[str, Field(min_length=1)] = Field(
         default="gpt-4.1-mini",
@@ -330,22 +326,8 @@ class LlmJudgeSettings(ChatModelSettings):
         "/v1. A query (Azure's ?api-version=…) is sent with every call; the URL is shown, "
         "so don't put a key in it.",
     )
-    api_key: Secret | None = Field(
-        default=None,
-        description=f"Key of the API, better as {{file: PATH}} (a mounted secret) or {{env: VARIABLE}}. If "
-        f"omitted: {OPENAI_KEY_ENV} from the environment if base_url is OpenAI's, otherwise no key.",
-    )
-    extra_headers: ModelHeaders = Field(
-        default_factory=dict,
-        description="HTTP headers to add to every call, such as a gateway's routing key.",
-    )
     max_output_tokens: Annotated[int, Field(ge=64)] = Field(
         default=4_096, description="Most tokens in one reply; verdicts complete by then are used."
-    )
-    max_context_chars: Annotated[int, Field(ge=2_000)] = Field(
-        default=120_000,
-        description="Most characters of contexts in one call. If there are more, the judge sends the "
-        "passages closest to each claim instead, and the reasoning says so.",
     )
     max_concurrency: Annotated[int, Field(gt=0)] = Field(
         default=64,
@@ -374,10 +356,6 @@ class LlmJudgeSettings(ChatModelSettings):
 
     _transport: Any = PrivateAttr(None)
     """What answers in place of the server, as the client's HTTP library has it; not a setting."""
-
-    def resolve_api_key(self, place: str = "judge.llm") -> str:
-        """The key to send. Raises ConfigError, which says where a key was looked for, never the key."""
-        return resolve_api_key(self.api_key, self.base_url, place)
 
     def models(self) -> tuple[LlmJudgeSettings, ...]:
         """The settings of each model in the order of asking: this one, then its fallbacks."""
