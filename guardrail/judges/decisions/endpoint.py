@@ -12,7 +12,7 @@ import openai
 from guardrail.awake import awake
 from guardrail.calls import Call, Caller, Failure, cut_off, server_of
 from guardrail.calls.http import read_body
-from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
+from guardrail.errors import JudgeReplyError, JudgeUnavailable
 from guardrail.events import Usage
 from guardrail.judges.base import JudgeRequest, Meter
 from guardrail.judges.decisions.settings import DecisionsSettings
@@ -25,7 +25,6 @@ _SECTION: Final = "judge.decisions"
 _MOST_BYTES: Final = 1_000_000
 _AS_STREAM: Final = "X-Stainless-Raw-Response"
 """Has the client return before the body is read. The header goes out, and says nothing to a server."""
-_FIRST_RELEASE: Final = "3.26"
 _HINTS: Final = {
     re.compile("(?i)logprob"): (
         "it gives no logprobs (models that reason don't): name another model, or another {section}.transport"
@@ -46,12 +45,7 @@ class DecisionsEndpoint:
         prices: PriceTable | None = None,
         clock: Callable[[], float] = awake,
     ) -> None:
-        """Raises ConfigError."""
-        if settings.transport == "openai" and not hasattr(openai.AsyncOpenAI, "decisions"):
-            raise ConfigError(
-                f"{_SECTION}.transport: openai {openai.__version__} is installed, which knows no decisions; "
-                f"install {_FIRST_RELEASE} or newer, or name another transport"
-            )
+        """Raises ConfigError if there is no key."""
         self.settings = settings
         self.transport = WIRES[settings.transport]
         self._caller = Caller(f"decisions:{settings.model}", settings.model, settings.max_concurrency, clock)
