@@ -212,9 +212,13 @@ _FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
 
 
 def describe(
-    error: openai.APIError, server: str, section: str, hints: Mapping[re.Pattern[str], str] = _NO_HINTS
+    error: openai.APIError | httpx.HTTPError,
+    server: str,
+    section: str,
+    hints: Mapping[re.Pattern[str], str] = _NO_HINTS,
 ) -> Failure:
-    """Classify an error of the client. The message contains nothing of the server's body except a plain code.
+    """Classify an error of the client, which lets those through that it meets while a body is read. The
+    message contains nothing of the server's body except a plain code.
 
     ``server`` is the server's name, and ``section`` has its settings, in messages. ``hints`` are remedies by
     what the server says of a request that it can't answer.
@@ -223,7 +227,7 @@ def describe(
         connecting = isinstance(error.__cause__, httpx.ConnectTimeout)
         text = cut_off(server, error) if connecting else "the call timed out"
         return Failure(JudgeUnavailable(text), retry=True, fault=True, overload=True)
-    if isinstance(error, openai.APIConnectionError):
+    if isinstance(error, openai.APIConnectionError | httpx.HTTPError):
         return Failure(JudgeUnavailable(cut_off(server, error)), retry=True, fault=True)
     if not isinstance(error, openai.APIStatusError):
         return Failure(JudgeUnavailable(f"the call failed ({type(error).__name__})"), retry=True, fault=True)

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import accumulate
-from typing import Final, TypeVar
+from typing import Final
 
-_T = TypeVar("_T")
+from guardrail.judges.decisions.transports import Choice
 
 FIRST: Final = 24
 """Claims that are asked twice, from the first on; afterwards it is one of ``EVERY``."""
@@ -30,10 +31,10 @@ _REMEMBERED: Final = 512.0
 _LATEST: Final = 64.0
 
 
-def moved_on(options: Mapping[str, _T]) -> dict[str, _T]:
-    """The same options in the second order."""
-    first, *others = options.items()
-    return dict((*others, first))
+def in_second_order(question: Choice) -> Choice:
+    """The same question with its options in the second order; its id has a b behind it."""
+    first, *others = question.options.items()
+    return replace(question, id=f"{question.id}b", options=dict((*others, first)))
 
 
 class OrderBias:
@@ -61,8 +62,7 @@ class OrderBias:
 
     def learn(self, first: Mapping[str, float], second: Mapping[str, float]) -> None:
         """``first`` and ``second`` are the answers to a question in the two orders, in the first's order."""
-        logs = [(_log(first[value]), _log(second[value])) for value in first]
-        differences = [one - other for one, other in logs]
+        differences = [math.log(max(_LEAST, first[v]) / max(_LEAST, second[v])) for v in first]
         mean = sum(differences) / len(differences)
         self._weight = min(self._weight + 1.0, _REMEMBERED)
         for place, difference in enumerate(differences):
@@ -81,7 +81,3 @@ class OrderBias:
         }
         whole = sum(weighed.values())
         return {value: each / whole for value, each in weighed.items()}
-
-
-def _log(probability: float) -> float:
-    return math.log(max(_LEAST, probability))

@@ -17,25 +17,21 @@ from typing import Final
 
 from guardrail import telemetry
 from guardrail.errors import JudgeError, JudgeRefused, JudgeUnavailable
-from guardrail.events import Finding, Usage, Verdict
-from guardrail.judges.base import JudgeRequest, Meter, without_contexts
-from guardrail.judges.decisions.bias import OrderBias, moved_on
-from guardrail.judges.decisions.endpoint import DecisionsEndpoint
-from guardrail.judges.decisions.question import QuestionSheet, asked, verdicts_of
+from guardrail.events import Usage, Verdict
+from guardrail.judges.base import JudgeRequest, Meter, support_of, without_contexts
+from guardrail.judges.calibrated import VerdictLines
+from guardrail.judges.decisions.bias import OrderBias, in_second_order
+from guardrail.judges.decisions.endpoint import DecisionCall, DecisionsEndpoint
+from guardrail.judges.decisions.question import asked, verdicts_of
 from guardrail.judges.decisions.settings import DecisionsSettings
-from guardrail.judges.decisions.transports import Answer, Choice, Reply, Unanswered
+from guardrail.judges.decisions.transports import Answer, Choice, QuestionSheet, Reply, Unanswered
 from guardrail.judges.llm.judge import PARTIAL, split, uncovered
 from guardrail.judges.llm.prompt import fences
+from guardrail.judges.local import verdict
 from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import Lines, Probabilities, load_parameters
 from guardrail.judges.local.examination import Examination
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.local.verdict import (
-    compared_exactly,
-    judgement_of,
-    judgement_word_for_word,
-    mentioned_only,
-)
 from guardrail.judges.spending import PriceTable
 from guardrail.judges.streams import closing, from_callback
 from guardrail.log_events import EventLog
@@ -46,13 +42,8 @@ _log = EventLog(__name__)
 
 LINES: Final = Lines(supported=0.75, partially=0.25, contradicted=0.5, sure=1.0, hopeless=0.0)
 """Where verdicts begin. They are not fitted: a claim is SUPPORTED where the model is rather sure of it."""
-_SUPPORT: Final = {
-    Verdict.SUPPORTED: 1.0,
-    Verdict.PARTIALLY_SUPPORTED: 0.4,
-    Verdict.UNSUPPORTED: 0.1,
-    Verdict.CONTRADICTED: 0.0,
-}
-"""What each verdict is worth as support, in the order of ``Probabilities``; see ``support_of``."""
+_LINES: Final = VerdictLines(supported=LINES.supported, contradicted=LINES.contradicted)
+_NOT_SUPPORTED: Final = (Verdict.PARTIALLY_SUPPORTED, Verdict.UNSUPPORTED, Verdict.CONTRADICTED)
 _QUOTED_CHARS: Final = 160
 _BELOW: Final = 0.001
 _MOST_MEASURED: Final = 2
@@ -69,32 +60,24 @@ class _Asking:
 
     request: JudgeRequest
     examined: dict[str, Examination | None]
-    settled: Sequence[Judgement]
-    asked: QuestionSheet
+    sheet: QuestionSheet
 
 
 class DecisionsJudge:
     """A Judge. Claims on which the model's answer is unusable are UNVERIFIED, with a finding that says so."""
 
-    def __init__(
-        self,
-        settings: DecisionsSettings,
-        prices: PriceTable | None = None,
-    ) -> None:
-        """Raises ConfigError if there is no key, or ``openai`` is too old for the transport."""
+    def __init__(self, settings: DecisionsSettings, prices: PriceTable | None = None) -> None:
+        """Raises ConfigError if there is no key."""
         self._settings = settings
         self._endpoint = DecisionsEndpoint(settings, prices)
+        self.name = self._endpoint.name
         self._checker = ClaimChecker(LocalJudgeSettings(), load_parameters())
         self._fence = fences()
         self._biases: dict[str, OrderBias] = {}
         """By the model that the server names."""
-        self._measuring: set[asyncio.Task[None]] = set()
-        """At most one: what is learned of an order is in no hurry."""
+        self._measuring: asyncio.Task[None] | None = None
+        """The latest; there is one at a time: what is learned of an order is in no hurry."""
         self._label = telemetry.model_label(settings.model)
-
-    @property
-    def name(self) -> str:
-        return f"decisions:{self._settings.model}"
 
     async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """Judgements as answers come: one call for all claims, or one for each where a call takes one.
@@ -104,87 +87,44 @@ class DecisionsJudge:
         if not request.claims:
             return
         request.meter.add(Usage())  # counted here, so that zero calls are known to be zero
-        if not any(context.text.strip() for context in request.evidence.contexts):
+        if not request.has_contexts:
             for judgement in without_contexts(request, self.name):
                 yield judgement
             return
-        case = await asyncio.to_thread(self._case, request)
-        for judgement in case.settled:
-            yield judgement
-        until = asyncio.get_running_loop().time() + request.deadline - time.monotonic()
-        async with closing(from_callback(partial(self._decide, case, until))) as judgements:
+        async with closing(from_callback(partial(self._decide, request))) as judgements:
             async for judgement in judgements:
                 yield judgement
 
     async def aclose(self) -> None:
-        for task in self._measuring:
-            task.cancel()
-        if self._measuring:
-            await asyncio.wait(self._measuring)
-        await self._endpoint.aclose()
+        if self._measuring is not None and not self._measuring.done():
+            self._measuring.cancel()
+            await asyncio.wait([self._measuring])
+        await self._endpoint.clients.aclose()
 
-    def _case(self, request: JudgeRequest) -> _Asking:
-        """CPU work: settle the claims that stand in a document, and write the questions of the others."""
-        settings, claims = self._settings, request.claims
-        there = [name for name, claim in claims.items() if self._checker.may_stand(claim, request.evidence)]
-        examined = self._examined(request, there)
-        settled = [
-            replace(
-                judgement_word_for_word(claim_id, found.evidence.quote(*found.standing), LINES.supported),
-                judge=self.name,
-                attempts=0,
-            )
-            for claim_id, found in examined.items()
-            if found is not None and found.standing is not None
-        ]
-        known = {judgement.claim_id for judgement in settled}
-        open_ = {claim_id: claim for claim_id, claim in request.claims.items() if claim_id not in known}
-        fence = self._fence(request.response_id)
-        question = asked(
-            open_, request.question, request.evidence, fence, settings.options, settings.max_context_chars
-        )
-        settled += uncovered(question.uncovered, self.name)
-        return _Asking(request, examined, settled, question)
-
-    def _examined(self, request: JudgeRequest, claim_ids: Iterable[str]) -> dict[str, Examination | None]:
-        """CPU work: what code finds out about these claims, without those for which there is no time."""
-
-        def stopped() -> bool:
-            return time.monotonic() >= request.deadline
-
-        found = {}
-        for claim_id in claim_ids:
-            claim = request.claims[claim_id]
-            examined = self._checker.compare(claim, request.question, request.evidence, stopped)
-            if stopped():  # in the middle, perhaps: a wrong figure would not be known
-                break
-            found[claim_id] = examined
-        return found
-
-    async def _decide(self, case: _Asking, until: float, tell: Callable[[Judgement], None]) -> None:
+    async def _decide(self, request: JudgeRequest, tell: Callable[[Judgement], None]) -> None:
         """Yield all verdicts. Raises JudgeError if there are none, or if another judge can give those that
         are missing.
         """
-        most = self._endpoint.transport.most_questions
-        claims = list(case.asked.questions)
+        until = asyncio.get_running_loop().time() + request.deadline - time.monotonic()
+        case, settled = await asyncio.to_thread(self._case, request)
+        for judgement in settled:
+            tell(judgement)
+        claims, most = list(case.sheet.questions), self._endpoint.wire.most_questions
         bias = next(reversed(self._biases.values()), None)
         measured = [each for each in claims[:_MOST_MEASURED] if bias is None or bias.to_measure()]
-        failures: dict[str, JudgeError] = {}
-
-        async def compare() -> None:
-            left = [claim_id for claim_id in claims if claim_id not in case.examined]
-            case.examined.update(await asyncio.to_thread(self._examined, case.request, left))
+        late = JudgeUnavailable("there was no time to compare it with the documents")
+        failures: dict[str, JudgeError] = dict.fromkeys(claims, late)
 
         async def ask(claim_ids: Sequence[str]) -> None:
             try:
-                compared = await self._ask(case, claim_ids, measured, until, comparing, tell)
-                late = JudgeUnavailable("there was no time to compare it with the documents")
-                failures.update((claim_id, late) for claim_id in claim_ids if claim_id not in compared)
+                for judgement in await self._ask(case, claim_ids, measured, until, comparing):
+                    del failures[judgement.claim_id]
+                    tell(judgement)
             except JudgeError as error:
                 failures.update(dict.fromkeys(claim_ids, error))
 
         async with asyncio.TaskGroup() as group:
-            comparing = group.create_task(compare())
+            comparing = group.create_task(asyncio.to_thread(self._examine, request, claims, case.examined))
             for start in range(0, len(claims), most):
                 group.create_task(ask(claims[start : start + most]))
         if failures and (len(failures) == len(claims) or self._settings.fallback != "none"):
@@ -193,6 +133,37 @@ class DecisionsJudge:
             why = f"{type(error).__name__}: {error}"
             tell(unverified(claim_id, self.name, why, refused=isinstance(error, JudgeRefused)))
 
+    def _case(self, request: JudgeRequest) -> tuple[_Asking, list[Judgement]]:
+        """CPU work: settle the claims that stand in a document, and write the questions of the others."""
+        may_stand = partial(self._checker.may_stand, evidence=request.evidence)
+        examined: dict[str, Examination | None] = {}
+        self._examine(request, [name for name, claim in request.claims.items() if may_stand(claim)], examined)
+        settled = {}
+        for claim_id, found in examined.items():
+            if found is not None and found.standing is not None:
+                quote = found.evidence.quote(*found.standing)
+                said = verdict.judgement_word_for_word(claim_id, quote, LINES.supported)
+                settled[claim_id] = replace(said, judge=self.name, attempts=0)
+        sheet = asked(request, settled, self._fence(request.response_id), self._settings)
+        not_asked = request.claims.keys() - settled.keys() - sheet.questions.keys()
+        return _Asking(request, examined, sheet), [*settled.values(), *uncovered(not_asked, self.name)]
+
+    def _examine(
+        self, request: JudgeRequest, claim_ids: Iterable[str], examined: dict[str, Examination | None]
+    ) -> None:
+        """CPU work: add what code finds out about these claims, but for those for which there is no time."""
+
+        def stopped() -> bool:
+            return time.monotonic() >= request.deadline
+
+        for claim_id in claim_ids:
+            if claim_id not in examined:
+                claim = request.claims[claim_id]
+                found = self._checker.compare(claim, request.question, request.evidence, stopped)
+                if stopped():  # in the middle, perhaps: a wrong figure would not be known
+                    return
+                examined[claim_id] = found
+
     async def _ask(
         self,
         case: _Asking,
@@ -200,53 +171,35 @@ class DecisionsJudge:
         measured: Collection[str],
         until: float,
         comparing: Awaitable[None],
-        tell: Callable[[Judgement], None],
-    ) -> Collection[str]:
-        """Yield the judgements on claims whose questions go together, of which those ``measured`` are asked
-        in both orders; ``comparing`` finds out what code can. Returns the claims that have one, which are
-        those that were compared in time. Raises JudgeError before any.
+    ) -> list[Judgement]:
+        """The judgements on claims whose questions go together, of which those ``measured`` are asked in both
+        orders; ``comparing`` finds out what code can. Those that were not compared in time have none. Raises
+        JudgeError.
         """
-        questions = {claim_id: case.asked.questions[claim_id] for claim_id in claim_ids}
-        again = [
-            replace(each, id=f"{each.id}b", options=moved_on(each.options))
-            for claim_id, each in questions.items()
-            if claim_id in measured
-        ]
-        fits = len(questions) + len(again) <= self._endpoint.transport.most_questions
+        questions = {claim_id: case.sheet.questions[claim_id] for claim_id in claim_ids}
+        again = [in_second_order(each) for claim_id, each in questions.items() if claim_id in measured]
+        fits = len(questions) + len(again) <= self._endpoint.wire.most_questions
         meter = Meter(case.request.meter)
-        ask = partial(
-            self._endpoint.ask, case.asked.state, request=case.request, meter=meter, claim_ids=claim_ids
-        )
-        reply = await ask([*questions.values(), *(again if fits else ())], until=until)
+        call = partial(DecisionCall, self._endpoint, case.sheet, meter, claim_ids)
+        reply = await self._endpoint.ask(call([*questions.values(), *(again if fits else ())]), until)
         bias = self._bias_of(reply.model)
         if fits:
             self._measure(bias, again, reply, reply)
         judge = f"decisions:{reply.model or self._settings.model}"
-        attempts = meter.attempts
-        taken = dict(zip(questions, split(meter.usage, len(questions)), strict=True))
+        attempts, shares = meter.attempts, split(meter.usage, len(questions))
+        taken = dict(zip(questions, shares, strict=True))
         await comparing
         given = {name: reply.answers[each.id] for name, each in questions.items() if name in case.examined}
-        fair = {
-            claim_id: {} if isinstance(answer, Unanswered) else bias.fair(answer)
-            for claim_id, answer in given.items()
-        }
-        found = await asyncio.to_thread(
-            lambda: [
-                replace(
-                    self._settle(case, claim_id, answer, fair[claim_id], judge),
-                    attempts=attempts,
-                    usage=taken[claim_id],
-                )
-                for claim_id, answer in given.items()
-            ]
-        )
-        for judgement in found:
-            tell(judgement)
-        if again and not fits and not self._measuring:
-            task = asyncio.create_task(self._measure_later(bias, again, reply, ask))
-            self._measuring.add(task)
-            task.add_done_callback(self._measuring.discard)
-        return given
+        fair = {name: bias.fair(said) for name, said in given.items() if not isinstance(said, Unanswered)}
+
+        def settle(name: str) -> Judgement:
+            found = self._settle(case, name, given[name], fair.get(name, {}))
+            return replace(found, judge=judge, attempts=attempts, usage=taken[name])
+
+        found = await asyncio.to_thread(lambda: [settle(name) for name in given])
+        if again and not fits and (self._measuring is None or self._measuring.done()):
+            self._measuring = asyncio.create_task(self._measure_later(bias, reply, call(again)))
+        return found
 
     def _bias_of(self, model: str) -> OrderBias:
         """That of the model that answers. Its probabilities may mean something else than those of another."""
@@ -260,29 +213,24 @@ class DecisionsJudge:
             self._biases[model] = OrderBias(len(verdicts_of(self._settings.options)))
         return self._biases[model]
 
-    async def _measure_later(
-        self, bias: OrderBias, again: Sequence[Choice], reply: Reply, ask: Callable[..., Awaitable[Reply]]
-    ) -> None:
+    async def _measure_later(self, bias: OrderBias, reply: Reply, call: DecisionCall) -> None:
         """Ask in the other order, beside the request, which has its verdicts and mostly ends before."""
         until = asyncio.get_running_loop().time() + _MEASURED_WITHIN_S
         with suppress(JudgeError):
-            self._measure(bias, again, reply, await ask(again, until=until))
+            self._measure(bias, call.questions, reply, await self._endpoint.ask(call, until))
 
     def _measure(self, bias: OrderBias, again: Sequence[Choice], reply: Reply, second: Reply) -> None:
         """Learn from the answers in both orders, where one model gave them."""
         for each in again if second.model == reply.model else ():
-            pair = reply.answers[each.id.removesuffix("b")], second.answers[each.id]
-            if not any(isinstance(answer, Unanswered) for answer in pair):
-                bias.learn(*pair)  # type: ignore[arg-type]
+            one, other = reply.answers[each.id.removesuffix("b")], second.answers[each.id]
+            if not isinstance(one, Unanswered) and not isinstance(other, Unanswered):
+                bias.learn(one, other)
                 telemetry.ORDER_DIFFERENCE.labels(self._label).set(bias.differs)
 
-    def _settle(
-        self, case: _Asking, claim_id: str, answer: Answer, fair: Mapping[str, float], judge: str
-    ) -> Judgement:
+    def _settle(self, case: _Asking, claim_id: str, answer: Answer, fair: Mapping[str, float]) -> Judgement:
         """The judgement from the model's answer, ``fair`` to all places, and what code found out."""
         if isinstance(answer, Unanswered):
-            finding = Finding.JUDGE_REFUSED if answer.refused else Finding.JUDGE_UNCLEAR
-            return replace(unverified(claim_id, judge, answer.why), findings=(finding,))
+            return replace(unverified(claim_id, self.name, answer.why), findings=(answer.finding,))
         likely, said = (self._probabilities(each) for each in (fair, answer))
         if said.supported < LINES.supported:  # what corrects the order makes no claim clean
             likely = likely._replace(supported=min(likely.supported, LINES.supported - _BELOW))
@@ -292,36 +240,30 @@ class DecisionsJudge:
         if examined is None or not (self._checker.reads(examined) or examined.has_wrong_figures):
             found = _by_lines(claim_id, likely)
         else:
-            found = judgement_of(claim_id, examined, likely, LINES)
+            found = verdict.judgement_of(claim_id, examined, likely, LINES)
             if found.verdict is Verdict.UNVERIFIED and likely.supported < LINES.supported:
                 # Whether it was calculated rightly is open, but the model finds it wrong anyway.
                 found = replace(_by_lines(claim_id, likely), evidence=found.evidence)
             if claim.mentions:
-                found = mentioned_only(found, rightly=examined.has_right_figures)
+                found = verdict.mentioned_only(found, rightly=examined.has_right_figures)
             closest = examined.quote(examined.found.sentences[0].number)
             reasoning += f"; closest passage: '{shorten(closest.quote, _QUOTED_CHARS)}'"
-            if found.findings or compared_exactly(found, examined):
+            if found.findings or verdict.compared_exactly(found, examined):
                 reasoning = f"{found.reasoning} {reasoning}"
-        notes = [f"{reasoning}.", *([PARTIAL] if case.asked.partial else [])]
-        return replace(found, judge=judge, reasoning=" ".join(notes))
+        notes = [f"{reasoning}.", *([PARTIAL] if case.sheet.partial else [])]
+        return replace(found, reasoning=" ".join(notes))
 
     def _probabilities(self, answer: Mapping[str, float]) -> Probabilities:
         """Of the verdicts; that of SUPPORTED counts what the others are worth as support."""
-        weighed = dict.fromkeys(_SUPPORT, 0.0)
-        for name, verdict in verdicts_of(self._settings.options).items():
-            weighed[verdict] += answer[name]
-        support = sum(_SUPPORT[verdict] * p for verdict, p in weighed.items())
-        return Probabilities(support, *list(weighed.values())[1:])
+        given = {means: answer[name] for name, means in verdicts_of(self._settings.options).items()}
+        support = sum((support_of(means, 1.0) or 0.0) * p for means, p in given.items())
+        return Probabilities(support, *(given.get(each, 0.0) for each in _NOT_SUPPORTED))
 
 
 def _by_lines(claim_id: str, likely: Probabilities) -> Judgement:
     """The judgement of a claim of which the documents have no word, or no text that code reads."""
     support, *_, contradicted = likely
-    if support >= LINES.supported:
-        verdict, confidence = Verdict.SUPPORTED, support
-    elif contradicted >= LINES.contradicted:
-        verdict, confidence = Verdict.CONTRADICTED, contradicted
-    else:
-        verdict = Verdict.PARTIALLY_SUPPORTED if support >= LINES.partially else Verdict.UNSUPPORTED
-        confidence = 1.0 - support
-    return Judgement(claim_id, verdict, confidence, support, "", contradiction=contradicted)
+    least = Verdict.PARTIALLY_SUPPORTED if support >= LINES.partially else Verdict.UNSUPPORTED
+    given = _LINES.verdict(least, support, contradicted, exact=False)
+    sure = {Verdict.SUPPORTED: support, Verdict.CONTRADICTED: contradicted}.get(given, 1.0 - support)
+    return Judgement(claim_id, given, sure, support, "", contradiction=contradicted)

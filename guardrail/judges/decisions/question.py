@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Mapping
 from functools import cache
 from typing import Any
 
 from guardrail.claims.model import Claim
 from guardrail.events import Verdict
-from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.decisions.settings import Form
-from guardrail.judges.decisions.transports import Choice, QuestionState
+from guardrail.judges.base import JudgeRequest
+from guardrail.judges.decisions.settings import DecisionsSettings, Form
+from guardrail.judges.decisions.transports import Choice, QuestionSheet
 from guardrail.judges.llm.prompt import Fence, Sentences, select
 from guardrail.shipped import shipped_yaml
 
@@ -29,59 +28,39 @@ def verdicts_of(form: Form) -> dict[str, Verdict]:
     return {name: Verdict(verdict) for name, verdict in wording()["forms"][form].items()}
 
 
-@cache
-def options_of(form: Form) -> dict[str, str]:
-    """The options of a form by name, and what they mean."""
-    return {name: wording()["options"][name] for name in verdicts_of(form)}
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionSheet:
-    """The state and the questions of a request; ``partial``: not all of the documents are shown, and of the
-    ``uncovered`` claims nothing is."""
-
-    state: QuestionState
-    questions: dict[str, Choice]
-    partial: bool
-    uncovered: frozenset[str]
-
-
 def asked(
-    claims: Mapping[str, Claim],
-    question: str,
-    evidence: EvidenceIndex,
-    fence: Fence,
-    form: Form,
-    most_chars: int,
+    request: JudgeRequest, settled: Container[str], fence: Fence, settings: DecisionsSettings
 ) -> QuestionSheet:
-    """The questions of ``claims``, by their ids, over the documents, or over the passages closest to them
-    where the documents have more than ``most_chars``. CPU work: passes over everything that is sent."""
-    whole = sum(len(context.text) for context in evidence.contexts) <= most_chars
-    uncovered: frozenset[str] = frozenset()
+    """The questions of the claims that are not ``settled``, over the documents, or over the passages closest
+    to them where the documents are too long. CPU work: passes over everything that is sent."""
+    evidence, most = request.evidence, settings.max_context_chars
+    claims = {claim_id: claim for claim_id, claim in request.claims.items() if claim_id not in settled}
+    whole = sum(len(context.text) for context in evidence.contexts) <= most
     if whole:
         shown = [fence.named(f"document d{n}", each.text) for n, each in enumerate(evidence.contexts, 1)]
     else:
         sentences = evidence.kept(Sentences, lambda: Sentences(evidence.contexts))
-        closest = select(evidence, sentences, dict(claims), most_chars, excerpts=True)
+        closest = select(evidence, sentences, claims, most, excerpts=True)
         shown = [fence.named(f"excerpt of document {each.label}", each.text) for each in closest.shown]
-        uncovered = closest.uncovered
-    documents = [*([] if whole else [wording()["excerpts"]]), fence.group(shown)]
-    if question:
-        documents.append(fence.group([fence.named("question", question)]))
-    texts, options = wording(), options_of(form)
-    state = QuestionState(
+        claims = {name: claim for name, claim in claims.items() if name not in closest.uncovered}
+    texts = wording()
+    options = {name: texts["options"][name] for name in verdicts_of(settings.options)}
+    documents = [*([] if whole else [texts["excerpts"]]), fence.group(shown)]
+    if request.question:
+        documents.append(fence.group([fence.named("question", request.question)]))
+    meanings = (f"{name}: {text}" for name, text in options.items())
+    return QuestionSheet(
         texts["instructions"].format(marker=fence.marker),
         "\n".join(documents),
         fence.marker,
-        "\n".join([f"{texts['refers']} {texts['counts']}", *(f"{n}: {text}" for n, text in options.items())]),
+        "\n".join([f"{texts['refers']} {texts['counts']}", *meanings]),
         texts["labels"],
+        {
+            claim_id: _choice(f"c{number}", claim, fence, options)
+            for number, (claim_id, claim) in enumerate(claims.items(), 1)
+        },
+        not whole,
     )
-    questions = {
-        claim_id: _choice(f"c{number}", claim, fence, options)
-        for number, (claim_id, claim) in enumerate(claims.items(), 1)
-        if claim_id not in uncovered
-    }
-    return QuestionSheet(state, questions, not whole, uncovered)
 
 
 def _choice(name: str, claim: Claim, fence: Fence, options: Mapping[str, str]) -> Choice:

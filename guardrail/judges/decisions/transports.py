@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final, TypeGuard
 
 from guardrail.calls.http import named_once
 from guardrail.errors import JudgeReplyError
+from guardrail.events import Finding
 from guardrail.judges.llm.exchange import first_object
 
 _SUM_WITHIN: Final = 0.02  # of 1: servers round
@@ -34,7 +35,7 @@ _OTHERWISE: Final = "name another model, or another judge.decisions.transport"
 class Choice:
     """A question: which option fits. ``options`` maps their names to what they mean, in the order in which
     the model reads them; ``id`` is a short name of ours, which it may read, too. ``brief`` are instructions
-    without what the state's ``rules`` say."""
+    without what the sheet's ``rules`` say."""
 
     id: str
     instructions: str
@@ -43,28 +44,31 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionState:
-    """What all questions of a response are about, the same in each of its calls: first what to do, then the
-    documents. ``key`` tells it from other responses' states; ``rules`` say once, before the documents, what
-    the questions of a call have in common; ``labels`` stands behind a question to a chat model, with
-    ``{options}``."""
+class QuestionSheet:
+    """What is asked about a response, the same in each of its calls but for the questions: first what to do,
+    then the documents. ``key`` tells it from other responses' sheets; ``rules`` say once, before the
+    documents, what the questions have in common; ``labels`` stands behind a question to a chat model, with
+    ``{options}``. ``questions`` are by the ids of their claims; ``partial``: not all of the documents are
+    shown, and there is no question on a claim for which nothing is."""
 
     instructions: str
     documents: str
     key: str
     rules: str
     labels: str
+    questions: Mapping[str, Choice]
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """Why a question has no answer; ``refused``: because the model declined."""
+    """Why a question has no answer."""
 
     why: str
-    refused: bool = False
+    finding: Finding = Finding.JUDGE_UNCLEAR
 
 
-_REFUSED: Final = Unanswered("the model refused to judge", refused=True)
+_REFUSED: Final = Unanswered("the model refused to judge", Finding.JUDGE_REFUSED)
 Answer = Mapping[str, float] | Unanswered
 """The probability of each option by its value, which sum to 1; or why there are none."""
 
@@ -88,7 +92,7 @@ class Wire(ABC):
     """Of one call."""
 
     @abstractmethod
-    def body(self, state: QuestionState, questions: Sequence[Choice]) -> dict[str, Any]:
+    def body(self, sheet: QuestionSheet, questions: Sequence[Choice]) -> dict[str, Any]:
         """What a call sends, but for the model's name."""
 
     @abstractmethod
@@ -115,15 +119,15 @@ class OpenAiDecisions(Wire):
     path: ClassVar[str] = "/decisions"
     most_questions: ClassVar[int] = 400
 
-    def body(self, state: QuestionState, questions: Sequence[Choice]) -> dict[str, Any]:
+    def body(self, sheet: QuestionSheet, questions: Sequence[Choice]) -> dict[str, Any]:
         documents = {
             "type": "input_text",
-            "text": state.documents,
+            "text": sheet.documents,
             "prompt_cache_breakpoint": {"mode": "explicit"},
         }
         return {
             "input": [
-                {"type": "message", "role": "developer", "content": f"{state.instructions}\n{state.rules}"},
+                {"type": "message", "role": "developer", "content": f"{sheet.instructions}\n{sheet.rules}"},
                 {"type": "message", "role": "user", "content": [documents]},
             ],
             "questions": [
@@ -135,7 +139,7 @@ class OpenAiDecisions(Wire):
                 }
                 for question in questions
             ],
-            "prompt_cache_key": state.key,
+            "prompt_cache_key": sheet.key,
             "prompt_cache_options": {"mode": "explicit", "ttl": "30m"},
         }
 
@@ -159,9 +163,9 @@ class SystemOne(Wire):
     path: ClassVar[str] = "/systemone"
     most_questions: ClassVar[int] = 200
 
-    def body(self, state: QuestionState, questions: Sequence[Choice]) -> dict[str, Any]:
+    def body(self, sheet: QuestionSheet, questions: Sequence[Choice]) -> dict[str, Any]:
         return {
-            "state": f"{state.instructions}\n\n{state.documents}",
+            "state": f"{sheet.instructions}\n\n{sheet.documents}",
             "questions": {
                 question.id: {
                     "type": "choice",
@@ -185,17 +189,17 @@ class NextToken(Wire):
     path: ClassVar[str] = "/chat/completions"
     most_questions: ClassVar[int] = 1
 
-    def body(self, state: QuestionState, questions: Sequence[Choice]) -> dict[str, Any]:
+    def body(self, sheet: QuestionSheet, questions: Sequence[Choice]) -> dict[str, Any]:
         (question,) = questions
         options = "\n".join(
             f"{label}. {name}: {text}"
             for label, (name, text) in zip(_LABELS, question.options.items(), strict=False)
         )
-        asked = f"{question.instructions}\n{state.labels.format(options=options)}"
+        asked = f"{question.instructions}\n{sheet.labels.format(options=options)}"
         return {
             "messages": [
-                {"role": "system", "content": state.instructions},
-                {"role": "user", "content": f"{state.documents}\n\n{asked}"},
+                {"role": "system", "content": sheet.instructions},
+                {"role": "user", "content": f"{sheet.documents}\n\n{asked}"},
             ],
             "max_tokens": 1,
             "temperature": 0,
@@ -225,16 +229,14 @@ class NextToken(Wire):
     def _answer(self, question: Choice, top: Iterable[Any]) -> Answer:
         by_label = dict(zip(_LABELS, question.options, strict=False))
         found = dict.fromkeys(question.options, 0.0)
-        seen = set()
         for each in top:
             token = each.get("token") if isinstance(each, dict) else None
             option = by_label.get(token.strip()) if isinstance(token, str) else None
             if option is None:
                 continue
             logprob = each.get("logprob")  # -9999 or -Infinity of one that is out of the question
-            if type(logprob) not in (int, float) or not logprob <= _SUM_WITHIN or token in seen:
-                return Unanswered("a label has two probabilities, or one that is not a number")
-            seen.add(token)
+            if type(logprob) not in (int, float) or not logprob <= _SUM_WITHIN:
+                return Unanswered("a label has a probability that is not a number")
             found[option] += math.exp(min(0.0, max(-_LEAST_LOGPROB, logprob)))
         mass = sum(found.values())
         shares = {name: each / (mass or 1.0) for name, each in found.items()}
@@ -250,7 +252,7 @@ WIRES: Final[Mapping[str, Wire]] = {
 
 
 def _chosen(question: Choice, answer: object) -> Answer:
-    """From what is said to one question, with a probability for each option."""
+    """From what is said to one question: one probability for each option, which sum to 1."""
     if not isinstance(answer, dict):
         return Unanswered("no answer to it")
     if answer.get("type") == "refusal":
@@ -272,17 +274,7 @@ def _chosen(question: Choice, answer: object) -> Answer:
         if len(by_value) < len(listed):
             return Unanswered("an option has two probabilities, or none")
         listed = by_value
-    found = _probabilities(question, listed if isinstance(listed, dict) else {})
-    said = answer.get("choice")
-    if isinstance(found, Unanswered) or not isinstance(said, str):
-        return found
-    if found.get(said, 0.0) < max(found.values()) - _SUM_WITHIN:
-        return Unanswered("it chooses an option that is not its likeliest")
-    return found
-
-
-def _probabilities(question: Choice, given: Mapping[str, Any]) -> Answer:
-    """``given`` if it is one probability for each option, which sum to 1."""
+    given = listed if isinstance(listed, dict) else {}
     if unknown := given.keys() - question.options.keys():
         return Unanswered(f"{len(unknown)} of the answer's options were not asked for")
     if missing := [name for name in question.options if name not in given]:
@@ -290,10 +282,12 @@ def _probabilities(question: Choice, given: Mapping[str, Any]) -> Answer:
     found = {name: given[name] for name in question.options}
     if not all(map(_is_probability, found.values())):
         return Unanswered("a probability is not a number from 0 to 1")
-    whole = sum(found.values())
+    whole, said = sum(found.values()), answer.get("choice")
     if abs(whole - 1) > _SUM_WITHIN:
         return Unanswered(f"the probabilities sum to {whole:.2f}")
-    return {value: min(1.0, max(0.0, each / whole)) for value, each in found.items()}
+    if isinstance(said, str) and found.get(said, 0.0) < max(found.values()) - _SUM_WITHIN:
+        return Unanswered("it chooses an option that is not its likeliest")
+    return {name: min(1.0, max(0.0, each / whole)) for name, each in found.items()}
 
 
 def _is_probability(value: object) -> TypeGuard[float]:

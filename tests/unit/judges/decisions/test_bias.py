@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrail.judges.decisions.bias import EVERY, FIRST, OrderBias, moved_on
+from guardrail.judges.decisions.bias import EVERY, FIRST, OrderBias, in_second_order
+from guardrail.judges.decisions.transports import Choice
 
 VALUES = ("a", "b", "c", "d")
 
@@ -34,16 +35,15 @@ def test_a_preference_for_places_is_found_without_labels_and_taken_out(
     places: int, preferred: list[float], seed: int
 ) -> None:
     values, preferences = VALUES[:places], preferred[:places]
+    other = list(in_second_order(Choice("c1", "", dict.fromkeys(values, ""), "")).options)
     bias, rng = OrderBias(places), random.Random(seed)
     for _ in range(300):
         meant = {value: rng.uniform(-1.5, 1.5) for value in values}
-        bias.learn(
-            said(meant, preferences, values), said(meant, preferences, moved_on(dict.fromkeys(values)))
-        )
+        bias.learn(said(meant, preferences, values), said(meant, preferences, other))
     mean = sum(preferences) / places
     assert list(bias.preferences) == pytest.approx([each - mean for each in preferences], abs=0.05)
     meant = {value: rng.uniform(-1.5, 1.5) for value in values}
-    for order in (values, moved_on(dict.fromkeys(values))):
+    for order in (values, other):
         fair = bias.fair(said(meant, preferences, order), moved=order is not values)
         assert fair == pytest.approx(softmax(meant), abs=0.03)
     assert bias.differs < 0.05

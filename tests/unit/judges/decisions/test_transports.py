@@ -11,13 +11,13 @@ from openai.types.decision_create_params import DecisionCreateParams
 from pydantic import TypeAdapter
 
 from guardrail.errors import JudgeReplyError
-from guardrail.events import Usage
-from guardrail.judges.decisions.question import options_of, wording
+from guardrail.events import Finding, Usage
+from guardrail.judges.decisions.question import verdicts_of, wording
 from guardrail.judges.decisions.transports import (
     Choice,
     NextToken,
     OpenAiDecisions,
-    QuestionState,
+    QuestionSheet,
     Reply,
     SystemOne,
     Unanswered,
@@ -25,10 +25,10 @@ from guardrail.judges.decisions.transports import (
 )
 from guardrail.judges.spending import reported_usage
 
-OPTIONS = options_of("four")
+OPTIONS = {name: wording()["options"][name] for name in verdicts_of("four")}
 VALUES = list(OPTIONS)
 FIRST, SECOND = (Choice(f"c{n}", f"Is claim {n} right?", OPTIONS, f"Claim {n}?") for n in (1, 2))
-STATE = QuestionState("Compare.", "the documents", "key", "One rule.", wording()["labels"])
+SHEET = QuestionSheet("Compare.", "the documents", "key", "One rule.", wording()["labels"], {})
 SURE = dict(zip(VALUES, (0.1, 0.05, 0.05, 0.8), strict=True))
 CHAT = NextToken()
 
@@ -75,7 +75,7 @@ def read(transport: Wire, reply: object, *questions: Choice) -> Reply:
 
 
 def test_a_call_of_openais_is_one_that_its_own_types_know() -> None:
-    body = {"model": "gpt-6-luna", **OpenAiDecisions().body(STATE, [FIRST, SECOND])}
+    body = {"model": "gpt-6-luna", **OpenAiDecisions().body(SHEET, [FIRST, SECOND])}
     asked = TypeAdapter(DecisionCreateParams).validate_python(body, strict=False, extra="forbid")
     assert [each["name"] for each in asked["questions"]] == ["c1", "c2"]
     Decision.model_validate(openai_reply(openai_answer()), strict=True)  # what the tests answer, too
@@ -137,7 +137,7 @@ def test_probabilities_that_are_none_are_a_problem(given: dict[str, Any], why: s
         problem = read(transport, reply).answers["c1"]
         assert isinstance(problem, Unanswered)
         assert why in problem.why
-        assert not problem.refused
+        assert problem.finding is Finding.JUDGE_UNCLEAR
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_probabilities_that_are_none_are_a_problem(given: dict[str, Any], why: s
         (CHAT, logprobs(("A", -0.6), ("D", None)), "not a number"),
         (CHAT, logprobs(("A", -0.6), ("D", float("nan"))), "not a number"),
         (CHAT, logprobs(("A", -0.6), ("D", 0.5)), "not a number"),
-        (CHAT, logprobs(("A", -0.1), ("A", -0.1)), "two probabilities"),
+        (CHAT, logprobs(("A", -0.1), ("A", -0.1)), "what its options have"),
         (CHAT, logprobs(("A", 0.0), ("B", 0.0), ("C", 0.0)), "what its options have"),
     ],
 )
@@ -188,7 +188,7 @@ def test_a_question_without_one_usable_answer_is_a_problem(transport: Wire, repl
 )
 def test_one_question_may_be_refused_and_another_answered(transport: Wire, reply: object) -> None:
     answers = read(transport, reply, FIRST, SECOND).answers
-    assert answers["c1"] == Unanswered("the model refused to judge", refused=True)
+    assert answers["c1"] == Unanswered("the model refused to judge", Finding.JUDGE_REFUSED)
     assert answers["c2"] == pytest.approx(SURE)
 
 
@@ -201,7 +201,7 @@ def test_a_label_that_is_out_of_the_question_has_no_probability() -> None:
 def test_a_chat_model_refuses_by_its_filter_or_in_words(choice: dict[str, object]) -> None:
     problem = read(CHAT, token_reply([("D", 0.9)], **choice)).answers["c1"]
     assert isinstance(problem, Unanswered)
-    assert problem.refused
+    assert problem.finding is Finding.JUDGE_REFUSED
 
 
 def cut(reply: dict[str, Any]) -> bytes:
@@ -234,7 +234,7 @@ def test_what_is_no_reply_of_its_kind_is_an_error_that_says_where_to_look(
 
 
 def test_a_chat_model_gets_one_line_for_each_option_behind_the_documents() -> None:
-    sent = CHAT.body(STATE, [FIRST])
+    sent = CHAT.body(SHEET, [FIRST])
     system, user = (each["content"] for each in sent["messages"])
     assert system == "Compare."
     assert user.startswith("the documents\n\nIs claim 1 right?\nA. supported: ")
@@ -246,7 +246,7 @@ def test_a_chat_model_gets_one_line_for_each_option_behind_the_documents() -> No
 def test_what_comes_before_the_claim_is_the_same_in_every_call(
     make: Callable[[], Wire],
 ) -> None:
-    first, second = (json.dumps(make().body(STATE, [each])) for each in (FIRST, SECOND))
+    first, second = (json.dumps(make().body(SHEET, [each])) for each in (FIRST, SECOND))
     assert first.index("the documents") < first.index("laim 1")
     same = first.index("laim 1") - 44
     assert first[:same] == second[:same]
