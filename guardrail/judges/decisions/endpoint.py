@@ -12,7 +12,7 @@ import openai
 
 from guardrail.calls import Call, Caller, Failure, server_of
 from guardrail.calls.http import read_body
-from guardrail.errors import JudgeReplyError
+from guardrail.errors import ConfigError, JudgeReplyError
 from guardrail.events import Usage
 from guardrail.judges.base import Meter
 from guardrail.judges.decisions.settings import DecisionsSettings
@@ -39,7 +39,12 @@ class DecisionsEndpoint:
     """Calls to one model. Concurrent questions share all its state."""
 
     def __init__(self, settings: DecisionsSettings, prices: PriceTable | None = None) -> None:
-        """Raises ConfigError if there is no key."""
+        """Raises ConfigError if there is no key, or openai is too old for what it is asked for."""
+        if settings.transport == "openai" and not hasattr(openai.AsyncOpenAI, "decisions"):
+            raise ConfigError(
+                f"{settings.section}.transport: openai {openai.__version__} is installed, which knows no "
+                "decisions; install 3.26 or newer, or name another transport"
+            )
         self.name = f"decisions:{settings.model}"
         self.settings = settings
         self.prices = prices

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from guardrail.claims import Claim
-from guardrail.errors import JudgeError, JudgeUnavailable
+from guardrail.errors import ConfigError, JudgeError, JudgeUnavailable
 from guardrail.events import Context, Finding, Severity, Verdict
 from guardrail.evidence import EvidenceIndex
 from guardrail.judges import Judgement, JudgeRequest
@@ -491,3 +491,11 @@ async def test_hostile_texts_stand_behind_fences() -> None:
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         DecisionsSettings.model_validate(settings)
+
+
+def test_an_older_openai_is_an_error_with_the_release_that_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("openai.AsyncOpenAI.decisions")
+    settings = DecisionsSettings.model_validate({"api_key": "k"})
+    with pytest.raises(ConfigError, match=r"judge\.decisions\.transport: .* install 3\.26 or newer"):
+        DecisionsJudge(settings)
+    DecisionsJudge(settings.model_copy(update={"transport": "logprobs"}))
