@@ -285,8 +285,8 @@ class ShownText:
         return (name, said, "") if said in _SIGNS else (name, "", f" {said}")
 
     def _currencies(self, record: TableRecord) -> dict[tuple[Span, ...], str]:
-        """The currency of each object that is an amount and its currency: {"amount": 12.5, "currency": "GBP"},
-        by the headers that lead to it. Whole amounts may be of cents."""
+        """The currency of each object that is an amount and its currency, such as {"amount": 4.5, "currency":
+        "GBP"}, by the headers that lead to it. Whole amounts may be of cents."""
         inner: dict[tuple[Span, ...], list[Field]] = {}
         for field in record.fields:
             if field.header:

@@ -102,7 +102,7 @@ class DecisionsJudge:
         await self._endpoint.clients.aclose()
 
     async def _decide(self, request: JudgeRequest, tell: Callable[[Judgement], None]) -> None:
-        """Tell all verdicts. Raises JudgeError if there are none, or if another judge can give what is missing."""
+        """Tell all verdicts. Raises JudgeError if there are none, or another judge can give the others."""
         until = asyncio.get_running_loop().time() + request.deadline - time.monotonic()
         case, settled = await asyncio.to_thread(self._case, request)
         for judgement in settled:
@@ -171,7 +171,7 @@ class DecisionsJudge:
         comparing: Awaitable[None],
     ) -> list[Judgement]:
         """The judgements on claims whose questions go together, of which those ``measured`` are asked in both
-        orders; ``comparing`` finds out what code can. Those not compared in time have none. Raises JudgeError."""
+        orders; ``comparing`` finds out what code can; who isn't in time has none. Raises JudgeError."""
         questions = {claim_id: case.sheet.questions[claim_id] for claim_id in claim_ids}
         again = [in_second_order(each) for claim_id, each in questions.items() if claim_id in measured]
         fits = len(questions) + len(again) <= self._endpoint.wire.most_questions
