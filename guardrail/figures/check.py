@@ -32,6 +32,7 @@ from guardrail.figures.agreement import (
     agrees,
     beyond,
     complements,
+    days_of_week,
     dimension,
 )
 from guardrail.figures.arithmetic import By, calculations
@@ -58,7 +59,7 @@ from guardrail.figures.conflicts import (
 from guardrail.figures.formulas import compared, formulas
 from guardrail.figures.model import Figure, FigureCheck, Kind, State
 from guardrail.figures.numbers import COMMAS, MAY_BE_EITHER, Separators, separators_of
-from guardrail.figures.source import MANY, FigureSource, Sentence
+from guardrail.figures.source import DAY_PART, MANY, FigureSource, Sentence
 from guardrail.figures.tables import LABELS, find_unit
 
 _CLOSELY: Final = (
@@ -157,7 +158,8 @@ def _looked_up(figure: Figure, about: _Compared) -> FigureCheck:
 def _check(own: ClaimFigure, stopped: Callable[[], bool]) -> FigureCheck:
     """What becomes of one figure, as drawn above."""
     claim, figure, source = own.claim, own.figure, own.source
-    frame = frame_of(claim, figure)
+    frame, meant = frame_of(claim, figure), claim.meant.get(figure.start)
+    often = meant if meant is not None and meant.unit == "time" else None  # "every 12 hours": twice a day
     found: FigureCheck | None = None
     conflict: FigureCheck | None = None
     turned: FigureCheck | None = None
@@ -168,6 +170,8 @@ def _check(own: ClaimFigure, stopped: Callable[[], bool]) -> FigureCheck:
         if share > said_with_another and any(are_of_one_sort(figure, f) for f in sentence.figures[:MANY]):
             said_with_another = share
         there = source.backing(figure, number)
+        if there is None and often is not None and len(sentence.frequencies) == 1:
+            there = source.backing(often, number)
         otherwise = there is not None and _is_limit_otherwise(claim, figure, sentence, there)
         another = conflicting_figure(claim, figure, frame, sentence, there) if share >= FRAME_SAID else None
         if another is not None:
@@ -341,6 +345,30 @@ def _with_comparison(about: _Compared, checks: Sequence[FigureCheck]) -> Sequenc
     return [replace(c, state=State.DERIVED, operands=both) if follows(c) else c for c in checks]
 
 
+def _with_opening_days(about: _Compared, checks: Sequence[FigureCheck]) -> Iterator[FigureCheck]:
+    """The days on which something is open tell those on which it is closed, where one sentence alone tells:
+    of "open from Tuesday to Sunday" it is closed on Mondays, and not on Sundays."""
+    claim, source = about.claim, about.source
+    told = [(n, s) for n in about.near if (s := source.sentence(n)).open is not None]
+    timed = any(f.kind is Kind.TIME for f in claim.figures) or DAY_PART.search(claim.text)
+    spans = [f for f in told[0][1].figures[:MANY] if days_of_week(f)] if len(told) == 1 else []
+    if claim.open is None or timed or len(spans) != 1 or spans[0].last is None:
+        yield from checks
+        return
+    (number, sentence), opening, days = told[0], spans[0], days_of_week(spans[0])
+    for check in checks:
+        mine = days_of_week(check.figure)
+        elsewhere = (n for n in source.holding(check.figure, about.stopped) if n != number)
+        unsure = not sentence.open or sentence.denials or any(day.day for day in check.figure.days)
+        unsure = unsure or not mine or not (mine <= days or mine.isdisjoint(days))
+        if unsure or any(source.sentence(n).open is not None for n in elsewhere):
+            yield check
+        elif (mine <= days) is not claim.open:
+            yield FigureCheck(check.figure, State.CONFLICT, 1.0, number, opening)
+        else:
+            yield check if claim.open else FigureCheck(check.figure, State.FOUND, 1.0, number, opening)
+
+
 def _with_owners(about: _Compared, checks: Sequence[FigureCheck]) -> Iterator[FigureCheck]:
     """What was found is in conflict if it is another thing's there, and so is a code that is misread."""
     if about.lead_in:
@@ -418,6 +446,7 @@ _REVISIONS: Final[Sequence[Callable[[_Compared, Sequence[FigureCheck]], Iterable
     _with_inputs,
     _with_exchanges,
     _with_comparison,
+    _with_opening_days,
     _with_owners,
     _with_formulas,
     _with_parted_name,

@@ -22,7 +22,17 @@ from guardrail.figures.model import Bound, Figure, Kind
 from guardrail.figures.numbers import MAY_BE_EITHER, Separators, separators_of
 from guardrail.figures.owners import Things
 from guardrail.figures.reading import find_figures, may_hold_figures
-from guardrail.figures.tables import CLOSED, COMPARING, FILLERS, ONES, OPEN, TENS, UNIT, alternatives
+from guardrail.figures.tables import (
+    CLOSED,
+    COMPARING,
+    DAY_PARTS,
+    FILLERS,
+    ONES,
+    OPEN,
+    TENS,
+    UNIT,
+    alternatives,
+)
 from guardrail.figures.tables import words as listed
 
 _NUMERAL: Final = re.compile(r"\d++(?:[.,'’]\d++)*+")
@@ -111,6 +121,12 @@ _NO_LETTER: Final = re.compile(r"[\W_]+")
 _WORD_AFTER: Final = re.compile(r"in\s{1,4}advance\b|[^\W\d_]+", re.IGNORECASE)
 
 
+_EVERY: Final = re.compile(r"\b(?:every|each)\s\Z", re.IGNORECASE)
+_IN: Final = {"h": (24, "day"), "day": (7, "week"), "month": (12, "year")}
+"""How many of a unit are in which other."""
+_EVERY_REACH: Final = 8
+DAY_PART: Final = re.compile(rf"\b({alternatives(DAY_PARTS)})s?\b", re.IGNORECASE)
+_OR: Final = re.compile(r"\bor\b", re.IGNORECASE)
 _DIFFERENCE_REACH: Final = 40
 _APART_BEHIND: Final = re.compile(
     r"(?:\s{1,3}(?:a|an|per|each)\s\w{1,12})?(?:\s{1,3}points?)?"
@@ -174,6 +190,8 @@ class Sentence:
         if found is None and figure.kind in _ELLIPTIC:
             meant = ((other, self.meant.get(other.start)) for other in likely)
             found = next((other for other, full in meant if full and agrees(figure, full)), None)
+            if found is None and self.daily is not None and figure.per and agrees(figure, self.daily):
+                found = self.daily
         return found
 
     def exactly(self, figure: Figure) -> Figure | None:
@@ -183,23 +201,51 @@ class Sentence:
 
     @cached_property
     def open(self) -> bool | None:
-        """Whether it says of something that it is open, or that it is closed; None for neither and both, and
-        where it denies."""
+        """Whether it says of something that it is open, or that it is closed, or denies the other; None for
+        neither and both."""
         words = set(_WORD_AFTER.findall(self.text.casefold()))
         opened, closed = not OPEN.isdisjoint(words), not CLOSED.isdisjoint(words)
-        denied = any(term in _DENIALS for _, term in self.words)
-        return None if opened is closed or denied else opened
+        denied = sum(term in _DENIALS for _, term in self.words) % 2 == 1
+        return None if opened is closed else opened is not denied
 
     @cached_property
     def meant(self) -> dict[int, Figure]:
-        """What bare numbers mean, by where they begin: "adults 12 euros, children 5" are 5 euros."""
+        """What figures mean besides, by where they begin: "adults 12 euros, children 5" are 5 euros, and
+        "every 12 hours" is twice a day."""
         found: dict[int, Figure] = {}
         for before, figure in pairwise(self.figures):
             bare = figure.kind is Kind.NUMBER and not (figure.noun or figure.name or figure.upper)
             before = found.get(before.start, before)
             if bare and before.kind in _ELLIPTIC and not before.per:
                 found[figure.start] = replace(figure, kind=before.kind, unit=before.unit)
+        for figure in self.frequencies if len(self.frequencies) == 1 else ():
+            count, per = _IN.get(figure.unit or "", (0, ""))
+            times = count / figure.values[0] if figure.values[0] else 0.0
+            if figure.upper is None and times >= 1 and times.is_integer():
+                found[figure.start] = replace(figure, values=(times,), unit="time", per=per)
         return found
+
+    @cached_property
+    def frequencies(self) -> list[Figure]:
+        """The figures that say how often: "every 8 hours", "twice a day"."""
+        quantities = (f for f in self.figures[:MANY] if f.kind is Kind.QUANTITY)
+        return [
+            f
+            for f in quantities
+            if (f.unit == "time" and f.per)
+            or _EVERY.search(self.text[max(0, f.start - _EVERY_REACH) : f.start])
+        ]
+
+    @cached_property
+    def daily(self) -> Figure | None:
+        """How often a day, where it names the parts of the day: "one in the morning and one at bedtime"."""
+        told = list(DAY_PART.finditer(self.text))
+        parts = {DAY_PARTS[match[1].casefold()] for match in told}
+        if len(parts) < 2 or self.frequencies or _OR.search(self.text, told[0].end(), told[-1].start()):
+            return None
+        start, end = told[0].start(), told[-1].end()
+        times = (float(len(parts)),)
+        return Figure(Kind.QUANTITY, self.text[start:end], start, end, values=times, unit="time", per="day")
 
     @cached_property
     def changes(self) -> tuple[Figure, ...]:

@@ -84,6 +84,7 @@ WEEKDAYS: Final = {
 }
 WEEKDAYS_SHORT: Final[dict[str, int]] = _TABLES["weekdays_short"]
 DAY_GROUPS: Final[dict[str, list[int]]] = _TABLES["day_groups"]
+DAY_PARTS: Final = {word: number for number, part in enumerate(_TABLES["day_parts"]) for word in part.split()}
 ZONES: Final[dict[str, int]] = _TABLES["zones"]
 YEAR_AFTER: Final = words("year_after")
 CLOSED: Final = words("closed")
