@@ -31,10 +31,19 @@ from guardrail.chat import (
     grounding_of,
 )
 from guardrail.errors import JudgeReplyError
-from guardrail.events import AnyOutputEvent, ClaimVerdict, Decision, DeliveryBlocked, DeliverySegment, Verdict
+from guardrail.events import (
+    AnyOutputEvent,
+    ClaimVerdict,
+    Decision,
+    DeliveryBlocked,
+    DeliveryCompleted,
+    DeliverySegment,
+    Verdict,
+)
 from guardrail.guard import Guard
 from guardrail.log_events import EventLog
 from guardrail.policy import NO_CONTEXTS
+from guardrail.scoring import DEFAULT_WEIGHTS, Formula, lost
 
 _log = EventLog(__name__)
 _Chunk = TypeVar("_Chunk")
@@ -209,6 +218,7 @@ class Flagged:
         self._claims: dict[str, ClaimVerdict] = {}
         self._decided: dict[str, Decision] = {}
         self._blocked = False
+        self._flags = False
         self.observed = False
         """The text left before its verdicts, as the policy says."""
         self.replaced = False
@@ -225,10 +235,15 @@ class Flagged:
                 self.replaced = event.decision is Decision.REDACT
             case DeliveryBlocked():
                 self._blocked = self.replaced = True
+            case DeliveryCompleted(decision=Decision.FLAG):
+                self._flags = True
 
     def told(self, *, shown: bool) -> list[dict[str, Any]]:
-        """The claims; with ``shown`` the texts of those that are flagged."""
+        """The claims; with ``shown`` the texts of those that are flagged. Where the score alone flags the
+        answer, the claim that weighs most in it, by the default weights."""
         found = []
+        if self._flags and not set(self._decided.values()) - {Decision.RELEASE}:
+            self._decided |= {max(self._claims, key=self._cost): Decision.FLAG} if self._claims else {}
         for name, claim in sorted(self._claims.items(), key=lambda each: each[1].index):
             decision = self._decided.get(name)
             withheld = decision is None and self._blocked and claim.verdict is not Verdict.SUPPORTED
@@ -243,6 +258,11 @@ class Flagged:
             }
             found.append({**told, "text": claim.text} if decision is Decision.FLAG and shown else told)
         return found
+
+    def _cost(self, name: str) -> float:
+        claim = self._claims[name]
+        of_all = Formula.SEVERITY_WEIGHTED, DEFAULT_WEIGHTS
+        return lost(claim.severity, claim.verdict, claim.support, *of_all)
 
 
 def extension(told: Mapping[str, Any], flagged: Flagged) -> dict[str, Any]:

@@ -8,6 +8,7 @@ of them is compared with their own fields: a value of another record or column i
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +18,8 @@ from typing import Final, NamedTuple
 from guardrail.evidence.tokens import STOP_TERMS, term_of, terms_of, words
 from guardrail.figures import Figure, FigureCheck, Kind, State
 from guardrail.figures.agreement import agrees
-from guardrail.figures.source import Sentence
+from guardrail.figures.calculation import is_given
+from guardrail.figures.source import MEETING, Sentence
 from guardrail.figures.tables import CLOSED, OPEN
 from guardrail.judges.local.columns import (
     ANSWERING,
@@ -50,6 +52,9 @@ _FEW: Final = 2.0  # what is counted in passing: "one pet", "both days"
 _HINTED: Final = 0.3  # of what tells a header, where the claim names nothing of the value's own
 _OPENING: Final = frozenset(map(term_of, OPEN | CLOSED))
 _SHUT: Final = frozenset(map(term_of, (*CLOSED, "off", "away", "absent", "unavailable")))
+_OUT_OF: Final = re.compile(r"\bout of\b", re.IGNORECASE)  # stock, order
+_OTHERS: Final = re.compile(r"\b(?:other|remaining)\s\Z", re.IGNORECASE)
+_ASIDE_REACH: Final = 12
 _PRESENT: Final = _OPENING | frozenset(
     map(term_of, ("there", "available", "unavailable", "present", "absent"))
 )
@@ -79,7 +84,7 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
         tokens,
         frozenset(term for _, term in tokens),
         asked,
-        sentence.figures[:_MOST_FIGURES],
+        tuple(f for f in sentence.figures[:_MOST_FIGURES] if not _is_aside(sentence, f, question, tables)),
         (sentence.denials - (answering is not None and "no" in answering[0].lower())) % 2 == 1,
     )
     found: list[tuple[int, CellCheck]] = []
@@ -95,6 +100,8 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
                 checks.append(each if sure or not named else replace(each, sure=False))
             else:
                 worked.append(each)
+        if not named and len(table.rows) == 1 and said.terms.issuperset(table.rows[0].terms):
+            checks += _flag_otherwise(table, said, table.rows[0])
         checks += _of_named(table, said, named, sure=sure) if named else _of_no_record(table, said)
         odd = {each.start for each in checks}
         found += [(number, each) for each in checks]
@@ -113,6 +120,17 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
     return CellFindings(
         sorted(kept, key=lambda each: (not each.sure, each.start)), backed, " ".join(told), several
     )
+
+
+def _is_aside(sentence: Sentence, figure: Figure, question: str, tables: Tables) -> bool:
+    """Whether a figure is the user's own, which no cell has, or counts the records that the claim leaves out:
+    "with your $700", "the other two have four"."""
+    before = sentence.text[max(0, figure.start - _ASIDE_REACH) : figure.start]
+    if figure.kind is Kind.NUMBER and _OTHERS.search(before):
+        return True
+    asked = question and is_given(sentence, figure) and Sentence(question).backing(figure)
+    rows = (row for table in tables.tables for row in table.rows) if asked else ()
+    return bool(asked) and not any(cell.holds(figure) for row in rows for cell in row.cells)
 
 
 def _agreed(table: TableText, said: ClaimTerms, rows: Sequence[TableRow]) -> dict[int, Cell | None]:
@@ -349,9 +367,22 @@ def _flag_otherwise(table: TableText, said: ClaimTerms, row: TableRow) -> Iterat
         and cell.terms
         and all(term in said.terms for term in _telling(table, cell))
     ]
-    denies = said.denies is said.terms.isdisjoint(_SHUT)
-    if len(named) == 1 and named[0][1] is denies:
+    if len(named) != 1:
+        return
+    clause, denied = _clause_of(said, _telling(table, named[0][0]))
+    shut = not terms_of(clause).isdisjoint(_SHUT) or _OUT_OF.search(clause) is not None
+    if named[0][1] is (denied is not shut):
         yield CellCheck(0, len(said.text), row.label, named[0][0], "", True, False)
+
+
+def _clause_of(said: ClaimTerms, terms: Sequence[int]) -> tuple[str, bool]:
+    """The clause of a claim that has one of these words, and whether it denies: "it is in stock, but comes
+    without a stand" does not deny that it is in stock."""
+    borders = [0, *(match.end() for match in MEETING.finditer(said.text)), len(said.text)]
+    at = next((start for start, term in said.tokens if term in terms), 0)
+    end = next(border for border in borders[1:] if border > at)
+    clause = said.text[borders[borders.index(end) - 1] : end]
+    return (clause, Sentence(clause).denials % 2 == 1) if len(borders) > 2 else (said.text, said.denies)
 
 
 def _telling(table: TableText, cell: Cell) -> list[int]:

@@ -16,12 +16,13 @@ from guardrail.evidence.tokens import STOP_TERMS, term_of, terms_of, words
 from guardrail.figures import Bound, Figure, Kind
 from guardrail.figures.agreement import agrees, base, dimension
 from guardrail.figures.source import Sentence
-from guardrail.figures.tables import CLOSED
+from guardrail.figures.tables import CLOSED, find_unit
 from guardrail.shipped import shipped_yaml
 from guardrail.structure.tables import says_nothing, yes_or_no
 
 _MOST_CELLS: Final = 2_000  # of all tables that claims are compared with
 _MOST_TABLES: Final = 50
+_LEAST_UNIT: Final = 2  # letters
 _MOST_WORDS: Final = 12  # of a value that a claim may say
 _YEAR: Final = re.compile(r"[12]\d{3}")
 _BARE: Final = re.compile(r"\d+(?:[.,]\d+)*")
@@ -81,7 +82,19 @@ class Cell:
 
     def holds(self, figure: Figure) -> bool:
         """Whether it has a claim's figure, to the last digit; a bare number may be of any unit."""
-        return any(agrees(_exactly(figure), _exactly(own)) or _same_bare(figure, own) for own in self.figures)
+        return any(
+            agrees(_exactly(figure), _exactly(own)) or _same_bare(figure, own)
+            for own in (*self.figures, *self._in_unit_of_header)
+        )
+
+    @cached_property
+    def _in_unit_of_header(self) -> tuple[Figure, ...]:
+        """What a bare number is in the unit that its header ends with: 36 below "warranty months"."""
+        unit = self.header.rpartition(" ")[2]
+        bare = [own for own in self.figures if is_bare(own)]
+        if not bare or len(unit) < _LEAST_UNIT or find_unit(unit) is None:
+            return ()
+        return Sentence(f"{bare[0].text} {unit}").figures
 
     def meets(self, figure: Figure) -> bool:
         """Whether its amount is what a claim says of many: the same, or within its limit."""

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from guardrail.claims.detector import fold
 from guardrail.claims.phrases import pattern
 from guardrail.events import Evidence, Finding, Span, Verdict
 from guardrail.evidence.index import EvidenceIndex
@@ -22,8 +21,9 @@ from guardrail.evidence.tokens import written
 from guardrail.figures import Figure, FigureCheck, State
 from guardrail.figures.agreement import is_plain
 from guardrail.figures.equations import shown
+from guardrail.figures.source import Sentence
 from guardrail.judges.local.combiner import Lines, Probabilities, best_of
-from guardrail.judges.local.doubts import DENIALS, Rival
+from guardrail.judges.local.doubts import Rival
 from guardrail.judges.local.examination import MARKED, Examination, quoted_sentence
 from guardrail.judges.local.reader import unsupported_spans
 from guardrail.judges.local.records import Cell, CellCheck
@@ -35,6 +35,7 @@ _SILENT: Final = 0.85  # how sure it is that what no sentence has most words of 
 _BELOW: Final = 0.001  # a line, that support lies where a figure keeps a claim below it
 _WORD_FOR_WORD: Final = 0.99  # how sure it is that what a sentence says is what it says
 _LETTERS_OR_DIGITS: Final = re.compile(r"\d+|[^\W\d_]+")
+_YES_OR_NO: Final = re.compile(r"\b(?:true|false)\b")
 _SAME_WORDS: Final = 0.95
 _SAME_LENGTH: Final = 0.7  # of a sentence, that a claim has which says so in the same words
 _NEAR: Final = 0.3  # of a claim in a sentence that is called the closest
@@ -514,7 +515,8 @@ def _same_words(examined: Examination) -> bool:
         return False
     terms = iter(said)
     in_order = all(term in terms for term in claimed if term in best.terms)
-    return in_order and len(DENIALS.findall(fold(view.text))) == len(DENIALS.findall(fold(quote)))
+    told_as_data = _YES_OR_NO.search(quote) is not None  # "in_stock": false
+    return in_order and not told_as_data and Sentence(view.text).denials == Sentence(quote).denials
 
 
 def _quoted(figure: Figure) -> str:

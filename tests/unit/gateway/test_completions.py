@@ -82,6 +82,21 @@ async def test_a_flagged_claim_is_shown_and_told(gateway: Opens, upstream: ChatU
     assert [(each["text"], each["verdict"]) for each in told["flagged"]] == [(ODD.strip(), "UNSUPPORTED")]
 
 
+@pytest.mark.parametrize("whole", [False, True])
+async def test_a_flag_by_the_score_names_the_claim_that_weighs_most(
+    gateway: Opens, upstream: ChatUpstream, *, whole: bool
+) -> None:
+    client = await gateway(Policy(rules=("always: release",), flag_below=0.99))
+    if whole:
+        upstream.answers(completion(RIGHT + ODD))
+        told = (await client.post(COMPLETIONS, json=ask())).json()["guardrail"]
+    else:
+        upstream.streams(events(RIGHT, ODD))
+        told = (await streamed(client))[-1]["guardrail"]
+    assert (told["decision"], told["rule"]) == ("flag", "score < flag_below 0.99")
+    assert [(each["text"], each["decision"]) for each in told["flagged"]] == [(ODD.strip(), "flag")]
+
+
 async def test_where_the_policy_observes_the_reply_says_that_nothing_was_checked(
     gateway: Opens, upstream: ChatUpstream
 ) -> None:

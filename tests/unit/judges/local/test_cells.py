@@ -173,3 +173,47 @@ def test_a_number_like_a_year_is_one_where_the_others_of_its_column_are_numbers(
     assert odd("The Curlew was built in 2011 and moves 1,950 litres in an hour.", PUMPS) == []
     assert [each[1] for each in odd("The Osprey moves 1,950 litres_h.", PUMPS)] == ["900"]
     assert [each[1] for each in odd("The Osprey was built in 2011.", PUMPS)] == ["1998"]
+
+
+SHEDS = """[{"shed": "Alma", "in_use": false, "lease_months": 36, "m2": 14},
+{"shed": "Bree", "in_use": true, "lease_months": 24, "m2": 22}]"""
+
+
+@pytest.mark.parametrize(
+    ("claim", "question"),
+    [
+        ("With €300 you can take the Kingfisher for a whole day.", "I have €300 to spend."),
+        ("The Kingfisher seats six, enough for your 9 bags.", "We have 9 bags."),
+        ("The Sea Otter seats four; the other three seat up to six.", ""),
+    ],
+)
+def test_what_is_the_users_own_or_counts_other_records_is_at_odds_with_no_cell(
+    claim: str, question: str
+) -> None:
+    assert odd(claim, question=question) == []
+
+
+def test_a_figure_of_the_question_that_is_another_records_is_still_at_odds() -> None:
+    claim = "For €120 you get the Sea Otter for half a day."
+    assert odd(claim, question="Is there one for €120?")[0] == ("Sea Otter", "€95", "Kingfisher", True)
+
+
+def test_a_number_is_of_the_unit_that_its_header_ends_with() -> None:
+    assert odd("Alma has a lease of three years.", SHEDS) == []
+    assert odd("Alma has a lease of two years.", SHEDS)[0] == ("Alma", "36", "Bree", True)
+
+
+@pytest.mark.parametrize(
+    ("claim", "so"),
+    [
+        ("Bree is in use.", True),
+        ("Bree is out of use.", False),
+        ("Alma is out of use.", True),
+        ("Alma is in use.", False),
+        ("Bree is in use, but has no window.", True),
+    ],
+)
+def test_yes_and_no_are_compared_within_their_clause(claim: str, so: bool) -> None:
+    assert (odd(claim, SHEDS) == []) is so
+    alone = SHEDS.split("\n")["Bree" in claim].strip("[],")
+    assert (odd(claim, alone) == []) is so
