@@ -9,6 +9,7 @@ of them is compared with their own fields: a value of another record or column i
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -188,11 +189,27 @@ def _of_named(
         )
         counts = figure.kind is Kind.NUMBER and figure.values[:1] == (len(rows),) and len(rows) > 1
         if not inside and not counts:
-            yield from _figure_otherwise(table, said, rows, figure, sure=sure)
+            mine, told = _beside(said, figure, named)
+            yield from _figure_otherwise(table, told, mine, figure, sure=sure)
     yield from _words_otherwise(table, said, rows, taken, sure=sure)
     if len(rows) == 1:
         yield from _words_of_other_column(table, said, rows[0], taken)
         yield from _flag_otherwise(table, said, rows[0]) if sure else ()
+
+
+def _beside(said: ClaimTerms, figure: Figure, named: Sequence[NamedRow]) -> tuple[list[TableRow], ClaimTerms]:
+    """The records that a figure may be of, and the claim with the figures beside it: those of its own clause,
+    if each clause names one record and has one figure: "the Kestrel costs €40, the Merlin €55"."""
+    borders = [match.end() for match in MEETING.finditer(said.text)]
+    own = bisect_right(borders, figure.start)
+    clauses = [bisect_right(borders, said.tokens[min(one.places, default=0)][0]) for one in named]
+    places = [bisect_right(borders, each.start) for each in said.figures]
+    valued = sorted(at for each, at in zip(said.figures, places, strict=True) if not each.name)
+    apart = len(set(clauses)) == len(named) and valued == sorted(clauses)
+    if not apart or own not in clauses or not all(one.places for one in named):
+        return [one.row for one in named], said
+    beside = tuple(each for each, at in zip(said.figures, places, strict=True) if at == own)
+    return [named[clauses.index(own)].row], replace(said, figures=beside)
 
 
 def _figure_otherwise(
