@@ -70,8 +70,6 @@ class Question:
 
     failed: list[str] = field(default_factory=list)
     """The models that failed, in order, each as "llm:MODEL: why"."""
-    answered_by: str = ""
-    """The model that answered, as "llm:MODEL"."""
 
 
 # -------------------------------------------------------------------------------------- what the server takes
@@ -413,7 +411,6 @@ class Chat:
             until = self._until(endpoint, self.endpoints[number + 1 :], deadline)
             outcome = await endpoint.ask(question, until)
             if not isinstance(outcome, Failure):
-                question.answered_by = endpoint.name
                 return outcome
             question.failed.append(f"{endpoint.name}: {outcome.error}")
             failures.append((endpoint, outcome))

@@ -202,8 +202,7 @@ class _ReplyOnce:
 
 def _explanation(reply: str) -> str:
     """The text of the first object that has one; empty if none has."""
-    found = next((each[_MEMBER] for each in objects(reply) if isinstance(each.get(_MEMBER), str)), "")
-    text = found.encode("utf-8", "replace").decode()
+    text = next((each[_MEMBER] for each in objects(reply) if isinstance(each.get(_MEMBER), str)), "")
     return shorten(" ".join(text.split()), MAX_REASONING_CHARS)
 
 

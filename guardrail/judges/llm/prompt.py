@@ -249,8 +249,8 @@ class Fence:
         return _CONTROL.sub(lambda match: _STAND_IN[match[0]], data)
 
     def scrub(self, reply: str) -> str:
-        """The model's text as others may read it, without the marker."""
-        return self._forbidden.sub("…", reply)
+        """The model's text as others may read it, without the marker, and in characters that UTF-8 has."""
+        return self._forbidden.sub("…", reply).encode("utf-8", "replace").decode()
 
 
 def fences(secret: bytes | None = None) -> Callable[[str], Fence]:
