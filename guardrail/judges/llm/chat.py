@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Final, Protocol, TypeAlias
 import openai
 
 from guardrail.awake import awake
-from guardrail.calls import Call, Caller, Failure, server_of
+from guardrail.calls import Call, Caller, Failure
 from guardrail.errors import JudgeError, JudgeRefused, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Usage
 from guardrail.judges.base import Meter
-from guardrail.judges.llm.exchange import Exchange, NotAnApi, ReplyProgress, StallBounds, Stalled
+from guardrail.judges.llm.exchange import Exchange, NotAnApi, StallBounds, Stalled
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.openai_client import OwnClients, describe
@@ -257,10 +257,12 @@ class _QuestionCall(Call[list[Answer]]):
         self._joined = False
         """Whether to send one message, because the server has just refused the system role."""
         self._recorder = recorder()
-        self._begin()
 
     def _begin(self) -> None:
-        self._progress = ReplyProgress()
+        settings = self._endpoint.settings
+        left_s = self.until - asyncio.get_running_loop().time()
+        silence = StallBounds(max(settings.stall_s, left_s * settings.first_token_share), settings.stall_s)
+        self._exchange = Exchange(self._endpoint.clients, self._read, silence)
         self._reader = self._question.reader()
         self._answers: list[Answer] = []
         self._raw: list[str] = []
@@ -280,8 +282,8 @@ class _QuestionCall(Call[list[Answer]]):
             self._question.meter.add(Usage(judge_calls=1), self._endpoint.settings.model)
             outcome = await self._send()
             if outcome is not None:
-                if self._progress.streamed:
-                    self.first_token_at = self._progress.first_token_at
+                if self._exchange.streamed:
+                    self.first_token_at = self._exchange.first_token_at
                 return outcome
             try:
                 self.admit()
@@ -296,32 +298,21 @@ class _QuestionCall(Call[list[Answer]]):
         settings, dialect = self._endpoint.settings, self._endpoint.dialect
         messages = dialect.messages(self._question.messages, joined=self._joined)
         options = dialect.arguments(self._question.schema)
-        left_s = self.until - asyncio.get_running_loop().time()
-        silence = StallBounds(max(settings.stall_s, left_s * settings.first_token_share), settings.stall_s)
-        with self._endpoint.clients.client() as client:
-            exchange = Exchange(client, self._progress, self._read, silence)
-            try:
-                await exchange.run(
-                    {
-                        "model": settings.model,
-                        "messages": messages,
-                        "extra_headers": self._endpoint.headers,
-                        "extra_body": settings.extra_body or None,
-                    }
-                    | options
-                )
-                answers = self._finish()
-            except (openai.APIError, JudgeError) as error:
-                if isinstance(error, openai.APIStatusError):
-                    # What this call sent counts: by now another may have found that there is no such role.
-                    self._joined = len(messages) > 1 and refuses_system_role(error)
-                    if self._joined or dialect.adapt(error, options):
-                        return None
-                self.stalled = isinstance(error, Stalled)
-                return self.broke_off(_failure(error, server_of(settings.base_url)))
+        body = {**settings.extra_body, "model": settings.model, "messages": messages, **options}
+        try:
+            await self._exchange.run(body, self._endpoint.headers)
+            answers = self._finish()
+        except (openai.APIError, JudgeError) as error:
+            if isinstance(error, openai.APIStatusError):
+                # What this call sent counts: by now another may have found that there is no such role.
+                self._joined = len(messages) > 1 and refuses_system_role(error)
+                if self._joined or dialect.adapt(error, options):
+                    return None
+            self.stalled = isinstance(error, Stalled)
+            return self.broke_off(_failure(error, self._endpoint.clients.server))
         if self._joined:
             dialect.leave_system_role()
-        if options.get("stream") and not self._progress.streamed:
+        if options.get("stream") and not self._exchange.streamed:
             dialect.take_whole_replies()
         return answers
 
@@ -332,16 +323,16 @@ class _QuestionCall(Call[list[Answer]]):
         if answers:
             self.first_answer_at = self.first_answer_at or asyncio.get_running_loop().time()
             self._answers += answers
-            if self._progress.streamed:  # else all of it is here, and what follows may say otherwise
+            if self._exchange.streamed:  # else all of it is here, and what follows may say otherwise
                 self._question.on_answers(answers)
 
     def _finish(self, *, cut: bool = False) -> list[Answer]:
-        return [*self._answers, *self._reader.finish(cut=cut or not self._progress.ended_by_itself)]
+        return [*self._answers, *self._reader.finish(cut=cut or not self._exchange.ended_by_itself)]
 
     def broke_off(self, failure: Failure) -> Outcome:
         """The answers that were complete when the call failed, or the failure if there are none."""
         self.failure = failure
-        if self._progress.empty:
+        if self._exchange.empty:
             return failure
         try:
             return self._finish(cut=True)
@@ -351,7 +342,7 @@ class _QuestionCall(Call[list[Answer]]):
     def ended(self) -> None:
         """Count what it took, and record the messages and the text that came if anybody wants to see them."""
         settings = self._endpoint.settings
-        used = reported_usage(settings.model, self._progress.usage, self._endpoint.prices)
+        used = reported_usage(settings.model, self._exchange.usage, self._endpoint.prices)
         if used is not None:
             self._question.meter.add(used, settings.model)
         if self._recorder is None:
@@ -406,17 +397,17 @@ class Chat:
         JudgeError. ``question`` says what came of it in any case.
         """
         loop = asyncio.get_running_loop()
-        failures: list[tuple[ModelEndpoint, Failure]] = []
+        errors: list[JudgeError] = []
         for number, endpoint in enumerate(self.endpoints):
             until = self._until(endpoint, self.endpoints[number + 1 :], deadline)
             outcome = await endpoint.ask(question, until)
             if not isinstance(outcome, Failure):
                 return outcome
             question.failed.append(f"{endpoint.name}: {outcome.error}")
-            failures.append((endpoint, outcome))
+            errors.append(outcome.error)
             if loop.time() >= deadline or isinstance(outcome.error, BudgetExhausted):
                 break
-        raise _joined(failures) from None
+        raise _joined(errors, "; ".join(question.failed)) from None
 
     def _until(self, endpoint: ModelEndpoint, others: Sequence[ModelEndpoint], deadline: float) -> float:
         """Until when to try one model: a share of the time is reserved for models that could follow.
@@ -433,12 +424,10 @@ class Chat:
         return deadline if typical is not None and until - now < typical <= left else until
 
 
-def _joined(failures: Sequence[tuple[ModelEndpoint, Failure]]) -> JudgeError:
-    """One error for all models, which may be retried if any of theirs may."""
-    errors = [failure.error for _, failure in failures]
+def _joined(errors: Sequence[JudgeError], text: str) -> JudgeError:
+    """One error for all models, which may be retried if any of theirs may; ``text`` tells of several."""
     if len(errors) == 1:
         return errors[0]
-    text = "; ".join(f"{endpoint.name}: {failure.error}" for endpoint, failure in failures)
     if isinstance(errors[-1], BudgetExhausted):
         return BudgetExhausted(text)
     if any(isinstance(error, JudgeUnavailable) for error in errors):
