@@ -19,26 +19,17 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
 from string import Template, ascii_lowercase
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic import TypeAdapter
 
 from guardrail.claims.model import Claim
-from guardrail.errors import ConfigError
 from guardrail.events import Context, Evidence, Severity, Verdict
 from guardrail.evidence.index import EvidenceIndex, Passage
 from guardrail.evidence.sentences import sentence_spans
 from guardrail.judges.base import JudgeRequest
 from guardrail.judges.llm.reply import Answer, ReplyForm, write_reply
-from guardrail.judges.llm.settings import (
-    Example,
-    ExampleClaim,
-    LlmJudgeSettings,
-    PromptFiles,
-    PromptName,
-    read_examples,
-    read_prompt,
-)
+from guardrail.judges.llm.settings import Example, ExampleClaim, LlmJudgeSettings, PromptFiles, PromptName
 from guardrail.shipped import shipped_text, shipped_yaml
 
 MAX_SENTENCE_CHARS: Final = 600
@@ -410,31 +401,10 @@ def default_examples() -> tuple[Example, ...]:
     )
 
 
-def examples_of(chosen: PromptFiles) -> tuple[Example, ...]:
-    """The examples to show. Raises ConfigError if their file has become unusable."""
-    if "examples" in chosen._given:
-        return cast("tuple[Example, ...]", chosen._given["examples"])
-    if chosen.examples is None:
-        return default_examples()
-    try:
-        return read_examples(chosen.examples)
-    except ValueError as error:
-        raise ConfigError(f"judge.llm.prompts.examples: {error}") from None
-
-
 def template(name: PromptName, chosen: PromptFiles) -> Template:
-    """The prompt to use. Raises ConfigError if its file has become unusable since the settings were
-    loaded.
-    """
-    if name in chosen._given:
-        return cast("Template", chosen._given[name])
-    path = chosen.system if name == "system" else chosen.user
-    if path is None:
-        return Template(shipped_text("guardrail.judges.llm", "prompts", f"{name}.md").strip())
-    try:
-        return read_prompt(name, path)
-    except ValueError as error:
-        raise ConfigError(f"judge.llm.prompts.{name}: {error}") from None
+    """The prompt to use. Raises ConfigError as ``PromptFiles.own`` does."""
+    own: Template | None = chosen.own(name)
+    return own or Template(shipped_text("guardrail.judges.llm", "prompts", f"{name}.md").strip())
 
 
 def render(examples: Sequence[Example], form: ReplyForm) -> str:
@@ -501,7 +471,8 @@ class Prompts:
         self._settings = settings
         self.form = ReplyForm.of(settings)
         self.schema = self.form.schema()
-        examples = examples_of(settings.prompts)
+        own = settings.prompts.own("examples")
+        examples = default_examples() if own is None else own
         self._fixed = {
             "verdict_rules": _rules()["verdicts"],
             "reply_form": _reply_form(self.form),
