@@ -88,7 +88,6 @@ _LADDER: Final = tuple(OutputMode)
 # With 500 and 501, because llama-cpp-python answers an unknown response_format with a 500 that names it.
 _REFUSALS: Final = frozenset({400, 404, 415, 422, 500, 501})
 _FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object", "structured output")
-_OTHER_FIELD: Final = {"max_completion_tokens": "max_tokens", "max_tokens": "max_completion_tokens"}
 _UNKNOWN_WORDS: Final = ("support", "unknown", "unrecognized", "unexpected", "not permitted", "not allowed")
 # Chat templates' own words (Gemma, Mistral), OpenAI's of older reasoning models, and Google's.
 _NO_SYSTEM_ROLE: Final = re.compile(
@@ -114,34 +113,25 @@ class Dialect:
         if "temperature" not in settings.extra_body:
             self._options["temperature"] = settings.temperature
         self._options |= {"stream": True, "stream_options": {"include_usage": True}}
-        self._swapped = False
         self._patterns = True
-        self._system_role = True
+        self.system_role = True
+        """Without it all messages are sent as one of the user."""
 
     def messages(self, messages: Sequence[dict[str, str]], *, joined: bool) -> list[dict[str, str]]:
         """``messages``; as one of the user if ``joined``, or where the model knows no system role."""
-        if self._system_role and not joined:
+        if self.system_role and not joined:
             return list(messages)
         return [{"role": "user", "content": "\n\n".join(each["content"] for each in messages)}]
 
     def arguments(self, schema: dict[str, Any]) -> dict[str, Any]:
         """The arguments of a call. In text mode only the prompt describes the form of the reply."""
-        shown = schema if self._patterns else _without_patterns(schema)
-        formats: dict[OutputMode, dict[str, Any]] = {
-            OutputMode.JSON_SCHEMA: {
-                "type": "json_schema",
-                "json_schema": {"name": "verdicts", "strict": True, "schema": shown},
-            },
-            OutputMode.JSON_OBJECT: {"type": "json_object"},
-        }
-        arguments = dict(self._options)
-        if self.mode in formats:
-            arguments["response_format"] = formats[self.mode]
-        return arguments
-
-    def leave_system_role(self) -> None:
-        """Send all messages as one of the user from now on."""
-        self._system_role = False
+        if self.mode is OutputMode.TEXT:
+            return dict(self._options)
+        response_format: dict[str, Any] = {"type": self.mode.value}
+        if self.mode is OutputMode.JSON_SCHEMA:
+            shown = schema if self._patterns else _without_patterns(schema)
+            response_format["json_schema"] = {"name": "verdicts", "strict": True, "schema": shown}
+        return self._options | {"response_format": response_format}
 
     def take_whole_replies(self) -> None:
         """Request no streams from now on."""
@@ -154,12 +144,13 @@ class Dialect:
             return False
         # The message may echo data, so it is searched for our own argument names only, and never reported.
         words = _words(error)
-        if "pattern" in words and _has_patterns(sent.get("response_format")):
+        sent_format = sent.get("response_format", {})
+        if "pattern" in words and _without_patterns(sent_format) != sent_format:
             # Azure takes schemas, but no pattern in them. The reader is as strict without.
             self._patterns = False
             return True
         if "response_format" in sent and any(word in words for word in _FORMAT_WORDS):
-            tried = OutputMode(sent["response_format"]["type"])
+            tried = OutputMode(sent_format["type"])
             if self.mode is tried:
                 self.mode = _LADDER[_LADDER.index(tried) + 1]
             return True
@@ -173,11 +164,8 @@ class Dialect:
             if name == "stream":
                 self.take_whole_replies()
             value = self._options.pop(name, None)
-            other = _OTHER_FIELD.get(name)
-            # Only the first refusal swaps the name. If the other is refused too, no bound is sent at all.
-            if other and value is not None and not self._swapped:
-                self._options[other] = value
-                self._swapped = True
+            if name == "max_completion_tokens" and value is not None:
+                self._options["max_tokens"] = value  # the older name; where that is refused too, none is sent
         return bool(refused)
 
 
@@ -190,12 +178,6 @@ def refuses_system_role(error: openai.APIStatusError) -> bool:
 
 def _words(error: openai.APIStatusError) -> str:
     return f"{error.param or ''} {error.code or ''} {error.message[:_MESSAGE_CHARS]}".lower()
-
-
-def _has_patterns(value: object) -> bool:
-    if isinstance(value, dict):
-        return "pattern" in value or any(_has_patterns(part) for part in value.values())
-    return isinstance(value, list) and any(_has_patterns(part) for part in value)
 
 
 def _without_patterns(schema: dict[str, Any]) -> dict[str, Any]:
@@ -311,7 +293,7 @@ class _QuestionCall(Call[list[Answer]]):
             self.stalled = isinstance(error, Stalled)
             return self.broke_off(_failure(error, self._endpoint.clients.server))
         if self._joined:
-            dialect.leave_system_role()
+            dialect.system_role = False
         if options.get("stream") and not self._exchange.streamed:
             dialect.take_whole_replies()
         return answers
