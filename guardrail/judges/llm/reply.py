@@ -317,7 +317,7 @@ def _read_lists(text: str, form: ReplyForm, *, certain: bool, goes_on: bool) -> 
     ``goes_on``: some follow behind ``text``.
     """
     last_quote = len(text) if goes_on else text.rfind('"')
-    for found, end in _objects(text):
+    for found, end in objects(text):
         said = found.get("v")
         items = said if isinstance(said, list) else []
         texts = list(takewhile(lambda item: isinstance(item, str), items))
@@ -364,14 +364,9 @@ def _without_thoughts(text: str) -> list[tuple[str, int]]:
     return parts if depth else [*parts, (text[at:], len(text))]
 
 
-def objects(text: str) -> Iterator[dict[str, Any]]:
-    """The outermost JSON objects in ``text``."""
-    return (value for value, _ in _objects(text))
-
-
-def _objects(text: str) -> Iterator[tuple[dict[str, Any], int]]:
-    """Each with its end. If a list of verdicts breaks off, the last has the texts that were complete, and
-    then None.
+def objects(text: str) -> Iterator[tuple[dict[str, Any], int]]:
+    """The outermost JSON objects in ``text``, each with its end. If a list of verdicts breaks off, the last
+    has the texts that were complete, and then None.
     """
     at = failed = read = 0
     while failed < _MAX_FAILED_STARTS and read < _MAX_VALUES:
