@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import openai
 
-from guardrail.awake import awake
 from guardrail.calls import Call, Caller, Failure
 from guardrail.errors import JudgeError, JudgeRefused, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Usage
@@ -202,16 +201,12 @@ def _names(name: str, words: str) -> bool:
 class ModelEndpoint:
     """One model on one server, and what its calls teach. Concurrent questions share all of it."""
 
-    def __init__(
-        self, settings: LlmJudgeSettings, place: str, prices: PriceTable | None, clock: Callable[[], float]
-    ) -> None:
-        """``place`` has the settings. Raises ConfigError if a key is missing. ``clock`` gives seconds to the
-        breaker and to recent times.
-        """
+    def __init__(self, settings: LlmJudgeSettings, place: str, prices: PriceTable | None) -> None:
+        """``place`` has the settings. Raises ConfigError if a key is missing."""
         self.name = f"llm:{settings.model}"
         self.settings = settings
         self.prices = prices
-        self.caller = Caller(self.name, settings.model, settings.max_concurrency, clock)
+        self.caller = Caller(self.name, settings.model, settings.max_concurrency)
         self.dialect = Dialect(settings)
         self.clients = OwnClients(settings.base_url, settings.resolve_api_key(place), settings._transport)
         self.headers = {name: value.get_secret_value() for name, value in settings.extra_headers.items()}
@@ -353,18 +348,12 @@ class Chat:
     reserve: ClassVar[float] = 0.4
     """The share of the time left that is reserved for the fallbacks while an earlier model is asked."""
 
-    def __init__(
-        self,
-        settings: LlmJudgeSettings,
-        prices: PriceTable | None = None,
-        clock: Callable[[], float] = awake,
-    ) -> None:
-        """Raises ConfigError if a key is missing. ``clock`` gives seconds to breakers and recent times."""
-        places = (_SECTION, *(f"{_SECTION}.fallbacks[{number}]" for number in range(len(settings.fallbacks))))
-        self.endpoints = [
-            ModelEndpoint(model, place, prices, clock)
-            for model, place in zip(settings.models(), places, strict=True)
-        ]
+    def __init__(self, settings: LlmJudgeSettings, prices: PriceTable | None = None) -> None:
+        """Raises ConfigError if a key is missing."""
+        first, *others = settings.models()
+        self.endpoints = [ModelEndpoint(first, _SECTION, prices)]
+        for number, model in enumerate(others):
+            self.endpoints.append(ModelEndpoint(model, f"{_SECTION}.fallbacks[{number}]", prices))
 
     async def aclose(self) -> None:
         """Close all connections. No question may follow."""

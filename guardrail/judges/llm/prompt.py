@@ -469,7 +469,7 @@ class Prompts:
     def __init__(self, settings: LlmJudgeSettings) -> None:
         """Raises ConfigError if a custom prompt has become unreadable."""
         self._settings = settings
-        self.form = ReplyForm.of(settings)
+        self.form = ReplyForm(settings.reasoning != "none", settings.decompose)
         self.schema = self.form.schema()
         own = settings.prompts.own("examples")
         examples = default_examples() if own is None else own

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import ClaimPart, Verdict
-from guardrail.judges.llm.settings import LlmJudgeSettings, together
+from guardrail.judges.llm.settings import together
 from guardrail.printable import shorten
 
 MAX_REPLY_CHARS: Final = 1_000_000
@@ -86,11 +86,6 @@ class ReplyForm:
 
     reasons: bool = True
     decompose: bool = False
-
-    @classmethod
-    def of(cls, settings: LlmJudgeSettings) -> ReplyForm:
-        """The form that ``settings`` request."""
-        return cls(settings.reasoning != "none", settings.decompose)
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of a reply, for strict structured outputs.

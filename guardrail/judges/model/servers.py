@@ -567,16 +567,16 @@ class RemoteScores:
 class RemoteGraph:
     """The verifier's graph on a server of the Open Inference Protocol. Thread-safe; threads wait for it."""
 
-    outputs: Final = ("logits", "token_logits")
-
-    def __init__(self, settings: ServerSettings) -> None:
-        """Asks nothing yet. Raises ConfigError for a file that can't be used."""
+    def __init__(self, settings: ServerSettings, outputs: tuple[str, ...]) -> None:
+        """Asks nothing yet; the graph has to have these ``outputs``. Raises ConfigError for a file that can't
+        be used.
+        """
         import numpy as np
 
         self._np: Any = np
         self._calls = ServerCalls(settings, VERIFIER_SECTION, "local:verifier")
         self._timeout_s = settings.timeout_ms / 1000
-        self._model = OipModel(settings.model or "", VERIFIER_SECTION, self.outputs)
+        self._model = OipModel(settings.model or "", VERIFIER_SECTION, outputs)
 
     def run(self, outputs: Sequence[str], batch: Sequence[Tokens]) -> list[Any]:
         """These outputs for a batch, as arrays. Blocks. Raises JudgeError."""
