@@ -219,14 +219,9 @@ class Fence:
         """``data`` behind a marker line. ``name`` must be one of ours, never taken from data."""
         return f"[{self.marker} {name}]\n{self.defuse(data)}"
 
-    @property
-    def end(self) -> str:
-        """The marker line that closes the last text of a group."""
-        return f"[{self.marker} end]"
-
     def group(self, texts: Iterable[str]) -> str:
         """Texts made by ``named``, one behind the other, closed."""
-        return "\n".join([*texts, self.end])
+        return "\n".join([*texts, f"[{self.marker} end]"])
 
     def defuse(self, data: str) -> str:
         """``data`` without control tokens and without the marker (which it could only contain if that had
