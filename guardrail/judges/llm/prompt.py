@@ -83,6 +83,10 @@ class Sentences:
         at = number - 1
         return self.contexts[self._context[at]].text[self._start[at] : self._end[at]]
 
+    def line(self, number: int) -> str:
+        """A sentence as a line of the prompt, ``[12] …``. Only our own numbers can begin a line like this."""
+        return f"[{number}] {defuse_numbers(' '.join(self.text(number).split()))}"
+
     def position(self, number: int) -> int:
         """The position of a sentence's context among the contexts."""
         return self._context[number - 1]
@@ -102,11 +106,6 @@ class Sentences:
         context = self.contexts[self.position(first)]
         span = (self._start[first - 1], self._end[last - 1])
         return Evidence(context_id=context.id, quote=context.text[span[0] : span[1]], span=span)
-
-
-def numbered(number: int, sentence: str) -> str:
-    """A sentence as a line of the prompt, ``[12] …``. Only our own numbers can begin a line like this."""
-    return f"[{number}] {defuse_numbers(' '.join(sentence.split()))}"
 
 
 def defuse_numbers(text: str) -> str:
@@ -201,8 +200,8 @@ _STAND_IN: Final = {"<": "‹", ">": "›", "[": "［", "]": "］"}
 class Fence:
     """Puts data of one response between marker lines that the data can't forge.
 
-    Each text stands behind a line with the marker and its name, and runs to the next marker line; ``end``
-    closes the last text of a group.
+    Each text stands behind a line with the marker and its name, and runs to the next marker line, which for
+    the last text of a group says ``end``.
 
     The marker is an HMAC of the response's id under a secret that this process drew at start. It is the same
     in all calls of one response, so that a provider's prefix cache works, and nobody outside can know it: not
@@ -290,14 +289,10 @@ def select(
     All sentences are the same text in every call of a response, which a provider's prefix cache can serve.
     """
     if not excerpts and sum(len(context.text) for context in index.contexts) <= max_chars:
-        lines = {number: _line(sentences, number) for number in range(1, len(sentences) + 1)}
+        lines = {number: sentences.line(number) for number in range(1, len(sentences) + 1)}
         if sum(len(line) + 1 for line in lines.values()) <= max_chars:
             return ShownSentences(tuple(_pieces(sentences, lines)), range(1, len(sentences) + 1))
     return _closest(index, sentences, claims, max_chars, per_claim)
-
-
-def _line(sentences: Sentences, number: int) -> str:
-    return numbered(number, sentences.text(number))
 
 
 def _pieces(sentences: Sentences, lines: dict[int, str]) -> Iterable[Shown]:
@@ -330,7 +325,7 @@ def _closest(
         if passage.text in told:
             return True
         numbers = sentences.overlapping(positions[passage.context_id], passage.start, passage.end)
-        lines = {number: _line(sentences, number) for number in numbers if number not in chosen}
+        lines = {number: sentences.line(number) for number in numbers if number not in chosen}
         size = sum(len(line) + 1 for line in lines.values())
         if size > left:
             return False
