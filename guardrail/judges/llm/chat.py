@@ -14,12 +14,11 @@ from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import openai
 
-from guardrail.awake import awake
-from guardrail.calls import Call, Caller, Failure, server_of
+from guardrail.calls import Call, Caller, Failure
 from guardrail.errors import JudgeError, JudgeRefused, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Usage
 from guardrail.judges.base import Meter
-from guardrail.judges.llm.exchange import Exchange, NotAnApi, ReplyProgress, StallBounds, Stalled
+from guardrail.judges.llm.exchange import Exchange, NotAnApi, StallBounds, Stalled
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.openai_client import OwnClients, describe
@@ -70,8 +69,6 @@ class Question:
 
     failed: list[str] = field(default_factory=list)
     """The models that failed, in order, each as "llm:MODEL: why"."""
-    answered_by: str = ""
-    """The model that answered, as "llm:MODEL"."""
 
 
 # -------------------------------------------------------------------------------------- what the server takes
@@ -90,7 +87,6 @@ _LADDER: Final = tuple(OutputMode)
 # With 500 and 501, because llama-cpp-python answers an unknown response_format with a 500 that names it.
 _REFUSALS: Final = frozenset({400, 404, 415, 422, 500, 501})
 _FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object", "structured output")
-_OTHER_FIELD: Final = {"max_completion_tokens": "max_tokens", "max_tokens": "max_completion_tokens"}
 _UNKNOWN_WORDS: Final = ("support", "unknown", "unrecognized", "unexpected", "not permitted", "not allowed")
 # Chat templates' own words (Gemma, Mistral), OpenAI's of older reasoning models, and Google's.
 _NO_SYSTEM_ROLE: Final = re.compile(
@@ -116,34 +112,25 @@ class Dialect:
         if "temperature" not in settings.extra_body:
             self._options["temperature"] = settings.temperature
         self._options |= {"stream": True, "stream_options": {"include_usage": True}}
-        self._swapped = False
         self._patterns = True
-        self._system_role = True
+        self.system_role = True
+        """Without it all messages are sent as one of the user."""
 
     def messages(self, messages: Sequence[dict[str, str]], *, joined: bool) -> list[dict[str, str]]:
         """``messages``; as one of the user if ``joined``, or where the model knows no system role."""
-        if self._system_role and not joined:
+        if self.system_role and not joined:
             return list(messages)
         return [{"role": "user", "content": "\n\n".join(each["content"] for each in messages)}]
 
     def arguments(self, schema: dict[str, Any]) -> dict[str, Any]:
         """The arguments of a call. In text mode only the prompt describes the form of the reply."""
-        shown = schema if self._patterns else _without_patterns(schema)
-        formats: dict[OutputMode, dict[str, Any]] = {
-            OutputMode.JSON_SCHEMA: {
-                "type": "json_schema",
-                "json_schema": {"name": "verdicts", "strict": True, "schema": shown},
-            },
-            OutputMode.JSON_OBJECT: {"type": "json_object"},
-        }
-        arguments = dict(self._options)
-        if self.mode in formats:
-            arguments["response_format"] = formats[self.mode]
-        return arguments
-
-    def leave_system_role(self) -> None:
-        """Send all messages as one of the user from now on."""
-        self._system_role = False
+        if self.mode is OutputMode.TEXT:
+            return dict(self._options)
+        response_format: dict[str, Any] = {"type": self.mode.value}
+        if self.mode is OutputMode.JSON_SCHEMA:
+            shown = schema if self._patterns else _without_patterns(schema)
+            response_format["json_schema"] = {"name": "verdicts", "strict": True, "schema": shown}
+        return self._options | {"response_format": response_format}
 
     def take_whole_replies(self) -> None:
         """Request no streams from now on."""
@@ -156,12 +143,13 @@ class Dialect:
             return False
         # The message may echo data, so it is searched for our own argument names only, and never reported.
         words = _words(error)
-        if "pattern" in words and _has_patterns(sent.get("response_format")):
+        sent_format = sent.get("response_format", {})
+        if "pattern" in words and _without_patterns(sent_format) != sent_format:
             # Azure takes schemas, but no pattern in them. The reader is as strict without.
             self._patterns = False
             return True
         if "response_format" in sent and any(word in words for word in _FORMAT_WORDS):
-            tried = OutputMode(sent["response_format"]["type"])
+            tried = OutputMode(sent_format["type"])
             if self.mode is tried:
                 self.mode = _LADDER[_LADDER.index(tried) + 1]
             return True
@@ -175,11 +163,8 @@ class Dialect:
             if name == "stream":
                 self.take_whole_replies()
             value = self._options.pop(name, None)
-            other = _OTHER_FIELD.get(name)
-            # Only the first refusal swaps the name. If the other is refused too, no bound is sent at all.
-            if other and value is not None and not self._swapped:
-                self._options[other] = value
-                self._swapped = True
+            if name == "max_completion_tokens" and value is not None:
+                self._options["max_tokens"] = value  # the older name; where that is refused too, none is sent
         return bool(refused)
 
 
@@ -192,12 +177,6 @@ def refuses_system_role(error: openai.APIStatusError) -> bool:
 
 def _words(error: openai.APIStatusError) -> str:
     return f"{error.param or ''} {error.code or ''} {error.message[:_MESSAGE_CHARS]}".lower()
-
-
-def _has_patterns(value: object) -> bool:
-    if isinstance(value, dict):
-        return "pattern" in value or any(_has_patterns(part) for part in value.values())
-    return isinstance(value, list) and any(_has_patterns(part) for part in value)
 
 
 def _without_patterns(schema: dict[str, Any]) -> dict[str, Any]:
@@ -222,16 +201,12 @@ def _names(name: str, words: str) -> bool:
 class ModelEndpoint:
     """One model on one server, and what its calls teach. Concurrent questions share all of it."""
 
-    def __init__(
-        self, settings: LlmJudgeSettings, place: str, prices: PriceTable | None, clock: Callable[[], float]
-    ) -> None:
-        """``place`` has the settings. Raises ConfigError if a key is missing. ``clock`` gives seconds to the
-        breaker and to recent times.
-        """
+    def __init__(self, settings: LlmJudgeSettings, place: str, prices: PriceTable | None) -> None:
+        """``place`` has the settings. Raises ConfigError if a key is missing."""
         self.name = f"llm:{settings.model}"
         self.settings = settings
         self.prices = prices
-        self.caller = Caller(self.name, settings.model, settings.max_concurrency, clock)
+        self.caller = Caller(self.name, settings.model, settings.max_concurrency)
         self.dialect = Dialect(settings)
         self.clients = OwnClients(settings.base_url, settings.resolve_api_key(place), settings._transport)
         self.headers = {name: value.get_secret_value() for name, value in settings.extra_headers.items()}
@@ -259,10 +234,12 @@ class _QuestionCall(Call[list[Answer]]):
         self._joined = False
         """Whether to send one message, because the server has just refused the system role."""
         self._recorder = recorder()
-        self._begin()
 
     def _begin(self) -> None:
-        self._progress = ReplyProgress()
+        settings = self._endpoint.settings
+        left_s = self.until - asyncio.get_running_loop().time()
+        silence = StallBounds(max(settings.stall_s, left_s * settings.first_token_share), settings.stall_s)
+        self._exchange = Exchange(self._endpoint.clients, self._read, silence)
         self._reader = self._question.reader()
         self._answers: list[Answer] = []
         self._raw: list[str] = []
@@ -282,8 +259,8 @@ class _QuestionCall(Call[list[Answer]]):
             self._question.meter.add(Usage(judge_calls=1), self._endpoint.settings.model)
             outcome = await self._send()
             if outcome is not None:
-                if self._progress.streamed:
-                    self.first_token_at = self._progress.first_token_at
+                if self._exchange.streamed:
+                    self.first_token_at = self._exchange.first_token_at
                 return outcome
             try:
                 self.admit()
@@ -298,32 +275,21 @@ class _QuestionCall(Call[list[Answer]]):
         settings, dialect = self._endpoint.settings, self._endpoint.dialect
         messages = dialect.messages(self._question.messages, joined=self._joined)
         options = dialect.arguments(self._question.schema)
-        left_s = self.until - asyncio.get_running_loop().time()
-        silence = StallBounds(max(settings.stall_s, left_s * settings.first_token_share), settings.stall_s)
-        with self._endpoint.clients.client() as client:
-            exchange = Exchange(client, self._progress, self._read, silence)
-            try:
-                await exchange.run(
-                    {
-                        "model": settings.model,
-                        "messages": messages,
-                        "extra_headers": self._endpoint.headers,
-                        "extra_body": settings.extra_body or None,
-                    }
-                    | options
-                )
-                answers = self._finish()
-            except (openai.APIError, JudgeError) as error:
-                if isinstance(error, openai.APIStatusError):
-                    # What this call sent counts: by now another may have found that there is no such role.
-                    self._joined = len(messages) > 1 and refuses_system_role(error)
-                    if self._joined or dialect.adapt(error, options):
-                        return None
-                self.stalled = isinstance(error, Stalled)
-                return self.broke_off(_failure(error, server_of(settings.base_url)))
+        body = {**settings.extra_body, "model": settings.model, "messages": messages, **options}
+        try:
+            await self._exchange.run(body, self._endpoint.headers)
+            answers = self._finish()
+        except (openai.APIError, JudgeError) as error:
+            if isinstance(error, openai.APIStatusError):
+                # What this call sent counts: by now another may have found that there is no such role.
+                self._joined = len(messages) > 1 and refuses_system_role(error)
+                if self._joined or dialect.adapt(error, options):
+                    return None
+            self.stalled = isinstance(error, Stalled)
+            return self.broke_off(_failure(error, self._endpoint.clients.server))
         if self._joined:
-            dialect.leave_system_role()
-        if options.get("stream") and not self._progress.streamed:
+            dialect.system_role = False
+        if options.get("stream") and not self._exchange.streamed:
             dialect.take_whole_replies()
         return answers
 
@@ -334,16 +300,16 @@ class _QuestionCall(Call[list[Answer]]):
         if answers:
             self.first_answer_at = self.first_answer_at or asyncio.get_running_loop().time()
             self._answers += answers
-            if self._progress.streamed:  # else all of it is here, and what follows may say otherwise
+            if self._exchange.streamed:  # else all of it is here, and what follows may say otherwise
                 self._question.on_answers(answers)
 
     def _finish(self, *, cut: bool = False) -> list[Answer]:
-        return [*self._answers, *self._reader.finish(cut=cut or not self._progress.ended_by_itself)]
+        return [*self._answers, *self._reader.finish(cut=cut or not self._exchange.ended_by_itself)]
 
     def broke_off(self, failure: Failure) -> Outcome:
         """The answers that were complete when the call failed, or the failure if there are none."""
         self.failure = failure
-        if self._progress.empty:
+        if self._exchange.empty:
             return failure
         try:
             return self._finish(cut=True)
@@ -353,7 +319,7 @@ class _QuestionCall(Call[list[Answer]]):
     def ended(self) -> None:
         """Count what it took, and record the messages and the text that came if anybody wants to see them."""
         settings = self._endpoint.settings
-        used = reported_usage(settings.model, self._progress.usage, self._endpoint.prices)
+        used = reported_usage(settings.model, self._exchange.usage, self._endpoint.prices)
         if used is not None:
             self._question.meter.add(used, settings.model)
         if self._recorder is None:
@@ -382,18 +348,12 @@ class Chat:
     reserve: ClassVar[float] = 0.4
     """The share of the time left that is reserved for the fallbacks while an earlier model is asked."""
 
-    def __init__(
-        self,
-        settings: LlmJudgeSettings,
-        prices: PriceTable | None = None,
-        clock: Callable[[], float] = awake,
-    ) -> None:
-        """Raises ConfigError if a key is missing. ``clock`` gives seconds to breakers and recent times."""
-        places = (_SECTION, *(f"{_SECTION}.fallbacks[{number}]" for number in range(len(settings.fallbacks))))
-        self.endpoints = [
-            ModelEndpoint(model, place, prices, clock)
-            for model, place in zip(settings.models(), places, strict=True)
-        ]
+    def __init__(self, settings: LlmJudgeSettings, prices: PriceTable | None = None) -> None:
+        """Raises ConfigError if a key is missing."""
+        first, *others = settings.models()
+        self.endpoints = [ModelEndpoint(first, _SECTION, prices)]
+        for number, model in enumerate(others):
+            self.endpoints.append(ModelEndpoint(model, f"{_SECTION}.fallbacks[{number}]", prices))
 
     async def aclose(self) -> None:
         """Close all connections. No question may follow."""
@@ -408,18 +368,17 @@ class Chat:
         JudgeError. ``question`` says what came of it in any case.
         """
         loop = asyncio.get_running_loop()
-        failures: list[tuple[ModelEndpoint, Failure]] = []
+        errors: list[JudgeError] = []
         for number, endpoint in enumerate(self.endpoints):
             until = self._until(endpoint, self.endpoints[number + 1 :], deadline)
             outcome = await endpoint.ask(question, until)
             if not isinstance(outcome, Failure):
-                question.answered_by = endpoint.name
                 return outcome
             question.failed.append(f"{endpoint.name}: {outcome.error}")
-            failures.append((endpoint, outcome))
+            errors.append(outcome.error)
             if loop.time() >= deadline or isinstance(outcome.error, BudgetExhausted):
                 break
-        raise _joined(failures) from None
+        raise _joined(errors, "; ".join(question.failed)) from None
 
     def _until(self, endpoint: ModelEndpoint, others: Sequence[ModelEndpoint], deadline: float) -> float:
         """Until when to try one model: a share of the time is reserved for models that could follow.
@@ -436,12 +395,10 @@ class Chat:
         return deadline if typical is not None and until - now < typical <= left else until
 
 
-def _joined(failures: Sequence[tuple[ModelEndpoint, Failure]]) -> JudgeError:
-    """One error for all models, which may be retried if any of theirs may."""
-    errors = [failure.error for _, failure in failures]
+def _joined(errors: Sequence[JudgeError], text: str) -> JudgeError:
+    """One error for all models, which may be retried if any of theirs may; ``text`` tells of several."""
     if len(errors) == 1:
         return errors[0]
-    text = "; ".join(f"{endpoint.name}: {failure.error}" for endpoint, failure in failures)
     if isinstance(errors[-1], BudgetExhausted):
         return BudgetExhausted(text)
     if any(isinstance(error, JudgeUnavailable) for error in errors):

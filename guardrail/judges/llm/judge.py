@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -23,130 +23,6 @@ from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.spending import BudgetExhausted, PriceTable
 from guardrail.judges.streams import closing, from_callback
 from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified
-
-
-@dataclass(frozen=True, slots=True)
-class AnsweringModel:
-    """The source of answers: the judge's name, the calls made so far, and the models that failed before
-    it.
-    """
-
-    judge: str
-    attempts: int = 1
-    degraded_from: tuple[str, ...] = ()
-
-    def unverified(self, claim_id: str, reason: str) -> Judgement:
-        return unverified(
-            claim_id, self.judge, reason, attempts=self.attempts, degraded_from=self.degraded_from
-        )
-
-
-class CollectedJudgements:
-    """Collects the judgements of one request, over all its calls.
-
-    A judgement that was yielded is final, whatever is said about its claim later. If a claim got two
-    different verdicts before either was yielded, neither counts. A claim has one judgement or none.
-
-    What excerpts lack may stand elsewhere in the contexts: until the second look is over, only a SUPPORTED
-    that names its sentences is yielded.
-    """
-
-    __slots__ = ("_asked", "_dropped", "_final", "_found", "_holding", "_prompt")
-
-    def __init__(self, prompt: Prompt) -> None:
-        self._prompt = prompt
-        self._asked = tuple(prompt.claim_ids.values())
-        self._holding = prompt.partial
-        self._final: set[str] = set()
-        self._found: dict[str, Judgement] = {}
-        self._dropped: dict[str, int] = {}
-
-    def take_early(
-        self, answers: Sequence[Answer], model: AnsweringModel, tell: Callable[[Judgement], None]
-    ) -> None:
-        """Take in answers of a reply that is still being written, and yield those that are reliable."""
-        for judgement in self._judgements(answers, model).values():
-            if judgement.claim_id not in self._final and self._firm(judgement):
-                self._keep(judgement, answers)
-                self._final.add(judgement.claim_id)
-                tell(judgement)
-
-    def take(self, answers: Sequence[Answer], model: AnsweringModel) -> None:
-        """Take in all answers of a reply that has ended, including those taken earlier."""
-        for judgement in self._judgements(answers, model).values():
-            if judgement.claim_id not in self._final:
-                self._keep(judgement, answers)
-
-    def settle(self, tell: Callable[[Judgement], None]) -> None:
-        """Yield everything that was taken in, because the next step may take long."""
-        for claim_id, judgement in self._found.items():
-            if claim_id not in self._final and self._firm(judgement):
-                self._final.add(claim_id)
-                tell(judgement)
-
-    def missing(self) -> list[str]:
-        """Ids of claims that were asked for and have no judgement."""
-        return [claim_id for claim_id in self._asked if claim_id not in self._found]
-
-    def held(self) -> list[str]:
-        """Ids of claims whose judgement a second look may change."""
-        return [
-            claim_id
-            for claim_id, judgement in self._found.items()
-            if claim_id not in self._final and not self._firm(judgement)
-        ]
-
-    def look_again(self, prompt: Prompt) -> None:
-        """From now on ``prompt`` is what is answered, and takes the place of what was held."""
-        self._asked += tuple(id_ for id_ in prompt.claim_ids.values() if id_ not in self._asked)
-        self._prompt = prompt
-        self._holding = False
-
-    @property
-    def dropped_quotes(self) -> int:
-        """Sentences that were named as evidence and were not shown, over all claims."""
-        return sum(self._dropped.values())
-
-    def rest(self, usage: Usage) -> list[Judgement]:
-        """The judgements not yielded yet, in claim order, each with its share of ``usage``.
-
-        The shares of all claims with a judgement add up to the whole.
-        """
-        found = [id_ for id_ in self._asked if id_ in self._found]
-        return [
-            replace(
-                self._found[claim_id],
-                usage=share.model_copy(update={"dropped_quotes": self._dropped.get(claim_id, 0)}),
-            )
-            for claim_id, share in zip(found, split(usage, len(found)), strict=True)
-            if claim_id not in self._final
-        ]
-
-    def _judgements(self, answers: Sequence[Answer], model: AnsweringModel) -> dict[str, Judgement]:
-        """One for each answered claim, in the order they came."""
-        made: dict[str, Judgement] = {}
-        for answer in answers:
-            judgement = settle(answer, self._prompt, model)
-            if judgement is None:
-                continue
-            other = made.setdefault(judgement.claim_id, judgement)
-            if other.verdict is not judgement.verdict:
-                made[other.claim_id] = model.unverified(other.claim_id, TWO_VERDICTS)
-        return made
-
-    def _firm(self, judgement: Judgement) -> bool:
-        """Whether no later answer can change it. Asking again may fix unusable answers."""
-        if self._holding:
-            return judgement.verdict is Verdict.SUPPORTED and bool(judgement.evidence)
-        return judgement.support is not None
-
-    def _keep(self, judgement: Judgement, answers: Collection[Answer]) -> None:
-        claim_id = judgement.claim_id
-        if judgement.support is None and claim_id in self._found:
-            return  # what a first look found stands
-        self._found[claim_id] = judgement
-        first = next(answer for answer in answers if self._prompt.claim_ids.get(answer.label) == claim_id)
-        self._dropped[claim_id] = sum(number not in self._prompt.shown for number in first.evidence)
 
 
 def split(usage: Usage, ways: int) -> list[Usage]:
@@ -187,16 +63,23 @@ def uncovered(claim_ids: Iterable[str], judge: str) -> list[Judgement]:
     ]
 
 
-def settle(answer: Answer, prompt: Prompt, model: AnsweringModel) -> Judgement | None:
-    """The judgement from an answer; None if its claim was not asked for. Cheap: a few slices."""
+def settle(answer: Answer, prompt: Prompt) -> Judgement | None:
+    """The judgement from an answer, but for who gave it; None if its claim was not asked for. Cheap: a few
+    slices.
+    """
     claim_id = prompt.claim_ids.get(answer.label)
     if claim_id is None:
         return None
+    readable = prompt.fence.scrub
     if answer.problem:
-        return model.unverified(claim_id, prompt.fence.scrub(answer.problem))
-    evidence = prompt.sentences.evidence(_shown(answer.evidence, prompt))
+        return unverified(claim_id, "", readable(answer.problem))
+    sentences = prompt.sentences
+    evidence = sentences.evidence([number for number in answer.evidence if number in prompt.shown])
+    # Contexts that are said to contradict the claim, in the order they were named.
+    against = [sentences.position(number) for number in answer.against if number in prompt.shown]
+    conflicts = dict.fromkeys(sentences.contexts[position].id for position in against)
     confidence = answer.confidence
-    notes = [_sayable(prompt.fence.scrub(answer.reasoning))] if answer.reasoning else []
+    notes = [readable(answer.reasoning)] if answer.reasoning else []
     if answer.verdict is Verdict.SUPPORTED and not evidence:
         confidence *= UNQUOTED_FACTOR
         notes.append(_UNQUOTED)
@@ -207,32 +90,12 @@ def settle(answer: Answer, prompt: Prompt, model: AnsweringModel) -> Judgement |
         answer.verdict,
         confidence,
         support_of(answer.verdict, confidence),
-        model.judge,
+        "",
         evidence,
-        _conflicts(answer, prompt) if answer.verdict in _SUPPORTING else (),
+        tuple(conflicts) if answer.verdict in _SUPPORTING else (),
         " ".join(notes),
-        tuple(
-            ClaimPart(text=_sayable(prompt.fence.scrub(part.text)), verdict=part.verdict)
-            for part in answer.parts
-        ),
-        attempts=model.attempts,
-        degraded_from=model.degraded_from,
+        tuple(ClaimPart(text=readable(part.text), verdict=part.verdict) for part in answer.parts),
     )
-
-
-def _shown(numbers: Sequence[int], prompt: Prompt) -> list[int]:
-    return [number for number in numbers if number in prompt.shown]
-
-
-def _conflicts(answer: Answer, prompt: Prompt) -> tuple[str, ...]:
-    """Ids of the contexts said to contradict the claim, in the order they were named."""
-    sentences = prompt.sentences
-    positions = (sentences.position(number) for number in _shown(answer.against, prompt))
-    return tuple(dict.fromkeys(sentences.contexts[position].id for position in positions))
-
-
-def _sayable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
 
 
 # -------------------------------------------------------------------------------------------------- the judge
@@ -246,11 +109,7 @@ class LlmJudge:
     verdict.
     """
 
-    def __init__(
-        self,
-        settings: LlmJudgeSettings,
-        prices: PriceTable | None = None,
-    ) -> None:
+    def __init__(self, settings: LlmJudgeSettings, prices: PriceTable | None = None) -> None:
         """``prices`` determine ``usage.cost_usd``. Raises ConfigError if there is no key, or a custom prompt
         can't be read.
         """
@@ -280,27 +139,32 @@ class LlmJudge:
             for judgement in without_contexts(request, self.name):
                 yield judgement
             return
-        left = request.deadline - time.monotonic()
-        deadline = asyncio.get_running_loop().time() + left
-        fence = self._fence(request.response_id)
-        prompts = (request.parts and self._apart) or self._prompts
-        prompt = await asyncio.to_thread(prompts.build, request, fence)
-        case = _Case(self._chat, prompts, request, prompt, self._settings)
-        async with closing(from_callback(partial(case.decide, deadline))) as judgements:
+        async with closing(from_callback(partial(self._decide, request))) as judgements:
             async for judgement in judgements:
-                if prompts is self._apart and judgement.support is not None and not judgement.parts:
-                    only = ClaimPart(
-                        text=request.claims[judgement.claim_id].prose.text, verdict=judgement.verdict
-                    )
-                    judgement = replace(judgement, parts=(only,))
                 yield judgement
 
     async def aclose(self) -> None:
         await self._chat.aclose()
 
+    async def _decide(self, request: JudgeRequest, tell: Callable[[Judgement], None]) -> None:
+        """Tell all verdicts. Raises JudgeError if there are none."""
+        deadline = asyncio.get_running_loop().time() + request.deadline - time.monotonic()
+        prompts = (request.parts and self._apart) or self._prompts
+        prompt = await asyncio.to_thread(prompts.build, request, self._fence(request.response_id))
+        await _Case(self._chat, prompts, request, prompt, tell).decide(
+            deadline, ask_again=self._settings.ask_again
+        )
+
 
 class _Case:
-    """One request on its way through one or two questions."""
+    """One request on its way through one or two questions.
+
+    A judgement that was told is final, whatever is said about its claim later. If a claim got two different
+    verdicts before either was told, neither counts. A claim has one judgement or none.
+
+    What excerpts lack may stand elsewhere in the contexts: until the second look is over, only a SUPPORTED
+    that names its sentences is told.
+    """
 
     def __init__(
         self,
@@ -308,125 +172,160 @@ class _Case:
         prompts: Prompts,
         request: JudgeRequest,
         prompt: Prompt,
-        settings: LlmJudgeSettings,
+        tell: Callable[[Judgement], None],
     ) -> None:
         self._chat = chat
         self._prompts = prompts
         self._request = request
         self._prompt = prompt
+        """That of the latest question, or of the one under way."""
+        self._tell = tell
         self._uncovered = prompt.uncovered
-        self._again = settings.ask_again
-        self._collected = CollectedJudgements(prompt)
+        self._holding = prompt.partial
         self._meter = Meter(request.meter)
-        self._question: Question | None = None
-        """The latest, or the one under way."""
+        self._failures: Sequence[str] = ()
+        """Of the models that failed in that question, in order."""
+        self._found: dict[str, Judgement] = {}
+        self._told: set[str] = set()
+        self._dropped: dict[str, int] = {}
+        """How many sentences were named as evidence of a claim and were not shown."""
 
-    async def decide(self, deadline: float, tell: Callable[[Judgement], None]) -> None:
-        """Yield all verdicts; ``deadline`` is in the event loop's time. Raises JudgeError if there are
-        none.
+    async def decide(self, deadline: float, *, ask_again: bool) -> None:
+        """Tell all verdicts; ``deadline`` is in the event loop's time. Raises JudgeError if there are none.
+
+        ``ask_again``: also ask once more about claims that the reply left out.
         """
-        failed: list[Judgement] = []
         try:
             if self._prompt.claim_ids:
-                await self._ask(self._prompt, deadline, tell)
+                await self._ask(deadline)
+            failed = await self._ask_further(deadline, self._missing() if ask_again else [])
         except JudgeError as error:
-            if len(self._collected.missing()) == len(self._prompt.claim_ids):
+            if not self._found:
                 raise
             # For a reply that broke off, what it said in time stands.
-            failed = self._failed(f"{type(error).__name__}: {error}")
-        else:
-            failed = await self._ask_further(deadline, tell)
-        self._meter.add(Usage(dropped_quotes=self._collected.dropped_quotes))
-        not_asked = uncovered(self._uncovered, self._chat.endpoints[0].name)
-        for judgement in (*self._collected.rest(self._meter.usage), *failed, *not_asked):
-            tell(judgement)
+            failed = f"{type(error).__name__}: {error}"
+        self._meter.add(Usage(dropped_quotes=sum(self._dropped.values())))
+        self._tell_rest()
+        judge = self._chat.endpoints[0].name
+        for claim_id in self._missing() if failed else ():
+            self._tell(self._by_model(unverified(claim_id, "", failed), judge))
+        for judgement in uncovered(self._uncovered, judge):
+            self._tell(judgement)
 
-    async def _ask_further(self, deadline: float, tell: Callable[[Judgement], None]) -> list[Judgement]:
+    async def _ask_further(self, deadline: float, missing: Sequence[str]) -> str:
         """Ask once more about claims without a verdict, and with more of the contexts about those that their
-        passages don't support; returns those that still have none.
+        passages don't support. Returns why some still have none, where that is known.
         """
-        collected = self._collected
-        missing = collected.missing() if self._again else []
-        unsupported = [*collected.held(), *self._uncovered] if self._prompt.partial else []
+        held = [id_ for id_, found in self._found.items() if id_ not in self._told and not self._firm(found)]
+        unsupported = [*held, *self._uncovered] if self._prompt.partial else []
         if not missing and not unsupported:
-            return []
-        # This may take long, so yield what is known first.
-        collected.settle(tell)
+            return ""
+        # This may take long, so tell what is known first.
+        for judgement in self._found.values():
+            if self._firm(judgement):
+                self._tell_once(judgement)
+        only = frozenset([*missing, *unsupported])
         prompt = await asyncio.to_thread(
-            self._prompts.build,
-            self._request,
-            self._prompt.fence,
-            frozenset([*missing, *unsupported]),
-            second_look=bool(unsupported),
+            self._prompts.build, self._request, self._prompt.fence, only, second_look=bool(unsupported)
         )
         now = asyncio.get_running_loop().time()
         if not missing:
             if all(number in self._prompt.shown for number in prompt.shown):
-                return []  # it has seen all that fits
+                return ""  # it has seen all that fits
             if deadline - now < (self._endpoint().caller.typical_s() or 0.0):
-                return []
+                return ""
+        self._prompt = prompt
+        self._holding = False
         self._uncovered = self._uncovered.difference(prompt.claim_ids.values())
-        collected.look_again(prompt)
         try:
-            await self._ask(
-                prompt, deadline - (deadline - now) * _RESERVE, tell, second_look=bool(unsupported)
-            )
+            await self._ask(deadline - (deadline - now) * _RESERVE, second_look=bool(unsupported))
         except JudgeError as error:
             asked = "not asked" if isinstance(error, BudgetExhausted) else "asked"
-            return self._failed(f"left out of the first reply, and {asked} again: {error}")
-        return []
+            return f"left out of the first reply, and {asked} again: {error}"
+        return ""
 
-    async def _ask(
-        self,
-        prompt: Prompt,
-        deadline: float,
-        tell: Callable[[Judgement], None],
-        *,
-        second_look: bool = False,
-    ) -> None:
+    async def _ask(self, deadline: float, *, second_look: bool = False) -> None:
+        prompt = self._prompt
         asked = frozenset(prompt.claim_ids)
-
-        def on_answers(answers: Sequence[Answer]) -> None:
-            self._collected.take_early(answers, self._answering_model(), tell)
-
-        self._question = Question(
+        question = Question(
             prompt.messages,
             self._prompts.schema,
             lambda: ReplyReader(self._prompts.form, asked),
-            on_answers,
+            partial(self._take, early=True),
             Meter(self._meter),
             self._request.response_id,
             tuple(prompt.claim_ids.values()),
         )
+        self._failures = question.failed
         if asyncio.get_running_loop().time() >= deadline:
             raise JudgeUnavailable("the deadline has passed before the first call")
         sent = "more" if second_look else "passages" if prompt.partial else "whole"
         telemetry.LLM_CONTEXTS.labels(sent).inc()
-        answers = await self._chat.ask(self._question, deadline)
-        self._collected.take(answers, self._answering_model())
+        self._take(await self._chat.ask(question, deadline))
+
+    def _take(self, answers: Sequence[Answer], *, early: bool = False) -> None:
+        """Take in all answers of a reply, including those taken before; ``early``: of one that is still being
+        written, and only those that are reliable, which are told at once.
+        """
+        made: dict[str, Judgement] = {}
+        dropped: dict[str, int] = {}
+        for answer in answers:
+            judgement = settle(answer, self._prompt)
+            if judgement is None:
+                continue
+            claim_id = judgement.claim_id
+            dropped.setdefault(claim_id, sum(number not in self._prompt.shown for number in answer.evidence))
+            if made.setdefault(claim_id, judgement).verdict is not judgement.verdict:
+                made[claim_id] = unverified(claim_id, "", TWO_VERDICTS)
+        for claim_id, judgement in made.items():
+            if claim_id in self._told or (early and not self._firm(judgement)):
+                continue
+            if judgement.support is None and claim_id in self._found:
+                continue  # what a first look found stands
+            judgement = self._by_model(self._with_parts(judgement), self._endpoint().name)
+            self._found[claim_id] = judgement
+            self._dropped[claim_id] = dropped[claim_id]
+            if early:
+                self._tell_once(judgement)
+
+    def _with_parts(self, judgement: Judgement) -> Judgement:
+        """With a claim of a single statement as its own only part, where parts are wanted."""
+        wanted = self._request.parts and self._prompts.form.decompose
+        if not wanted or judgement.support is None or judgement.parts:
+            return judgement
+        text = self._request.claims[judgement.claim_id].prose.text
+        return replace(judgement, parts=(ClaimPart(text=text, verdict=judgement.verdict),))
+
+    def _by_model(self, judgement: Judgement, judge: str) -> Judgement:
+        attempts = self._meter.usage.judge_calls
+        return replace(judgement, judge=judge, attempts=attempts, degraded_from=tuple(self._failures))
 
     def _endpoint(self) -> ModelEndpoint:
-        """The model to ask: models are asked in order, and each that failed has left a note."""
+        """The model that answers: models are asked in order, and each that failed has left a note."""
         endpoints = self._chat.endpoints
-        failed = len(self._question.failed) if self._question is not None else 0
-        return endpoints[min(failed, len(endpoints) - 1)]
+        return endpoints[min(len(self._failures), len(endpoints) - 1)]
 
-    def _answering_model(self) -> AnsweringModel:
-        name = self._endpoint().name
-        failed: tuple[str, ...] = ()
-        if self._question is not None:
-            name, failed = self._question.answered_by or name, tuple(self._question.failed)
-        return AnsweringModel(name, self._meter.usage.judge_calls, failed)
+    def _firm(self, judgement: Judgement) -> bool:
+        """Whether no later answer can change it. Asking again may fix unusable answers."""
+        if self._holding:
+            return judgement.verdict is Verdict.SUPPORTED and bool(judgement.evidence)
+        return judgement.support is not None
 
-    def _failed(self, reason: str) -> list[Judgement]:
-        model = self._answering_model()
-        return [
-            unverified(
-                claim_id,
-                self._chat.endpoints[0].name,
-                reason,
-                attempts=model.attempts,
-                degraded_from=model.degraded_from,
-            )
-            for claim_id in self._collected.missing()
-        ]
+    def _missing(self) -> list[str]:
+        """Claims that were asked for and have no judgement."""
+        return [id_ for id_ in self._request.claims if id_ not in self._found and id_ not in self._uncovered]
+
+    def _tell_once(self, judgement: Judgement) -> None:
+        if judgement.claim_id not in self._told:
+            self._told.add(judgement.claim_id)
+            self._tell(judgement)
+
+    def _tell_rest(self) -> None:
+        """The judgements not told yet, in claim order, each with its share of what was used.
+
+        The shares of all claims with a judgement add up to the whole.
+        """
+        found = [claim_id for claim_id in self._request.claims if claim_id in self._found]
+        for claim_id, share in zip(found, split(self._meter.usage, len(found)), strict=True):
+            usage = share.model_copy(update={"dropped_quotes": self._dropped[claim_id]})
+            self._tell_once(replace(self._found[claim_id], usage=usage))

@@ -19,26 +19,17 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
 from string import Template, ascii_lowercase
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from pydantic import TypeAdapter
 
 from guardrail.claims.model import Claim
-from guardrail.errors import ConfigError
 from guardrail.events import Context, Evidence, Severity, Verdict
 from guardrail.evidence.index import EvidenceIndex, Passage
 from guardrail.evidence.sentences import sentence_spans
 from guardrail.judges.base import JudgeRequest
 from guardrail.judges.llm.reply import Answer, ReplyForm, write_reply
-from guardrail.judges.llm.settings import (
-    Example,
-    ExampleClaim,
-    LlmJudgeSettings,
-    PromptFiles,
-    PromptName,
-    read_examples,
-    read_prompt,
-)
+from guardrail.judges.llm.settings import Example, ExampleClaim, LlmJudgeSettings, PromptFiles, PromptName
 from guardrail.shipped import shipped_text, shipped_yaml
 
 MAX_SENTENCE_CHARS: Final = 600
@@ -92,6 +83,10 @@ class Sentences:
         at = number - 1
         return self.contexts[self._context[at]].text[self._start[at] : self._end[at]]
 
+    def line(self, number: int) -> str:
+        """A sentence as a line of the prompt, ``[12] …``. Only our own numbers can begin a line like this."""
+        return f"[{number}] {defuse_numbers(' '.join(self.text(number).split()))}"
+
     def position(self, number: int) -> int:
         """The position of a sentence's context among the contexts."""
         return self._context[number - 1]
@@ -111,11 +106,6 @@ class Sentences:
         context = self.contexts[self.position(first)]
         span = (self._start[first - 1], self._end[last - 1])
         return Evidence(context_id=context.id, quote=context.text[span[0] : span[1]], span=span)
-
-
-def numbered(number: int, sentence: str) -> str:
-    """A sentence as a line of the prompt, ``[12] …``. Only our own numbers can begin a line like this."""
-    return f"[{number}] {defuse_numbers(' '.join(sentence.split()))}"
 
 
 def defuse_numbers(text: str) -> str:
@@ -210,8 +200,8 @@ _STAND_IN: Final = {"<": "‹", ">": "›", "[": "［", "]": "］"}
 class Fence:
     """Puts data of one response between marker lines that the data can't forge.
 
-    Each text stands behind a line with the marker and its name, and runs to the next marker line; ``end``
-    closes the last text of a group.
+    Each text stands behind a line with the marker and its name, and runs to the next marker line, which for
+    the last text of a group says ``end``.
 
     The marker is an HMAC of the response's id under a secret that this process drew at start. It is the same
     in all calls of one response, so that a provider's prefix cache works, and nobody outside can know it: not
@@ -228,14 +218,9 @@ class Fence:
         """``data`` behind a marker line. ``name`` must be one of ours, never taken from data."""
         return f"[{self.marker} {name}]\n{self.defuse(data)}"
 
-    @property
-    def end(self) -> str:
-        """The marker line that closes the last text of a group."""
-        return f"[{self.marker} end]"
-
     def group(self, texts: Iterable[str]) -> str:
         """Texts made by ``named``, one behind the other, closed."""
-        return "\n".join([*texts, self.end])
+        return "\n".join([*texts, f"[{self.marker} end]"])
 
     def defuse(self, data: str) -> str:
         """``data`` without control tokens and without the marker (which it could only contain if that had
@@ -249,8 +234,8 @@ class Fence:
         return _CONTROL.sub(lambda match: _STAND_IN[match[0]], data)
 
     def scrub(self, reply: str) -> str:
-        """The model's text as others may read it, without the marker."""
-        return self._forbidden.sub("…", reply)
+        """The model's text as others may read it, without the marker, and in characters that UTF-8 has."""
+        return self._forbidden.sub("…", reply).encode("utf-8", "replace").decode()
 
 
 def fences(secret: bytes | None = None) -> Callable[[str], Fence]:
@@ -304,14 +289,10 @@ def select(
     All sentences are the same text in every call of a response, which a provider's prefix cache can serve.
     """
     if not excerpts and sum(len(context.text) for context in index.contexts) <= max_chars:
-        lines = {number: _line(sentences, number) for number in range(1, len(sentences) + 1)}
+        lines = {number: sentences.line(number) for number in range(1, len(sentences) + 1)}
         if sum(len(line) + 1 for line in lines.values()) <= max_chars:
             return ShownSentences(tuple(_pieces(sentences, lines)), range(1, len(sentences) + 1))
     return _closest(index, sentences, claims, max_chars, per_claim)
-
-
-def _line(sentences: Sentences, number: int) -> str:
-    return numbered(number, sentences.text(number))
 
 
 def _pieces(sentences: Sentences, lines: dict[int, str]) -> Iterable[Shown]:
@@ -344,7 +325,7 @@ def _closest(
         if passage.text in told:
             return True
         numbers = sentences.overlapping(positions[passage.context_id], passage.start, passage.end)
-        lines = {number: _line(sentences, number) for number in numbers if number not in chosen}
+        lines = {number: sentences.line(number) for number in numbers if number not in chosen}
         size = sum(len(line) + 1 for line in lines.values())
         if size > left:
             return False
@@ -410,31 +391,10 @@ def default_examples() -> tuple[Example, ...]:
     )
 
 
-def examples_of(chosen: PromptFiles) -> tuple[Example, ...]:
-    """The examples to show. Raises ConfigError if their file has become unusable."""
-    if "examples" in chosen._given:
-        return cast("tuple[Example, ...]", chosen._given["examples"])
-    if chosen.examples is None:
-        return default_examples()
-    try:
-        return read_examples(chosen.examples)
-    except ValueError as error:
-        raise ConfigError(f"judge.llm.prompts.examples: {error}") from None
-
-
 def template(name: PromptName, chosen: PromptFiles) -> Template:
-    """The prompt to use. Raises ConfigError if its file has become unusable since the settings were
-    loaded.
-    """
-    if name in chosen._given:
-        return cast("Template", chosen._given[name])
-    path = chosen.system if name == "system" else chosen.user
-    if path is None:
-        return Template(shipped_text("guardrail.judges.llm", "prompts", f"{name}.md").strip())
-    try:
-        return read_prompt(name, path)
-    except ValueError as error:
-        raise ConfigError(f"judge.llm.prompts.{name}: {error}") from None
+    """The prompt to use. Raises ConfigError as ``PromptFiles.own`` does."""
+    own: Template | None = chosen.own(name)
+    return own or Template(shipped_text("guardrail.judges.llm", "prompts", f"{name}.md").strip())
 
 
 def render(examples: Sequence[Example], form: ReplyForm) -> str:
@@ -499,9 +459,10 @@ class Prompts:
     def __init__(self, settings: LlmJudgeSettings) -> None:
         """Raises ConfigError if a custom prompt has become unreadable."""
         self._settings = settings
-        self.form = ReplyForm.of(settings)
+        self.form = ReplyForm(settings.reasoning != "none", settings.decompose)
         self.schema = self.form.schema()
-        examples = examples_of(settings.prompts)
+        own = settings.prompts.own("examples")
+        examples = default_examples() if own is None else own
         self._fixed = {
             "verdict_rules": _rules()["verdicts"],
             "reply_form": _reply_form(self.form),

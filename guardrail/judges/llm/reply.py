@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import ClaimPart, Verdict
-from guardrail.judges.llm.settings import LlmJudgeSettings, together
+from guardrail.judges.llm.settings import together
 from guardrail.printable import shorten
 
 MAX_REPLY_CHARS: Final = 1_000_000
@@ -86,11 +86,6 @@ class ReplyForm:
 
     reasons: bool = True
     decompose: bool = False
-
-    @classmethod
-    def of(cls, settings: LlmJudgeSettings) -> ReplyForm:
-        """The form that ``settings`` request."""
-        return cls(settings.reasoning != "none", settings.decompose)
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of a reply, for strict structured outputs.
@@ -317,7 +312,7 @@ def _read_lists(text: str, form: ReplyForm, *, certain: bool, goes_on: bool) -> 
     ``goes_on``: some follow behind ``text``.
     """
     last_quote = len(text) if goes_on else text.rfind('"')
-    for found, end in _objects(text):
+    for found, end in objects(text):
         said = found.get("v")
         items = said if isinstance(said, list) else []
         texts = list(takewhile(lambda item: isinstance(item, str), items))
@@ -364,14 +359,9 @@ def _without_thoughts(text: str) -> list[tuple[str, int]]:
     return parts if depth else [*parts, (text[at:], len(text))]
 
 
-def objects(text: str) -> Iterator[dict[str, Any]]:
-    """The outermost JSON objects in ``text``."""
-    return (value for value, _ in _objects(text))
-
-
-def _objects(text: str) -> Iterator[tuple[dict[str, Any], int]]:
-    """Each with its end. If a list of verdicts breaks off, the last has the texts that were complete, and
-    then None.
+def objects(text: str) -> Iterator[tuple[dict[str, Any], int]]:
+    """The outermost JSON objects in ``text``, each with its end. If a list of verdicts breaks off, the last
+    has the texts that were complete, and then None.
     """
     at = failed = read = 0
     while failed < _MAX_FAILED_STARTS and read < _MAX_VALUES:

@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from guardrail.errors import said_wrong
+from guardrail.errors import ConfigError, said_wrong
 from guardrail.frozen import Frozen
 from guardrail.judges.http import OPENAI_BASE_URL, BaseUrl, ModelHeaders, PaidModelSettings
 from guardrail.leaves import mapped
@@ -106,18 +106,6 @@ _VARIABLES: Final[Mapping[PromptName, tuple[frozenset[str], frozenset[str]]]] = 
 """The variables of a prompt: those without which the model lacks something it must know, and others."""
 
 
-def read_prompt(name: PromptName, path: Path) -> Template:
-    """The prompt in a file. Raises ValueError as ``prompt_of`` does, or if the file can't be read."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{path} can't be read ({_why(error)}); guardrail config show --prompt system --template prints "
-            "one to begin from"
-        ) from None
-    return prompt_of(name, text)
-
-
 def prompt_of(name: PromptName, text: str) -> Template:
     """The prompt of a text. Raises ValueError, which names unknown and missing variables."""
     template = Template(text.strip())
@@ -136,18 +124,6 @@ def prompt_of(name: PromptName, text: str) -> Template:
         there_are = ", ".join(f"${n}" for n in sorted(required | optional))
         raise ValueError(f"{' and '.join(wrong)} in the {name} prompt; there are {there_are}")
     return template
-
-
-def _why(error: OSError | UnicodeDecodeError) -> str:
-    return str(error.strerror) if isinstance(error, OSError) else "not UTF-8 text"
-
-
-def _readable(name: PromptName) -> AfterValidator:
-    def validate(path: Path) -> Path:
-        read_prompt(name, path)
-        return path
-
-    return AfterValidator(validate)
 
 
 MOST_EXAMPLES: Final = 20
@@ -223,22 +199,6 @@ def together(verdicts: Iterable[str]) -> str:
     return given.pop() if len(given) == 1 else "PARTIALLY_SUPPORTED"
 
 
-def read_examples(path: Path) -> tuple[Example, ...]:
-    """The examples in a YAML file, none where it holds an empty list. Raises ValueError."""
-    try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{path} can't be read ({_why(error)}); name a file with a list of examples"
-        ) from None
-    except yaml.YAMLError:
-        raise ValueError(f"{path} is not YAML; write a list of examples") from None
-    try:
-        return examples_from(found)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-
-
 def examples_from(found: object) -> tuple[Example, ...]:
     """The examples of a list of mappings. Raises ValueError."""
     try:
@@ -252,9 +212,32 @@ def examples_from(found: object) -> tuple[Example, ...]:
 _EXAMPLES: Final = TypeAdapter(Annotated[tuple[Example, ...], Field(max_length=MOST_EXAMPLES)])
 
 
-def _readable_examples(path: Path) -> Path:
-    read_examples(path)
-    return path
+def _read(name: str, path: Path) -> Any:
+    """The prompt, or the examples, in a file. Raises ValueError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        remedy = "guardrail config show --prompt system --template prints one to begin from"
+        if name == "examples":
+            remedy = "name a file with a list of examples"
+        raise ValueError(f"{path} can't be read ({why}); {remedy}") from None
+    if name != "examples":
+        return prompt_of(cast("PromptName", name), text)
+    try:
+        return examples_from(yaml.safe_load(text))
+    except yaml.YAMLError:
+        raise ValueError(f"{path} is not YAML; write a list of examples") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _readable(name: str) -> AfterValidator:
+    def validate(path: Path) -> Path:
+        _read(name, path)
+        return path
+
+    return AfterValidator(validate)
 
 
 class PromptFiles(Frozen):
@@ -271,7 +254,7 @@ class PromptFiles(Frozen):
         "$question. Put first what changes least, because providers cache what many calls "
         "have in common.",
     )
-    examples: Annotated[Path, AfterValidator(_readable_examples)] | None = Field(
+    examples: Annotated[Path, _readable("examples")] | None = Field(
         default=None,
         description="YAML file with a list of at most 20 example verdicts, for $examples; [] for none.",
     )
@@ -291,6 +274,19 @@ class PromptFiles(Frozen):
                 raise ValueError(f"{name}: {error}") from None
             made._given = {**made._given, name: own}
         return made
+
+    def own(self, name: str) -> Any:
+        """The prompt of this name, or the examples, in place of the package's; None for those.
+
+        Raises ConfigError if the file has become unusable since the settings were loaded.
+        """
+        path = getattr(self, name)
+        if name in self._given or path is None:
+            return self._given.get(name)
+        try:
+            return _read(name, path)
+        except ValueError as error:
+            raise ConfigError(f"judge.llm.prompts.{name}: {error}") from None
 
 
 # -------------------------------------------------------------------------------------------------- the judge

@@ -11,21 +11,8 @@ from typing import Any, Final, TypeAlias
 import structlog
 
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError
-from guardrail.judges.model.files import (
-    CONFIG,
-    TOKENIZER,
-    ModelFiles,
-    missing_extra,
-    read_json,
-)
-from guardrail.judges.model.runtime import (
-    Model,
-    OnnxModel,
-    TorchModel,
-    installed,
-    label_names,
-    logistic,
-)
+from guardrail.judges.model.files import CONFIG, TOKENIZER, ModelFiles, missing_extra, read_json
+from guardrail.judges.model.runtime import Model, OnnxModel, TorchModel, installed, label_names, logistic
 from guardrail.judges.model.settings import PRESETS, SECTION, Architecture, ClassifierSettings, LabelMeaning
 from guardrail.judges.model.tokens import Pair, PairForm, Tokens
 
@@ -266,8 +253,7 @@ def load_classifier(settings: ClassifierSettings) -> Classifier:
     if _needs_torch(settings):
         _require_torch()  # before any download
     told = _described(settings, files)
-    model = _model(settings, files, told.config, told.architecture, told.pad_id)
-    return _tried(settings, told.form, model, told.max_tokens, writes=told.architecture == "seq2seq")
+    return _tried(settings, told, _model(settings, files, told))
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,20 +402,14 @@ def _max_tokens(config: Mapping[str, Any], tokenizer_config: Mapping[str, Any]) 
     return min([_MOST_TOKENS, *(number for number in said if isinstance(number, int) and number > 0)])
 
 
-def _model(
-    settings: ClassifierSettings,
-    files: ModelFiles,
-    config: dict[str, Any],
-    architecture: Architecture,
-    pad_id: int,
-) -> Model:
+def _model(settings: ClassifierSettings, files: ModelFiles, told: _Described) -> Model:
     """onnxruntime if it is installed and the model has a file for it; else torch."""
     graph = None
     if not settings.allow_remote_code:
         # Large models keep their weights beside the graph.
         graph = files.file(*_ONNX_FILES, beside=[f"{name}[._]data*" for name in _ONNX_FILES])
     if graph is not None and installed("onnxruntime"):
-        return OnnxModel(graph, config, pad_id)
+        return OnnxModel(graph, told.config, told.pad_id)
     if graph is not None and not installed(*_TORCH):
         raise missing_extra("onnxruntime", "classifier")
     _require_torch()
@@ -438,16 +418,15 @@ def _model(
         weights = files.folder([CONFIG, *_PICKLED])  # which transformers reads only as weights
         if graph is not None and not any(weights.glob(_PICKLED[0])):
             raise missing_extra("onnxruntime", "classifier")
-    return TorchModel(weights, architecture, settings, pad_id)
+    return TorchModel(weights, told.architecture, settings, told.pad_id)
 
 
-def _tried(
-    settings: ClassifierSettings, form: PairForm, model: Model, max_tokens: int, *, writes: bool
-) -> Classifier:
+def _tried(settings: ClassifierSettings, told: _Described, model: Model) -> Classifier:
     """The classifier, after running a short pair and the longest one, so that incompatible parts and missing
     positions fail at start.
     """
-    (tokens,) = form.encode([Pair(_PROBE, 0, len(_PROBE), _PROBE)])
+    max_tokens = told.max_tokens
+    (tokens,) = told.form.encode([Pair(_PROBE, 0, len(_PROBE), _PROBE)])
     if not len(tokens):
         raise ConfigError(f"{SECTION}.model: the tokenizer makes no tokens of a sentence; check its file")
     try:
@@ -465,5 +444,6 @@ def _tried(
             f"{SECTION}.model: {settings.model} fails on {max_tokens} tokens ({type(error).__name__}); write "
             f"how many it can read as max_position_embeddings into its {CONFIG}, in a folder of your own"
         ) from None
+    writes = told.architecture == "seq2seq"
     labels = resolve_labels(settings.labels, model.label_names, len(row), subset=writes)
-    return Classifier(model, PairReader(form, labels), max_tokens)
+    return Classifier(model, PairReader(told.form, labels), max_tokens)

@@ -72,13 +72,7 @@ class ModelFiles:
             raise missing_extra("huggingface-hub", "classifier") from None
         download: Any = snapshot_download
         try:
-            return Path(
-                download(
-                    self.name,
-                    revision=self._revision,
-                    allow_patterns=list(patterns),
-                )
-            )
+            return Path(download(self.name, revision=self._revision, allow_patterns=list(patterns)))
         except Exception as error:  # noqa: BLE001 (the client's errors have no common root)
             at = f" at {self._revision}" if self._revision else ""
             raise ConfigError(

@@ -9,7 +9,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -57,9 +58,16 @@ class _Job:
     waiting: deque[Pair]
     wanted: int
     deadline: float
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[list[Scores]]
+    future: Future[list[Scores]] = field(default_factory=Future)
     scores: list[Scores] = field(default_factory=list)
+
+    def settle(self, result: list[Scores] | JudgeError) -> None:
+        """Tell who waits for it, in whichever thread or loop. What was withdrawn or told already stays so."""
+        with suppress(InvalidStateError):
+            if isinstance(result, JudgeError):
+                self.future.set_exception(result)
+            else:
+                self.future.set_result(result)
 
 
 class Batcher:
@@ -93,21 +101,20 @@ class Batcher:
         ``deadline`` is a reading of ``time.monotonic()``. Fails with JudgeUnavailable if the queue is full,
         the deadline has passed or the batcher was closed, and with JudgeError if the model failed.
         """
-        loop = asyncio.get_running_loop()
-        job = _Job(deque(pairs), len(pairs), deadline, loop, loop.create_future())
+        job = _Job(deque(pairs), len(pairs), deadline)
         with self._lock:
             if self._closed:
-                job.future.set_exception(JudgeUnavailable("the judge is closed"))
+                job.settle(JudgeUnavailable("the judge is closed"))
             elif self._queued and self._queued + len(pairs) > self._max_queued:
-                job.future.set_exception(JudgeUnavailable(f"{self._queued} pairs wait for the model"))
+                job.settle(JudgeUnavailable(f"{self._queued} pairs wait for the model"))
             elif not pairs:
-                job.future.set_result([])
+                job.settle([])
             else:
                 heapq.heappush(self._heap, (deadline, next(self._order), job))
                 self._queued += len(pairs)
-                job.future.add_done_callback(lambda future: self._done(job, future))
+                job.future.add_done_callback(lambda _: self._done(job))
                 self._lock.notify()
-        return job.future
+        return asyncio.wrap_future(job.future)
 
     async def aclose(self) -> None:
         """Fail waiting claims and end the thread, after the current batch."""
@@ -118,11 +125,11 @@ class Batcher:
             self._queued = 0
             self._lock.notify()
         for job in jobs:
-            _tell(job, JudgeUnavailable("the judge is closed"))
+            job.settle(JudgeUnavailable("the judge is closed"))
         await asyncio.to_thread(self._thread.join)
 
-    def _done(self, job: _Job, future: asyncio.Future[list[Scores]]) -> None:
-        if future.cancelled():
+    def _done(self, job: _Job) -> None:
+        if job.future.cancelled():
             with self._lock:
                 self._drop(job)
 
@@ -151,7 +158,7 @@ class Batcher:
             job = self._heap[0][2]
             if job.waiting and job.deadline <= now:
                 self._drop(job)
-                _tell(job, JudgeUnavailable("the deadline has passed"))
+                job.settle(JudgeUnavailable("the deadline has passed"))
             count = min(len(job.waiting), self._batch_size - len(batch))
             batch += [(job, job.waiting.popleft()) for _ in range(count)]
             self._queued -= count
@@ -180,29 +187,12 @@ class Batcher:
                 continue
             job.scores.append(score)
             if len(job.scores) == job.wanted:
-                _tell(job, job.scores)
+                job.settle(job.scores)
 
     def _fail(self, job: _Job, error: JudgeError) -> None:
         with self._lock:
             self._drop(job)
-        _tell(job, error)
-
-
-def _tell(job: _Job, result: list[Scores] | JudgeError) -> None:
-    """Settle the job's future in its own loop; a closed loop no longer waits for it."""
-
-    def settle() -> None:
-        if job.future.done():
-            return
-        if isinstance(result, JudgeError):
-            job.future.set_exception(result)
-        else:
-            job.future.set_result(result)
-
-    try:
-        job.loop.call_soon_threadsafe(settle)
-    except RuntimeError:
-        return
+        job.settle(error)
 
 
 # -------------------------------------------------------------------------------------------------- the judge

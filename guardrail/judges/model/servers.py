@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 from urllib.parse import quote
 
 from guardrail.calls import Call, Caller, Failure, server_of
@@ -115,12 +115,11 @@ class ServerCalls:
         they have to wait. Raises JudgeError.
         """
         until = self.loop.time() + deadline - time.monotonic()
-        outcome = await self._caller.run(
-            _JsonCall(self, path, body), until, response_id, retries=MOST_RETRIES
-        )
+        call = _JsonCall(self, path, body)
+        outcome = await self._caller.run(call, until, response_id, retries=MOST_RETRIES)
         if isinstance(outcome, Failure):
             raise outcome.error
-        return outcome[0]
+        return outcome
 
     async def learned(
         self, learn: Callable[[ServerCalls, float], Awaitable[ServerTakes]], deadline: float
@@ -168,8 +167,8 @@ class ServerCalls:
             )
         return ServerRefused(f"{answered}; {self.section}: {remedy}", status)
 
-    async def send(self, path: str, body: bytes | None) -> tuple[Any] | Failure:
-        """One HTTP call."""
+    async def send(self, path: str, body: bytes | None) -> Any:
+        """The JSON that one HTTP call brings, or a Failure."""
         try:
             async with asyncio.timeout(self._timeout_s) as scope:
                 found = await self._server.send(path, body, _MOST_REPLY_BYTES)
@@ -181,24 +180,23 @@ class ServerCalls:
         if isinstance(found, Failure):
             return found
         try:
-            return (json.loads(found) if found.strip() else None,)
+            return json.loads(found) if found.strip() else None
         except (ValueError, RecursionError):
             told = f"what {self._server.name} answers is not JSON; {self.section}: check kind and url"
             return Failure(JudgeReplyError(told), retry=False, fault=True)
 
 
-class _JsonCall(Call[tuple[Any]]):
-    """The JSON of one answer, in a tuple: None is an empty one."""
+@dataclass(eq=False)
+class _JsonCall(Call[Any]):
+    """The JSON of one answer; None is an empty one."""
 
-    timed = False  # the time of a call depends on its pairs
+    timed: ClassVar[bool] = False  # the time of a call depends on its pairs
+    calls: ServerCalls
+    path: str
+    body: bytes | None
 
-    def __init__(self, calls: ServerCalls, path: str, body: bytes | None) -> None:
-        self._calls = calls
-        self._path = path
-        self._body = body
-
-    async def run(self) -> tuple[Any] | Failure:
-        outcome = await self._calls.send(self._path, self._body)
+    async def run(self) -> Any:
+        outcome = await self.calls.send(self.path, self.body)
         return self.broke_off(outcome) if isinstance(outcome, Failure) else outcome
 
     def out_of_time(self) -> str:
@@ -249,6 +247,12 @@ def model_server(settings: ClassifierSettings, server: ServerSettings, served: S
 def _count(value: object) -> int | None:
     """A number of something that a server tells; None if it is none."""
     return value if type(value) is int and value > 0 else None
+
+
+def _listed(told: Any, name: str) -> list[dict[str, Any]]:
+    """The objects in a list that a server tells by this name; none if there is no such list."""
+    listed = told.get(name) if isinstance(told, dict) else None
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
 
 
 def _unusable(what: str, remedy: str) -> JudgeReplyError:
@@ -319,7 +323,7 @@ class OipModel:
 
     def output(self, reply: Any, name: str | None = None) -> tuple[list[int], list[float]]:
         """Shape and values of an output; without a name of ``logits``, or of the only one."""
-        found = {each: (shape, data) for each, _, (shape, data) in _with_data(reply)}
+        found = {each: _values(tensor) for each, _, tensor in _tensors(reply, "outputs")}
         chosen = name or ("logits" if "logits" in found or len(found) != 1 else next(iter(found)))
         if chosen not in found:
             raise JudgeReplyError(
@@ -333,20 +337,22 @@ def _shown(names: Iterable[str]) -> str:
 
 
 def _tensors(told: Any, which: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    listed = told.get(which) if isinstance(told, dict) else None
-    for each in listed if isinstance(listed, list) else []:
-        if isinstance(each, dict) and isinstance(each.get("name"), str):
+    for each in _listed(told, which):
+        if isinstance(each.get("name"), str):
             yield each["name"], str(each.get("datatype")), each
 
 
-def _with_data(reply: Any) -> Iterator[tuple[str, str, tuple[list[int], list[float]]]]:
-    for name, kind, tensor in _tensors(reply, "outputs"):
-        shape = tensor.get("shape")
-        sizes = shape if isinstance(shape, list) and all(type(size) is int for size in shape) else None
-        data = list(_flat(tensor.get("data")))
-        if sizes is None or math.prod(sizes) != len(data):
-            raise JudgeReplyError("an output of the reply has another number of values than its shape")
-        yield name, kind, (sizes, data)
+def _values(tensor: dict[str, Any]) -> tuple[list[int], list[float]]:
+    """Shape and values."""
+    shape = tensor.get("shape")
+    data = list(_flat(tensor.get("data")))
+    if (
+        not isinstance(shape, list)
+        or not all(type(size) is int for size in shape)
+        or math.prod(shape) != len(data)
+    ):
+        raise JudgeReplyError("an output of the reply has another number of values than its shape")
+    return shape, data
 
 
 def _flat(data: Any) -> Iterator[float]:
@@ -430,12 +436,7 @@ class TeiClassifier:
 
 
 def _by_index(reply: Any, parts: Sequence[Part]) -> list[dict[str, Any]]:
-    listed = reply.get("data") if isinstance(reply, dict) else None
-    found = {
-        each.get("index"): each
-        for each in (listed if isinstance(listed, list) else [])
-        if isinstance(each, dict)
-    }
+    found = {each["index"]: each for each in _listed(reply, "data") if type(each.get("index")) is int}
     if set(found) != set(range(len(parts))):
         raise _unusable(f"has no data for each of {len(parts)} pairs", "check kind and url")
     return [found[number] for number in range(len(parts))]
@@ -471,9 +472,8 @@ class VllmClassifier:
 
     async def learn(self, calls: ServerCalls, deadline: float) -> ServerTakes:
         told = await calls.ask("/v1/models", None, deadline)
-        listed = told.get("data") if isinstance(told, dict) else None
-        for each in listed if isinstance(listed, list) else []:
-            if isinstance(each, dict) and each.get("id") == self._model:
+        for each in _listed(told, "data"):
+            if each.get("id") == self._model:
                 return ServerTakes(_count(each.get("max_model_len")))
         raise _unusable(f"lists no model {self._model}", "check model")
 
@@ -567,16 +567,16 @@ class RemoteScores:
 class RemoteGraph:
     """The verifier's graph on a server of the Open Inference Protocol. Thread-safe; threads wait for it."""
 
-    outputs: Final = ("logits", "token_logits")
-
-    def __init__(self, settings: ServerSettings) -> None:
-        """Asks nothing yet. Raises ConfigError for a file that can't be used."""
+    def __init__(self, settings: ServerSettings, outputs: tuple[str, ...]) -> None:
+        """Asks nothing yet; the graph has to have these ``outputs``. Raises ConfigError for a file that can't
+        be used.
+        """
         import numpy as np
 
         self._np: Any = np
         self._calls = ServerCalls(settings, VERIFIER_SECTION, "local:verifier")
         self._timeout_s = settings.timeout_ms / 1000
-        self._model = OipModel(settings.model or "", VERIFIER_SECTION, self.outputs)
+        self._model = OipModel(settings.model or "", VERIFIER_SECTION, outputs)
 
     def run(self, outputs: Sequence[str], batch: Sequence[Tokens]) -> list[Any]:
         """These outputs for a batch, as arrays. Blocks. Raises JudgeError."""

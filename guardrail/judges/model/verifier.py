@@ -25,14 +25,14 @@ from guardrail.judges.model.files import (
 )
 from guardrail.judges.model.runtime import OnnxGraph, default_threads, logistic, onnx_session
 from guardrail.judges.model.settings import ServerSettings
-from guardrail.judges.model.tokens import SpecialTokens, Tokens
+from guardrail.judges.model.tokens import IDS, MASK, TYPES, SpecialTokens, Tokens
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
     from guardrail.judges.model.servers import RemoteGraph
 
-_INPUTS: Final = ("input_ids", "attention_mask", "token_type_ids")
+_INPUTS: Final = (IDS, MASK, TYPES)
 _OUTPUTS: Final = ("logits", "token_logits")
 _LOADED: Final = 2  # verifiers kept in memory for later judges
 _LOADING: Final = threading.Lock()
@@ -173,7 +173,7 @@ def served_verifier(folder: Path, server: ServerSettings) -> Verifier:
         _, tokenizers = (import_module(name) for name in ("numpy", "tokenizers"))
     except ImportError as error:
         raise missing_runtime(error.name or "tokenizers") from None
-    return Verifier(manifest, RemoteGraph(server), _tokenizer(tokenizers, folder, tokens))
+    return Verifier(manifest, RemoteGraph(server, _OUTPUTS), _tokenizer(tokenizers, folder, tokens))
 
 
 def _tokenizer(tokenizers: Any, folder: Path, content: bytes) -> Tokenizer:

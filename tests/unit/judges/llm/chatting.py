@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from guardrail.awake import awake
-from guardrail.calls import AdaptiveLimit, FairSlots
+from guardrail.calls import AdaptiveLimit, Caller, FairSlots
 from guardrail.errors import JudgeReplyError
 from guardrail.judges import Meter
 from guardrail.judges.llm.chat import Chat, Question
@@ -88,9 +87,11 @@ async def chatting(
         "fallbacks",
         [{"model": f"fallback-{n}", "base_url": other.url} for n, other in enumerate(fallbacks, 1)],
     )
-    chat = Chat(settings(server, **changes), clock=clock or awake)
+    chat = Chat(settings(server, **changes))
     numbers = {"reserve": reserve, "latency_tolerance": latency_tolerance, **breaker}
     for each in chat.endpoints:
+        if clock is not None:
+            each.caller = Caller(each.name, each.settings.model, each.settings.max_concurrency, clock)
         for part in (chat, each.caller.breaker, each.caller.limit):
             for name in numbers.keys() & vars(type(part)).keys():
                 setattr(part, name, numbers[name])

@@ -16,7 +16,7 @@ import pytest
 from guardrail.errors import ConfigError, JudgeError
 from guardrail.judges import Verdict
 from guardrail.judges.llm import LlmJudge
-from guardrail.judges.llm.exchange import Exchange, ReplyProgress, StallBounds
+from guardrail.judges.llm.exchange import Exchange, StallBounds
 from guardrail.judges.openai_client import OwnClients
 from tests.support.judges import reply_of
 from tests.support.llm_server import Hang, LlmServer, Status
@@ -187,16 +187,15 @@ async def test_a_call_that_is_cancelled_twice_leaves_no_connection_open() -> Non
     """As where the deadline of the claim and the call's own fall together."""
     async with LlmServer(Hang()) as server:
         own = OwnClients(server.url, "key")
-        with own.client() as client:
-            exchange = Exchange(client, ReplyProgress(), lambda _: None, StallBounds(60.0, 60.0))
-            arguments: dict[str, Any] = {"model": "any", "messages": [], "stream": True}
-            asking = asyncio.create_task(exchange.run(arguments))
-            await server.arrived.wait()
-            for _ in range(2):
-                asking.cancel()
-                await asyncio.sleep(0)
-            with pytest.raises(asyncio.CancelledError):
-                await asking
-            await server.calls[0].ended.wait()
+        exchange = Exchange(own, lambda _: None, StallBounds(60.0, 60.0))
+        body = {"model": "any", "messages": [], "stream": True}
+        asking = asyncio.create_task(exchange.run(body, {}))
+        await server.arrived.wait()
+        for _ in range(2):
+            asking.cancel()
+            await asyncio.sleep(0)
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await server.calls[0].ended.wait()
         assert server.calls[0].left
         await own.aclose()

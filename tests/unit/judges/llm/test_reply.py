@@ -17,6 +17,7 @@ from guardrail.errors import JudgeReplyError
 from guardrail.judges import Verdict
 from guardrail.judges.llm import ReplyForm, read_reply
 from guardrail.judges.llm import reply as replies
+from guardrail.judges.llm.prompt import Prompts
 from guardrail.judges.llm.reply import (
     ASSUMED_CONFIDENCE,
     MAX_REPLY_CHARS,
@@ -653,5 +654,5 @@ def test_the_pattern_lets_nothing_else_be_written(text: str) -> None:
 
 
 def test_the_form_is_that_of_the_settings() -> None:
-    assert ReplyForm.of(settings()) == FORM
-    assert ReplyForm.of(settings(reasoning="none", decompose=True)) == ReplyForm(False, True)
+    assert Prompts(settings()).form == FORM
+    assert Prompts(settings(reasoning="none", decompose=True)).form == ReplyForm(False, True)

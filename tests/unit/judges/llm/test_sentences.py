@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrail.events import Context
-from guardrail.judges.llm.prompt import MAX_SENTENCE_CHARS, Sentences, defuse_numbers, numbered
+from guardrail.judges.llm.prompt import MAX_SENTENCE_CHARS, Sentences, defuse_numbers
 
 
 def sentences(*texts: str) -> Sentences:
@@ -18,7 +18,7 @@ def sentences(*texts: str) -> Sentences:
 
 def shown(*texts: str) -> list[str]:
     made = sentences(*texts)
-    return [numbered(number, made.text(number)) for number in range(1, len(made) + 1)]
+    return [made.line(number) for number in range(1, len(made) + 1)]
 
 
 def test_numbers_run_through_all_contexts() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from guardrail.calls.event_stream import EventStream
 from guardrail.calls.http import read_body
-from guardrail.judges.llm.exchange import Exchange, ReplyProgress, StallBounds
+from guardrail.judges.llm.exchange import Exchange, StallBounds
 
 END = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
 
@@ -55,14 +55,11 @@ async def turns_while(turns: Turns, reading: Callable[[], Any]) -> int:
 
 def exchange(turns: Turns, pieces: list[bytes], kind: str, on_text: Callable[[str], None]) -> Any:
     @asynccontextmanager
-    async def create(**_: object) -> AsyncIterator[Any]:
+    async def post(*_: object) -> AsyncIterator[Any]:
         yield SimpleNamespace(headers={"content-type": kind}, iter_bytes=lambda: turns.pieces(pieces))
 
-    completions = SimpleNamespace(with_streaming_response=SimpleNamespace(create=create))
-    client: Any = SimpleNamespace(
-        base_url="http://llm.test/v1", chat=SimpleNamespace(completions=completions)
-    )
-    return Exchange(client, ReplyProgress(), on_text, StallBounds(60.0, 60.0)).run({"stream": True})
+    clients: Any = SimpleNamespace(post=post)
+    return Exchange(clients, on_text, StallBounds(60.0, 60.0)).run({"stream": True}, {})
 
 
 def bytes_of(data: bytes) -> list[bytes]:

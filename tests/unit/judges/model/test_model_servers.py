@@ -275,6 +275,7 @@ async def test_a_connection_that_is_cut_is_made_again(nli: Path) -> None:
         ("tei", on("/predict", 200, [[{"label": "neutral", "score": 0.1}]]), "lacks a label of the model's"),
         ("vllm", on("/v1/models", 200, {"data": [{"id": "other"}]}), "lists no model m"),
         ("vllm", on("/classify", 200, {"data": []}), "has no data for each of 1 pairs"),
+        ("vllm", on("/classify", 200, {"data": [{"index": [0]}]}), "has no data for each of 1 pairs"),
         (
             "vllm",
             on("/classify", 200, {"data": [{"index": 0, "probs": [0.5, 0.5]}]}),
