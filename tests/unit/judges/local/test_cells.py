@@ -217,3 +217,11 @@ def test_yes_and_no_are_compared_within_their_clause(claim: str, so: bool) -> No
     assert (odd(claim, SHEDS) == []) is so
     alone = SHEDS.split("\n")["Bree" in claim].strip("[],")
     assert (odd(claim, alone) == []) is so
+
+
+def test_values_of_a_list_are_those_of_the_records_beside_them() -> None:
+    lamps = "| Lamp | Price |\n|---|---|\n| Alba | $40 |\n| Brio | $55 |\n| Como | $70 |"
+    assert odd("The Alba costs $40, the Brio $55 and the Como $70.", lamps) == []
+    assert odd("The Alba and the Brio cost $40 and $55.", lamps) == []
+    exchanged = [("Brio", "$55", "Como", True), ("Como", "$70", "Brio", True)]
+    assert odd("The Alba costs $40, the Brio $70 and the Como $55.", lamps) == exchanged
