@@ -22,8 +22,6 @@ from guardrail.judges.recorder import recorder
 from guardrail.judges.spending import PriceTable, reported_usage
 
 _MOST_BYTES: Final = 1_000_000
-_AS_STREAM: Final = {"X-Stainless-Raw-Response": "stream"}
-"""Has the client return before the body is read. The header goes out, and says nothing to a server."""
 _HINTS: Final = {
     re.compile("(?i)logprob"): (
         "it gives no logprobs (models that reason don't): name another model, or another {section}.transport"
@@ -62,14 +60,8 @@ class DecisionsEndpoint:
 
     async def send(self, body: dict[str, Any]) -> bytes:
         """One HTTP call. Raises openai.APIError, httpx.HTTPError or JudgeReplyError."""
-        with self.clients.client() as client:
-            # The type that the client would make of it is never asked for: nothing in it is checked.
-            options: Any = {"headers": {**self._headers, **_AS_STREAM}}
-            reply: Any = await client.post(self.wire.path, body=body, cast_to=object, options=options)
-            try:
-                return await read_body(reply.iter_bytes(), _MOST_BYTES)
-            finally:
-                await reply.close()
+        async with self.clients.post(self.wire.path, body, self._headers) as reply:
+            return await read_body(reply.iter_bytes(), _MOST_BYTES)
 
 
 @dataclass(eq=False)
