@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
 
+from guardrail.evidence.tokens import term_of
 from guardrail.figures.agreement import (
     agrees,
     beyond,
@@ -60,7 +61,7 @@ from guardrail.figures.formulas import compared, formulas
 from guardrail.figures.model import Figure, FigureCheck, Kind, State
 from guardrail.figures.numbers import COMMAS, MAY_BE_EITHER, Separators, separators_of
 from guardrail.figures.source import DAY_PART, MANY, FigureSource, Sentence
-from guardrail.figures.tables import LABELS, find_unit
+from guardrail.figures.tables import CLOSED, LABELS, OPEN, find_unit
 
 _CLOSELY: Final = (
     32  # figures of a claim that are compared with others and calculated; the rest are looked up
@@ -70,6 +71,10 @@ _LESS_SAID: Final = 0.15  # of the frame, that a sentence with the claim's figur
 _LESS_SAID_WORDS: Final = 1.5  # another, to leave a conflict; in words, where there are few
 _OTHER_MATTER: Final = 0.5  # by which a sentence with the claim's figure speaks of something else than one
 _OTHER_MATTER_WORDS: Final = 2.0  # with another
+_OPENING: Final = frozenset(map(term_of, OPEN | CLOSED))
+_OTHER_DAYS: Final = re.compile(
+    r"\b(?:daily|every\sday|all\syear|always|other\sdays|late|early|round\sthe\sclock)\b", re.IGNORECASE
+)
 _FEW_THINGS: Final = range(2, 13)
 _OF_ALL: Final = re.compile(r"\b(?:of|among)\s(?:(?:the|all|these|those)\s){0,2}\Z", re.IGNORECASE)
 _OF_ALL_REACH: Final = 40  # characters before the figure
@@ -356,15 +361,15 @@ def _with_opening_days(about: _Compared, checks: Sequence[FigureCheck]) -> Itera
         yield from checks
         return
     (number, sentence), opening, days = told[0], spans[0], days_of_week(spans[0])
+    unsure = not sentence.open or sentence.denials or _OTHER_DAYS.search(sentence.text)
+    same = not claim.denials and claim.terms - _OPENING <= sentence.terms
     for check in checks:
         mine = days_of_week(check.figure)
-        elsewhere = (n for n in source.holding(check.figure, about.stopped) if n != number)
-        unsure = not sentence.open or sentence.denials or any(day.day for day in check.figure.days)
-        unsure = unsure or not mine or not (mine <= days or mine.isdisjoint(days))
-        if unsure or any(source.sentence(n).open is not None for n in elsewhere):
+        apart = mine and (mine <= days or mine.isdisjoint(days)) and not any(d.day for d in check.figure.days)
+        if unsure or not apart or any(n != number for n in source.holding(check.figure, about.stopped)):
             yield check
         elif (mine <= days) is not claim.open:
-            yield FigureCheck(check.figure, State.CONFLICT, 1.0, number, opening)
+            yield FigureCheck(check.figure, State.CONFLICT, 1.0, number, opening) if same else check
         else:
             yield check if claim.open else FigureCheck(check.figure, State.FOUND, 1.0, number, opening)
 

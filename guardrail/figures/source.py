@@ -121,12 +121,17 @@ _NO_LETTER: Final = re.compile(r"[\W_]+")
 _WORD_AFTER: Final = re.compile(r"in\s{1,4}advance\b|[^\W\d_]+", re.IGNORECASE)
 
 
-_EVERY: Final = re.compile(r"\b(?:every|each)\s\Z", re.IGNORECASE)
+_EVERY: Final = re.compile(r"\bevery\s\Z", re.IGNORECASE)
+_NOT_ALL_DAY: Final = re.compile(r"\b(?:while|awake|often|from|between|until|if|instead)\b", re.IGNORECASE)
 _IN: Final = {"h": (24, "day"), "day": (7, "week"), "month": (12, "year")}
 """How many of a unit are in which other."""
 _EVERY_REACH: Final = 8
 DAY_PART: Final = re.compile(rf"\b({alternatives(DAY_PARTS)})s?\b", re.IGNORECASE)
-_OR: Final = re.compile(r"\bor\b", re.IGNORECASE)
+#: What stands between the parts of a day at each of which something is taken.
+_AND_THEN: Final = re.compile(
+    r",?\s?(?:and\s)?(?:(?:a|an|one|once|two|half|\d+)\s(?:[\w-]+\s){0,3})?(?:(?:in\sthe|at|with|the)\s)?",
+    re.IGNORECASE,
+)
 _DIFFERENCE_REACH: Final = 40
 _APART_BEHIND: Final = re.compile(
     r"(?:\s{1,3}(?:a|an|per|each)\s\w{1,12})?(?:\s{1,3}points?)?"
@@ -218,12 +223,18 @@ class Sentence:
             before = found.get(before.start, before)
             if bare and before.kind in _ELLIPTIC and not before.per:
                 found[figure.start] = replace(figure, kind=before.kind, unit=before.unit)
-        for figure in self.frequencies if len(self.frequencies) == 1 else ():
+        for figure in self.frequencies if len(self.frequencies) == 1 and not self._by_time else ():
             count, per = _IN.get(figure.unit or "", (0, ""))
             times = count / figure.values[0] if figure.values[0] else 0.0
             if figure.upper is None and times >= 1 and times.is_integer():
                 found[figure.start] = replace(figure, values=(times,), unit="time", per=per)
         return found
+
+    @cached_property
+    def _by_time(self) -> bool:
+        """Whether it may say when rather than how often, or not so: "every 2 hours from 8:00", "never"."""
+        timed = any(f.kind in (Kind.TIME, Kind.DATE) for f in self.figures[:MANY])
+        return timed or self.denials > 0 or _NOT_ALL_DAY.search(self.text) is not None
 
     @cached_property
     def frequencies(self) -> list[Figure]:
@@ -241,7 +252,9 @@ class Sentence:
         """How often a day, where it names the parts of the day: "one in the morning and one at bedtime"."""
         told = list(DAY_PART.finditer(self.text))
         parts = {DAY_PARTS[match[1].casefold()] for match in told}
-        if len(parts) < 2 or self.frequencies or _OR.search(self.text, told[0].end(), told[-1].start()):
+        if not 1 < len(told) == len(parts) or self.frequencies or self._by_time:
+            return None
+        if not all(_AND_THEN.fullmatch(self.text, a.end(), b.start()) for a, b in pairwise(told)):
             return None
         start, end = told[0].start(), told[-1].end()
         times = (float(len(parts)),)

@@ -53,9 +53,11 @@ _FEW: Final = 2.0  # what is counted in passing: "one pet", "both days"
 _HINTED: Final = 0.3  # of what tells a header, where the claim names nothing of the value's own
 _OPENING: Final = frozenset(map(term_of, OPEN | CLOSED))
 _SHUT: Final = frozenset(map(term_of, (*CLOSED, "off", "away", "absent", "unavailable")))
+_NO_STATEMENT: Final = re.compile(r"\b(?:if|whether|when|once|were|until)\b", re.IGNORECASE)
 _OUT_OF: Final = re.compile(r"\bout of\b", re.IGNORECASE)  # stock, order
 _OTHERS: Final = re.compile(r"\b(?:other|remaining)\s\Z", re.IGNORECASE)
-_ASIDE_REACH: Final = 12
+_OTHERS_REACH: Final = 12
+_BESIDE: Final = 2  # words of a clause beside the record: "the Merlin €55"
 _PRESENT: Final = _OPENING | frozenset(
     map(term_of, ("there", "available", "unavailable", "present", "absent"))
 )
@@ -85,9 +87,15 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
         tokens,
         frozenset(term for _, term in tokens),
         asked,
-        tuple(f for f in sentence.figures[:_MOST_FIGURES] if not _is_aside(sentence, f, question, tables)),
+        tuple(f for f in sentence.figures[:_MOST_FIGURES] if not _counts_others(text, f)),
         (sentence.denials - (answering is not None and "no" in answering[0].lower())) % 2 == 1,
     )
+    of_question = Sentence(question) if question and said.figures else None
+    given = {
+        figure.start
+        for figure in (said.figures if of_question is not None else ())
+        if is_given(sentence, figure) and of_question is not None and of_question.backing(figure)
+    }
     found: list[tuple[int, CellCheck]] = []
     agreed: dict[int, dict[int, Cell | None]] = {}  # by table
     worked: list[WorkedOut] = []
@@ -104,6 +112,8 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
         if not named and len(table.rows) == 1 and said.terms.issuperset(table.rows[0].terms):
             checks += _flag_otherwise(table, said, table.rows[0])
         checks += _of_named(table, said, named, sure=sure) if named else _of_no_record(table, said)
+        # What the user has or wants, "your $700", is no value of a record, or is one wrongly.
+        checks = [replace(c, sure=False) if c.start in given and not c.owner else c for c in checks]
         odd = {each.start for each in checks}
         found += [(number, each) for each in checks]
         own = _agreed(table, said, [one.row for one in named])
@@ -123,15 +133,10 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
     )
 
 
-def _is_aside(sentence: Sentence, figure: Figure, question: str, tables: Tables) -> bool:
-    """Whether a figure is the user's own, which no cell has, or counts the records that the claim leaves out:
-    "with your $700", "the other two have four"."""
-    before = sentence.text[max(0, figure.start - _ASIDE_REACH) : figure.start]
-    if figure.kind is Kind.NUMBER and _OTHERS.search(before):
-        return True
-    asked = question and is_given(sentence, figure) and Sentence(question).backing(figure)
-    rows = (row for table in tables.tables for row in table.rows) if asked else ()
-    return bool(asked) and not any(cell.holds(figure) for row in rows for cell in row.cells)
+def _counts_others(text: str, figure: Figure) -> bool:
+    """Whether a number counts the records that the claim leaves out: "the other two have four"."""
+    before = text[max(0, figure.start - _OTHERS_REACH) : figure.start]
+    return figure.kind is Kind.NUMBER and _OTHERS.search(before) is not None
 
 
 def _agreed(table: TableText, said: ClaimTerms, rows: Sequence[TableRow]) -> dict[int, Cell | None]:
@@ -199,13 +204,17 @@ def _of_named(
 
 def _beside(said: ClaimTerms, figure: Figure, named: Sequence[NamedRow]) -> tuple[list[TableRow], ClaimTerms]:
     """The records that a figure may be of, and the claim with the figures beside it: those of its own clause,
-    if each clause names one record and has one figure: "the Kestrel costs €40, the Merlin €55"."""
+    if each clause names one record, has one figure and says little else: "the Alba is €40, the Brio €55"."""
     borders = [match.end() for match in MEETING.finditer(said.text)]
     own = bisect_right(borders, figure.start)
     clauses = [bisect_right(borders, said.tokens[min(one.places, default=0)][0]) for one in named]
     places = [bisect_right(borders, each.start) for each in said.figures]
     valued = sorted(at for each, at in zip(said.figures, places, strict=True) if not each.name)
-    apart = len(set(clauses)) == len(named) and valued == sorted(clauses)
+    said_in = Counter(bisect_right(borders, start) for start, _ in said.tokens)
+    brief = all(
+        at == 0 or said_in[at] <= len(one.row.terms) + _BESIDE for one, at in zip(named, clauses, strict=True)
+    )
+    apart = len(set(clauses)) == len(named) and valued == sorted(clauses) and brief
     if not apart or own not in clauses or not all(one.places for one in named):
         return [one.row for one in named], said
     beside = tuple(each for each, at in zip(said.figures, places, strict=True) if at == own)
@@ -385,6 +394,8 @@ def _flag_otherwise(table: TableText, said: ClaimTerms, row: TableRow) -> Iterat
         and all(term in said.terms for term in _telling(table, cell))
     ]
     if len(named) != 1:
+        return
+    if _NO_STATEMENT.search(said.text):
         return
     clause, denied = _clause_of(said, _telling(table, named[0][0]))
     shut = not terms_of(clause).isdisjoint(_SHUT) or _OUT_OF.search(clause) is not None

@@ -179,18 +179,19 @@ SHEDS = """[{"shed": "Alma", "in_use": false, "lease_months": 36, "m2": 14},
 {"shed": "Bree", "in_use": true, "lease_months": 24, "m2": 22}]"""
 
 
+def test_what_counts_other_records_is_at_odds_with_no_cell() -> None:
+    assert odd("The Sea Otter seats four; the other three seat up to six.") == []
+
+
 @pytest.mark.parametrize(
     ("claim", "question"),
     [
         ("With €300 you can take the Kingfisher for a whole day.", "I have €300 to spend."),
-        ("The Kingfisher seats six, enough for your 9 bags.", "We have 9 bags."),
-        ("The Sea Otter seats four; the other three seat up to six.", ""),
+        ("For your 9 guests take the Kingfisher, which has six seats.", "We are 9 guests."),
     ],
 )
-def test_what_is_the_users_own_or_counts_other_records_is_at_odds_with_no_cell(
-    claim: str, question: str
-) -> None:
-    assert odd(claim, question=question) == []
+def test_a_figure_that_is_the_questions_is_no_sure_conflict(claim: str, question: str) -> None:
+    assert not any(sure for *_, sure in odd(claim, question=question))
 
 
 def test_a_figure_of_the_question_that_is_another_records_is_still_at_odds() -> None:
@@ -211,6 +212,7 @@ def test_a_number_is_of_the_unit_that_its_header_ends_with() -> None:
         ("Alma is out of use.", True),
         ("Alma is in use.", False),
         ("Bree is in use, but has no window.", True),
+        ("If Alma were in use, it would be heated.", True),
     ],
 )
 def test_yes_and_no_are_compared_within_their_clause(claim: str, so: bool) -> None:
@@ -223,5 +225,6 @@ def test_values_of_a_list_are_those_of_the_records_beside_them() -> None:
     lamps = "| Lamp | Price |\n|---|---|\n| Alba | $40 |\n| Brio | $55 |\n| Como | $70 |"
     assert odd("The Alba costs $40, the Brio $55 and the Como $70.", lamps) == []
     assert odd("The Alba and the Brio cost $40 and $55.", lamps) == []
+    assert odd("The Alba is bright, and at $40 is cheaper than the Brio.", lamps) == []
     exchanged = [("Brio", "$55", "Como", True), ("Como", "$70", "Brio", True)]
     assert odd("The Alba costs $40, the Brio $70 and the Como $55.", lamps) == exchanged
