@@ -60,7 +60,7 @@ from guardrail.figures.conflicts import (
 from guardrail.figures.formulas import compared, formulas
 from guardrail.figures.model import Figure, FigureCheck, Kind, State
 from guardrail.figures.numbers import COMMAS, MAY_BE_EITHER, Separators, separators_of
-from guardrail.figures.source import DAY_PART, MANY, FigureSource, Sentence
+from guardrail.figures.source import DAY_PART, MANY, MEETING, FigureSource, Sentence
 from guardrail.figures.tables import CLOSED, LABELS, OPEN, find_unit
 
 _CLOSELY: Final = (
@@ -361,7 +361,9 @@ def _with_opening_days(about: _Compared, checks: Sequence[FigureCheck]) -> Itera
         yield from checks
         return
     (number, sentence), opening, days = told[0], spans[0], days_of_week(spans[0])
-    unsure = not sentence.open or sentence.denials or _OTHER_DAYS.search(sentence.text)
+    opens = next((at for at, term in sentence.words if term in _OPENING), 0)
+    parted = MEETING.search(sentence.text, min(opens, opening.end), max(opens, opening.start))
+    unsure = not sentence.open or sentence.denials or parted or _OTHER_DAYS.search(sentence.text)
     same = not claim.denials and claim.terms - _OPENING <= sentence.terms
     for check in checks:
         mine = days_of_week(check.figure)

@@ -129,7 +129,7 @@ _EVERY_REACH: Final = 8
 DAY_PART: Final = re.compile(rf"\b({alternatives(DAY_PARTS)})s?\b", re.IGNORECASE)
 #: What stands between the parts of a day at each of which something is taken.
 _AND_THEN: Final = re.compile(
-    r",?\s?(?:and\s)?(?:(?:a|an|one|once|two|half|\d+)\s(?:[\w-]+\s){0,3})?(?:(?:in\sthe|at|with|the)\s)?",
+    r"(?:,\s(?:and\s)?|\sand\s)(?:(?:a|an|one|once|two|half|\d+)\s(?:[\w-]+\s){0,3})?(?:(?:in\sthe|at|with|the)\s)?",
     re.IGNORECASE,
 )
 _DIFFERENCE_REACH: Final = 40

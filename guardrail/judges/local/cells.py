@@ -57,7 +57,8 @@ _NO_STATEMENT: Final = re.compile(r"\b(?:if|whether|when|once|were|until)\b", re
 _OUT_OF: Final = re.compile(r"\bout of\b", re.IGNORECASE)  # stock, order
 _OTHERS: Final = re.compile(r"\b(?:other|remaining)\s\Z", re.IGNORECASE)
 _OTHERS_REACH: Final = 12
-_BESIDE: Final = 2  # words of a clause beside the record: "the Merlin €55"
+_LINKS: Final = frozenset(map(term_of, ("the", "and", "but", "while", "whereas")))
+_BESIDE: Final = 1  # words of a clause beside the record and those: "and the Brio €55"
 _PRESENT: Final = _OPENING | frozenset(
     map(term_of, ("there", "available", "unavailable", "present", "absent"))
 )
@@ -210,7 +211,7 @@ def _beside(said: ClaimTerms, figure: Figure, named: Sequence[NamedRow]) -> tupl
     clauses = [bisect_right(borders, said.tokens[min(one.places, default=0)][0]) for one in named]
     places = [bisect_right(borders, each.start) for each in said.figures]
     valued = sorted(at for each, at in zip(said.figures, places, strict=True) if not each.name)
-    said_in = Counter(bisect_right(borders, start) for start, _ in said.tokens)
+    said_in = Counter(bisect_right(borders, start) for start, term in said.tokens if term not in _LINKS)
     brief = all(
         at == 0 or said_in[at] <= len(one.row.terms) + _BESIDE for one, at in zip(named, clauses, strict=True)
     )
