@@ -30,6 +30,7 @@ from guardrail.chat import (
     decide,
     grounding_of,
 )
+from guardrail.decisions import claims_decided_by, decided_by_score
 from guardrail.errors import JudgeReplyError
 from guardrail.events import (
     AnyOutputEvent,
@@ -42,8 +43,7 @@ from guardrail.events import (
 )
 from guardrail.guard import Guard
 from guardrail.log_events import EventLog
-from guardrail.policy import NO_CONTEXTS
-from guardrail.scoring import DEFAULT_WEIGHTS, Formula, lost
+from guardrail.policy import NO_CONTEXTS, Policy
 
 _log = EventLog(__name__)
 _Chunk = TypeVar("_Chunk")
@@ -211,6 +211,10 @@ def index_in(found: Mapping[str, Any], name: str, most: int) -> int:
 UNCHECKED: Final = {"decision": "not-checked", "rule": "a call was asked for", "flagged": []}
 
 
+_DEFAULT: Final = Policy()
+"""Whose weights say which claim weighs most in a score."""
+
+
 class Flagged:
     """What the events of one answer say of the claims that were not simply released."""
 
@@ -218,7 +222,6 @@ class Flagged:
         self._claims: dict[str, ClaimVerdict] = {}
         self._decided: dict[str, Decision] = {}
         self._blocked = False
-        self._flags = False
         self.observed = False
         """The text left before its verdicts, as the policy says."""
         self.replaced = False
@@ -235,15 +238,14 @@ class Flagged:
                 self.replaced = event.decision is Decision.REDACT
             case DeliveryBlocked():
                 self._blocked = self.replaced = True
-            case DeliveryCompleted(decision=Decision.FLAG):
-                self._flags = True
+            case DeliveryCompleted() if decided_by_score(event.rule):
+                about = claims_decided_by(event.decision, event.rule, [*self._claims.values()], _DEFAULT)
+                self._decided.update((claim.claim_id, event.decision) for claim in about[:1])
 
     def told(self, *, shown: bool) -> list[dict[str, Any]]:
         """The claims; with ``shown`` the texts of those that are flagged. Where the score alone flags the
         answer, the claim that weighs most in it, by the default weights."""
         found = []
-        if self._flags and not set(self._decided.values()) - {Decision.RELEASE}:
-            self._decided |= {max(self._claims, key=self._cost): Decision.FLAG} if self._claims else {}
         for name, claim in sorted(self._claims.items(), key=lambda each: each[1].index):
             decision = self._decided.get(name)
             withheld = decision is None and self._blocked and claim.verdict is not Verdict.SUPPORTED
@@ -258,11 +260,6 @@ class Flagged:
             }
             found.append({**told, "text": claim.text} if decision is Decision.FLAG and shown else told)
         return found
-
-    def _cost(self, name: str) -> float:
-        claim = self._claims[name]
-        of_all = Formula.SEVERITY_WEIGHTED, DEFAULT_WEIGHTS
-        return lost(claim.severity, claim.verdict, claim.support, *of_all)
 
 
 def extension(told: Mapping[str, Any], flagged: Flagged) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final
 
-from guardrail.evidence.tokens import term_of
 from guardrail.figures.agreement import (
     agrees,
     beyond,
@@ -60,8 +59,8 @@ from guardrail.figures.conflicts import (
 from guardrail.figures.formulas import compared, formulas
 from guardrail.figures.model import Figure, FigureCheck, Kind, State
 from guardrail.figures.numbers import COMMAS, MAY_BE_EITHER, Separators, separators_of
-from guardrail.figures.source import DAY_PART, MANY, MEETING, FigureSource, Sentence
-from guardrail.figures.tables import CLOSED, LABELS, OPEN, find_unit
+from guardrail.figures.source import DAY_PART, MANY, MEETING, OPENING, FigureSource, Sentence
+from guardrail.figures.tables import LABELS, find_unit
 
 _CLOSELY: Final = (
     32  # figures of a claim that are compared with others and calculated; the rest are looked up
@@ -71,7 +70,6 @@ _LESS_SAID: Final = 0.15  # of the frame, that a sentence with the claim's figur
 _LESS_SAID_WORDS: Final = 1.5  # another, to leave a conflict; in words, where there are few
 _OTHER_MATTER: Final = 0.5  # by which a sentence with the claim's figure speaks of something else than one
 _OTHER_MATTER_WORDS: Final = 2.0  # with another
-_OPENING: Final = frozenset(map(term_of, OPEN | CLOSED))
 _OTHER_DAYS: Final = re.compile(
     r"\b(?:daily|every\sday|all\syear|always|other\sdays|late|early|round\sthe\sclock)\b", re.IGNORECASE
 )
@@ -354,17 +352,20 @@ def _with_opening_days(about: _Compared, checks: Sequence[FigureCheck]) -> Itera
     """The days on which something is open tell those on which it is closed, where one sentence alone tells:
     of "open from Tuesday to Sunday" it is closed on Mondays, and not on Sundays."""
     claim, source = about.claim, about.source
-    told = [(n, s) for n in about.near if (s := source.sentence(n)).open is not None]
     timed = any(f.kind is Kind.TIME for f in claim.figures) or DAY_PART.search(claim.text)
+    if timed or claim.open is None or not any(days_of_week(check.figure) for check in checks):
+        yield from checks
+        return
+    told = [(n, s) for n in about.near if (s := source.sentence(n)).open is not None]
     spans = [f for f in told[0][1].figures[:MANY] if days_of_week(f)] if len(told) == 1 else []
-    if claim.open is None or timed or len(spans) != 1 or spans[0].last is None:
+    if len(spans) != 1 or spans[0].last is None:
         yield from checks
         return
     (number, sentence), opening, days = told[0], spans[0], days_of_week(spans[0])
-    opens = next((at for at, term in sentence.words if term in _OPENING), 0)
+    opens = next((at for at, term in sentence.words if term in OPENING), 0)
     parted = MEETING.search(sentence.text, min(opens, opening.end), max(opens, opening.start))
     unsure = not sentence.open or sentence.denials or parted or _OTHER_DAYS.search(sentence.text)
-    same = not claim.denials and claim.terms - _OPENING <= sentence.terms
+    same = not claim.denials and claim.terms - OPENING <= sentence.terms
     for check in checks:
         mine = days_of_week(check.figure)
         apart = mine and (mine <= days or mine.isdisjoint(days)) and not any(d.day for d in check.figure.days)

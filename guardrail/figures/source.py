@@ -121,6 +121,8 @@ _NO_LETTER: Final = re.compile(r"[\W_]+")
 _WORD_AFTER: Final = re.compile(r"in\s{1,4}advance\b|[^\W\d_]+", re.IGNORECASE)
 
 
+OPENING: Final = frozenset(map(term_of, OPEN | CLOSED))
+"""The terms that say whether something is open."""
 _EVERY: Final = re.compile(r"\bevery\s\Z", re.IGNORECASE)
 _NOT_ALL_DAY: Final = re.compile(r"\b(?:while|awake|often|from|between|until|if|instead)\b", re.IGNORECASE)
 _IN: Final = {"h": (24, "day"), "day": (7, "week"), "month": (12, "year")}

@@ -20,8 +20,8 @@ from guardrail.evidence.tokens import STOP_TERMS, term_of, terms_of, words
 from guardrail.figures import Figure, FigureCheck, Kind, State
 from guardrail.figures.agreement import agrees
 from guardrail.figures.calculation import is_given
-from guardrail.figures.source import MEETING, Sentence
-from guardrail.figures.tables import CLOSED, OPEN
+from guardrail.figures.source import MEETING, OPENING, Sentence
+from guardrail.figures.tables import CLOSED
 from guardrail.judges.local.columns import (
     ANSWERING,
     HEADED,
@@ -51,7 +51,6 @@ _MOST_FIGURES: Final = 12  # of a claim
 _MOST_HOLDERS: Final = 24  # of a value, beside which others of their columns are looked at
 _FEW: Final = 2.0  # what is counted in passing: "one pet", "both days"
 _HINTED: Final = 0.3  # of what tells a header, where the claim names nothing of the value's own
-_OPENING: Final = frozenset(map(term_of, OPEN | CLOSED))
 _SHUT: Final = frozenset(map(term_of, (*CLOSED, "off", "away", "absent", "unavailable")))
 _NO_STATEMENT: Final = re.compile(r"\b(?:if|whether|when|once|were|until)\b", re.IGNORECASE)
 _OUT_OF: Final = re.compile(r"\bout of\b", re.IGNORECASE)  # stock, order
@@ -59,7 +58,7 @@ _OTHERS: Final = re.compile(r"\b(?:other|remaining)\s\Z", re.IGNORECASE)
 _OTHERS_REACH: Final = 12
 _LINKS: Final = frozenset(map(term_of, ("the", "and", "but", "while", "whereas")))
 _BESIDE: Final = 1  # words of a clause beside the record and those: "and the Brio €55"
-_PRESENT: Final = _OPENING | frozenset(
+_PRESENT: Final = OPENING | frozenset(
     map(term_of, ("there", "available", "unavailable", "present", "absent"))
 )
 
@@ -91,12 +90,6 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
         tuple(f for f in sentence.figures[:_MOST_FIGURES] if not _counts_others(text, f)),
         (sentence.denials - (answering is not None and "no" in answering[0].lower())) % 2 == 1,
     )
-    of_question = Sentence(question) if question and said.figures else None
-    given = {
-        figure.start
-        for figure in (said.figures if of_question is not None else ())
-        if is_given(sentence, figure) and of_question is not None and of_question.backing(figure)
-    }
     found: list[tuple[int, CellCheck]] = []
     agreed: dict[int, dict[int, Cell | None]] = {}  # by table
     worked: list[WorkedOut] = []
@@ -113,8 +106,9 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
         if not named and len(table.rows) == 1 and said.terms.issuperset(table.rows[0].terms):
             checks += _flag_otherwise(table, said, table.rows[0])
         checks += _of_named(table, said, named, sure=sure) if named else _of_no_record(table, said)
-        # What the user has or wants, "your $700", is no value of a record, or is one wrongly.
-        checks = [replace(c, sure=False) if c.start in given and not c.owner else c for c in checks]
+        if question and any(each.sure and each.figure and not each.owner for each in checks):
+            given = _given(sentence, Sentence(question))
+            checks = [replace(c, sure=False) if c.start in given and not c.owner else c for c in checks]
         odd = {each.start for each in checks}
         found += [(number, each) for each in checks]
         own = _agreed(table, said, [one.row for one in named])
@@ -132,6 +126,12 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
     return CellFindings(
         sorted(kept, key=lambda each: (not each.sure, each.start)), backed, " ".join(told), several
     )
+
+
+def _given(claim: Sentence, question: Sentence) -> set[int]:
+    """Where the figures of a claim begin that the user has or wants, "with your $700": no record's value, or
+    one wrongly."""
+    return {f.start for f in claim.figures[:_MOST_FIGURES] if is_given(claim, f) and question.backing(f)}
 
 
 def _counts_others(text: str, figure: Figure) -> bool:
@@ -307,7 +307,7 @@ def _in_other_column(
     sure: bool,
 ) -> Iterator[CellCheck]:
     """The named record has the value, but below another header than the claim names."""
-    if said.denies or any(not cell.terms.isdisjoint(_OPENING) for _, cell in own):
+    if said.denies or any(not cell.terms.isdisjoint(OPENING) for _, cell in own):
         return
     united = any(cell.has_unit_of(figure) for _, cell in own)
     best = max(said.share_of_header(table, cell) for _, cell in own)

@@ -64,7 +64,7 @@ _COLONS: Final = (":", "：")
 _DEPENDS: Final = pattern("word_for_word_depends", "word_for_word_without_subject")
 _TAKEN_BACK: Final = pattern("word_for_word_taken_back")
 _OUT_OF_FORCE: Final = pattern("word_for_word_out_of_force")
-DENIALS: Final = re.compile(rf"\b(?:{'|'.join(sorted(phrases('denials') | phrases('foreign_denials')))})\b")
+_DENIALS: Final = re.compile(rf"\b(?:{'|'.join(sorted(phrases('denials') | phrases('foreign_denials')))})\b")
 _CROSSED: Final = re.compile("[❌✗✘✖❎]")
 _ITEM: Final = re.compile(r"[ \t>]*(?:[-*+•·–—▪◦‣●○∙]|\(?\d{1,3}[.)]|[A-Za-z]\))[ \t]+")
 _LABEL: Final = re.compile(r"\W{0,6}[^\W\d_][^.!?:：\n]{0,40}[:：](?!\d)")
@@ -374,7 +374,7 @@ class Doubts:
         heads, leads = _above(text, line_at, item=_ITEM.match(text, line_at, end) is not None)
         if any(_TAKEN_BACK.search(each) for each in (previous, following, *heads)):
             return False
-        if any(_OUT_OF_FORCE.search(each) or DENIALS.search(each) for each in heads):
+        if any(_OUT_OF_FORCE.search(each) or _DENIALS.search(each) for each in heads):
             return False
         given = _terms(f"{lead_in} {text[start:end]}")
         if any(not _terms(each) <= given for each in leads):
@@ -386,7 +386,7 @@ class Doubts:
         stands ``around``; words such as "details" and "prices" speak of nothing.
         """
         folded = fold(lead_in)
-        if _TAKEN_BACK.search(folded) or DENIALS.search(folded):
+        if _TAKEN_BACK.search(folded) or _DENIALS.search(folded):
             return False
         return not any(
             self.evidence.layout.contains(term) or rarity.of(term) >= _TELLING

@@ -11,8 +11,10 @@ import openai
 import pytest
 from pydantic import BaseModel
 
+from consumers.gateway.answers import Flagged
 from guardrail import Policy
 from guardrail.chat import BLOCK
+from guardrail.events import ClaimVerdict, Decision, DeliveryCompleted, Verdict
 from guardrail.testing import ScriptedJudge
 from tests.support.chat_upstream import DONE, HEAD, ChatUpstream, choice, completion, event, events
 from tests.unit.gateway.chats import (
@@ -95,6 +97,16 @@ async def test_a_flag_by_the_score_names_the_claim_that_weighs_most(
         told = (await streamed(client))[-1]["guardrail"]
     assert (told["decision"], told["rule"]) == ("flag", "score < flag_below 0.99")
     assert [(each["text"], each["decision"]) for each in told["flagged"]] == [(ODD.strip(), "flag")]
+
+
+@pytest.mark.parametrize("rule", ["incomplete", "score and rules passed"])
+def test_a_decision_that_no_claim_made_names_none(rule: str) -> None:
+    flagged = Flagged()
+    claim: dict[str, Any] = {"claim_id": "a", "verdict": Verdict.SUPPORTED, "index": 0}
+    ends: dict[str, Any] = {"decision": Decision.FLAG, "rule": rule}
+    flagged.seen(ClaimVerdict.model_construct(**claim))
+    flagged.seen(DeliveryCompleted.model_construct(**ends))
+    assert flagged.told(shown=True) == []
 
 
 async def test_where_the_policy_observes_the_reply_says_that_nothing_was_checked(
