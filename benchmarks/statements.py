@@ -5,7 +5,8 @@
 FILE has answers as benchmarks/statements.yaml has them: question, contexts, answer, kind, and the statements
 with whether the contexts support each. An answer is cut right if there are as many of ours, and each can be
 paired with another one of the reader's that it shares seven of ten content words with (Dice). The local judge
-judges; scores are compared over all answers, verdicts over the statements of those that are cut right.
+judges; scores are compared over all answers, verdicts over the statements of those that are cut right. The
+hundred sentences of benchmarks/statements_unseen.yaml, which nobody judges, are cut beside.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from guardrail.evals import aevaluate
 from guardrail.evals.scores import ScoredStatement, statements
 from guardrail.evidence.tokens import STOP_WORDS, terms_of
 from guardrail.judges import Verdict
+from guardrail.judges.clauses import statements_in
 
 FILE: Final = Path(__file__).with_suffix(".yaml")
+UNSEEN: Final = FILE.with_stem("statements_unseen")
 LEAST_SHARED: Final = 0.7
 
 
@@ -46,6 +49,32 @@ def pairing(ours: Sequence[str], theirs: Sequence[str]) -> tuple[int, ...] | Non
     alike = [[shared(one, other) >= LEAST_SHARED for other in theirs] for one in ours]
     places = permutations(range(len(theirs)))
     return next((each for each in places if all(row[n] for row, n in zip(alike, each, strict=True))), None)
+
+
+def cut(sentences: Mapping[str, Sequence[str]]) -> dict[str, list[bool]]:
+    """Whether each sentence of a kind is cut right. Misses are printed."""
+    found: dict[str, list[bool]] = {}
+    for kind, each in sentences.items():
+        for sentence, *theirs in (one.split(" | ") for one in each):
+            ours = statements_in(sentence)
+            found.setdefault(kind, []).append(pairing(ours, theirs or [sentence]) is not None)
+            if not found[kind][-1]:
+                tell(kind, sentence, ours, theirs or [sentence])
+    return found
+
+
+def tell(kind: str, answer: str, ours: Sequence[str], theirs: Sequence[str]) -> None:
+    """Print a miss."""
+    print(f"{kind}: {answer}")
+    print(*(f"  ours:   {each}" for each in ours), sep="\n")
+    print(*(f"  reader: {each}" for each in theirs), sep="\n")
+
+
+def kinds_table(kinds: Mapping[str, Sequence[bool]]) -> str:
+    """How many of each kind are cut right."""
+    whole = [each for kind in kinds.values() for each in kind]
+    rows = [(kind, f"{sum(each)} of {len(each)}") for kind, each in sorted(kinds.items())]
+    return markdown(("kind", "cut right"), [*rows, ("all", f"{sum(whole)} of {len(whole)} ({share(whole)})")])
 
 
 async def judged(answers: Sequence[Mapping[str, Any]]) -> list[list[ScoredStatement]]:
@@ -74,12 +103,10 @@ def main() -> None:
         agreed += [one == backed[n] for one, n in zip(right, places or (), strict=bool(places))]
         scores.append(sum(right) * len(backed) == sum(backed) * len(right))
         if places is None:
-            print(f"{answer['kind']}: {answer['answer']}")
-            print(*(f"  ours:   {each.text}" for each in ours), sep="\n")
-            print(*(f"  reader: {each['text']}" for each in theirs), sep="\n")
-    whole = [each for kind in kinds.values() for each in kind]
-    rows = [(kind, f"{sum(each)} of {len(each)}") for kind, each in sorted(kinds.items())]
-    print(markdown(("kind", "cut right"), [*rows, ("all", f"{sum(whole)} of {len(whole)} ({share(whole)})")]))
+            names = [each["text"] for each in theirs]
+            tell(answer["kind"], answer["answer"], [each.text for each in ours], names)
+    unseen = cut(yaml.safe_load(UNSEEN.read_text(encoding="utf-8")))
+    print(kinds_table(kinds), "\nUnseen:\n", kinds_table(unseen), sep="\n")
     print(f"statements with the reader's verdict: {sum(agreed)} of {len(agreed)} ({share(agreed)})")
     print(f"answers with the reader's score: {sum(scores)} of {len(scores)} ({share(scores)})")
 

@@ -19,10 +19,12 @@ _data: Final[dict[str, Any]] = shipped_yaml("guardrail.judges", "clauses.yaml")
 _KINDS: Final[dict[str, str]] = {
     word: kind for kind, words in _data["kinds"].items() for word in words.split()
 }
-_W: Final = {name: frozenset(words.split()) for name, words in _data.items() if name != "kinds"}
+_W: Final = {name: frozenset(words.split()) for name, words in _data.items() if isinstance(words, str)}
 _BASES: Final[dict[str, str]] = {stem(word): word for name in ("noun_verbs", "verbs") for word in _W[name]}
 _PASTS: Final = {stem(word): word for kind in "EW" for word in _data["kinds"][kind].split()}
-_BOUND, _MEASURES = frozenset(map(stem, _W["bound"])), frozenset(map(stem, _W["measures"]))
+_BOUND, _MEASURES, _COLLECTIVE = (
+    frozenset(map(stem, words)) for words in (_W["bound"], _W["measures"], _W["bound"] | _W["collective"])
+)
 _WORD: Final = re.compile(r"[^\s,;:()—–]+(?:[,:–](?=\d)[^\s,;:()—–]+)*|[,;:()—–]")
 _YEAR: Final = re.compile(r"(?:1\d|20)\d\ds?")
 _VERBAL: Final = re.compile(
@@ -37,7 +39,7 @@ _SEGMENT: Final = re.compile("[Rs]?[^,;:()cboRs-]+")
 _MAIN: Final = re.compile("((?:[^IHMFRs]|[Rs][^IHMF]*[IHMF])+?)[IHMF]")
 _VERBS: Final = re.compile("([MIH][IHMjk]*)[EeGBuv]?|F")
 _SUBJECT: Final = re.compile(
-    r"(?:(?:[Pp][^,]*|j|Pn),|pN|j)*(?![PpRsBqo]|j+B|[Gu][atdXT].|j*$|[^,]*[nzvVX][ad])"
+    r"(?:(?:[PpeE][^,]*|j|Pn),|pN|j)*(?![PpRsBqo]|[eE][PpT]|j+B|[Gu][atdXT].|j*$|[^,]*[nzvVX][ad])"
     "(?:[^,;()IHMFRb]|R[^IHMF,]*[IHMF]){1,14}(?<![co])"
 )
 _PARTICIPLE: Final = "j*[eE](?:[atdiYpPNXqTjc,]|$)"
@@ -45,8 +47,12 @@ _LAST: Final = re.compile("[^IHMFpPTjk,]+$")
 _ONE: Final = "[^,;:()cboRsIHMF-]++"
 _ITEM: Final = re.compile(f"{_ONE}(?![IHMFRs])")
 _SERIES: Final = re.compile(rf"{_ONE}(?:,{_ONE})*,?c(?={_ONE}(?![IHMF]))")
+_FINITE: Final = re.compile(
+    "i|Y[^,]|[adtgXNnz]{1,5}(?:[IHMW]|E(?![pPq]))"
+)  # before it was, after the board had
+_LIST: Final = re.compile(rf"(?!j*[RsGeEpP]){_SERIES.pattern}")
 _NOUN: Final = re.compile(
-    r"(?:[atd]?X(?:[Xqt]*X)?|(?:[atd]N?|N(?=.)|(?<=[PpFHqT])(?=[nBuGE]{0,3}[nzuvVB]$))(?:(?![IHMFRsPpTcbojq,;:()-]).){0,5})$"
+    r"(?:[atd]?X(?:[Xqt]*X)?N?|(?:[atd]N?|N(?=.)|(?<=[PpFHqTe])(?=[nBuGEX]{0,3}[nzuvVB]$))(?:(?![IHMFRsPpTcbojq,;:()-]).){0,5})$"
 )
 _THING: Final = re.compile(r"a[^IHMFRscoT,;(]*?(?:(?=Rj*[IHMF])|(?<=[nXzGvBu])(?=j?[eE][PpqT]|G[atdXPpN]))")
 
@@ -57,18 +63,33 @@ _SURE: Final = [
         "CE(?=j*[adtiYNXnz])|Av(?=j*[adtiYNX])|[zvVYi]j*B",
         "[nX]j*B",
         "CE|C(?<![^nXzvV]N)v|Az(?=j*[adt])|C(?<![^nXzvV]N)z(?=j*N)|[zvVYi]j*(?:u|n(?=j*[atN]))",
-        "^(?:[|]v(?=[^q])|(?![GEePp|]).*C(?<![^nXzvV]N)z(?=.))",
+        "^(?:[|]j*v(?=[^q])|(?![GEePp|]).*C(?<![^nXzvV]N)z(?=.))",
     )
 ]
 """How the verb of a clause stands, the surest first; "|" is a joint before it."""
+_SAID_OTHERWISE: Final = [
+    (re.compile(rf"\b{one}", re.IGNORECASE), other) for one, other in _data["said_otherwise"].items()
+]
 _DENIED: Final = re.compile(r"\b(?:not|only)\b|n.t\b")
 _PAIRED: Final = re.compile(r"\b(?:between|both|either)\b(?!.* and )")
 _BOUNDED: Final = re.compile(rf"{_PAIRED.pattern}|\buntil\b")
 _DAY: Final = "(?:" + "|".join(map(re.escape, _W["days"])) + r"|\d{1,4}(?:st|nd|rd|th)?)(?= |$)"
+_MONTH: Final = "(?:" + "|".join(_W["months"]) + ")"
+_DATE: Final = rf"(?:{_MONTH}|[A-Z][a-z]+day|\d{{1,4}}(?:st|nd|rd|th)?(?= |$))"
 _NAME: Final = "(?:the )?[A-Z][^ ]*(?: (?:of (?:the )?)?[A-Z][^ ]*)*"
 _PLACED: Final = re.compile(
     rf"(.+?)(?= (?:by|in|on|at|aboard|near|from) )( by {_NAME})?( (?:in|at|aboard|near) (?!{_DAY}){_NAME})?"
     rf"((?: [a-z]+(?: {_DAY})++)++)?( by {_NAME})?$"
+)
+
+_BEGINS: Final = "(?:by|in|on|at|aboard|near|during|off|to|from)"
+_WHEN: Final = re.compile(
+    rf"^ \d| (?:{_YEAR.pattern}|{_MONTH}|[A-Z][a-z]+day|noon|midnight|spring|summer|autumn|winter)(?: |$)"
+)
+_PLACE: Final = " (?:[A-Z]|(?:an?|the|this|his|her|its|their|room|hall) )"
+_DATED: Final = re.compile(
+    rf"((?:On|In|During)(?: {_DATE})++(?: ,)?|(?:In|During) [^,]* {_YEAR.pattern} ,) (.+) "
+    rf"((?:in|at|off|near) (?!{_DATE}){_NAME}(?: [a-z]+)?)$"
 )
 
 Words = list[str]
@@ -85,7 +106,9 @@ class _Clause:
         self.aux = words[self.verb : max(group.end(1), self.verb)] if group else []
         self.end = group.end() if group else 0
         self.subject = words[: self.verb]
+        self.name = self.subject[1 + found[1].rfind(",") :] if found else []  # of "in 1931, the firm"
         self.whole = bool(found and _SUBJECT.fullmatch(found[1]))
+        self.passive = bool(group and re.search("I[jk]*[Ee]$", group[0]))
         self.held = words[self.verb].lower() if found else ""
         now = self.held in _W["noun_verbs"] and _plural(self.subject)  # "the plants run"
         self.past = self.held in {"was", "were", "had", "did"} or (
@@ -103,8 +126,7 @@ class _Clause:
             return _PASTS.get(stem(doing)) or re.sub("(?<![aeou])y$", "i", doing[:-3]) + "ed"
         if not _verb(base := _base(doing)):
             return f"{self.be(phrase, [])} {doing}"
-        single = re.sub("(?<![aeou])y$", "ie", re.sub("(s|[sc]h|x|o)$", r"\1e", base)) + "s"
-        return base if _plural(phrase) else single.replace("haves", "has")
+        return base if _plural(phrase) else _single(base)
 
     def told(self, phrase: Words, said: Words, kinds: str) -> Words:
         """What a relative, a participle or a noun says of a phrase beside this clause, if anything."""
@@ -117,18 +139,22 @@ class _Clause:
             return [*self.words[: self.end], *said]  # in London, in the centre
         if not phrase:
             return []
+        if re.match("RF", kinds) and _kind(said[1], 1) in "Bu" and not _plural(phrase):
+            return []  # symptoms in a disease, which include
         if kinds[0] == "R":
             by = _Clause(said[1:])
             if by.whole and not re.match("Rj*[IHMF]", kinds):  # which somebody does
                 return [*by.words[: by.end], *phrase, *by.words[by.end :]]
             return [*phrase, *said[1:]]
-        if re.match("[pP]R", kinds):  # for which somebody does it
+        if kinds[0] in "pPT" and said[1:2] in (["which"], ["whom"]):  # for which somebody does it
             return [*said[2:], first, *phrase]
         if first == "whose":
             return [*phrase[:-1], f"{phrase[-1]}'s", *said[1:]]
-        if first == "where":
+        if first == "where" or (first == "when" and _YEAR.fullmatch(phrase[-1])):
             return ["in", *phrase, ",", *said[1:]]
         noun = "j?[atgnXN]" if phrase == self.subject else "j?[atg]" if _kind(phrase[0], 1) != "N" else "$"
+        if phrase[-1][0].isupper() and phrase[0] != "the":  # Ann Lee, head of the school
+            noun = f"(?:{noun}|n+[pPq])"
         if re.match(rf"{_PARTICIPLE}|{noun}(?:[^IHMFR]|F[PpqT])*(?:R|$)", kinds):
             return [*phrase, self.be(phrase, said), *said]
         return []
@@ -136,7 +162,10 @@ class _Clause:
 
 def statements_in(text: str) -> list[str]:
     """The statements of a sentence, in about their order; ``[text]`` if it is one, or can't be cut surely."""
-    words = _WORD.findall(text.strip().rstrip("."))
+    told = text.strip().rstrip(".")
+    for pattern, other in _SAID_OTHERWISE:
+        told = pattern.sub(other, told)
+    words = _WORD.findall(told)
     if len(words) > _MOST_WORDS or re.search("[a-z]{3}[.!] +[A-Z]|[?]$", text.rstrip()):
         return [text]
     found = _cut(words)
@@ -145,10 +174,16 @@ def statements_in(text: str) -> list[str]:
 
 def _cut(words: Words, deepest: int = 8) -> list[Words]:
     s = _Clause(words)
+    if deepest and (found := re.search("[cb](,[sbPp][^,;]+),", s.kinds)):  # and, if that is so, does that
+        start, end = found.span(1)
+        return _cut([*words[:start], *words[end + 1 :], *words[start:end]], deepest - 1)
+    if deepest and (lead := _lead(s)):
+        pieces = _cut(words[lead:], deepest - 1)
+        about = _Clause(words[lead:]).subject
+        if len(pieces) > 1:
+            return [[*words[:lead], *each] if each[: len(about)] == about else each for each in pieces]
     asks = words and _verb(words[0].lower()) and re.match(".[PpatdTj]", s.kinds)
-    for rule in (
-        (_apart, _fronted, _beside, _joined, _described, _placed) if words and deepest and not asks else ()
-    ):
+    for rule in _RULES if words and deepest and not asks else ():
         pieces = rule(s)
         if pieces and all(_Clause(each).whole or each == words for each in pieces):
             cut = ([piece] if piece == words else _cut(piece, deepest - 1) for piece in pieces)
@@ -199,6 +234,12 @@ def _kinds(words: Words) -> str:
     """The letters of the words: F for the verb of each clause, where it is no auxiliary."""
     late = (at and words[at - 1] == "," and word in _W["late"] for at, word in enumerate(words))
     kinds = "".join("b" if each else _kind(words[at], at) for at, each in enumerate(late))
+    if kinds[:1] == "j" and words[0][-2:] == "ly" and words[1:2] != [","]:
+        kinds = "n" + kinds[1:]  # Monopoly
+    kinds = "".join(
+        "s" if kind == "P" and words[at] in _W["past_facts"] and _FINITE.match(kinds, at + 1) else kind
+        for at, kind in enumerate(kinds)
+    )
     found = list(kinds)
     for segment in _SEGMENT.finditer(kinds):
         start, end = segment.span()
@@ -216,6 +257,12 @@ def _verbs(kinds: str, start: int, end: int) -> list[int]:
     return [each.end() - 1 - bool(start) + start for each in (one.search(text) for one in _SURE) if each]
 
 
+def _single(base: str) -> str:
+    """A verb for one: "carry" -> "carries"."""
+    single = re.sub("(?<![aeou])y$", "ie", re.sub("(s|[sc]h|x|o)$", r"\1e", base)) + "s"
+    return single.replace("haves", "has")
+
+
 def _plural(phrase: Words) -> bool:
     last = phrase[-1] if phrase else "a"
     return _kind(last.lower(), 1) == "Y" or (last.islower() and _kind(last, 1) in "zvV")
@@ -230,6 +277,19 @@ def _phrase(s: _Clause) -> Words:
     return ["the", *phrase[1:]] if phrase[0].lower() in {"a", "an"} else phrase
 
 
+def _lead(s: _Clause) -> int:
+    """How many words say for when, where or for what purpose the rest holds; 0 if none do."""
+    at = s.words.index(",") + 1 if "," in s.words[1:] else 0
+    if (
+        not re.match("(?!PG)[PpTs]", s.kinds[:at])
+        or re.search("[cbo;]", s.kinds[:at])
+        or _tells(s.words[: at - 1])
+    ):
+        return 0
+    rest = _Clause(s.words[at:])
+    return at if rest.whole and rest.verb < len(rest.words) else 0
+
+
 def _apart(s: _Clause) -> list[Words]:
     """This is so; that is so."""
     at = s.kinds.find(";")
@@ -241,25 +301,78 @@ def _fronted(s: _Clause) -> list[Words]:
     at = s.words.index(",") if "," in s.words[1:] else 0
     said, rest, front = s.words[:at], _Clause(s.words[at + 1 :]), s.kinds[:at]
     first = said[0].lower() if said else ""
-    if first in {"although", "though", "while", "whereas"}:
-        return [said[1:], rest.words]
+    if _tells(said):
+        return [_named(said[1:], rest), _named(rest.words, _Clause(said[1:]))]
     if re.match("PG.", front) and first in {"after", "before"}:
         return [[*rest.subject, rest.does(said[1], rest.subject), *said[2:]], s.words]
     if re.fullmatch("(?:G|j?[eE](?![nz]))[^IHMF:]+", front):
-        return [rest.told(rest.subject, [first, *said[1:]], front), rest.words]
+        who = " ".join(rest.subject).partition(" ,")[0].split()
+        return [rest.told(who, [first, *said[1:]], front), rest.words]
+    verb = {"having": "had", "a": rest.be(rest.subject, []), "an": rest.be(rest.subject, [])}.get(first)
+    if verb == "had" or (verb and rest.words[0][:1].isupper() and not re.search("[IHMFRs]", front)):
+        return [[*rest.subject, verb, *([first] if verb != "had" else []), *said[1:]], rest.words]
+    return []
+
+
+def _tells(said: Words) -> bool:
+    """Whether a clause behind its joint tells of a fact of its own, and not when or if another holds."""
+    first = said[0].lower() if said else ""
+    if first not in _W["facts"] | _W["past_facts"]:
+        return False
+    clause = _Clause(said[1:])
+    if not clause.whole or clause.verb == len(clause.words) or clause.kinds[0] == "G":
+        return False
+    return (
+        first not in _W["past_facts"]
+        or clause.past
+        or (first == "since" and clause.held not in _W["perfect"])
+    )
+
+
+def _named(words: Words, beside: _Clause) -> Words:
+    """A clause with the subject of the one beside it in place of its pronoun."""
+    first, name = words[0].lower(), beside.subject
+    if not name or "," in name or _kind(name[0].lower(), 1) in "iY":
+        return words
+    if (first in {"they", "their"}) != _plural(name):
+        return words
+    if name[0].lower() in {"a", "an"}:
+        name = ["the", *name[1:]]
+    if first in {"it", "he", "she", "they"}:
+        return [*name, *words[1:]]
+    if first in {"its", "his", "her", "their"}:
+        return [*name[:-1], name[-1] + ("'" if name[-1].endswith("s") else "'s"), *words[1:]]
+    return words
+
+
+def _dependent(s: _Clause) -> list[Words]:
+    """It is so, because that is; it did this before doing that."""
+    if not s.whole or s.kinds[s.verb] == "M" or _DENIED.search(" ".join(s.words[: s.end])):
+        return []
+    for at in range(s.end, len(s.words) - 1):
+        left, said = s.words[: at - (s.words[at - 1] == ",")], s.words[at:]
+        if said[0] in {"before", "after"} and s.kinds[at + 1] == "G" and s.past:
+            return [left, [*s.subject, s.does(said[1], s.subject), *said[2:]]]
+        told = said[2:] if said[:2] == ["so", "that"] else said[1:]
+        if len(told) < len(said) - 1 or (_tells(said) and (said[0] != "while" or _Clause(told).past)):
+            return [left, _named(told, _Clause(left))]
     return []
 
 
 def _beside(s: _Clause) -> list[Words]:
     """What is said beside the clause: between commas, dashes or brackets, or behind one."""
-    for mark in re.finditer(rf"[(-]|,(?!(?!j*[RsGeEpP]){_SERIES.pattern})", s.kinds):
+    for mark in re.finditer("[(,-]", s.kinds):
         at, left = mark.start(), _Clause(s.words[: mark.start()])
         inside = left.verb == at  # between the subject and its verb
+        if inside and at and not _SUBJECT.fullmatch(left.kinds):
+            continue
+        if mark[0] == "," and _LIST.match(s.kinds, at + 1) and not (inside and s.kinds[at + 1] in "atd"):
+            continue
         closing = {"(": r"\)", "-": "-|$"}.get(mark[0], ",(?=j*[IHMFE])" if inside else ",(?=[cb])|$")
         for end in (found.start() for found in re.finditer(closing, s.kinds) if found.start() > at + 1):
             clause = _Clause([*left.words, *s.words[end + (inside or mark[0] != ",") :]])
             said, kinds = s.words[at + 1 : end], s.kinds[at + 1 : end]
-            phrase = clause.subject if inside or kinds[0] == "G" else _phrase(left)
+            phrase = clause.name if inside or kinds[0] == "G" else _phrase(left)
             told = clause.told(phrase, said, kinds)
             if clause.whole and told:
                 return [clause.words, told]
@@ -268,18 +381,15 @@ def _beside(s: _Clause) -> list[Words]:
 
 def _joined(s: _Clause) -> list[Words]:
     """It does this and does that; it does this, but that does so; it has this, this and that."""
-    for joint in re.finditer("(,?)([cb,])(?![cb])(?=.)|s(?!q)", s.kinds[s.verb :]) if s.whole else ():
+    for joint in re.finditer("(,?)([cb,])(?![cb])(?=.)", s.kinds[s.verb :]) if s.whole else ():
         left, at = _Clause(s.words[: s.verb + joint.start()]), s.verb + joint.end()
-        if joint[0] == "s":
-            if s.words[at - 1] == "because" and not _DENIED.search(" ".join(left.words)):
-                return [left.words, s.words]  # the reason is none without what it is of
-            continue
         dependent = re.search("[Rs]", left.kinds[left.end :])  # what follows may be, too
-        unsure = dependent and not (joint[1] and s.kinds[at] in "adtiYX")
+        right, kinds = s.words[at:], s.kinds[at:]
+        unsure = dependent and not (joint[1] and kinds[0] in "adtiYX")
         if unsure or (_PAIRED if joint[1] else _BOUNDED).search(" ".join(left.words)):
             continue
-        alone = bool(dependent) or s.words[at - 1] in _W["late"]  # can't go on without a subject
-        if added := _added(left, s.words[at:], s.kinds[at:], joint, alone):
+        alone = bool(dependent) or s.words[at - 1] in _W["late"] - {"yet"}  # can't go on without a subject
+        if added := _added(left, right, kinds, joint, alone):
             return [left.words, *added]
     return []
 
@@ -287,11 +397,11 @@ def _joined(s: _Clause) -> list[Words]:
 def _added(left: _Clause, right: Words, kinds: str, joint: re.Match[str], alone: bool) -> list[Words]:
     """What stands behind a joint, as sentences; none if it is part of what stands before."""
     begins, own = re.match(rf"j*[IHMF]|{_PARTICIPLE}", kinds), _MAIN.match(kinds)
-    if own and not begins and joint[2] != "," and _SUBJECT.fullmatch(own[1]):
+    if own and not begins and (joint[2] != "," or ",c" in kinds) and _SUBJECT.fullmatch(own[1]):
         sure = (
             joint[1] or _kind(right[own.end(1)], 1) not in "Ev" or re.match("[atdiYjNX]", kinds[own.end() :])
         )
-        return [right] if sure else []
+        return [_named(right, left)] if sure else []
     of_both = left.end == len(left.words) and not re.match("j*[IHM]", kinds)
     if alone or of_both or (joint[2] == "," and "c" not in kinds):
         return []
@@ -301,6 +411,8 @@ def _added(left: _Clause, right: Words, kinds: str, joint: re.Match[str], alone:
         return [[*left.subject, *left.aux, *right]]
     if begins:
         return [[*left.subject, *right]]
+    if re.search(r"[^,] (?:if|unless) ", " ".join(right)):
+        return []  # which may be the condition of both
     if re.match("j*[Bu]j*[atdiYpPNXTnz]", kinds) and (modal or several):
         return [[*left.subject, *(left.aux[:1] if modal else []), *right]]
     return _items(left, right, kinds, joint[2] == ",")
@@ -329,6 +441,67 @@ def _items(left: _Clause, right: Words, kinds: str, listed: bool) -> list[Words]
     return [[*left.words[:at], *right[one:end]] for one, end in zip(joints, ends, strict=True) if one < end]
 
 
+def _together(s: _Clause) -> list[Words]:
+    """This, that and those do it."""
+    subject, rest = [each for each in s.subject if each != "each"], s.words[s.verb :]
+    rest = [each for at, each in enumerate(rest) if at != 1 or each != "all"]
+    plain = re.fullmatch("[^;:()bospPTR-]+", s.kinds[: s.verb]) and s.held not in _W["of_one"]
+    if not plain or not rest or {*map(stem, [*subject, *rest])} & _COLLECTIVE:
+        return []
+    items = [part.split() for part in re.split(" , and | and | , ", " ".join(subject))]
+    if len(items) < 2 or not all(items):
+        return []
+    owned = [_kind(item[0].lower(), 1) in "adtN" for item in items]
+    named = all(item[0][0].isupper() and len(item) > (len(items) < 3) for item in items)
+    several = len(items) > 2 and all(_plural([each.lower() for each in item]) for item in items)
+    alike = all(owned) or (not any(owned) and (named or several))
+    return [[*item, *_agreeing(rest, item)] for item in items] if alike else []
+
+
+def _agreeing(rest: Words, subject: Words) -> Words:
+    """What is said of several, of one of them."""
+    held = rest[0].lower()
+    if _plural(subject) or _kind(held, 1) not in "IHBu":
+        return rest
+    return [{"are": "is", "were": "was", "have": "has"}.get(held) or _single(held), *rest[1:]]
+
+
+def _listed(s: _Clause) -> list[Words]:
+    """It has three things: this, that and those; it has four things, including this and that."""
+    for mark in re.finditer(r"(:)|,?(?=P)", s.kinds[s.end :]):
+        at = s.end + mark.start()
+        listed = s.words[s.end + mark.end() + (not mark[1]) :]
+        if not mark[1] and s.words[s.end + mark.end()] != "including":
+            continue
+        left = _Clause(s.words[:at])
+        thing = re.search("[adt]?N?[^IHMFpPTcbo,;:()]+$", left.kinds)
+        items = re.split(r" , (?:and|or) | and | or | , ", " ".join(listed))
+        if not thing or thing.start() < left.end or len(items) < 2 or {*map(stem, listed)} & _BOUND:
+            return []
+        if mark[1] and "or" in listed and left.kinds[left.verb] != "M":
+            return []
+        each = [[*left.words[: thing.start()], *item.split()] for item in items]
+        return each if mark[1] else [left.words, *each]
+    return []
+
+
+def _repeated(s: _Clause) -> list[Words]:
+    """It can be had by this, by that or by those."""
+    text = " ".join(s.words)
+    for p in dict.fromkeys(word for word, kind in zip(s.words, s.kinds, strict=True) if kind in "pPT"):
+        joints = [*re.finditer(rf"(?: ,)?(?: (?:and|or))? (?={re.escape(p)} )", text)]
+        if len(joints) < 3 or joints[0][0] != " " or any(each[0] == " " for each in joints[1:]):
+            continue
+        if " or " in joints[-1][0] and s.kinds[s.verb : s.verb + 1] != "M":
+            continue
+        ends = [*(each.start() for each in joints[1:]), len(text)]
+        return [
+            [*text[: joints[0].start()].split(), *text[one.end() : end].split()]
+            for one, end in zip(joints, ends, strict=True)
+        ]
+    return []
+
+
 def _described(s: _Clause) -> list[Words]:
     """It is a thing that does this; it has a thing made by them."""
     found = _THING.match(s.kinds, s.verb + 1)
@@ -341,6 +514,44 @@ def _described(s: _Clause) -> list[Words]:
 
 def _placed(s: _Clause) -> list[Words]:
     """It was held in a place, at a time, by somebody."""
-    found = _PLACED.match(" ".join(s.words))
+    text = " ".join(s.words)
+    if found := _DATED.match(text):  # in 1931 it opened in Rome
+        return [f"{found[1].rstrip(' ,')} , {found[2]}".split(), f"{found[2]} {found[3]}".split()]
+    start = s.end + (s.words[s.end : s.end + 1] == ["place"])  # takes place
+    if s.passive or (s.end and s.held not in _W["states"]):
+        phrases = _phrases(s.words[start:], s.passive)
+        dated = any(re.search(rf" (?:{_YEAR.pattern}|{_MONTH})(?: |$)", " ".join(each)) for each in phrases)
+        if len(phrases) > 1 and (s.past or (dated and s.kinds[s.verb] != "M")):
+            return [[*s.words[:start], *each] for each in phrases]
+    found = _PLACED.match(text)
     held, *rows = [each.split() for each in found.groups() if each] if found else [[]]
     return [[*held, *each] for each in rows] if len(rows) > 1 and len(held) >= s.end else []
+
+
+def _phrases(words: Words, passive: bool) -> list[Words]:
+    """By whom, where and when; none where something else is said."""
+    found: dict[str, Words] = {}
+    last = ""
+    for at, word in enumerate(words):
+        to_day = word in {"last", "next", "this"} and re.match(_DAY, " ".join(words[at + 1 :]))
+        if to_day or (
+            re.fullmatch(_BEGINS, word) and not (word == "to" and found.get(last, [""])[0] == "from")
+        ):
+            behind = re.match(rf"((?: (?!(?!to){_BEGINS} )[^ ]+)+)", " " + " ".join(words[at + 1 :]))
+            said = behind[1] if behind else ""
+            kind = word if word in {"by", "to"} else "age" if said.startswith(" the age ") else "where"
+            if to_day or (kind == "where" and _WHEN.search(said)):
+                kind = "when"
+            known = {"by": r" \D", "to": " [A-Z]" if passive else "$.", "where": _PLACE}.get(kind, "")
+            if not re.match(known, said) or (kind != last and kind in found):
+                return []
+            last = kind
+        elif word != "to" and (not found or _kind(word, 1) in "PpTcRs,"):
+            return []
+        found.setdefault(last, []).append(word)
+    return [*found.values()]
+
+
+_RULES: Final = (
+    _apart, _fronted, _together, _listed, _beside, _dependent, _repeated, _joined, _described, _placed,
+)  # fmt: skip

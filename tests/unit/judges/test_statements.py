@@ -59,11 +59,11 @@ async def test_the_parts_of_another_claim_are_read_by_the_same_judge() -> None:
 
 async def test_a_part_that_points_back_is_read_behind_what_it_points_to() -> None:
     judge = WordJudge()
-    said = "The hall opened in 1931, but it has the wrong roof."
+    said = "The halls opened in 1931, but it has the wrong roof."
     (found,) = (await reply_of(StatementsJudge(judge), request(said))).judgements
     first, second = judge.requests[1].claims.values()
-    assert (first.lead_in, second.lead_in) == ("", "The hall opened in 1931.")
-    assert parts(found) == [("The hall opened in 1931.", S), ("It has the wrong roof.", C)]
+    assert (first.lead_in, second.lead_in) == ("", "The halls opened in 1931.")
+    assert parts(found) == [("The halls opened in 1931.", S), ("It has the wrong roof.", C)]
 
 
 async def test_a_claim_that_is_open_has_no_parts() -> None:
