@@ -25,8 +25,7 @@ from consumers.gateway.desk import GROUNDING
 from consumers.gateway.dialects import DIALECTS
 from consumers.gateway.duplex import NDJSON
 from consumers.gateway.keys import read_keys
-from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, RESPONSES
-from consumers.gateway.refusals import Refused
+from consumers.gateway.refusals import CHECK, COMPLETIONS, GUARD, RESPONSES, Refused
 from consumers.gateway.server import serving
 from consumers.gateway.settings import DialectName, ServeSettings
 from consumers.gateway.upstream import Upstream

@@ -37,7 +37,8 @@ from aiokafka.errors import (
 from consumers.kafka.workarounds import NotLoggedIn
 from consumers.settings import KafkaSettings, without_query
 from guardrail.calls import BackOff
-from guardrail.errors import ConfigError, TransportUnavailable
+from guardrail.calls.http import read_body
+from guardrail.errors import ConfigError, JudgeReplyError, TransportUnavailable
 from guardrail.printable import escape_controls, shorten
 from guardrail.secrets import Secret
 
@@ -289,12 +290,12 @@ class ClientCredentials(AbstractTokenProvider):
             httpx2.AsyncClient(verify=self._tls or True, timeout=FETCH_TIMEOUT_S) as client,
             client.stream("POST", self._url, data=form, headers=headers) as answer,
         ):
-            body = bytearray()
-            async for part in answer.aiter_bytes():
-                body += part
-                if len(body) > _MAX_REPLY_BYTES:
-                    raise TokenRefused(f"{self._shown} answered too much; check sasl_oauth_token_url")
-        return self._accept(answer.status_code, _json_object(bytes(body)), asked_at)
+            try:
+                body = await read_body(answer.aiter_bytes(), _MAX_REPLY_BYTES)
+            except JudgeReplyError:
+                told = f"{self._shown} answered too much; check sasl_oauth_token_url"
+                raise TokenRefused(told) from None
+        return self._accept(answer.status_code, _json_object(body), asked_at)
 
     def _accept(self, status: int, reply: dict[str, Any], asked_at: float) -> _Cached:
         if status == _TOO_MANY or status >= _SERVER_ERROR:
