@@ -277,7 +277,7 @@ async def _producer(
 ) -> AsyncIterator[TransactionalProducer]:
     producer = TransactionalProducer(own, partition, topics)
     try:
-        async with asking(f"taking over the replay of {partition.topic}[{partition.index}]"):
+        async with asking(f"taking over the replay of {partition}"):
             await producer.start()
         yield producer
     except StepFailed as error:

@@ -314,8 +314,8 @@ class ExactlyOnce(Guarantee):
                     return  # the next owner restores it
                 if failures >= MOST_FAILURES:
                     raise TransportUnavailable(
-                        f"{failures} steps of {partition.topic}[{partition.index}] failed one after the "
-                        f"other, the last one so: {error}"
+                        f"{failures} steps of {partition} failed one after the other, "
+                        f"the last one so: {error}"
                     ) from error
             else:
                 return

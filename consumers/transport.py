@@ -27,6 +27,10 @@ class Partition(NamedTuple):
     topic: str
     index: int  # type: ignore[assignment]  # hides tuple.index, which nobody misses
 
+    def __str__(self) -> str:
+        """As messages name it."""
+        return f"{self.topic}[{self.index}]"
+
 
 class Record(NamedTuple):
     """One record as read: bytes, undecoded. A tuple, because hundreds of thousands are made per second."""
@@ -173,16 +177,15 @@ MAX_METADATA_BYTES: Final = 4096
 def check_commits(commits: Mapping[Partition, Commit], held: Collection[Partition]) -> None:
     """Raise PartitionLost or TransportError for a position that could not be committed."""
     for partition, commit in commits.items():
-        if partition not in held:
-            raise PartitionLost(
-                f"{partition.topic}[{partition.index}] is not held by this member (any more); "
-                "nothing was written"
-            )
-        if (
-            len(commit.metadata) * 4 > MAX_METADATA_BYTES
-            and len(commit.metadata.encode()) > MAX_METADATA_BYTES
-        ):
+        check_held(partition, held)
+        size = len(commit.metadata)  # in characters, of at most 4 bytes
+        if size * 4 > MAX_METADATA_BYTES and len(commit.metadata.encode()) > MAX_METADATA_BYTES:
             raise TransportError(
-                f"the metadata of {partition.topic}[{partition.index}] is over {MAX_METADATA_BYTES} bytes; "
-                "nothing was written"
+                f"the metadata of {partition} is over {MAX_METADATA_BYTES} bytes; nothing was written"
             )
+
+
+def check_held(partition: Partition, held: Collection[Partition]) -> None:
+    """Raise PartitionLost for one that is not held."""
+    if partition not in held:
+        raise PartitionLost(f"{partition} is not held by this member (any more); nothing was written")

@@ -100,7 +100,7 @@ async def until_answered(
 
 def named(partitions: Collection[Partition]) -> str:
     """For messages."""
-    return ", ".join(f"{partition.topic}[{partition.index}]" for partition in sorted(partitions))
+    return ", ".join(map(str, sorted(partitions)))
 
 
 _RETRY_S: Final = 0.2
@@ -271,7 +271,7 @@ class Steps:
         """Run one step of a partition. Raises StepFailed, TransportError, TransportUnavailable."""
         producer = self._producers.get(partition)
         if producer is None:
-            raise StepFailed(f"{named([partition])}: no producer; an earlier recovery failed")
+            raise StepFailed(f"{partition}: no producer; an earlier recovery failed")
         await producer.transact(records, state, commit)
 
     async def open(

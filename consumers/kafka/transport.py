@@ -329,7 +329,7 @@ class KafkaTransport:
         """
         steps, consumer = self._began("recover"), self._consumer
         tp = TopicPartition(*partition)
-        lost = PartitionLost(f"{partition.topic}[{partition.index}] is not held by this member (any more)")
+        lost = PartitionLost(f"{partition} is not held by this member (any more)")
         if consumer is None or tp not in self._held:
             raise lost
         self._recovering.add(tp)
@@ -471,7 +471,7 @@ class KafkaTransport:
         self._begin(consumer, taken)
         for late in held.values():
             if late not in taken:
-                self._late[late] = asyncio.create_task(self._take_later(late), name=f"take {named([late])}")
+                self._late[late] = asyncio.create_task(self._take_later(late), name=f"take {late}")
         self._ready.set()
 
     def _begin(self, consumer: AIOKafkaConsumer, taken: Mapping[Partition, Taken]) -> None:
