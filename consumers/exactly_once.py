@@ -278,6 +278,7 @@ class ExactlyOnce(Guarantee):
             lane.put(records)
 
     def changed(self, change: Change) -> None:
+        """A response has new state to store, with or without an output."""
         lane = self._lanes.get(change.lane)  # type: ignore[call-overload]
         if lane is not None:
             lane.changed(change)

@@ -26,7 +26,7 @@ from consumers.guarantee import Guarantee, GuardOptions, Holding, StartStatus
 from consumers.outputs import Outputs, trace_context
 from consumers.transport import Partition, Record, Restored, Transport
 from guardrail import telemetry
-from guardrail.engine.engine import Engine, Output
+from guardrail.engine.engine import Change, Engine, Output
 from guardrail.errors import DecodeError, GuardrailError, InputError, NotAllowed
 from guardrail.events import (
     InputEvent,
@@ -269,9 +269,6 @@ def _admitted(holding: Holding, records: deque[tuple[Holding, Record]]) -> Itera
             yield record
 
 
-DEFAULTS: Final = GuardOptions()
-
-
 class GuardConsumer:
     """One member of the group of guards, on any transport."""
 
@@ -280,7 +277,7 @@ class GuardConsumer:
         transport: Transport,
         judge: Judge,
         router: PolicyRouter,
-        options: GuardOptions = DEFAULTS,
+        options: GuardOptions,
         *,
         judges: Mapping[str, Judge] | None = None,
         traces: Traces | None = None,
@@ -295,10 +292,11 @@ class GuardConsumer:
         self._leave_timeout_s = options.leave_timeout_ms / 1000
         self._not_stopped_at = 0.0
         """When ``stop`` was last seen not to be set: the time to leave in counts from there."""
-        exactly_once = options.delivery_guarantee == "exactly_once"
         self._guarantee: Guarantee
-        if exactly_once:
-            self._guarantee = ExactlyOnce(transport, options, self._outputs.max_value_bytes)
+        on_change: Callable[[Change], None] | None = None
+        if options.delivery_guarantee == "exactly_once":
+            self._guarantee = lanes = ExactlyOnce(transport, options, self._outputs.max_value_bytes)
+            on_change = lanes.changed
         else:
             self._guarantee = AtLeastOnce(transport, commit_interval_ms=options.commit_interval_ms)
         self._engine = Engine(
@@ -306,7 +304,7 @@ class GuardConsumer:
             router,
             emit=self._emit,
             on_closed=self._guarantee.closed,
-            on_change=self._guarantee.changed if exactly_once else None,
+            on_change=on_change,
             limits=options.limits,
             judges=judges,
         )
