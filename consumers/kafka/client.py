@@ -140,14 +140,22 @@ async def connect_admin(settings: KafkaSettings, *, told: bool = False) -> AIOKa
     # The client would try the others for request_timeout_ms each, and in any order.
     admin = AIOKafkaAdminClient(**client_options(settings) | {"bootstrap_servers": reached})
     try:
-        async with asyncio.timeout(settings.connect_timeout_ms / 1000):
+        async with _reaching(settings):
             await admin.start()
-    except BaseException as error:
+    except BaseException:
         await admin.close()
-        if isinstance(error, (KafkaError, OSError, TimeoutError)):
-            raise _unreachable(settings, error) from error
         raise
     return admin
+
+
+@asynccontextmanager
+async def _reaching(settings: KafkaSettings) -> AsyncIterator[None]:
+    """Raises TransportUnavailable if Kafka doesn't answer within ``connect_timeout_ms``."""
+    try:
+        async with asyncio.timeout(settings.connect_timeout_ms / 1000):
+            yield
+    except (KafkaError, OSError, TimeoutError) as error:
+        raise _unreachable(settings, error) from error
 
 
 async def _reach_any(settings: KafkaSettings, told: bool) -> str:
@@ -227,11 +235,8 @@ async def require_topics(admin: AIOKafkaAdminClient, settings: KafkaSettings, na
 
 
 async def _missing(admin: AIOKafkaAdminClient, settings: KafkaSettings, names: Collection[str]) -> list[str]:
-    try:
-        async with asyncio.timeout(settings.connect_timeout_ms / 1000):
-            return sorted(set(names).difference(await admin.list_topics()))
-    except (KafkaError, OSError, TimeoutError) as error:
-        raise _unreachable(settings, error) from error
+    async with _reaching(settings):
+        return sorted(set(names).difference(await admin.list_topics()))
 
 
 async def closed_in_time(what: str, closing: Coroutine[Any, Any, None], limit_s: float) -> bool:
@@ -254,11 +259,8 @@ async def _require_compacted(admin: AIOKafkaAdminClient, settings: KafkaSettings
 
     If this user may not see the topic's configuration, assumes that it is right.
     """
-    try:
-        async with asyncio.timeout(settings.connect_timeout_ms / 1000):
-            found = await described_configs(admin, ConfigResourceType.TOPIC, {name: ["cleanup.policy"]})
-    except (KafkaError, OSError, TimeoutError) as error:
-        raise _unreachable(settings, error) from error
+    async with _reaching(settings):
+        found = await described_configs(admin, ConfigResourceType.TOPIC, {name: ["cleanup.policy"]})
     policy = found.get(name, {}).get("cleanup.policy", "compact")
     if policy != "compact":
         raise TransportUnavailable(

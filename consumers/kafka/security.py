@@ -62,7 +62,7 @@ def security_options(settings: KafkaSettings) -> dict[str, Any]:
         "ssl_context": ssl_context(settings),
         "sasl_mechanism": settings.sasl_mechanism,
         "sasl_plain_username": settings.sasl_username,
-        "sasl_plain_password": sasl_password(settings),
+        "sasl_plain_password": _read("sasl_password", settings.sasl_password),
         "sasl_oauth_token_provider": token_provider(settings),
     }
 
@@ -87,11 +87,6 @@ def ssl_context(settings: KafkaSettings) -> ssl.SSLContext | None:
                 f"can't be used ({error}); {remedy}"
             ) from error
     return context
-
-
-def sasl_password(settings: KafkaSettings) -> str | None:
-    """The password, from its file if one is named. Raises ConfigError if it can't be read."""
-    return _read("sasl_password", settings.sasl_password)
 
 
 def _read(name: str, secret: Secret | None) -> str | None:
