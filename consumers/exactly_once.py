@@ -54,7 +54,9 @@ class Step(NamedTuple):
 
 
 class Lane:
-    """One partition from its assignment, or its recovery, to its revocation or the failure of a step."""
+    """One partition from its assignment, or its recovery, to its revocation or the failure of a step. The
+    ``Holding`` of exactly once.
+    """
 
     def __init__(
         self, partition: Partition, commit: Commit | None, store: SessionStore, options: GuardOptions
@@ -101,7 +103,7 @@ class Lane:
         return bool(self._outputs)
 
     def admits(self, record: Record) -> bool:
-        """Part of Holding: a record that can't be taken now waits here and is not lost."""
+        """A record that can't be taken now waits here and is not lost."""
         if not self.admitting:
             return False
         if self.ready and not self.waiting and not self.full:
@@ -119,17 +121,14 @@ class Lane:
         return record
 
     def release(self) -> list[Record]:
-        """Part of Holding."""
         waiting = list(self.waiting)
         self.waiting.clear()
         return waiting
 
     def reading(self, offset: int) -> StartStatus:
-        """Part of Holding."""
         return self._second_reading.reading(offset)
 
     def put(self, records: Sequence[OutRecord]) -> None:
-        """Part of Holding."""
         if not self._outputs:
             self.put_since = time.monotonic()
             self._wake.set()
@@ -137,7 +136,6 @@ class Lane:
         self._grow(records)
 
     def taken(self, offset: int, response_id: str | None) -> None:  # noqa: ARG002 - part of Holding
-        """Part of Holding."""
         self._next = offset + 1
         self._mark_dirty()
 

@@ -20,7 +20,6 @@ path           does  says
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -33,6 +32,7 @@ from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import TypeAdapter, ValidationError
 
+from consumers.settings import is_loopback
 from guardrail.config.settings import LogLevel
 from guardrail.errors import ConfigError
 from guardrail.events import ResponseVerdict, Verdict, claim_that_decided
@@ -180,7 +180,8 @@ class OpsServer:
         if route is None:
             known = ", ".join(f"{method} {path}" for method, path in self._routes)
             return _Reply.text(404, f"there is: {known}")
-        if method != "GET" and not _is_local(writer):
+        peer = writer.get_extra_info("peername") or ("",)  # nothing is known of one that is gone
+        if method != "GET" and not is_loopback(str(peer[0])):
             return _Reply.text(403, "only from this host")
         return await route(body)
 
@@ -227,14 +228,6 @@ class OpsServer:
         set_level(name)
         log.warning("ops.log_level", level=name)
         return _Reply.text(200, name)
-
-
-def _is_local(writer: asyncio.StreamWriter) -> bool:
-    peer = writer.get_extra_info("peername")
-    try:
-        return ipaddress.ip_address(peer[0]).is_loopback
-    except (TypeError, ValueError, IndexError):
-        return False
 
 
 class ResponseLog:

@@ -50,26 +50,26 @@ class SqliteDriver:
 
     skip_locked: Final = ""  # nobody else writes in a transaction that has begun at once
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, setting: str) -> None:
         self._path = path
+        self._setting = setting
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cases")
         self._connection: sqlite3.Connection | None = None
-        self._setting = ""
         self._file: tuple[int, int] | None = None
 
     @classmethod
     async def open(cls, path: Path, setting: str, *, create: bool) -> Self:
         """Raises ConfigError, CaseStoreError."""
-        store = cls(path)
+        store = cls(path, setting)
         try:
-            await store._do(lambda: store._connect(setting, create))
+            await store._do(lambda: store._connect(create=create))
         except BaseException:
             await store.aclose()
             raise
         return store
 
-    def _connect(self, setting: str, create: bool) -> None:
-        self._setting = setting
+    def _connect(self, *, create: bool) -> None:
+        setting = self._setting
         if create:
             try:
                 os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY))
@@ -86,7 +86,7 @@ class SqliteDriver:
             except sqlite3.OperationalError as error:
                 if create or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN:
                     raise
-                connection = self._connect_read_only(setting)
+                connection = self._connect_read_only()
                 (version,) = connection.execute("PRAGMA user_version").fetchone()
             self._file = _identity(self._path)
             if version > SCHEMA_VERSION:
@@ -108,13 +108,13 @@ class SqliteDriver:
                 f"{setting}: {self._path} is not an SQLite file; name another one, which will be made"
             ) from None
 
-    def _connect_read_only(self, setting: str) -> sqlite3.Connection:
+    def _connect_read_only(self) -> sqlite3.Connection:
         """For a file in a folder where SQLite can't make the files of its log. Raises CaseStoreError."""
         log = Path(f"{self._path}-wal")
         if log.is_file() and log.stat().st_size:
             raise CaseStoreError(
-                f"{setting}: the newest cases are in {log}, which can't be read in a folder that can't be "
-                f"written to; copy {self._path.name} and {log.name} to one that can, and name that"
+                f"{self._setting}: the newest cases are in {log}, which can't be read in a folder that can't "
+                f"be written to; copy {self._path.name} and {log.name} to one that can, and name that"
             )
         assert self._connection is not None  # noqa: S101 - _connect made it
         self._connection.close()
@@ -135,7 +135,7 @@ class SqliteDriver:
                 # Else a file that was moved would lack what is only in the log under its former name.
                 former.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             former.close()
-        self._connect(self._setting, create=True)
+        self._connect(create=True)
 
     def _check_there(self) -> None:
         """Before a commit. Raises CaseStoreError: what is committed to a file without a name is lost."""
@@ -153,12 +153,9 @@ class SqliteDriver:
         return self._connection.execute(_NUMBERED.sub(r"?\1", statement), values).fetchall()
 
     async def run(self, statement: str, *values: Any) -> Sequence[Values]:
-        """Part of Driver."""
         return await self._do(lambda: self._execute(statement, values))
 
     async def run_all(self, statement: str, values: Iterable[Values]) -> Sequence[Values]:
-        """Part of Driver."""
-
         def work() -> list[Any]:
             self._follow()
             self._execute("BEGIN IMMEDIATE")
@@ -175,7 +172,6 @@ class SqliteDriver:
         return await self._do(work)
 
     async def aclose(self) -> None:
-        """Part of Driver."""
         connection, self._connection = self._connection, None
         try:
             if connection is not None:
