@@ -401,11 +401,6 @@ class GuardConsumer:
             elif unread and partition not in self._read_until:
                 self._read_until[partition] = time.time()
 
-    @property
-    def paused(self) -> bool:
-        """Whether reading of any partition is paused because a bound is reached."""
-        return bool(self._paused)
-
     async def run(self, stop: asyncio.Event) -> None:
         """Guard until ``stop`` is set, then drain, commit and leave the group.
 
@@ -463,16 +458,15 @@ class GuardConsumer:
             for record in records:
                 if (holding := holdings.get(record.partition)) is not None:
                     self._untaken.setdefault(record.partition, deque()).append((holding, record))
-            while not self._to_wait() and (ready := self._to_take()):
+            while not self._to_wait():
+                ready = [partition for partition in self._untaken if not self._intake.pauses(partition)]
+                if not ready:
+                    break
                 for partition in ready:
                     # Verdicts and timers need the event loop too, and a transaction many turns of it.
                     for _ in range(1 + self._take_some(partition) // TURN):
                         await asyncio.sleep(0)
             self._regulate()
-
-    def _to_take(self) -> list[Partition]:
-        """Partitions with records to take now."""
-        return [partition for partition in self._untaken if not self._intake.pauses(partition)]
 
     def _take_some(self, partition: Partition) -> int:
         """Take records of the partition for once; returns how much work that was."""

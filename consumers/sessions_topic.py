@@ -180,11 +180,6 @@ class SessionStore:
         """When the latest of the records that were loaded was written, in Unix seconds; None if unknown."""
 
     @property
-    def sessions(self) -> int:
-        """Sessions stored."""
-        return len(self._sessions)
-
-    @property
     def next_expiry_s(self) -> float | None:
         """Seconds until a stored record is to be deleted; None if none is."""
         if self._left_over:

@@ -262,8 +262,6 @@ class TransactionalProducer:
         self._stopped = False
         self.failed = False
         """Did a step fail? Then this one takes no other."""
-        self.fenced = False
-        """Has another producer taken over its id?"""
 
     async def start(self) -> None:
         """Connect and fence every earlier producer with this id; its open transaction has ended on return.
@@ -380,16 +378,13 @@ class TransactionalProducer:
             await close_producer(self._producer, self._requests)
 
     def _step_error(self, error: BaseException, count: int) -> TransportError:
-        fenced = isinstance(error, _FENCED)
-        if not fenced:
+        if not isinstance(error, _FENCED):
             # The first error is what matters; a later call only finds that the client has given up.
             error = fatal_error(self._producer) or error
-            fenced = isinstance(error, _FENCED)
-        self.fenced = fenced
         step = f"{self._named()}, a step of {count} records"
         if isinstance(error, _LASTING):
             return translated(error, step)
-        if fenced:
+        if isinstance(error, _FENCED):
             return StepFailed(
                 f"{step}: another producer has fenced this one; is the partition held elsewhere?"
             )

@@ -333,7 +333,8 @@ class KafkaTransport:
         if consumer is None or tp not in self._held:
             raise lost
         self._recovering.add(tp)
-        self._pause_reading([tp])
+        with suppress(IllegalStateError):  # revoked at this very moment
+            consumer.pause(tp)
         taken = await self._unless_over(steps.open([partition], self._check_membership, self._meanwhile))
         if taken is None or tp not in self._held:
             raise lost
@@ -444,11 +445,6 @@ class KafkaTransport:
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._ready.wait()
-
-    def _pause_reading(self, tps: Sequence[TopicPartition]) -> None:
-        if self._consumer is not None:
-            with suppress(IllegalStateError):  # revoked at this very moment
-                self._consumer.pause(*tps)
 
     async def _assigned(self, partitions: Collection[TopicPartition]) -> None:
         """Runs in the library's background task, after the group has agreed on the assignment."""
