@@ -28,13 +28,7 @@ from consumers.transport import Partition, Record, Restored, Transport
 from guardrail import telemetry
 from guardrail.engine.engine import Change, Engine, Output
 from guardrail.errors import DecodeError, GuardrailError, InputError, NotAllowed
-from guardrail.events import (
-    InputEvent,
-    Response,
-    ResponseDelta,
-    ResponseStarted,
-    parse_input,
-)
+from guardrail.events import InputEvent, Response, ResponseDelta, ResponseStarted, parse_input
 from guardrail.judges.base import Judge
 from guardrail.routing import PolicyRouter
 from guardrail.telemetry import GuardState, PartitionState, state_of

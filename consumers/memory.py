@@ -440,11 +440,7 @@ class MemoryTransport:
         self._group.committed.update(commits)
 
     async def transact(
-        self,
-        partition: Partition,
-        records: Sequence[OutRecord],
-        state: Sequence[StateRecord],
-        commit: Commit,
+        self, partition: Partition, records: Sequence[OutRecord], state: Sequence[StateRecord], commit: Commit
     ) -> None:
         """See ``Transport.transact``: nothing else runs between the first check and the last write.
 

@@ -213,8 +213,7 @@ class OpsServer:
             return _Reply.text(422, str(error))
         except TimeoutError:  # it goes on
             return _Reply.text(
-                503,
-                "the reload goes on; the log will say config.reloaded or config.reload_failed",
+                503, "the reload goes on; the log will say config.reloaded or config.reload_failed"
             )
 
     async def _level(self, body: bytes) -> _Reply:

@@ -200,11 +200,7 @@ class TopicReader:
 
 @asynccontextmanager
 async def open_topic(
-    settings: KafkaSettings,
-    topic: str,
-    *,
-    part: Range | None = None,
-    at_end: bool = False,
+    settings: KafkaSettings, topic: str, *, part: Range | None = None, at_end: bool = False
 ) -> AsyncIterator[TopicReader]:
     """A reader of ``topic``, or of a part of it; ``at_end``: of what comes, unless the part says since when.
 

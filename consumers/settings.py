@@ -43,11 +43,7 @@ from guardrail.secrets import Secret
 
 _TLS_ONLY: Final = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_key_password")
 _PASSWORD_ONLY: Final = ("sasl_username", "sasl_password")
-_CLIENT_ONLY: Final = (
-    "sasl_oauth_client_id",
-    "sasl_oauth_client_secret",
-    "sasl_oauth_scope",
-)
+_CLIENT_ONLY: Final = ("sasl_oauth_client_id", "sasl_oauth_client_secret", "sasl_oauth_scope")
 _OAUTH_ONLY: Final = ("sasl_oauth_token_file", "sasl_oauth_token_url", *_CLIENT_ONLY)
 
 
@@ -177,8 +173,7 @@ class Topics(Frozen):
         description="Output: the whole case of every flagged, redacted or blocked response.",
     )
     dead_letters: TopicName = Field(
-        default="rag.dead-letters",
-        description="Output: unusable input, byte for byte, with the reasons.",
+        default="rag.dead-letters", description="Output: unusable input, byte for byte, with the reasons."
     )
     sessions: TopicName = Field(
         default="guardrail.sessions", description="Internal, compacted: the responses in flight."
@@ -414,8 +409,7 @@ class KafkaSettings(Frozen):
         description="OAUTHBEARER: file with the token; read for every connection, so that it can be renewed.",
     )
     sasl_oauth_token_url: str | None = Field(
-        default=None,
-        description="OAUTHBEARER: token endpoint, called with the client's id and secret.",
+        default=None, description="OAUTHBEARER: token endpoint, called with the client's id and secret."
     )
     sasl_oauth_client_id: str | None = Field(
         default=None, min_length=1, description="The client's id at the token endpoint."

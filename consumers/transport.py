@@ -127,11 +127,7 @@ class Transport(Protocol):
         ...
 
     async def transact(
-        self,
-        partition: Partition,
-        records: Sequence[OutRecord],
-        state: Sequence[StateRecord],
-        commit: Commit,
+        self, partition: Partition, records: Sequence[OutRecord], state: Sequence[StateRecord], commit: Commit
     ) -> None:
         """Exactly once: write ``records``, changes of the stored state and the position, all or none of them.
 

@@ -91,12 +91,7 @@ class Webhook:
     """Posts what is due in a store. Use as a context manager, on one event loop."""
 
     def __init__(
-        self,
-        store: CaseStore,
-        url: str,
-        key: bytes,
-        *,
-        clock: Callable[[], float] = time.time,
+        self, store: CaseStore, url: str, key: bytes, *, clock: Callable[[], float] = time.time
     ) -> None:
         """Raises ConfigError for what is not a URL of HTTP."""
         self._store = store

@@ -46,12 +46,7 @@ class Upstream:
 
     @asynccontextmanager
     async def asked(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str],
-        body: bytes | None = None,
-        query: str = "",
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None, query: str = ""
     ) -> AsyncIterator[httpx2.Response]:
         """What it answers to ``path``, which stands below ``/v1``; its body is yet to be read.
 

@@ -27,13 +27,7 @@ from aiokafka.errors import (
     for_code,
 )
 
-from consumers.kafka.client import (
-    asking,
-    client_options,
-    closed_in_time,
-    connect_admin,
-    described_configs,
-)
+from consumers.kafka.client import asking, client_options, closed_in_time, connect_admin, described_configs
 from consumers.kafka.watch import GroupWatch, OtherGroup
 from consumers.kafka.workarounds import Asker
 from consumers.reading import Range, open_topic

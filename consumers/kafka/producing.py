@@ -59,11 +59,7 @@ Sent = dict["asyncio.Future[Any]", str]
 
 def producer_options(settings: KafkaSettings) -> dict[str, Any]:
     """Arguments of an idempotent producer that waits for all in-sync replicas. Raises ConfigError."""
-    return {
-        **client_options(settings, AIOKafkaProducer),
-        "enable_idempotence": True,
-        "acks": "all",
-    }
+    return {**client_options(settings, AIOKafkaProducer), "enable_idempotence": True, "acks": "all"}
 
 
 class Packer:
@@ -292,10 +288,7 @@ class TransactionalProducer:
         expect_fatal_errors(self._producer)
 
     async def transact(
-        self,
-        records: Sequence[OutRecord],
-        state: Sequence[StateRecord],
-        commit: Commit,
+        self, records: Sequence[OutRecord], state: Sequence[StateRecord], commit: Commit
     ) -> None:
         """One step, all or nothing. State goes to the partition with the same index as the input's.
 

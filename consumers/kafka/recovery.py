@@ -262,11 +262,7 @@ class Steps:
         self._producers: dict[Partition, TransactionalProducer] = {}
 
     async def take(
-        self,
-        partition: Partition,
-        records: Sequence[OutRecord],
-        state: Sequence[StateRecord],
-        commit: Commit,
+        self, partition: Partition, records: Sequence[OutRecord], state: Sequence[StateRecord], commit: Commit
     ) -> None:
         """Run one step of a partition. Raises StepFailed, TransportError, TransportUnavailable."""
         producer = self._producers.get(partition)

@@ -303,11 +303,7 @@ class KafkaTransport:
             await consumer.commit(positions)
 
     async def transact(
-        self,
-        partition: Partition,
-        records: Sequence[OutRecord],
-        state: Sequence[StateRecord],
-        commit: Commit,
+        self, partition: Partition, records: Sequence[OutRecord], state: Sequence[StateRecord], commit: Commit
     ) -> None:
         """See ``Transport.transact``. Raises StepFailed and PartitionLost, TransportError for permanent
         failures.
