@@ -54,9 +54,7 @@ class Step(NamedTuple):
 
 
 class Lane:
-    """One partition from its assignment, or its recovery, to its revocation or the failure of a step. The
-    ``Holding`` of exactly once.
-    """
+    """One partition from its assignment, or its recovery, to its revocation or the failure of a step."""
 
     def __init__(
         self, partition: Partition, commit: Commit | None, store: SessionStore, options: GuardOptions
@@ -168,9 +166,7 @@ class Lane:
         self._wake.set()
 
     def discard(self) -> None:
-        """Another lane or another guard reads its records again; code that still refers to this lane can't
-        add to it any more.
-        """
+        """Its records are read again elsewhere; code that still refers to it can't add to it any more."""
         self.admitting = False
         self.waiting.clear()
 

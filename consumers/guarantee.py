@@ -107,10 +107,7 @@ class Holding(Protocol):
 
 
 class Guarantee(ABC):
-    """Writes the guard's outputs. An async context manager that owns the tasks that do it.
-
-    An error in one of these tasks ends the block.
-    """
+    """Writes the guard's outputs. A context manager of the tasks that do it; an error of one ends it."""
 
     def __init__(self) -> None:
         self._group = asyncio.TaskGroup()
@@ -140,9 +137,7 @@ class Guarantee(ABC):
 
     @abstractmethod
     def holdings(self) -> Mapping[Partition, Holding]:
-        """The current holdings. A copy: taken when records arrive, it still identifies their holdings
-        later.
-        """
+        """The holdings now. A copy: taken when records arrive, it still tells their holdings later."""
 
     @abstractmethod
     def recovering(self) -> Collection[Partition]:

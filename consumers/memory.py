@@ -74,9 +74,7 @@ class CompactedLog(PartitionLog):
         self._latest: dict[bytes, Record] = {}
 
     def append(self, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int) -> Record:
-        """Write one record at the end; a value of None deletes the key. Raises TransportError without a
-        key.
-        """
+        """Write a record at the end; a value of None deletes the key. Raises TransportError without one."""
         if key is None:
             raise TransportError(f"topic {self.partition.topic} is compacted: every record needs a key")
         record = Record(self.partition, self.end, key, value, headers, timestamp_ms)

@@ -95,10 +95,7 @@ class OpsServer:
 
     @asynccontextmanager
     async def listening(self, host: str, port: int | None) -> AsyncIterator[int | None]:
-        """Serve within the block; yields the port, or None if there is none.
-
-        If the port is taken, the guard logs that and keeps guarding answers.
-        """
+        """Serve within the block; yields the port. None: there is none, or it is taken, which is logged."""
         if port is None:
             yield None
             return

@@ -110,9 +110,7 @@ def _check_login(settings: KafkaSettings, needs: str) -> None:
 
 
 def _check_url(url: str) -> None:
-    """The client's secret goes there: nobody may read it in transit, and the URL itself contains no
-    secret.
-    """
+    """The client's secret goes there: nobody may read it in transit, and the URL itself holds none."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -611,9 +609,7 @@ class _ProcessSections(BaseSettings):
 
 
 class GuardSettings(config.Settings, _ProcessSections):  # in this order ``kafka`` is shown first
-    """The whole configuration of the processes: the core's sections, and ``kafka``, ``ops``, ``flagged`` and
-    ``serve``.
-    """
+    """The whole configuration of the processes: the core's sections and those above."""
 
     model_config = config.Settings.model_config
 

@@ -112,10 +112,7 @@ class Webhook:
         self._news.set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Post what is due until ``stop``; what was begun is ended first, within seconds.
-
-        Nothing that the receiver or the store does ends it.
-        """
+        """Post until ``stop``, whatever receiver or store do; what was begun is ended, within seconds."""
         while not stop.is_set():
             self._news.clear()
             try:

@@ -123,9 +123,7 @@ class SqliteDriver:
         return self._connection
 
     def _follow(self) -> None:
-        """If somebody has removed or moved the file, go on in a new one; SQLite would write where nobody
-        looks.
-        """
+        """If somebody has removed or moved the file, go on in a new one: nobody would look in the old one."""
         if self._file == _identity(self._path):
             return
         _log.warning("flagged.store_gone", path=str(self._path), effect="a new file is made; cases go there")

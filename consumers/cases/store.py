@@ -188,10 +188,7 @@ class CaseStore:
         self._driver = driver
 
     async def add(self, cases: Sequence[NewCase], *, notify: bool) -> int:
-        """Store those that are not there yet, all or none, durably; how many were new.
-
-        With ``notify`` their webhook is pending.
-        """
+        """Store those that are new, all or none, durably; how many. ``notify``: their webhook is pending."""
         state = WebhookState.PENDING if notify else WebhookState.NONE
 
         def rows() -> Iterator[Values]:

@@ -186,10 +186,7 @@ class Gateway:
                 ended(exchange.status)
 
     async def reload_keys(self) -> tuple[str, str]:
-        """Read the keys again; says whether any changed (ok, unchanged), and which, in words.
-
-        Raises ConfigError, and changes nothing.
-        """
+        """Read the keys anew; whether any changed (ok, unchanged), and which. Raises ConfigError."""
         keys = await asyncio.to_thread(read_keys, self._settings.keys)
         changed = self._keys.use(keys or ())
         if not changed:

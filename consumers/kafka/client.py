@@ -83,9 +83,7 @@ _THROTTLED: Final = _ThrottledLog()
 
 
 def quiet_client_log() -> None:
-    """Make aiokafka log only warnings and errors, without repetitions, unless the operator set a level for
-    it.
-    """
+    """Make aiokafka log warnings and errors, without repetitions, unless the operator set a level for it."""
     log = logging.getLogger("aiokafka")
     if log.level == logging.NOTSET:
         log.setLevel(logging.WARNING)
@@ -273,10 +271,7 @@ async def _require_compacted(admin: AIOKafkaAdminClient, settings: KafkaSettings
 async def described_configs(
     admin: AIOKafkaAdminClient, kind: ConfigResourceType, asked: Mapping[str, Collection[str]]
 ) -> dict[str, dict[str, str]]:
-    """Settings of topics or brokers, by the name of each, as far as this user may see them.
-
-    Raises KafkaError.
-    """
+    """Settings of topics or brokers, by name, as far as this user may see them. Raises KafkaError."""
     resources = [
         ConfigResource(kind, name, configs=dict.fromkeys(names, "")) for name, names in asked.items()
     ]
@@ -302,10 +297,7 @@ async def asking(doing: str, within_ms: int | None = None) -> AsyncIterator[None
 
 
 def translated(error: BaseException, doing: str, if_late: str = "") -> TransportError:
-    """Our error for one of aiokafka's, which says who has to act; ``doing`` begins the message.
-
-    ``if_late`` is the remedy if no answer came.
-    """
+    """Our error for one of aiokafka's, begun with ``doing``; ``if_late``: the remedy without an answer."""
     match error:
         case TransportError():
             return error

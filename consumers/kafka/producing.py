@@ -222,9 +222,7 @@ _LASTING: Final = (
 
 
 def transactional_id(settings: KafkaSettings, partition: Partition) -> str:
-    """The id of this partition's writer, whichever process it is in: a new producer with the same id fences
-    the last one.
-    """
+    """The id of this partition's writer, in whichever process: a new producer with it fences the last one."""
     prefix, group = settings.transactional_id_prefix, settings.group_id
     return f"{prefix}-{group}-{partition.topic}-{partition.index}"
 
@@ -237,9 +235,7 @@ class TransactionalProducer:
     """
 
     def __init__(self, settings: KafkaSettings, partition: Partition, topics: Collection[str] = ()) -> None:
-        """``topics`` are the topics to write to besides that of the state, so that the first step needs no
-        look-up.
-        """
+        """``topics`` are those to write to beside that of the state: the first step then needs no look-up."""
         self._settings = settings
         self._partition = partition
         self._topics = tuple(topics)

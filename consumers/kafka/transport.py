@@ -87,10 +87,7 @@ class KafkaTransport:
         output_topics: Collection[str] | None = None,
         producer_class: type[TransactionalProducer] = TransactionalProducer,
     ) -> None:
-        """Topics default to those of ``settings``; ``start`` checks that they exist.
-
-        ``producer_class`` runs the steps.
-        """
+        """Topics default to those of ``settings``; ``producer_class`` runs the steps."""
         self._settings = settings
         self._input_topic = input_topic or settings.topics.responses
         self._output_topics = tuple(settings.topics.outputs() if output_topics is None else output_topics)
@@ -305,9 +302,7 @@ class KafkaTransport:
     async def transact(
         self, partition: Partition, records: Sequence[OutRecord], state: Sequence[StateRecord], commit: Commit
     ) -> None:
-        """See ``Transport.transact``. Raises StepFailed and PartitionLost, TransportError for permanent
-        failures.
-        """
+        """See ``Transport.transact``. Raises StepFailed, PartitionLost, TransportError for what lasts."""
         steps = self._began("transact")
         check_commits({partition: commit}, self._held.values())
         try:
@@ -391,9 +386,7 @@ class KafkaTransport:
         return self._steps
 
     def _records(self, batches: Mapping[TopicPartition, Sequence[Any]], recoveries: int) -> list[Record]:
-        """Our records from the library's, with positions advanced; ``recoveries`` as at the start of the
-        fetch.
-        """
+        """Our records from the library's, with positions advanced; ``recoveries`` as the fetch began."""
         found: list[Record] = []
         for tp, batch in batches.items():
             partition = self._held.get(tp)

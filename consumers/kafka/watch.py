@@ -151,10 +151,7 @@ _MOST_BYTES: Final = 1_000
 
 
 def announcing(deliveries: str) -> type[RangePartitionAssignor]:
-    """The range assignor, whose members tell where they write.
-
-    Range gives partition i of every topic to the same member.
-    """
+    """The range assignor, which keeps partitions of a number together; its members tell where they write."""
 
     class Announcing(RangePartitionAssignor):
         @classmethod
