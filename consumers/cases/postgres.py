@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 import asyncpg
 
-from consumers.cases.store import SCHEMA, SCHEMA_VERSION, Values, nothing_there, too_new
+from consumers.cases import SCHEMA, SCHEMA_VERSION, Values, nothing_there, too_new
 from guardrail.errors import CaseStoreError, ConfigError
 
 _AWAY: Final = (

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from consumers.cases.store import SCHEMA, SCHEMA_VERSION, Values, nothing_there, too_new
+from consumers.cases import SCHEMA, SCHEMA_VERSION, Values, not_written, nothing_there, too_new
 from guardrail.errors import CaseStoreError, ConfigError
 from guardrail.log_events import EventLog
 
@@ -185,11 +185,3 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def not_written(setting: str, path: Path, why: str) -> ConfigError:
-    """For a file that can't be made or written."""
-    return ConfigError(
-        f"{setting}: {path} can't be written ({why}); name a file in a folder that is there and that this "
-        "user may write to"
-    )
