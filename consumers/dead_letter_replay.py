@@ -286,60 +286,53 @@ async def _producer(
         await producer.stop()
 
 
+@dataclass(frozen=True, slots=True)
 class _Replay:
     """Goes through the partitions, and counts in ``report``."""
 
-    def __init__(
-        self,
-        own: KafkaSettings,
-        admin: AIOKafkaAdminClient,
-        reader: TopicReader,
-        where: Destinations,
-        report: ReplayReport,
-    ) -> None:
-        self._own = own
-        self._admin = admin
-        self._reader = reader
-        self._where = where
-        self._report = report
-        self._request = report.request
+    own: KafkaSettings
+    admin: AIOKafkaAdminClient
+    reader: TopicReader
+    where: Destinations
+    report: ReplayReport
 
     async def run(self, partition: Partition, producer: TransactionalProducer | None) -> None:
         """One partition, in order, up to the end in the report; without a producer nothing is written."""
-        begin, end = self._report.spans[partition]
-        async with asking(f"reading the progress of group {self._own.group_id}"):
-            committed = (await committed_positions(self._admin, self._own, [partition]))[partition]
+        report, request = self.report, self.report.request
+        begin, end = report.spans[partition]
+        async with asking(f"reading the progress of group {self.own.group_id}"):
+            committed = (await committed_positions(self.admin, self.own, [partition]))[partition]
         progress = self._progress(committed, begin)
         step = _ReplayStep(producer, progress, committed)
-        await self._reader.take(Range(partitions={partition.index: (progress.begin, end)}))
-        async with aclosing(self._reader.until_end()) as records:
+        await self.reader.take(Range(partitions={partition.index: (progress.begin, end)}))
+        async with aclosing(self.reader.until_end()) as records:
             async for record in records:
-                if self._request.limit is not None and self._report.written >= self._request.limit:
+                if request.limit is not None and report.written >= request.limit:
                     break
                 letter = read_letter(record)
                 before = progress.was_done(record.offset)
-                if self._request.selection.wants(letter) and (self._request.from_beginning or not before):
+                if request.selection.wants(letter) and (request.from_beginning or not before):
                     if (back := self._written_back(letter)) is not None:
                         await step.add(back)
                 elif not before:
-                    self._report.left += 1
+                    report.left += 1
                     progress.left(record.offset)
                     continue
                 progress.done(record.offset)
         await step.finish()
 
     def _progress(self, committed: Commit | None, oldest: int) -> ReplayProgress:
-        if not self._request.from_beginning:
+        if not self.report.request.from_beginning:
             return resume(committed, oldest)
-        if self._request.selection.everything:
+        if self.report.request.selection.everything:
             return ReplayProgress(oldest)
         return rewound(committed, oldest)
 
     def _written_back(self, letter: DeadLetter) -> OutRecord | None:
         """The record to write, counted; None, with an entry in the report, if it can't be written."""
-        report = self._report
+        report = self.report
         try:
-            record = written_back(letter, self._where.of(letter))
+            record = written_back(letter, self.where.of(letter))
         except Unusable as why:
             report.unusable += 1
             if len(report.told) < MAX_TOLD:
@@ -351,17 +344,15 @@ class _Replay:
         return record
 
 
+@dataclass(slots=True)
 class _ReplayStep:
     """Records for one transaction, with the progress that they make."""
 
-    def __init__(
-        self, producer: TransactionalProducer | None, progress: ReplayProgress, committed: Commit | None
-    ) -> None:
-        self._producer = producer
-        self._progress = progress
-        self._committed = committed
-        self._records: list[OutRecord] = []
-        self._bytes = 0
+    producer: TransactionalProducer | None
+    progress: ReplayProgress
+    committed: Commit | None
+    _records: list[OutRecord] = field(default_factory=list)
+    _bytes: int = 0
 
     async def add(self, record: OutRecord) -> None:
         """Add a record; first write the pending ones if this one would make the step too large."""
@@ -373,14 +364,14 @@ class _ReplayStep:
 
     async def finish(self) -> None:
         """Write the rest, and progress made by reading alone."""
-        if self._records or self._progress.commit() != self._committed:
+        if self._records or self.progress.commit() != self.committed:
             await self._write()
 
     async def _write(self) -> None:
-        commit = self._progress.commit()  # for a plan too: it should fail before anything is written
-        if self._producer is not None:
-            await self._producer.transact(self._records, (), commit)
-        self._committed = commit
+        commit = self.progress.commit()  # for a plan too: it should fail before anything is written
+        if self.producer is not None:
+            await self.producer.transact(self._records, (), commit)
+        self.committed = commit
         self._records, self._bytes = [], 0
 
 

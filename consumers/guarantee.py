@@ -74,28 +74,22 @@ class Holding(Protocol):
     @property
     def ready(self) -> bool:
         """Whether its sessions are restored."""
-        ...
 
     @property
     def waiting(self) -> Sequence[Record]:
         """Records that could not be taken yet, the oldest first."""
-        ...
 
     def release(self) -> list[Record]:
         """Give back the records that could not be taken yet: they wait elsewhere."""
-        ...
 
     def admits(self, record: Record) -> bool:
         """Whether ``record`` may be taken now. Otherwise it is kept for later, or another holder reads it."""
-        ...
 
     def reading(self, offset: int) -> StartStatus:
         """What it means that the record at ``offset`` begins a response."""
-        ...
 
     def put(self, records: Sequence[OutRecord]) -> None:
         """Queue these outputs for writing."""
-        ...
 
     def taken(self, offset: int, response_id: str | None) -> None:
         """All outputs of the record at ``offset`` so far have been put.
@@ -103,7 +97,6 @@ class Holding(Protocol):
         ``response_id`` is that of its response, which may be in flight on another partition, or not at all;
         None if the record has none.
         """
-        ...
 
 
 class Guarantee(ABC):

@@ -223,8 +223,6 @@ WORK_OF_DELTA: Final = 4
 """And a delta beside its text."""
 CLOSING_SHARE: Final = 0.6
 """Of the time to leave in: put by for leaving the group and closing, when the last step takes too long."""
-
-
 WAITING_TOLD_S: Final = 3.0
 
 

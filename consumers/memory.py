@@ -410,22 +410,18 @@ class MemoryTransport:
         self._paused.update(partition for partition in partitions if partition in self._logs)
 
     def resume(self, partitions: Collection[Partition]) -> None:
-        """See ``Transport.resume``."""
         self._paused.difference_update(partitions)
         self._woken.set()
 
     @property
     def group(self) -> str:
-        """See ``Transport.group``."""
         return self._group_id
 
     def waits_for(self) -> str:
-        """See ``Transport.waits_for``."""
         taken_over = self._member is not None and self._positions.keys() == self._logs.keys()
         return "" if taken_over else NOT_ASSIGNED
 
     def unread(self, partition: Partition) -> int | None:
-        """See ``Transport.unread``."""
         log, position = self._logs.get(partition), self._positions.get(partition)
         return None if log is None or position is None else max(0, log.end - position)
 

@@ -175,11 +175,9 @@ class Driver(Protocol):
 
     async def run(self, statement: str, *values: Any) -> Sequence[Values]:
         """One statement by itself; the rows that it returns."""
-        ...
 
     async def run_all(self, statement: str, values: Iterable[Values]) -> Sequence[Values]:
         """A statement for each of the values, in one durable transaction; all rows that they return."""
-        ...
 
     async def aclose(self) -> None: ...
 

@@ -209,8 +209,6 @@ def index_in(found: Mapping[str, Any], name: str, most: int) -> int:
 # ------------------------------------------------------------------------------------------- what is told
 
 UNCHECKED: Final = {"decision": "not-checked", "rule": "a call was asked for", "flagged": []}
-
-
 _DEFAULT: Final = Policy()
 """Whose weights say which claim weighs most in a score."""
 

@@ -245,7 +245,6 @@ class KafkaTransport:
                     self._consumer.pause(tp)
 
     def resume(self, partitions: Collection[Partition]) -> None:
-        """See ``Transport.resume``."""
         for partition in partitions:
             tp = TopicPartition(*partition)
             if tp in self._paused:
@@ -255,11 +254,9 @@ class KafkaTransport:
 
     @property
     def group(self) -> str:
-        """See ``Transport.group``."""
         return self._settings.group_id
 
     def waits_for(self) -> str:
-        """See ``Transport.waits_for``."""
         if self._watch is not None and self._watch.waits_for:
             return self._watch.waits_for
         if not self._ready.is_set():
