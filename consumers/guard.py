@@ -18,13 +18,12 @@ from typing import Final
 
 import structlog
 
-from consumers import transport
 from consumers.at_least_once import AtLeastOnce
 from consumers.dead_letters import BadRecords, dead_letter
 from consumers.exactly_once import ExactlyOnce
 from consumers.guarantee import Guarantee, GuardOptions, Holding, StartStatus
 from consumers.outputs import Outputs, trace_context
-from consumers.transport import Partition, Record, Restored, Transport
+from consumers.transport import NOT_ASSIGNED, Partition, Record, Restored, Transport
 from guardrail import telemetry
 from guardrail.engine.engine import Change, Engine, Output
 from guardrail.errors import DecodeError, GuardrailError, InputError, NotAllowed
@@ -249,7 +248,7 @@ class Waiting:
             self._reads, self._told, self._since = False, False, now
         if not self._told and now - self._since >= WAITING_TOLD_S:
             self._told = True
-            hint = {"hint": self._hint} if self._hint and waits_for == transport.NOT_ASSIGNED else {}
+            hint = {"hint": self._hint} if self._hint and waits_for == NOT_ASSIGNED else {}
             log.info("guard.waiting", waits_for=waits_for, **hint)
 
 
@@ -329,9 +328,8 @@ class GuardConsumer:
     def note(self) -> str:
         """What is wrong while the guard is ready, in words; empty if nothing is."""
         unreadable = sorted(f"{held.topic}-{held.index}" for held in self._intake.unreadable)
-        return (
-            f"read slowly, as too many records can't be read: {', '.join(unreadable)}" if unreadable else ""
-        )
+        told = "read slowly, as too many records can't be read: "
+        return told + ", ".join(unreadable) if unreadable else ""
 
     def state(self) -> GuardState:
         """What the guard currently holds."""

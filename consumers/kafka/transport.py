@@ -228,7 +228,9 @@ class KafkaTransport:
         if (fetch.epoch, fetch.max_records) != (self._epoch, max_records) or not self._ready.is_set():
             self._rewind(batches)
             if not self._ready.is_set():
-                await self._until_ready(timeout_ms / 1000)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(timeout_ms / 1000):
+                        await self._ready.wait()
             return []
         found = self._records(batches, fetch.recoveries)
         await self._pass_markers()
@@ -426,11 +428,6 @@ class KafkaTransport:
                 # Revoked at this very moment? The next owner begins at the committed offset.
                 with suppress(IllegalStateError):
                     consumer.seek(tp, self._next[tp])
-
-    async def _until_ready(self, timeout_s: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self._ready.wait()
 
     async def _assigned(self, partitions: Collection[TopicPartition]) -> None:
         """Runs in the library's background task, after the group has agreed on the assignment."""
