@@ -36,7 +36,7 @@ from consumers.kafka.client import (
     translated,
 )
 from consumers.kafka.producing import KafkaWriter, TransactionalProducer
-from consumers.kafka.recovery import Meanwhile, Positions, Steps, Taken, named
+from consumers.kafka.recovery import Meanwhile, Positions, Steps, Taken, named, until_answered
 from consumers.kafka.watch import GroupWatch, KafkaWatch, announcing
 from consumers.kafka.workarounds import Membership
 from consumers.settings import KafkaSettings
@@ -325,7 +325,7 @@ class KafkaTransport:
         self._recovering.add(tp)
         with suppress(IllegalStateError):  # revoked at this very moment
             consumer.pause(tp)
-        taken = await self._unless_over(steps.open([partition], self._check_membership, self._meanwhile))
+        taken = await self._unless_over(steps.open([partition], self._meanwhile, self._check_membership))
         if taken is None or tp not in self._held:
             raise lost
         restored, self._next[tp] = taken[partition]
@@ -468,7 +468,7 @@ class KafkaTransport:
         if consumer is None or listener is None or steps is None:
             return
         try:
-            opening = steps.open([partition], self._check_membership, self._meanwhile)
+            opening = steps.open([partition], self._meanwhile, self._check_membership)
             taken = await self._unless_over(opening)
             if taken is None:
                 return
@@ -505,11 +505,14 @@ class KafkaTransport:
                 await self._steps.close()
 
     async def _take_over(self, partitions: Collection[Partition]) -> Mapping[Partition, Taken]:
-        if not partitions or self._positions is None:
+        positions = self._positions
+        if not partitions or positions is None:
             return {}
         if self._steps is not None:
-            return await self._steps.open(partitions, meanwhile=self._meanwhile)
-        return await self._positions.take_over(partitions, self._meanwhile)
+            return await self._steps.open(partitions, self._meanwhile)
+        return await until_answered(
+            self._settings, partitions, lambda: positions.take_over(partitions), self._meanwhile
+        )
 
     async def _check_membership(self) -> None:
         """Raise PartitionLost if a rebalance is due, TransportError if the coordinator can't be asked."""
