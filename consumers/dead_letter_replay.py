@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -21,7 +21,7 @@ from consumers.kafka.client import asking, connect_admin, require_topics
 from consumers.kafka.producing import TransactionalProducer
 from consumers.kafka.recovery import committed_positions
 from consumers.reading import Range, Span, TopicReader, open_topic
-from consumers.settings import KafkaSettings
+from consumers.settings import KafkaSettings, Topics
 from consumers.transport import MAX_METADATA_BYTES, Commit, Headers, OutRecord, Partition, Record
 from guardrail.errors import ConfigError, StepFailed, TransportError
 
@@ -180,35 +180,27 @@ def replay_settings(settings: KafkaSettings, to: str | None) -> KafkaSettings:
     return settings.model_copy(update={"group_id": group_id})
 
 
-@dataclass(frozen=True, slots=True)
-class Destinations:
-    """Where dead letters may be written back to: their own topics, or ``to`` for all of them.
+def destination(letter: DeadLetter, to: str | None, topics: Topics, known: Collection[str]) -> str:
+    """The topic that it is written back to: ``to``, or its own. Raises Unusable.
 
     A dead letter's headers may be forged. A replay therefore writes to the topic that they name only if it
-    exists and is not an output, and the plan reports how many go where.
+    is ``known`` and not an output, and the plan reports how many go where.
     """
-
-    to: str | None
-    internal: frozenset[str]
-    known: frozenset[str]
-
-    def of(self, letter: DeadLetter) -> str:
-        """The topic for this dead letter. Raises Unusable."""
-        if self.to is not None:
-            return self.to
-        if letter.origin is None:
-            raise Unusable("it does not say which topic it came from; name one with --to")
-        topic = letter.origin.topic
-        if is_internal(topic, self.internal):
-            raise Unusable(f"it claims to come from {topic}, where only the guard and Kafka itself write")
-        if topic not in self.known:
-            raise Unusable(f"there is no topic {topic}; name another one with --to")
-        return topic
+    if to is not None:
+        return to
+    if letter.origin is None:
+        raise Unusable("it does not say which topic it came from; name one with --to")
+    topic = letter.origin.topic
+    if is_internal(topic, topics):
+        raise Unusable(f"it claims to come from {topic}, where only the guard and Kafka itself write")
+    if topic not in known:
+        raise Unusable(f"there is no topic {topic}; name another one with --to")
+    return topic
 
 
-def is_internal(topic: str, internal: frozenset[str]) -> bool:
+def is_internal(topic: str, topics: Topics) -> bool:
     """Whether it is an output of the guard, its sessions topic, or one of Kafka's internal topics."""
-    return topic in internal or topic.startswith("__")
+    return topic in (*topics.outputs(), topics.sessions) or topic.startswith("__")
 
 
 def written_back(letter: DeadLetter, topic: str) -> OutRecord:
@@ -231,7 +223,7 @@ async def plan_replay(settings: KafkaSettings, request: ReplayRequest) -> Replay
 
     Raises ConfigError for a destination that only the guard writes to, TransportUnavailable, TransportError.
     """
-    if request.to is not None and is_internal(request.to, _internal(settings)):
+    if request.to is not None and is_internal(request.to, settings.topics):
         raise ConfigError(
             f"--to {request.to}: only the guard and Kafka itself write there; name another topic"
         )
@@ -256,10 +248,9 @@ async def _replay(settings: KafkaSettings, request: ReplayRequest, plan: ReplayR
             if request.to is not None:
                 await require_topics(admin, settings, [request.to])
             async with asking("reading the names of topics"):
-                topics = frozenset(await admin.list_topics())
+                known = frozenset(await admin.list_topics())
             report = ReplayReport(request, own.group_id, reader.spans if plan is None else plan.spans)
-            where = Destinations(request.to, _internal(settings), topics)
-            replay = _Replay(own, admin, reader, where, report)
+            replay = _Replay(own, admin, reader, known, report)
             for partition, span in report.spans.items():
                 if plan is None:
                     await replay.run(partition, None)
@@ -293,7 +284,7 @@ class _Replay:
     own: KafkaSettings
     admin: AIOKafkaAdminClient
     reader: TopicReader
-    where: Destinations
+    known: Collection[str]
     report: ReplayReport
 
     async def run(self, partition: Partition, producer: TransactionalProducer | None) -> None:
@@ -332,7 +323,8 @@ class _Replay:
         """The record to write, counted; None, with an entry in the report, if it can't be written."""
         report = self.report
         try:
-            record = written_back(letter, self.where.of(letter))
+            topic = destination(letter, report.request.to, self.own.topics, self.known)
+            record = written_back(letter, topic)
         except Unusable as why:
             report.unusable += 1
             if len(report.told) < MAX_TOLD:
@@ -373,10 +365,6 @@ class _ReplayStep:
             await self.producer.transact(self._records, (), commit)
         self.committed = commit
         self._records, self._bytes = [], 0
-
-
-def _internal(settings: KafkaSettings) -> frozenset[str]:
-    return frozenset({*settings.topics.outputs(), settings.topics.sessions})
 
 
 # ------------------------------------------------------------------------------------------- progress
