@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from aiokafka.admin import AIOKafkaAdminClient
 
 from consumers.dead_letters import PREFIX, REPLAYED
-from consumers.kafka.client import asking, connect_admin, require_topics
+from consumers.kafka.client import asking, connected_admin, require_topics
 from consumers.kafka.producing import TransactionalProducer
 from consumers.kafka.recovery import committed_positions
 from consumers.reading import Range, Span, TopicReader, open_topic
@@ -242,23 +242,22 @@ async def run_replay(settings: KafkaSettings, plan: ReplayReport) -> ReplayRepor
 async def _replay(settings: KafkaSettings, request: ReplayRequest, plan: ReplayReport | None) -> ReplayReport:
     """The one pass of both: it writes what was planned; without a plan nothing."""
     own = replay_settings(settings, request.to)
-    admin = await connect_admin(settings)
-    try:
-        async with open_topic(settings, settings.topics.dead_letters) as reader:
-            if request.to is not None:
-                await require_topics(admin, settings, [request.to])
-            async with asking("reading the names of topics"):
-                known = frozenset(await admin.list_topics())
-            report = ReplayReport(request, own.group_id, reader.spans if plan is None else plan.spans)
-            replay = _Replay(own, admin, reader, known, report)
-            for partition, span in report.spans.items():
-                if plan is None:
-                    await replay.run(partition, None)
-                elif span.begin < span.end:
-                    async with _producer(own, partition, tuple(plan.by_topic)) as producer:
-                        await replay.run(partition, producer)
-    finally:
-        await admin.close()
+    async with (
+        connected_admin(settings) as admin,
+        open_topic(settings, settings.topics.dead_letters) as reader,
+    ):
+        if request.to is not None:
+            await require_topics(admin, settings, [request.to])
+        async with asking("reading the names of topics"):
+            known = frozenset(await admin.list_topics())
+        report = ReplayReport(request, own.group_id, reader.spans if plan is None else plan.spans)
+        replay = _Replay(own, admin, reader, known, report)
+        for partition, span in report.spans.items():
+            if plan is None:
+                await replay.run(partition, None)
+            elif span.begin < span.end:
+                async with _producer(own, partition, tuple(plan.by_topic)) as producer:
+                    await replay.run(partition, producer)
     return report
 
 

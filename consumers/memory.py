@@ -359,7 +359,6 @@ class MemoryTransport:
         exactly once; without it ``transact`` and ``recover`` are refused.
         """
         self._broker = broker
-        self._group_id = group_id
         self._group = broker.group(group_id)
         self._input_topic = input_topic
         self._sessions_topic = sessions_topic
@@ -415,7 +414,7 @@ class MemoryTransport:
 
     @property
     def group(self) -> str:
-        return self._group_id
+        return self._group.group_id
 
     def waits_for(self) -> str:
         taken_over = self._member is not None and self._positions.keys() == self._logs.keys()

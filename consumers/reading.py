@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from consumers.kafka.client import asking, close_consumer, connect_admin, groupless_options, require_topics
+from consumers.kafka.client import asking, close_consumer, connected_admin, groupless_options, require_topics
 from consumers.settings import KafkaSettings
 from consumers.transport import Partition, Record
 from guardrail.errors import ConfigError, TransportError
@@ -206,12 +206,9 @@ async def open_topic(
 
     Raises TransportUnavailable, TransportError, ConfigError.
     """
-    admin = await connect_admin(settings)
-    try:
+    async with connected_admin(settings) as admin:
         await require_topics(admin, settings, [topic])
         (described,) = await admin.describe_topics([topic])
-    finally:
-        await admin.close()
     consumer = AIOKafkaConsumer(**groupless_options(settings))
     try:
         async with asking(f"reading topic {topic}", settings.request_timeout_ms):

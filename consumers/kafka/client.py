@@ -147,6 +147,16 @@ async def connect_admin(settings: KafkaSettings, *, told: bool = False) -> AIOKa
 
 
 @asynccontextmanager
+async def connected_admin(settings: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
+    """Within the block, the client of ``connect_admin``."""
+    admin = await connect_admin(settings)
+    try:
+        yield admin
+    finally:
+        await admin.close()
+
+
+@asynccontextmanager
 async def _reaching(settings: KafkaSettings) -> AsyncIterator[None]:
     """Raises TransportUnavailable if Kafka doesn't answer within ``connect_timeout_ms``."""
     try:
