@@ -334,28 +334,14 @@ class GuardConsumer:
     def state(self) -> GuardState:
         """What the guard currently holds."""
         unreadable = self._intake.unreadable
-        return state_of(
-            self._engine,
-            self._oldest_s(),
-            (
-                *(
-                    PartitionState(
-                        held.topic,
-                        held.index,
-                        holding.ready,
-                        held in self._paused,
-                        self._lag(held, holding),
-                        held in unreadable,
-                    )
-                    for held, holding in self._guarantee.holdings().items()
-                ),
-                *(
-                    PartitionState(held.topic, held.index, ready=False, paused=False, lag=None)
-                    for held in self._guarantee.recovering()
-                ),
-            ),
-            ready=not self.waits_for(),
-        )
+        held = [
+            PartitionState(*at, holding.ready, at in self._paused, self._lag(at, holding), at in unreadable)
+            for at, holding in self._guarantee.holdings().items()
+        ]
+        recovering = [
+            PartitionState(*at, ready=False, paused=False, lag=None) for at in self._guarantee.recovering()
+        ]
+        return state_of(self._engine, self._oldest_s(), (*held, *recovering), ready=not self.waits_for())
 
     def _lag(self, held: Partition, holding: Holding) -> int | None:
         unread = self._transport.unread(held)
