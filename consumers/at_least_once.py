@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Self
 
 import structlog
 
-from consumers.guarantee import Guarantee, Holding, Progress
+from consumers.guarantee import Guarantee, Holding, SecondReading, StartStatus, write_note
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored, Transport
-from guardrail.engine.engine import Change, ClosedResponse
+from guardrail.engine.engine import ClosedResponse
 from guardrail.errors import PartitionLost, TransportError
 
 MAX_OUTBOX: Final = 20_000
@@ -26,16 +26,20 @@ RESUME_AT: Final = MAX_OUTBOX // 2
 log = structlog.get_logger(__name__)
 
 
-class _HeldPartition(Progress):
-    """A partition, for as long as it is assigned."""
+class HeldPartition:
+    """A partition, for as long as it is assigned: how far it has been read, and the responses in flight."""
 
     ready = True  # there is nothing to restore
     waiting = ()  # what is read is taken
 
     def __init__(self, partition: Partition, commit: Commit | None, owner: AtLeastOnce) -> None:
-        super().__init__(commit)
         self.partition = partition
         self._owner = owner
+        self._next = commit.offset if commit else None
+        self._second = SecondReading(commit)
+        self.committed = commit
+        self.open: dict[str, int] = {}
+        """The responses in flight, and where they began."""
 
     def release(self) -> list[Record]:
         return []  # none has to wait here
@@ -43,13 +47,26 @@ class _HeldPartition(Progress):
     def admits(self, record: Record) -> bool:  # noqa: ARG002 - part of Holding
         return self._owner.holds(self)
 
+    def reading(self, offset: int) -> StartStatus:
+        return self._second.reading(offset)
+
     def put(self, records: Sequence[OutRecord]) -> None:
-        self._owner.append(records)
+        self._owner.put(self.partition, records)
 
     def taken(self, offset: int, response_id: str | None) -> None:
         if response_id is not None:
             self._owner.note_response(self, response_id, offset)
-        self.read(offset)
+        self._next = offset + 1
+
+    def commit(self, is_decided: Callable[[str], bool]) -> Commit | None:
+        """What may be committed once everything passed on so far is written; None if that is no news."""
+        if self._next is None or self._next < self._second.until:
+            return None  # during a second reading the first one's note knows more
+        # Offsets grow, so the first that is open is the oldest.
+        offset = next(iter(self.open.values()), self._next)
+        flags = {start: is_decided(response_id) for response_id, start in self.open.items()}
+        commit = Commit(offset, write_note(offset, self._next, flags))
+        return None if commit == self.committed else commit
 
 
 class AtLeastOnce(Guarantee):
@@ -59,8 +76,8 @@ class AtLeastOnce(Guarantee):
         super().__init__()
         self._transport = transport
         self._commit_interval_s = commit_interval_ms / 1000
-        self._held: dict[Partition, _HeldPartition] = {}
-        self._in_flight: dict[str, _HeldPartition] = {}
+        self._held: dict[Partition, HeldPartition] = {}
+        self._in_flight: dict[str, HeldPartition] = {}
         """By response, the partition that it began on."""
         self._outbox: list[OutRecord] = []
         self._put_since: float | None = None
@@ -86,7 +103,7 @@ class AtLeastOnce(Guarantee):
     def holdings(self) -> Mapping[Partition, Holding]:
         return dict(self._held)
 
-    def holds(self, held: _HeldPartition) -> bool:
+    def holds(self, held: HeldPartition) -> bool:
         """Whether this is the current assignment, and not being revoked."""
         return self._held.get(held.partition) is held
 
@@ -107,23 +124,16 @@ class AtLeastOnce(Guarantee):
         return self._put_since if self._writing_since is None else self._writing_since
 
     def put(self, partition: Partition, records: Sequence[OutRecord]) -> None:  # noqa: ARG002
-        self.append(records)
-
-    def append(self, records: Sequence[OutRecord]) -> None:
-        """Queue these records for writing."""
         if not self._outbox:
             self._put_since = time.monotonic()
         self._outbox += records
         self._has_output.set()
 
-    def note_response(self, held: _HeldPartition, response_id: str, offset: int) -> None:
+    def note_response(self, held: HeldPartition, response_id: str, offset: int) -> None:
         """A record of this response has been read; note where it began, if it is in flight here."""
         if response_id not in self._in_flight and self._engine.lane_of(response_id) == held.partition:
             self._in_flight[response_id] = held
             held.open[response_id] = offset
-
-    def changed(self, change: Change) -> None:  # noqa: ARG002 - part of Guarantee
-        return  # sessions are not stored
 
     def closed(self, response: ClosedResponse) -> None:
         # Its output is in the outbox, and commits are taken together with the outbox.
@@ -156,7 +166,7 @@ class AtLeastOnce(Guarantee):
                 last_commit = time.monotonic()
         await self._flush(self._held.values())
 
-    async def _flush(self, commit: Collection[_HeldPartition]) -> None:
+    async def _flush(self, commit: Collection[HeldPartition]) -> None:
         """Write the outbox, and commit the positions of these that this makes safe."""
         async with self._writing:
             if self._unwritten:
@@ -189,7 +199,7 @@ class AtLeastOnce(Guarantee):
             if (old := self._held.get(partition)) is not None:
                 for response_id in old.open:
                     self._in_flight.pop(response_id, None)
-            self._held[partition] = _HeldPartition(partition, found.commit, self)
+            self._held[partition] = HeldPartition(partition, found.commit, self)
 
     async def revoked(self, partitions: Collection[Partition]) -> None:
         """Leave responses in flight to the next owner, from their start."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -17,11 +17,11 @@ from typing import Final, NamedTuple
 from aiokafka.admin import AIOKafkaAdminClient
 
 from consumers.dead_letters import PREFIX, REPLAYED
-from consumers.kafka.client import asking, connect_admin, require_topics
+from consumers.kafka.client import asking, connected_admin, require_topics
 from consumers.kafka.producing import TransactionalProducer
 from consumers.kafka.recovery import committed_positions
 from consumers.reading import Range, Span, TopicReader, open_topic
-from consumers.settings import KafkaSettings
+from consumers.settings import KafkaSettings, Topics
 from consumers.transport import MAX_METADATA_BYTES, Commit, Headers, OutRecord, Partition, Record
 from guardrail.errors import ConfigError, StepFailed, TransportError
 
@@ -180,35 +180,27 @@ def replay_settings(settings: KafkaSettings, to: str | None) -> KafkaSettings:
     return settings.model_copy(update={"group_id": group_id})
 
 
-@dataclass(frozen=True, slots=True)
-class Destinations:
-    """Where dead letters may be written back to: their own topics, or ``to`` for all of them.
+def destination(letter: DeadLetter, to: str | None, topics: Topics, known: Collection[str]) -> str:
+    """The topic that it is written back to: ``to``, or its own. Raises Unusable.
 
     A dead letter's headers may be forged. A replay therefore writes to the topic that they name only if it
-    exists and is not an output, and the plan reports how many go where.
+    is ``known`` and not an output, and the plan reports how many go where.
     """
-
-    to: str | None
-    internal: frozenset[str]
-    known: frozenset[str]
-
-    def of(self, letter: DeadLetter) -> str:
-        """The topic for this dead letter. Raises Unusable."""
-        if self.to is not None:
-            return self.to
-        if letter.origin is None:
-            raise Unusable("it does not say which topic it came from; name one with --to")
-        topic = letter.origin.topic
-        if is_internal(topic, self.internal):
-            raise Unusable(f"it claims to come from {topic}, where only the guard and Kafka itself write")
-        if topic not in self.known:
-            raise Unusable(f"there is no topic {topic}; name another one with --to")
-        return topic
+    if to is not None:
+        return to
+    if letter.origin is None:
+        raise Unusable("it does not say which topic it came from; name one with --to")
+    topic = letter.origin.topic
+    if is_internal(topic, topics):
+        raise Unusable(f"it claims to come from {topic}, where only the guard and Kafka itself write")
+    if topic not in known:
+        raise Unusable(f"there is no topic {topic}; name another one with --to")
+    return topic
 
 
-def is_internal(topic: str, internal: frozenset[str]) -> bool:
+def is_internal(topic: str, topics: Topics) -> bool:
     """Whether it is an output of the guard, its sessions topic, or one of Kafka's internal topics."""
-    return topic in internal or topic.startswith("__")
+    return topic in (*topics.outputs(), topics.sessions) or topic.startswith("__")
 
 
 def written_back(letter: DeadLetter, topic: str) -> OutRecord:
@@ -231,7 +223,7 @@ async def plan_replay(settings: KafkaSettings, request: ReplayRequest) -> Replay
 
     Raises ConfigError for a destination that only the guard writes to, TransportUnavailable, TransportError.
     """
-    if request.to is not None and is_internal(request.to, _internal(settings)):
+    if request.to is not None and is_internal(request.to, settings.topics):
         raise ConfigError(
             f"--to {request.to}: only the guard and Kafka itself write there; name another topic"
         )
@@ -250,24 +242,22 @@ async def run_replay(settings: KafkaSettings, plan: ReplayReport) -> ReplayRepor
 async def _replay(settings: KafkaSettings, request: ReplayRequest, plan: ReplayReport | None) -> ReplayReport:
     """The one pass of both: it writes what was planned; without a plan nothing."""
     own = replay_settings(settings, request.to)
-    admin = await connect_admin(settings)
-    try:
-        async with open_topic(settings, settings.topics.dead_letters) as reader:
-            if request.to is not None:
-                await require_topics(admin, settings, [request.to])
-            async with asking("reading the names of topics"):
-                topics = frozenset(await admin.list_topics())
-            report = ReplayReport(request, own.group_id, reader.spans if plan is None else plan.spans)
-            where = Destinations(request.to, _internal(settings), topics)
-            replay = _Replay(own, admin, reader, where, report)
-            for partition, span in report.spans.items():
-                if plan is None:
-                    await replay.run(partition, None)
-                elif span.begin < span.end:
-                    async with _producer(own, partition, tuple(plan.by_topic)) as producer:
-                        await replay.run(partition, producer)
-    finally:
-        await admin.close()
+    async with (
+        connected_admin(settings) as admin,
+        open_topic(settings, settings.topics.dead_letters) as reader,
+    ):
+        if request.to is not None:
+            await require_topics(admin, settings, [request.to])
+        async with asking("reading the names of topics"):
+            known = frozenset(await admin.list_topics())
+        report = ReplayReport(request, own.group_id, reader.spans if plan is None else plan.spans)
+        replay = _Replay(own, admin, reader, known, report)
+        for partition, span in report.spans.items():
+            if plan is None:
+                await replay.run(partition, None)
+            elif span.begin < span.end:
+                async with _producer(own, partition, tuple(plan.by_topic)) as producer:
+                    await replay.run(partition, producer)
     return report
 
 
@@ -277,7 +267,7 @@ async def _producer(
 ) -> AsyncIterator[TransactionalProducer]:
     producer = TransactionalProducer(own, partition, topics)
     try:
-        async with asking(f"taking over the replay of {partition.topic}[{partition.index}]"):
+        async with asking(f"taking over the replay of {partition}"):
             await producer.start()
         yield producer
     except StepFailed as error:
@@ -286,60 +276,54 @@ async def _producer(
         await producer.stop()
 
 
+@dataclass(frozen=True, slots=True)
 class _Replay:
     """Goes through the partitions, and counts in ``report``."""
 
-    def __init__(
-        self,
-        own: KafkaSettings,
-        admin: AIOKafkaAdminClient,
-        reader: TopicReader,
-        where: Destinations,
-        report: ReplayReport,
-    ) -> None:
-        self._own = own
-        self._admin = admin
-        self._reader = reader
-        self._where = where
-        self._report = report
-        self._request = report.request
+    own: KafkaSettings
+    admin: AIOKafkaAdminClient
+    reader: TopicReader
+    known: Collection[str]
+    report: ReplayReport
 
     async def run(self, partition: Partition, producer: TransactionalProducer | None) -> None:
         """One partition, in order, up to the end in the report; without a producer nothing is written."""
-        begin, end = self._report.spans[partition]
-        async with asking(f"reading the progress of group {self._own.group_id}"):
-            committed = (await committed_positions(self._admin, self._own, [partition]))[partition]
+        report, request = self.report, self.report.request
+        begin, end = report.spans[partition]
+        async with asking(f"reading the progress of group {self.own.group_id}"):
+            committed = (await committed_positions(self.admin, self.own, [partition]))[partition]
         progress = self._progress(committed, begin)
         step = _ReplayStep(producer, progress, committed)
-        await self._reader.take(Range(partitions={partition.index: (progress.begin, end)}))
-        async with aclosing(self._reader.until_end()) as records:
+        await self.reader.take(Range(partitions={partition.index: (progress.begin, end)}))
+        async with aclosing(self.reader.until_end()) as records:
             async for record in records:
-                if self._request.limit is not None and self._report.written >= self._request.limit:
+                if request.limit is not None and report.written >= request.limit:
                     break
                 letter = read_letter(record)
                 before = progress.was_done(record.offset)
-                if self._request.selection.wants(letter) and (self._request.from_beginning or not before):
+                if request.selection.wants(letter) and (request.from_beginning or not before):
                     if (back := self._written_back(letter)) is not None:
                         await step.add(back)
                 elif not before:
-                    self._report.left += 1
+                    report.left += 1
                     progress.left(record.offset)
                     continue
                 progress.done(record.offset)
         await step.finish()
 
     def _progress(self, committed: Commit | None, oldest: int) -> ReplayProgress:
-        if not self._request.from_beginning:
+        if not self.report.request.from_beginning:
             return resume(committed, oldest)
-        if self._request.selection.everything:
+        if self.report.request.selection.everything:
             return ReplayProgress(oldest)
         return rewound(committed, oldest)
 
     def _written_back(self, letter: DeadLetter) -> OutRecord | None:
         """The record to write, counted; None, with an entry in the report, if it can't be written."""
-        report = self._report
+        report = self.report
         try:
-            record = written_back(letter, self._where.of(letter))
+            topic = destination(letter, report.request.to, self.own.topics, self.known)
+            record = written_back(letter, topic)
         except Unusable as why:
             report.unusable += 1
             if len(report.told) < MAX_TOLD:
@@ -351,17 +335,15 @@ class _Replay:
         return record
 
 
+@dataclass(slots=True)
 class _ReplayStep:
     """Records for one transaction, with the progress that they make."""
 
-    def __init__(
-        self, producer: TransactionalProducer | None, progress: ReplayProgress, committed: Commit | None
-    ) -> None:
-        self._producer = producer
-        self._progress = progress
-        self._committed = committed
-        self._records: list[OutRecord] = []
-        self._bytes = 0
+    producer: TransactionalProducer | None
+    progress: ReplayProgress
+    committed: Commit | None
+    _records: list[OutRecord] = field(default_factory=list)
+    _bytes: int = 0
 
     async def add(self, record: OutRecord) -> None:
         """Add a record; first write the pending ones if this one would make the step too large."""
@@ -373,19 +355,15 @@ class _ReplayStep:
 
     async def finish(self) -> None:
         """Write the rest, and progress made by reading alone."""
-        if self._records or self._progress.commit() != self._committed:
+        if self._records or self.progress.commit() != self.committed:
             await self._write()
 
     async def _write(self) -> None:
-        commit = self._progress.commit()  # for a plan too: it should fail before anything is written
-        if self._producer is not None:
-            await self._producer.transact(self._records, (), commit)
-        self._committed = commit
+        commit = self.progress.commit()  # for a plan too: it should fail before anything is written
+        if self.producer is not None:
+            await self.producer.transact(self._records, (), commit)
+        self.committed = commit
         self._records, self._bytes = [], 0
-
-
-def _internal(settings: KafkaSettings) -> frozenset[str]:
-    return frozenset({*settings.topics.outputs(), settings.topics.sessions})
 
 
 # ------------------------------------------------------------------------------------------- progress

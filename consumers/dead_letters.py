@@ -119,11 +119,12 @@ def dead_letter(topic: str, record: Record, error: InputError, max_bytes: int) -
     ``…headers-bytes`` and ``…key-bytes`` give their sizes. They can still be read at their original place,
     and a record too large to write doesn't stop the guard.
     """
+    later = "session" if isinstance(error, ProtocolError) else "guard"
     about = {
         "reason": error.reason,
         "error": type(error).__name__,
         "message": str(error)[:MAX_MESSAGE_CHARS],
-        "stage": _stage(error),
+        "stage": "decode" if isinstance(error, DecodeError) else later,
         "topic": record.partition.topic,
         "partition": str(record.partition.index),
         "offset": str(record.offset),
@@ -144,13 +145,3 @@ def dead_letter(topic: str, record: Record, error: InputError, max_bytes: int) -
         key, about["key-bytes"] = None, str(sizes[0])
     added = tuple((PREFIX + name, text.encode("utf-8", "replace")) for name, text in about.items())
     return OutRecord(topic, key, value, (*headers, *added))
-
-
-def _stage(error: InputError) -> str:
-    match error:
-        case DecodeError():
-            return "decode"
-        case ProtocolError():
-            return "session"
-        case _:
-            return "guard"

@@ -44,9 +44,7 @@ _THE_GUARD: Final = "the guard"
 
 
 async def examine(settings: GuardSettings, prove_within_s: float | None) -> AsyncIterator[Check]:
-    """Every check, as it becomes known. ``prove_within_s`` is how long the guard may say nothing; None: no
-    proof.
-    """
+    """Every check, as it becomes known; the guard may say nothing for ``prove_within_s``, None: no proof."""
     notes = (*settings.flagged.notes(), *settings.serve.notes())
     for check in (*check_settings(settings, notes), *check_policies(settings)):
         yield check

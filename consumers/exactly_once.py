@@ -101,7 +101,7 @@ class Lane:
         return bool(self._outputs)
 
     def admits(self, record: Record) -> bool:
-        """Part of Holding: a record that can't be taken now waits here and is not lost."""
+        """A record that can't be taken now waits here and is not lost."""
         if not self.admitting:
             return False
         if self.ready and not self.waiting and not self.full:
@@ -119,17 +119,14 @@ class Lane:
         return record
 
     def release(self) -> list[Record]:
-        """Part of Holding."""
         waiting = list(self.waiting)
         self.waiting.clear()
         return waiting
 
     def reading(self, offset: int) -> StartStatus:
-        """Part of Holding."""
         return self._second_reading.reading(offset)
 
     def put(self, records: Sequence[OutRecord]) -> None:
-        """Part of Holding."""
         if not self._outputs:
             self.put_since = time.monotonic()
             self._wake.set()
@@ -137,7 +134,6 @@ class Lane:
         self._grow(records)
 
     def taken(self, offset: int, response_id: str | None) -> None:  # noqa: ARG002 - part of Holding
-        """Part of Holding."""
         self._next = offset + 1
         self._mark_dirty()
 
@@ -170,9 +166,7 @@ class Lane:
         self._wake.set()
 
     def discard(self) -> None:
-        """Another lane or another guard reads its records again; code that still refers to this lane can't
-        add to it any more.
-        """
+        """Its records are read again elsewhere; code that still refers to it can't add to it any more."""
         self.admitting = False
         self.waiting.clear()
 
@@ -278,6 +272,7 @@ class ExactlyOnce(Guarantee):
             lane.put(records)
 
     def changed(self, change: Change) -> None:
+        """A response has new state to store, with or without an output."""
         lane = self._lanes.get(change.lane)  # type: ignore[call-overload]
         if lane is not None:
             lane.changed(change)
@@ -314,8 +309,8 @@ class ExactlyOnce(Guarantee):
                     return  # the next owner restores it
                 if failures >= MOST_FAILURES:
                     raise TransportUnavailable(
-                        f"{failures} steps of {partition.topic}[{partition.index}] failed one after the "
-                        f"other, the last one so: {error}"
+                        f"{failures} steps of {partition} failed one after the other, "
+                        f"the last one so: {error}"
                     ) from error
             else:
                 return

@@ -15,7 +15,6 @@ from typing import Final
 
 import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import CommitFailedError, IllegalStateError, KafkaError
 
 from consumers.cases import CaseStore, NewCase
@@ -80,7 +79,7 @@ class FlaggedSubscriber:
         """
         async with AsyncExitStack() as stack:
             admin = await connect_admin(self._settings)
-            stack.push_async_callback(_close_admin, admin)
+            stack.push_async_callback(lambda: closed_in_time("admin client", admin.close(), _CLOSE_S))
             await require_topics(admin, self._settings, [self._topic])
             consumer = AIOKafkaConsumer(
                 self._topic, **{**groupless_options(self._settings), "group_id": group_of(self._settings)}
@@ -167,10 +166,6 @@ class FlaggedSubscriber:
             if not error.retriable:
                 raise translated(error, f"committing {self._topic}") from error
             _log.warning("flagged.not_committed", error=type(error).__name__)
-
-
-async def _close_admin(admin: AIOKafkaAdminClient) -> None:
-    await closed_in_time("admin client", admin.close(), _CLOSE_S)
 
 
 def _case_of(value: bytes | None, at_ms: int, partition: int, offset: int) -> NewCase | None:

@@ -25,7 +25,7 @@ from typing import Final, Literal, Protocol, Self
 
 from consumers.settings import MEBIBYTE, GuardSettings, Topics
 from consumers.transport import Commit, OutRecord, Partition, Record, Restored
-from guardrail.engine.engine import Change, ClosedResponse, Engine
+from guardrail.engine.engine import ClosedResponse, Engine
 from guardrail.limits import Limits
 from guardrail.routing import Scope
 
@@ -74,28 +74,22 @@ class Holding(Protocol):
     @property
     def ready(self) -> bool:
         """Whether its sessions are restored."""
-        ...
 
     @property
     def waiting(self) -> Sequence[Record]:
         """Records that could not be taken yet, the oldest first."""
-        ...
 
     def release(self) -> list[Record]:
         """Give back the records that could not be taken yet: they wait elsewhere."""
-        ...
 
     def admits(self, record: Record) -> bool:
         """Whether ``record`` may be taken now. Otherwise it is kept for later, or another holder reads it."""
-        ...
 
     def reading(self, offset: int) -> StartStatus:
         """What it means that the record at ``offset`` begins a response."""
-        ...
 
     def put(self, records: Sequence[OutRecord]) -> None:
         """Queue these outputs for writing."""
-        ...
 
     def taken(self, offset: int, response_id: str | None) -> None:
         """All outputs of the record at ``offset`` so far have been put.
@@ -103,14 +97,10 @@ class Holding(Protocol):
         ``response_id`` is that of its response, which may be in flight on another partition, or not at all;
         None if the record has none.
         """
-        ...
 
 
 class Guarantee(ABC):
-    """Writes the guard's outputs. An async context manager that owns the tasks that do it.
-
-    An error in one of these tasks ends the block.
-    """
+    """Writes the guard's outputs. A context manager of the tasks that do it; an error of one ends it."""
 
     def __init__(self) -> None:
         self._group = asyncio.TaskGroup()
@@ -140,9 +130,7 @@ class Guarantee(ABC):
 
     @abstractmethod
     def holdings(self) -> Mapping[Partition, Holding]:
-        """The current holdings. A copy: taken when records arrive, it still identifies their holdings
-        later.
-        """
+        """The holdings now. A copy: taken when records arrive, it still tells their holdings later."""
 
     @abstractmethod
     def recovering(self) -> Collection[Partition]:
@@ -166,10 +154,6 @@ class Guarantee(ABC):
     @abstractmethod
     def put(self, partition: Partition, records: Sequence[OutRecord]) -> None:
         """Outputs of a response of this partition, in order."""
-
-    @abstractmethod
-    def changed(self, change: Change) -> None:
-        """A response has new state to store, with or without an output."""
 
     @abstractmethod
     def closed(self, response: ClosedResponse) -> None:
@@ -242,35 +226,6 @@ class SecondReading:
             return _note_text(self.until, None)
         left = {start: decided for start, decided in self._again.items() if start >= offset}
         return write_note(offset, self.until, left)
-
-
-class Progress:
-    """How far a partition has been read without stored sessions, and the responses in flight on it."""
-
-    def __init__(self, commit: Commit | None) -> None:
-        self._next = commit.offset if commit else None
-        self._second = SecondReading(commit)
-        self.committed = commit
-        self.open: dict[str, int] = {}
-        """The responses in flight, and where they began."""
-
-    def reading(self, offset: int) -> StartStatus:
-        """Whether the record at ``offset`` is read for the first time, and if not, what became of it."""
-        return self._second.reading(offset)
-
-    def read(self, offset: int) -> None:
-        """The record at ``offset`` has been taken."""
-        self._next = offset + 1
-
-    def commit(self, is_decided: Callable[[str], bool]) -> Commit | None:
-        """What may be committed once everything passed on so far is written; None if that is no news."""
-        if self._next is None or self._next < self._second.until:
-            return None  # during a second reading the first one's note knows more
-        # Offsets grow, so the first that is open is the oldest.
-        offset = next(iter(self.open.values()), self._next)
-        flags = {start: is_decided(response_id) for response_id, start in self.open.items()}
-        commit = Commit(offset, write_note(offset, self._next, flags))
-        return None if commit == self.committed else commit
 
 
 def write_note(offset: int, position: int, starts: Mapping[int, bool]) -> str:

@@ -18,23 +18,16 @@ from typing import Final
 
 import structlog
 
-from consumers import transport
 from consumers.at_least_once import AtLeastOnce
 from consumers.dead_letters import BadRecords, dead_letter
 from consumers.exactly_once import ExactlyOnce
 from consumers.guarantee import Guarantee, GuardOptions, Holding, StartStatus
 from consumers.outputs import Outputs, trace_context
-from consumers.transport import Partition, Record, Restored, Transport
+from consumers.transport import NOT_ASSIGNED, Partition, Record, Restored, Transport
 from guardrail import telemetry
-from guardrail.engine.engine import Engine, Output
+from guardrail.engine.engine import Change, Engine, Output
 from guardrail.errors import DecodeError, GuardrailError, InputError, NotAllowed
-from guardrail.events import (
-    InputEvent,
-    Response,
-    ResponseDelta,
-    ResponseStarted,
-    parse_input,
-)
+from guardrail.events import InputEvent, Response, ResponseDelta, ResponseStarted, parse_input
 from guardrail.judges.base import Judge
 from guardrail.routing import PolicyRouter
 from guardrail.telemetry import GuardState, PartitionState, state_of
@@ -229,8 +222,6 @@ WORK_OF_DELTA: Final = 4
 """And a delta beside its text."""
 CLOSING_SHARE: Final = 0.6
 """Of the time to leave in: put by for leaving the group and closing, when the last step takes too long."""
-
-
 WAITING_TOLD_S: Final = 3.0
 
 
@@ -257,7 +248,7 @@ class Waiting:
             self._reads, self._told, self._since = False, False, now
         if not self._told and now - self._since >= WAITING_TOLD_S:
             self._told = True
-            hint = {"hint": self._hint} if self._hint and waits_for == transport.NOT_ASSIGNED else {}
+            hint = {"hint": self._hint} if self._hint and waits_for == NOT_ASSIGNED else {}
             log.info("guard.waiting", waits_for=waits_for, **hint)
 
 
@@ -269,9 +260,6 @@ def _admitted(holding: Holding, records: deque[tuple[Holding, Record]]) -> Itera
             yield record
 
 
-DEFAULTS: Final = GuardOptions()
-
-
 class GuardConsumer:
     """One member of the group of guards, on any transport."""
 
@@ -280,7 +268,7 @@ class GuardConsumer:
         transport: Transport,
         judge: Judge,
         router: PolicyRouter,
-        options: GuardOptions = DEFAULTS,
+        options: GuardOptions,
         *,
         judges: Mapping[str, Judge] | None = None,
         traces: Traces | None = None,
@@ -295,10 +283,11 @@ class GuardConsumer:
         self._leave_timeout_s = options.leave_timeout_ms / 1000
         self._not_stopped_at = 0.0
         """When ``stop`` was last seen not to be set: the time to leave in counts from there."""
-        exactly_once = options.delivery_guarantee == "exactly_once"
         self._guarantee: Guarantee
-        if exactly_once:
-            self._guarantee = ExactlyOnce(transport, options, self._outputs.max_value_bytes)
+        on_change: Callable[[Change], None] | None = None
+        if options.delivery_guarantee == "exactly_once":
+            self._guarantee = lanes = ExactlyOnce(transport, options, self._outputs.max_value_bytes)
+            on_change = lanes.changed
         else:
             self._guarantee = AtLeastOnce(transport, commit_interval_ms=options.commit_interval_ms)
         self._engine = Engine(
@@ -306,7 +295,7 @@ class GuardConsumer:
             router,
             emit=self._emit,
             on_closed=self._guarantee.closed,
-            on_change=self._guarantee.changed if exactly_once else None,
+            on_change=on_change,
             limits=options.limits,
             judges=judges,
         )
@@ -339,35 +328,20 @@ class GuardConsumer:
     def note(self) -> str:
         """What is wrong while the guard is ready, in words; empty if nothing is."""
         unreadable = sorted(f"{held.topic}-{held.index}" for held in self._intake.unreadable)
-        return (
-            f"read slowly, as too many records can't be read: {', '.join(unreadable)}" if unreadable else ""
-        )
+        told = "read slowly, as too many records can't be read: "
+        return told + ", ".join(unreadable) if unreadable else ""
 
     def state(self) -> GuardState:
         """What the guard currently holds."""
         unreadable = self._intake.unreadable
-        return state_of(
-            self._engine,
-            self._oldest_s(),
-            (
-                *(
-                    PartitionState(
-                        held.topic,
-                        held.index,
-                        holding.ready,
-                        held in self._paused,
-                        self._lag(held, holding),
-                        held in unreadable,
-                    )
-                    for held, holding in self._guarantee.holdings().items()
-                ),
-                *(
-                    PartitionState(held.topic, held.index, ready=False, paused=False, lag=None)
-                    for held in self._guarantee.recovering()
-                ),
-            ),
-            ready=not self.waits_for(),
-        )
+        held = [
+            PartitionState(*at, holding.ready, at in self._paused, self._lag(at, holding), at in unreadable)
+            for at, holding in self._guarantee.holdings().items()
+        ]
+        recovering = [
+            PartitionState(*at, ready=False, paused=False, lag=None) for at in self._guarantee.recovering()
+        ]
+        return state_of(self._engine, self._oldest_s(), (*held, *recovering), ready=not self.waits_for())
 
     def _lag(self, held: Partition, holding: Holding) -> int | None:
         unread = self._transport.unread(held)
@@ -402,11 +376,6 @@ class GuardConsumer:
                 self._read_until.pop(partition, None)
             elif unread and partition not in self._read_until:
                 self._read_until[partition] = time.time()
-
-    @property
-    def paused(self) -> bool:
-        """Whether reading of any partition is paused because a bound is reached."""
-        return bool(self._paused)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Guard until ``stop`` is set, then drain, commit and leave the group.
@@ -465,16 +434,15 @@ class GuardConsumer:
             for record in records:
                 if (holding := holdings.get(record.partition)) is not None:
                     self._untaken.setdefault(record.partition, deque()).append((holding, record))
-            while not self._to_wait() and (ready := self._to_take()):
+            while not self._to_wait():
+                ready = [partition for partition in self._untaken if not self._intake.pauses(partition)]
+                if not ready:
+                    break
                 for partition in ready:
                     # Verdicts and timers need the event loop too, and a transaction many turns of it.
                     for _ in range(1 + self._take_some(partition) // TURN):
                         await asyncio.sleep(0)
             self._regulate()
-
-    def _to_take(self) -> list[Partition]:
-        """Partitions with records to take now."""
-        return [partition for partition in self._untaken if not self._intake.pauses(partition)]
 
     def _take_some(self, partition: Partition) -> int:
         """Take records of the partition for once; returns how much work that was."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count, groupby
 from typing import Final, Literal
@@ -30,8 +31,9 @@ from consumers.transport import (
     Restored,
     StateRecord,
     check_commits,
+    check_held,
 )
-from guardrail.errors import PartitionLost, StepFailed, TransportError, TransportUnavailable
+from guardrail.errors import StepFailed, TransportError, TransportUnavailable
 from guardrail.partitioning import cached_partition_of
 
 
@@ -72,9 +74,7 @@ class CompactedLog(PartitionLog):
         self._latest: dict[bytes, Record] = {}
 
     def append(self, key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int) -> Record:
-        """Write one record at the end; a value of None deletes the key. Raises TransportError without a
-        key.
-        """
+        """Write a record at the end; a value of None deletes the key. Raises TransportError without one."""
         if key is None:
             raise TransportError(f"topic {self.partition.topic} is compacted: every record needs a key")
         record = Record(self.partition, self.end, key, value, headers, timestamp_ms)
@@ -117,9 +117,8 @@ class TopicLog:
         for event in self.waiting:
             event.set()
 
-    async def appended(self) -> None:
-        """Return at the next record written to any partition."""
-        event = asyncio.Event()
+    async def appended(self, event: asyncio.Event) -> None:
+        """Return at the next record written to any partition, or when ``event`` is set otherwise."""
         self.waiting.add(event)
         try:
             await event.wait()
@@ -323,7 +322,7 @@ class MemoryBroker:
                     found = True
                     yield record
             if not found:
-                await log.appended()
+                await log.appended(asyncio.Event())
 
     def committed(self, group_id: str, partition: Partition) -> Commit | None:
         """A group's last committed position of a partition."""
@@ -339,13 +338,7 @@ class MemoryBroker:
 
     def group(self, group_id: str) -> Group:
         """The group of that name, created when first used."""
-        group = self._groups.get(group_id)
-        if group is None:
-            group = self._groups[group_id] = Group(group_id)
-        return group
-
-
-__all__ = ["MemoryBroker", "MemoryTransport"]
+        return self._groups.setdefault(group_id, Group(group_id))
 
 
 class MemoryTransport:
@@ -366,7 +359,6 @@ class MemoryTransport:
         exactly once; without it ``transact`` and ``recover`` are refused.
         """
         self._broker = broker
-        self._group_id = group_id
         self._group = broker.group(group_id)
         self._input_topic = input_topic
         self._sessions_topic = sessions_topic
@@ -417,22 +409,18 @@ class MemoryTransport:
         self._paused.update(partition for partition in partitions if partition in self._logs)
 
     def resume(self, partitions: Collection[Partition]) -> None:
-        """See ``Transport.resume``."""
         self._paused.difference_update(partitions)
         self._woken.set()
 
     @property
     def group(self) -> str:
-        """See ``Transport.group``."""
-        return self._group_id
+        return self._group.group_id
 
     def waits_for(self) -> str:
-        """See ``Transport.waits_for``."""
         taken_over = self._member is not None and self._positions.keys() == self._logs.keys()
         return "" if taken_over else NOT_ASSIGNED
 
     def unread(self, partition: Partition) -> int | None:
-        """See ``Transport.unread``."""
         log, position = self._logs.get(partition), self._positions.get(partition)
         return None if log is None or position is None else max(0, log.end - position)
 
@@ -445,11 +433,7 @@ class MemoryTransport:
         self._group.committed.update(commits)
 
     async def transact(
-        self,
-        partition: Partition,
-        records: Sequence[OutRecord],
-        state: Sequence[StateRecord],
-        commit: Commit,
+        self, partition: Partition, records: Sequence[OutRecord], state: Sequence[StateRecord], commit: Commit
     ) -> None:
         """See ``Transport.transact``: nothing else runs between the first check and the last write.
 
@@ -462,9 +446,7 @@ class MemoryTransport:
         await asyncio.sleep(0)
         sessions = self._sessions_of(partition, "transact")
         if epoch != self._group.epochs[partition]:
-            raise StepFailed(
-                f"{partition.topic}[{partition.index}] was fenced by a later holder; nothing was written"
-            )
+            raise StepFailed(f"{partition} was fenced by a later holder; nothing was written")
         check_commits({partition: commit}, self._logs)
         for record in records:
             self._broker.check_writable(record.topic, record.key)
@@ -526,15 +508,9 @@ class MemoryTransport:
     async def _wait(self, timeout_s: float) -> None:
         """Wait until something is appended to the input topic, the assignment changes, or time is up."""
         self._woken.clear()
-        log = self._broker.topic(self._input_topic)
-        log.waiting.add(self._woken)
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await self._woken.wait()
-        except TimeoutError:
-            pass
-        finally:
-            log.waiting.discard(self._woken)
+                await self._broker.topic(self._input_topic).appended(self._woken)
 
     async def _assigned(self, partitions: Collection[Partition]) -> None:
         """Called by the group: notifies the listener, and only then lets ``poll`` see the partitions."""
@@ -582,11 +558,7 @@ class MemoryTransport:
             raise TransportError(f"{purpose} was called before start or after stop")
         if self._sessions_topic is None:
             raise TransportError(f"{purpose} needs a sessions topic; give one to the transport")
-        if partition not in self._logs:
-            raise PartitionLost(
-                f"{partition.topic}[{partition.index}] is not held by this member (any more); "
-                "nothing was written"
-            )
+        check_held(partition, self._logs)
         log = self._broker.topic(self._sessions_topic).partitions[partition.index]
         assert isinstance(log, CompactedLog)  # noqa: S101 - checked by start
         return log

@@ -20,19 +20,18 @@ path           does  says
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast, get_args
 
 import h11
 import structlog
 from prometheus_client import generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
-from pydantic import TypeAdapter, ValidationError
 
+from consumers.settings import is_loopback
 from guardrail.config.settings import LogLevel
 from guardrail.errors import ConfigError
 from guardrail.events import ResponseVerdict, Verdict, claim_that_decided
@@ -96,10 +95,7 @@ class OpsServer:
 
     @asynccontextmanager
     async def listening(self, host: str, port: int | None) -> AsyncIterator[int | None]:
-        """Serve within the block; yields the port, or None if there is none.
-
-        If the port is taken, the guard logs that and keeps guarding answers.
-        """
+        """Serve within the block; yields the port. None: there is none, or it is taken, which is logged."""
         if port is None:
             yield None
             return
@@ -180,7 +176,8 @@ class OpsServer:
         if route is None:
             known = ", ".join(f"{method} {path}" for method, path in self._routes)
             return _Reply.text(404, f"there is: {known}")
-        if method != "GET" and not _is_local(writer):
+        peer = writer.get_extra_info("peername") or ("",)  # nothing is known of one that is gone
+        if method != "GET" and not is_loopback(str(peer[0])):
             return _Reply.text(403, "only from this host")
         return await route(body)
 
@@ -213,28 +210,16 @@ class OpsServer:
             return _Reply.text(422, str(error))
         except TimeoutError:  # it goes on
             return _Reply.text(
-                503,
-                "the reload goes on; the log will say config.reloaded or config.reload_failed",
+                503, "the reload goes on; the log will say config.reloaded or config.reload_failed"
             )
 
     async def _level(self, body: bytes) -> _Reply:
-        try:
-            name = TypeAdapter[LogLevel](LogLevel).validate_python(
-                body.decode("ascii", "replace").strip().lower()
-            )
-        except ValidationError:
+        name = body.decode("ascii", "replace").strip().lower()
+        if name not in get_args(LogLevel):
             return _Reply.text(422, "give debug, info, warning or error as the body")
-        set_level(name)
+        set_level(cast("LogLevel", name))
         log.warning("ops.log_level", level=name)
         return _Reply.text(200, name)
-
-
-def _is_local(writer: asyncio.StreamWriter) -> bool:
-    peer = writer.get_extra_info("peername")
-    try:
-        return ipaddress.ip_address(peer[0]).is_loopback
-    except (TypeError, ValueError, IndexError):
-        return False
 
 
 class ResponseLog:

@@ -25,15 +25,13 @@ _KEPT_CHARS: Final = 10_000
 def value_within(event: OutputEvent, max_bytes: int) -> tuple[bytes, tuple[str, ...]]:
     """The event as JSON of at most ``max_bytes``, and the names of the fields that had to be left out."""
     value = event.to_json()
-    if len(value) <= max_bytes:
-        return value, ()
     omitted: tuple[str, ...] = ()
     for name, changes in _smaller(event):
+        if len(value) <= max_bytes:
+            break
         omitted = (*omitted, name)
         event = event.model_copy(update={**changes, "omitted": omitted})
         value = event.to_json()
-        if len(value) <= max_bytes:
-            break
     return value, omitted
 
 
@@ -98,7 +96,9 @@ class Outputs:
             event = output.event
             value = event.to_json()
             if len(value) > self.max_value_bytes:
-                value = self._made_to_fit(event)
+                value, omitted = value_within(event, self.max_value_bytes)
+                telemetry.OVERSIZED.inc()
+                log.warning("guard.event_too_large", response_id=event.response_id, omitted=omitted)
             headers = (*output.headers, self._group_header)
             key = event.response_id.encode()
             records.append(OutRecord(self._topic_of[output.channel], key, value, headers))
@@ -112,9 +112,3 @@ class Outputs:
                 self.responses.on_verdict(output.event, output.headers)
             if self._traces is not None:
                 self._traces.on_event(output.event, output.headers)
-
-    def _made_to_fit(self, event: OutputEvent) -> bytes:
-        value, omitted = value_within(event, self.max_value_bytes)
-        telemetry.OVERSIZED.inc()
-        log.warning("guard.event_too_large", response_id=event.response_id, omitted=omitted)
-        return value

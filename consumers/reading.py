@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from consumers.kafka.client import asking, close_consumer, connect_admin, groupless_options, require_topics
+from consumers.kafka.client import asking, close_consumer, connected_admin, groupless_options, require_topics
 from consumers.settings import KafkaSettings
 from consumers.transport import Partition, Record
 from guardrail.errors import ConfigError, TransportError
@@ -200,22 +200,15 @@ class TopicReader:
 
 @asynccontextmanager
 async def open_topic(
-    settings: KafkaSettings,
-    topic: str,
-    *,
-    part: Range | None = None,
-    at_end: bool = False,
+    settings: KafkaSettings, topic: str, *, part: Range | None = None, at_end: bool = False
 ) -> AsyncIterator[TopicReader]:
     """A reader of ``topic``, or of a part of it; ``at_end``: of what comes, unless the part says since when.
 
     Raises TransportUnavailable, TransportError, ConfigError.
     """
-    admin = await connect_admin(settings)
-    try:
+    async with connected_admin(settings) as admin:
         await require_topics(admin, settings, [topic])
         (described,) = await admin.describe_topics([topic])
-    finally:
-        await admin.close()
     consumer = AIOKafkaConsumer(**groupless_options(settings))
     try:
         async with asking(f"reading topic {topic}", settings.request_timeout_ms):

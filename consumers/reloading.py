@@ -115,9 +115,7 @@ class Reloader:
 
     @asynccontextmanager
     async def watching(self, every_s: float = POLL_S) -> AsyncIterator[None]:
-        """Within the block, checks the file every ``every_s`` seconds; waits for a reload in progress at the
-        end.
-        """
+        """Within the block, checks the file every ``every_s`` seconds; at its end waits for a reload."""
         watch = asyncio.create_task(self._watch(every_s), name="config-watch")
         try:
             yield

@@ -153,9 +153,7 @@ class _SessionRecords:
 
 
 class SessionStore:
-    """The store of one lane. The result of ``changes`` counts as stored, so after a failed step this is
-    thrown away.
-    """
+    """The store of one lane. What ``changes`` returns counts as stored, so a failed step is its end."""
 
     def __init__(
         self, *, max_value_bytes: int, max_finished: int, ttl_s: float, wall: Callable[[], float] = time.time
@@ -180,11 +178,6 @@ class SessionStore:
         """When the latest of the records that were loaded was written, in Unix seconds; None if unknown."""
 
     @property
-    def sessions(self) -> int:
-        """Sessions stored."""
-        return len(self._sessions)
-
-    @property
     def next_expiry_s(self) -> float | None:
         """Seconds until a stored record is to be deleted; None if none is."""
         if self._left_over:
@@ -196,9 +189,7 @@ class SessionStore:
     def changes(
         self, captures: Iterable[tuple[str, Captured]], closed: Iterable[ClosedResponse]
     ) -> list[StateRecord]:
-        """What a step writes: state of sessions touched and still in flight, by id, and of responses closed
-        since.
-        """
+        """What a step writes: state of sessions touched and in flight, by id, and of closed responses."""
         changes, self._left_over = self._left_over, []
         at_ms = int(self._wall() * 1000)
         progress: dict[str, dict[str, Any]] = {}

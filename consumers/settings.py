@@ -43,11 +43,7 @@ from guardrail.secrets import Secret
 
 _TLS_ONLY: Final = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_key_password")
 _PASSWORD_ONLY: Final = ("sasl_username", "sasl_password")
-_CLIENT_ONLY: Final = (
-    "sasl_oauth_client_id",
-    "sasl_oauth_client_secret",
-    "sasl_oauth_scope",
-)
+_CLIENT_ONLY: Final = ("sasl_oauth_client_id", "sasl_oauth_client_secret", "sasl_oauth_scope")
 _OAUTH_ONLY: Final = ("sasl_oauth_token_file", "sasl_oauth_token_url", *_CLIENT_ONLY)
 
 
@@ -114,9 +110,7 @@ def _check_login(settings: KafkaSettings, needs: str) -> None:
 
 
 def _check_url(url: str) -> None:
-    """The client's secret goes there: nobody may read it in transit, and the URL itself contains no
-    secret.
-    """
+    """The client's secret goes there: nobody may read it in transit, and the URL itself holds none."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -177,8 +171,7 @@ class Topics(Frozen):
         description="Output: the whole case of every flagged, redacted or blocked response.",
     )
     dead_letters: TopicName = Field(
-        default="rag.dead-letters",
-        description="Output: unusable input, byte for byte, with the reasons.",
+        default="rag.dead-letters", description="Output: unusable input, byte for byte, with the reasons."
     )
     sessions: TopicName = Field(
         default="guardrail.sessions", description="Internal, compacted: the responses in flight."
@@ -215,37 +208,35 @@ class Producers(Scope):
 
 
 class _Parameter(NamedTuple):
-    """A parameter of aiokafka for which the guard has its own default."""
+    """A parameter of aiokafka for which the guard has its own default, and the type of its values."""
 
     default: int | str | None
-    least: int = 0
-    most: int | None = None
+    kind: Any
+
+
+def _whole(least: int, most: int | None = None) -> Any:
+    return Annotated[int, Field(ge=least, le=most)]
 
 
 _CLIENT: Final = {
-    "client_id": _Parameter("guardrail"),
-    "request_timeout_ms": _Parameter(30_000, 100),
-    "session_timeout_ms": _Parameter(7_000, 1_000),
-    "heartbeat_interval_ms": _Parameter(2_000, 100),
-    "max_poll_interval_ms": _Parameter(300_000, 1_000),
-    "max_poll_records": _Parameter(2_000, 1, 100_000),
-    "fetch_max_wait_ms": _Parameter(100, 1),
-    "fetch_min_bytes": _Parameter(1, 1),
-    "fetch_max_bytes": _Parameter(50 * MEBIBYTE, 1_024),
-    "max_partition_fetch_bytes": _Parameter(MEBIBYTE, 1_024),
-    "isolation_level": _Parameter("read_committed"),
-    "compression_type": _Parameter(None),
-    "linger_ms": _Parameter(0, 0, 1_000),
-    "max_batch_size": _Parameter(128 * 1024, 1_024),
-    "max_request_size": _Parameter(8 * MEBIBYTE, 1_024),
-    "transaction_timeout_ms": _Parameter(15_000, 1_000, 900_000),
+    "client_id": _Parameter("guardrail", Annotated[str, Field(min_length=1)]),
+    "request_timeout_ms": _Parameter(30_000, _whole(100)),
+    "session_timeout_ms": _Parameter(7_000, _whole(1_000)),
+    "heartbeat_interval_ms": _Parameter(2_000, _whole(100)),
+    "max_poll_interval_ms": _Parameter(300_000, _whole(1_000)),
+    "max_poll_records": _Parameter(2_000, _whole(1, 100_000)),
+    "fetch_max_wait_ms": _Parameter(100, _whole(1)),
+    "fetch_min_bytes": _Parameter(1, _whole(1)),
+    "fetch_max_bytes": _Parameter(50 * MEBIBYTE, _whole(1_024)),
+    "max_partition_fetch_bytes": _Parameter(MEBIBYTE, _whole(1_024)),
+    "isolation_level": _Parameter("read_committed", Literal["read_committed", "read_uncommitted"]),
+    "compression_type": _Parameter(None, Literal["gzip", "snappy", "lz4", "zstd"] | None),
+    "linger_ms": _Parameter(0, _whole(0, 1_000)),
+    "max_batch_size": _Parameter(128 * 1024, _whole(1_024)),
+    "max_request_size": _Parameter(8 * MEBIBYTE, _whole(1_024)),
+    "transaction_timeout_ms": _Parameter(15_000, _whole(1_000, 900_000)),
 }
-_KINDS: Final[Mapping[str, Any]] = {
-    "client_rack": str,
-    "compression_type": Literal["gzip", "snappy", "lz4", "zstd"] | None,
-    "isolation_level": Literal["read_committed", "read_uncommitted"],
-    "rebalance_timeout_ms": int,
-}
+_KINDS: Final[Mapping[str, Any]] = {"client_rack": str, "rebalance_timeout_ms": int}
 """Where aiokafka's default doesn't tell the type, or says too little."""
 
 _ELSEWHERE: Final = {
@@ -316,17 +307,14 @@ def _known_parameter(name: str) -> str:
 
 def _kind(name: str) -> Any:
     """The type of a parameter's values, as an annotation."""
-    ours = _CLIENT.get(name)
+    if name in _CLIENT:
+        return _CLIENT[name].kind
     if name in _KINDS:
         return _KINDS[name]
-    if ours is None:
-        default = _parameters()[name]
-        if default is None:
-            return bool | int | float | str | None
-        return Annotated[int, Field(ge=0)] if type(default) is int else type(default)
-    if isinstance(ours.default, int):
-        return Annotated[int, Field(ge=ours.least, le=ours.most)]
-    return Annotated[str, Field(min_length=1)]
+    default = _parameters()[name]
+    if default is None:
+        return bool | int | float | str | None
+    return _whole(0) if type(default) is int else type(default)
 
 
 def _describe_client(schema: JsonDict) -> None:
@@ -419,8 +407,7 @@ class KafkaSettings(Frozen):
         description="OAUTHBEARER: file with the token; read for every connection, so that it can be renewed.",
     )
     sasl_oauth_token_url: str | None = Field(
-        default=None,
-        description="OAUTHBEARER: token endpoint, called with the client's id and secret.",
+        default=None, description="OAUTHBEARER: token endpoint, called with the client's id and secret."
     )
     sasl_oauth_client_id: str | None = Field(
         default=None, min_length=1, description="The client's id at the token endpoint."
@@ -622,9 +609,7 @@ class _ProcessSections(BaseSettings):
 
 
 class GuardSettings(config.Settings, _ProcessSections):  # in this order ``kafka`` is shown first
-    """The whole configuration of the processes: the core's sections, and ``kafka``, ``ops``, ``flagged`` and
-    ``serve``.
-    """
+    """The whole configuration of the processes: the core's sections and those above."""
 
     model_config = config.Settings.model_config
 

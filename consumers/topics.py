@@ -21,7 +21,7 @@ from aiokafka.errors import (
     for_code,
 )
 
-from consumers.kafka.client import asking, connect_admin, described_configs
+from consumers.kafka.client import asking, connected_admin, described_configs
 from consumers.settings import MEBIBYTE, KafkaSettings
 from guardrail.errors import ConfigError, TransportError, TransportUnavailable
 from guardrail.render import counted
@@ -115,28 +115,27 @@ async def create_topics(
     The sessions topic always gets as many partitions as the input, so that the guard that reads a response
     finds its state. Raises TransportUnavailable, ConfigError, TransportError.
     """
-    admin = await connect_admin(settings)
-    try:
-        async with asking(f"making topics at {settings.bootstrap_servers}", settings.request_timeout_ms):
-            existing = await _describe(admin)
-            plans = plan_topics(settings, partitions, replication_factor)
-            shared = existing.get(settings.topics.responses)
-            if shared is not None and shared.partitions != partitions:
-                plans = [
-                    plan._replace(partitions=shared.partitions, follows=settings.topics.responses)
-                    if plan.name == settings.topics.sessions
-                    else plan
-                    for plan in plans
-                ]
-            created = await _create(admin, [plan for plan in plans if plan.name not in existing])
-            configs = await described_configs(
-                admin,
-                ConfigResourceType.TOPIC,
-                {plan.name: plan.configs for plan in plans if plan.name in existing},
-            )
-            await _until_known(admin, created)
-    finally:
-        await admin.close()
+    async with (
+        connected_admin(settings) as admin,
+        asking(f"making topics at {settings.bootstrap_servers}", settings.request_timeout_ms),
+    ):
+        existing = await _describe(admin)
+        plans = plan_topics(settings, partitions, replication_factor)
+        shared = existing.get(settings.topics.responses)
+        if shared is not None and shared.partitions != partitions:
+            plans = [
+                plan._replace(partitions=shared.partitions, follows=settings.topics.responses)
+                if plan.name == settings.topics.sessions
+                else plan
+                for plan in plans
+            ]
+        created = await _create(admin, [plan for plan in plans if plan.name not in existing])
+        configs = await described_configs(
+            admin,
+            ConfigResourceType.TOPIC,
+            {plan.name: plan.configs for plan in plans if plan.name in existing},
+        )
+        await _until_known(admin, created)
     return [
         _compare(plan, existing[plan.name], configs.get(plan.name, {}))
         if plan.name in existing

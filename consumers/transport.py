@@ -27,6 +27,10 @@ class Partition(NamedTuple):
     topic: str
     index: int  # type: ignore[assignment]  # hides tuple.index, which nobody misses
 
+    def __str__(self) -> str:
+        """As messages name it."""
+        return f"{self.topic}[{self.index}]"
+
 
 class Record(NamedTuple):
     """One record as read: bytes, undecoded. A tuple, because hundreds of thousands are made per second."""
@@ -102,15 +106,12 @@ class Transport(Protocol):
 
     async def start(self, listener: AssignmentListener) -> None:
         """Connect and join the group. Raises TransportUnavailable."""
-        ...
 
     async def poll(self, timeout_ms: int, max_records: int) -> Sequence[Record]:
         """Records in partition order; empty if none came within ``timeout_ms``."""
-        ...
 
     def pause(self, partitions: Collection[Partition]) -> None:
         """Stop returning records of these from ``poll`` until resumed. No record is lost."""
-        ...
 
     def resume(self, partitions: Collection[Partition]) -> None: ...
 
@@ -120,14 +121,9 @@ class Transport(Protocol):
         Returns when all in-sync replicas have acknowledged everything. When it raises, some records may have
         been written, and no position was committed unless the outcome of the commit itself is unknown.
         """
-        ...
 
     async def transact(
-        self,
-        partition: Partition,
-        records: Sequence[OutRecord],
-        state: Sequence[StateRecord],
-        commit: Commit,
+        self, partition: Partition, records: Sequence[OutRecord], state: Sequence[StateRecord], commit: Commit
     ) -> None:
         """Exactly once: write ``records``, changes of the stored state and the position, all or none of them.
 
@@ -135,7 +131,6 @@ class Transport(Protocol):
         means that the outcome is unknown, and the partition takes no other step before ``recover``;
         PartitionLost means that the partition is gone.
         """
-        ...
 
     async def recover(self, partition: Partition) -> Restored:
         """After a failed step: fence it, and return the broker's state.
@@ -144,26 +139,21 @@ class Transport(Protocol):
         next one is that at the committed position. Raises PartitionLost if the partition has been given away
         in the meantime, TransportUnavailable if the broker stays down.
         """
-        ...
 
     @property
     def group(self) -> str:
         """The group that this is a member of, or asks to be."""
-        ...
 
     def waits_for(self) -> str:
         """What keeps it from reading all its partitions, in words; empty for a member of the group that has
         taken over its partitions, if it has any, and reaches the broker.
         """
-        ...
 
     def unread(self, partition: Partition) -> int | None:
         """Records of a partition that ``poll`` has not returned yet; None if unknown."""
-        ...
 
     async def stop(self, within_s: float | None = None) -> None:
         """Leave the group and close. Does not commit. Gives up on whatever takes longer than ``within_s``."""
-        ...
 
 
 MAX_METADATA_BYTES: Final = 4096
@@ -173,16 +163,15 @@ MAX_METADATA_BYTES: Final = 4096
 def check_commits(commits: Mapping[Partition, Commit], held: Collection[Partition]) -> None:
     """Raise PartitionLost or TransportError for a position that could not be committed."""
     for partition, commit in commits.items():
-        if partition not in held:
-            raise PartitionLost(
-                f"{partition.topic}[{partition.index}] is not held by this member (any more); "
-                "nothing was written"
-            )
-        if (
-            len(commit.metadata) * 4 > MAX_METADATA_BYTES
-            and len(commit.metadata.encode()) > MAX_METADATA_BYTES
-        ):
+        check_held(partition, held)
+        size = len(commit.metadata)  # in characters, of at most 4 bytes
+        if size * 4 > MAX_METADATA_BYTES and len(commit.metadata.encode()) > MAX_METADATA_BYTES:
             raise TransportError(
-                f"the metadata of {partition.topic}[{partition.index}] is over {MAX_METADATA_BYTES} bytes; "
-                "nothing was written"
+                f"the metadata of {partition} is over {MAX_METADATA_BYTES} bytes; nothing was written"
             )
+
+
+def check_held(partition: Partition, held: Collection[Partition]) -> None:
+    """Raise PartitionLost for one that is not held."""
+    if partition not in held:
+        raise PartitionLost(f"{partition} is not held by this member (any more); nothing was written")

@@ -91,12 +91,7 @@ class Webhook:
     """Posts what is due in a store. Use as a context manager, on one event loop."""
 
     def __init__(
-        self,
-        store: CaseStore,
-        url: str,
-        key: bytes,
-        *,
-        clock: Callable[[], float] = time.time,
+        self, store: CaseStore, url: str, key: bytes, *, clock: Callable[[], float] = time.time
     ) -> None:
         """Raises ConfigError for what is not a URL of HTTP."""
         self._store = store
@@ -117,10 +112,7 @@ class Webhook:
         self._news.set()
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Post what is due until ``stop``; what was begun is ended first, within seconds.
-
-        Nothing that the receiver or the store does ends it.
-        """
+        """Post until ``stop``, whatever receiver or store do; what was begun is ended, within seconds."""
         while not stop.is_set():
             self._news.clear()
             try:

@@ -190,7 +190,7 @@ class MemoryClientTransport:
         if not found:
             try:
                 async with asyncio.timeout(timeout_ms / 1000):
-                    await topic.appended()
+                    await topic.appended(asyncio.Event())
             except TimeoutError:
                 return []
             found = self._fetch()

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 import asyncpg
 
-from consumers.cases.store import SCHEMA, SCHEMA_VERSION, Values, nothing_there, too_new
+from consumers.cases import SCHEMA, SCHEMA_VERSION, Values, nothing_there, too_new
 from guardrail.errors import CaseStoreError, ConfigError
 
 _AWAY: Final = (
@@ -89,17 +89,14 @@ class PostgresDriver:
             raise CaseStoreError(f"PostgreSQL: {_named(error)}") from error
 
     async def run(self, statement: str, *values: Any) -> Sequence[Values]:
-        """Part of Driver."""
         async with self._connection() as connection:
             return [tuple(row) for row in await connection.fetch(statement, *values)]
 
     async def run_all(self, statement: str, values: Iterable[Values]) -> Sequence[Values]:
-        """Part of Driver."""
         async with self._connection() as connection, connection.transaction():
             return [tuple(row) for each in values for row in await connection.fetch(statement, *each)]
 
     async def aclose(self) -> None:
-        """Part of Driver."""
         try:
             await asyncio.wait_for(self._pool.close(), _CLOSE_S)
         except _AWAY:

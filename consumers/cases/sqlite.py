@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from consumers.cases.store import SCHEMA, SCHEMA_VERSION, Values, nothing_there, too_new
+from consumers.cases import SCHEMA, SCHEMA_VERSION, Values, not_written, nothing_there, too_new
 from guardrail.errors import CaseStoreError, ConfigError
 from guardrail.log_events import EventLog
 
@@ -50,26 +50,26 @@ class SqliteDriver:
 
     skip_locked: Final = ""  # nobody else writes in a transaction that has begun at once
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, setting: str) -> None:
         self._path = path
+        self._setting = setting
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cases")
         self._connection: sqlite3.Connection | None = None
-        self._setting = ""
         self._file: tuple[int, int] | None = None
 
     @classmethod
     async def open(cls, path: Path, setting: str, *, create: bool) -> Self:
         """Raises ConfigError, CaseStoreError."""
-        store = cls(path)
+        store = cls(path, setting)
         try:
-            await store._do(lambda: store._connect(setting, create))
+            await store._do(lambda: store._connect(create=create))
         except BaseException:
             await store.aclose()
             raise
         return store
 
-    def _connect(self, setting: str, create: bool) -> None:
-        self._setting = setting
+    def _connect(self, *, create: bool) -> None:
+        setting = self._setting
         if create:
             try:
                 os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, _OWNER_ONLY))
@@ -86,7 +86,7 @@ class SqliteDriver:
             except sqlite3.OperationalError as error:
                 if create or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN:
                     raise
-                connection = self._connect_read_only(setting)
+                connection = self._connect_read_only()
                 (version,) = connection.execute("PRAGMA user_version").fetchone()
             self._file = _identity(self._path)
             if version > SCHEMA_VERSION:
@@ -108,13 +108,13 @@ class SqliteDriver:
                 f"{setting}: {self._path} is not an SQLite file; name another one, which will be made"
             ) from None
 
-    def _connect_read_only(self, setting: str) -> sqlite3.Connection:
+    def _connect_read_only(self) -> sqlite3.Connection:
         """For a file in a folder where SQLite can't make the files of its log. Raises CaseStoreError."""
         log = Path(f"{self._path}-wal")
         if log.is_file() and log.stat().st_size:
             raise CaseStoreError(
-                f"{setting}: the newest cases are in {log}, which can't be read in a folder that can't be "
-                f"written to; copy {self._path.name} and {log.name} to one that can, and name that"
+                f"{self._setting}: the newest cases are in {log}, which can't be read in a folder that can't "
+                f"be written to; copy {self._path.name} and {log.name} to one that can, and name that"
             )
         assert self._connection is not None  # noqa: S101 - _connect made it
         self._connection.close()
@@ -123,9 +123,7 @@ class SqliteDriver:
         return self._connection
 
     def _follow(self) -> None:
-        """If somebody has removed or moved the file, go on in a new one; SQLite would write where nobody
-        looks.
-        """
+        """If somebody has removed or moved the file, go on in a new one: nobody would look in the old one."""
         if self._file == _identity(self._path):
             return
         _log.warning("flagged.store_gone", path=str(self._path), effect="a new file is made; cases go there")
@@ -135,7 +133,7 @@ class SqliteDriver:
                 # Else a file that was moved would lack what is only in the log under its former name.
                 former.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             former.close()
-        self._connect(self._setting, create=True)
+        self._connect(create=True)
 
     def _check_there(self) -> None:
         """Before a commit. Raises CaseStoreError: what is committed to a file without a name is lost."""
@@ -153,12 +151,9 @@ class SqliteDriver:
         return self._connection.execute(_NUMBERED.sub(r"?\1", statement), values).fetchall()
 
     async def run(self, statement: str, *values: Any) -> Sequence[Values]:
-        """Part of Driver."""
         return await self._do(lambda: self._execute(statement, values))
 
     async def run_all(self, statement: str, values: Iterable[Values]) -> Sequence[Values]:
-        """Part of Driver."""
-
         def work() -> list[Any]:
             self._follow()
             self._execute("BEGIN IMMEDIATE")
@@ -175,7 +170,6 @@ class SqliteDriver:
         return await self._do(work)
 
     async def aclose(self) -> None:
-        """Part of Driver."""
         connection, self._connection = self._connection, None
         try:
             if connection is not None:
@@ -191,11 +185,3 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def not_written(setting: str, path: Path, why: str) -> ConfigError:
-    """For a file that can't be made or written."""
-    return ConfigError(
-        f"{setting}: {path} can't be written ({why}); name a file in a folder that is there and that this "
-        "user may write to"
-    )

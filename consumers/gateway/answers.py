@@ -209,8 +209,6 @@ def index_in(found: Mapping[str, Any], name: str, most: int) -> int:
 # ------------------------------------------------------------------------------------------- what is told
 
 UNCHECKED: Final = {"decision": "not-checked", "rule": "a call was asked for", "flagged": []}
-
-
 _DEFAULT: Final = Policy()
 """Whose weights say which claim weighs most in a score."""
 
@@ -301,9 +299,7 @@ class GatewayAnswer(StreamedCompletion[_Chunk]):
     def __init__(
         self, asked: Any, guard: Guard, settings: ServeSettings, deadline: float | None = None
     ) -> None:
-        """``asked`` is a GatewayRequest; ``deadline``: when a stream must be complete, by the clock of the
-        event loop.
-        """
+        """``asked`` is a GatewayRequest; ``deadline``, by the event loop's clock, is that of a stream."""
         super().__init__()
         self._asked = asked
         self._guard = guard
@@ -340,10 +336,7 @@ class GatewayAnswer(StreamedCompletion[_Chunk]):
             raise upstream_refused(told) from None
 
     async def frames(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-        """What may go, as events, with comments while nothing may.
-
-        An upstream that breaks off ends it with an error.
-        """
+        """What may go, as events; comments while nothing may, an error where the upstream breaks off."""
         try:
             chunks = self.guarded(self._chunks(pieces), self._settings.silence_s, self._deadline)
             async with aclosing(chunks):

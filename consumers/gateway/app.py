@@ -23,18 +23,29 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from consumers.gateway.answers import GatewayAnswer, as_json, error_of, headers_of
 from consumers.gateway.check import CheckResults, answers_in, asyncapi, checked, openapi
 from consumers.gateway.completions import GuardedCompletion, asked_by
-from consumers.gateway.dialects import DIALECTS, DialectDesk, GatewayDialect
+from consumers.gateway.desk import DialectDesk
+from consumers.gateway.dialects import DIALECTS, GatewayDialect
 from consumers.gateway.duplex import NDJSON, GuardConnection, lines_of, messages_of
 from consumers.gateway.keys import ApiCaller, ApiKeys, read_keys
-from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, PASSED, RESPONSES, is_name, why_refused
-from consumers.gateway.refusals import Refused, upstream_refused
+from consumers.gateway.refusals import (
+    CHECK,
+    COMPLETIONS,
+    GUARD,
+    PASSED,
+    RESPONSES,
+    Refused,
+    is_name,
+    upstream_refused,
+    why_refused,
+)
 from consumers.gateway.responses import GuardedResponse, response_asked_by
 from consumers.gateway.settings import ServeSettings
-from consumers.gateway.upstream import Upstream, for_client, gathered, pieces
+from consumers.gateway.upstream import Upstream, for_client, pieces
 from consumers.outputs import trace_context
 from consumers.settings import is_loopback
+from guardrail.calls.http import read_body
 from guardrail.chat import Grounding
-from guardrail.errors import InputError, NotAllowed
+from guardrail.errors import InputError, JudgeReplyError, NotAllowed
 from guardrail.guard import Guard
 from guardrail.telemetry import HTTP_REQUESTS
 from guardrail.tracing import TRACE, Traces, trace_id
@@ -175,10 +186,7 @@ class Gateway:
                 ended(exchange.status)
 
     async def reload_keys(self) -> tuple[str, str]:
-        """Read the keys again; says whether any changed (ok, unchanged), and which, in words.
-
-        Raises ConfigError, and changes nothing.
-        """
+        """Read the keys anew; whether any changed (ok, unchanged), and which. Raises ConfigError."""
         keys = await asyncio.to_thread(read_keys, self._settings.keys)
         changed = self._keys.use(keys or ())
         if not changed:
@@ -332,10 +340,12 @@ class Gateway:
     async def _body(self, request: Request) -> bytes:
         """All of a body. Raises Refused."""
         most = self._settings.max_body_bytes
-        large = Refused(413, f"the body is larger than serve.max_body_bytes ({most:,})", "too_large")
         try:
             async with asyncio.timeout(self._settings.slow_s):
-                return await gathered(request.stream(), most, large)
+                return await read_body(request.stream(), most)
+        except JudgeReplyError:
+            told = f"the body is larger than serve.max_body_bytes ({most:,})"
+            raise Refused(413, told, "too_large") from None
         except TimeoutError:
             raise Refused(408, "the body came too slowly", "timeout") from None
 

@@ -13,8 +13,7 @@ from pydantic.json_schema import models_json_schema
 from consumers.gateway.dialects import DIALECTS
 from consumers.gateway.duplex import NDJSON, EventError, renamed
 from consumers.gateway.keys import HEADER, ApiCaller
-from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, PASSED, RESPONSES
-from consumers.gateway.refusals import Refused
+from consumers.gateway.refusals import CHECK, COMPLETIONS, GUARD, PASSED, RESPONSES, Refused
 from guardrail import __version__
 from guardrail.chat import GroundingExtension
 from guardrail.events import Name, Response, ResponseVerdict, decode_error

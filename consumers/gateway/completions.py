@@ -211,10 +211,8 @@ class GuardedCompletion(GatewayAnswer[dict[str, Any]]):
             said, finish = {"content": None, "refusal": answer.text}, BLOCK
         else:
             empty = None if message.get("content") is None else ""
-            said, finish = (
-                {"content": answer.text if texts else empty, "refusal": None},
-                answer.finish or finish,
-            )
+            said = {"content": answer.text if texts else empty, "refusal": None}
+            finish = answer.finish or finish
         return {"index": index, "message": {**passed, **said}, "finish_reason": finish}, told
 
 

@@ -21,11 +21,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from consumers.gateway.app import Gateway
-from consumers.gateway.dialects import DIALECTS, GROUNDING
+from consumers.gateway.desk import GROUNDING
+from consumers.gateway.dialects import DIALECTS
 from consumers.gateway.duplex import NDJSON
 from consumers.gateway.keys import read_keys
-from consumers.gateway.paths import CHECK, COMPLETIONS, GUARD, RESPONSES
-from consumers.gateway.refusals import Refused
+from consumers.gateway.refusals import CHECK, COMPLETIONS, GUARD, RESPONSES, Refused
 from consumers.gateway.server import serving
 from consumers.gateway.settings import DialectName, ServeSettings
 from consumers.gateway.upstream import Upstream

@@ -75,10 +75,7 @@ class ApiCaller:
         return (route, tenant) if self.key is None else self.key.chosen(route, tenant)
 
     def named(self, response_id: str) -> str:
-        """What the guard, its log and its topics call the answer: those of two keys never meet.
-
-        Raises InputError.
-        """
+        """What guard, log and topics call the answer: those of two keys never meet. Raises InputError."""
         owner = self.name
         name = response_id if owner is None else f"{quote(owner, safe='')}/{response_id}"
         if len(name) > 256:
@@ -107,9 +104,7 @@ class ApiKeys:
         self.use(keys or ())
 
     def use(self, keys: Sequence[ApiKey]) -> list[str]:
-        """Only these are known from now on; what is under way for one that stays counts on. Returns the names
-        of those that came, went, or changed.
-        """
+        """Know only these; what is under way counts on. The names of those that came, went, or changed."""
         former, self._callers = self._callers, {key.sha256: ApiCaller(key) for key in keys}
         changed = {each.key for each in former.values()} ^ {each.key for each in self._callers.values()}
         for digest, caller in self._callers.items():

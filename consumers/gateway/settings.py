@@ -17,8 +17,6 @@ from guardrail.secrets import Secret
 
 DialectName = Literal["litellm", "kong", "portkey", "agentgateway", "nemo"]
 """Other gateways whose questions this one understands."""
-
-
 NOT_INSTALLED: Final = (
     "serve: Starlette and uvicorn are not installed; run: pip install 'streaming-guardrail[serve]'"
 )

@@ -9,10 +9,12 @@ from typing import Final
 
 import httpx2
 
-from consumers.gateway.refusals import Refused, upstream_refused
+from consumers.gateway.refusals import upstream_refused
 from consumers.gateway.settings import ServeSettings
 from guardrail.calls import cut_off, server_of
+from guardrail.calls.http import read_body
 from guardrail.chat import UpstreamFailed
+from guardrail.errors import JudgeReplyError
 from guardrail.secrets import is_value
 from guardrail.tracing import TRACE
 
@@ -44,12 +46,7 @@ class Upstream:
 
     @asynccontextmanager
     async def asked(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str],
-        body: bytes | None = None,
-        query: str = "",
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None, query: str = ""
     ) -> AsyncIterator[httpx2.Response]:
         """What it answers to ``path``, which stands below ``/v1``; its body is yet to be read.
 
@@ -75,9 +72,10 @@ class Upstream:
 
     async def body(self, response: httpx2.Response) -> bytes:
         """All of a body. Raises Refused if it breaks off, or is too large."""
-        large = upstream_refused(f"the upstream's answer is larger than {self._most:,} bytes")
         try:
-            return await gathered(pieces(response), self._most, large)
+            return await read_body(pieces(response), self._most)
+        except JudgeReplyError:
+            raise upstream_refused(f"the upstream's answer is larger than {self._most:,} bytes") from None
         except UpstreamFailed:
             raise upstream_refused(cut_off(server_of(self._base))) from None
 
@@ -89,16 +87,6 @@ class Upstream:
         traced = {name: value.decode("latin-1") for name, value in TRACE.get()}
         sent |= {name: value for name, value in traced.items() if value and is_value(value)}
         return {**sent, "accept-encoding": "identity"}
-
-
-async def gathered(pieces: AsyncIterator[bytes], most: int, too_large: Refused) -> bytes:
-    """All of a body. Raises ``too_large`` if it has more than ``most`` bytes."""
-    body = bytearray()
-    async for piece in pieces:
-        body += piece
-        if len(body) > most:
-            raise too_large
-    return bytes(body)
 
 
 async def pieces(response: httpx2.Response) -> AsyncGenerator[bytes, None]:

@@ -83,9 +83,7 @@ _THROTTLED: Final = _ThrottledLog()
 
 
 def quiet_client_log() -> None:
-    """Make aiokafka log only warnings and errors, without repetitions, unless the operator set a level for
-    it.
-    """
+    """Make aiokafka log warnings and errors, without repetitions, unless the operator set a level for it."""
     log = logging.getLogger("aiokafka")
     if log.level == logging.NOTSET:
         log.setLevel(logging.WARNING)
@@ -140,14 +138,32 @@ async def connect_admin(settings: KafkaSettings, *, told: bool = False) -> AIOKa
     # The client would try the others for request_timeout_ms each, and in any order.
     admin = AIOKafkaAdminClient(**client_options(settings) | {"bootstrap_servers": reached})
     try:
-        async with asyncio.timeout(settings.connect_timeout_ms / 1000):
+        async with _reaching(settings):
             await admin.start()
-    except BaseException as error:
+    except BaseException:
         await admin.close()
-        if isinstance(error, (KafkaError, OSError, TimeoutError)):
-            raise _unreachable(settings, error) from error
         raise
     return admin
+
+
+@asynccontextmanager
+async def connected_admin(settings: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
+    """Within the block, the client of ``connect_admin``."""
+    admin = await connect_admin(settings)
+    try:
+        yield admin
+    finally:
+        await admin.close()
+
+
+@asynccontextmanager
+async def _reaching(settings: KafkaSettings) -> AsyncIterator[None]:
+    """Raises TransportUnavailable if Kafka doesn't answer within ``connect_timeout_ms``."""
+    try:
+        async with asyncio.timeout(settings.connect_timeout_ms / 1000):
+            yield
+    except (KafkaError, OSError, TimeoutError) as error:
+        raise _unreachable(settings, error) from error
 
 
 async def _reach_any(settings: KafkaSettings, told: bool) -> str:
@@ -227,11 +243,8 @@ async def require_topics(admin: AIOKafkaAdminClient, settings: KafkaSettings, na
 
 
 async def _missing(admin: AIOKafkaAdminClient, settings: KafkaSettings, names: Collection[str]) -> list[str]:
-    try:
-        async with asyncio.timeout(settings.connect_timeout_ms / 1000):
-            return sorted(set(names).difference(await admin.list_topics()))
-    except (KafkaError, OSError, TimeoutError) as error:
-        raise _unreachable(settings, error) from error
+    async with _reaching(settings):
+        return sorted(set(names).difference(await admin.list_topics()))
 
 
 async def closed_in_time(what: str, closing: Coroutine[Any, Any, None], limit_s: float) -> bool:
@@ -254,11 +267,8 @@ async def _require_compacted(admin: AIOKafkaAdminClient, settings: KafkaSettings
 
     If this user may not see the topic's configuration, assumes that it is right.
     """
-    try:
-        async with asyncio.timeout(settings.connect_timeout_ms / 1000):
-            found = await described_configs(admin, ConfigResourceType.TOPIC, {name: ["cleanup.policy"]})
-    except (KafkaError, OSError, TimeoutError) as error:
-        raise _unreachable(settings, error) from error
+    async with _reaching(settings):
+        found = await described_configs(admin, ConfigResourceType.TOPIC, {name: ["cleanup.policy"]})
     policy = found.get(name, {}).get("cleanup.policy", "compact")
     if policy != "compact":
         raise TransportUnavailable(
@@ -271,10 +281,7 @@ async def _require_compacted(admin: AIOKafkaAdminClient, settings: KafkaSettings
 async def described_configs(
     admin: AIOKafkaAdminClient, kind: ConfigResourceType, asked: Mapping[str, Collection[str]]
 ) -> dict[str, dict[str, str]]:
-    """Settings of topics or brokers, by the name of each, as far as this user may see them.
-
-    Raises KafkaError.
-    """
+    """Settings of topics or brokers, by name, as far as this user may see them. Raises KafkaError."""
     resources = [
         ConfigResource(kind, name, configs=dict.fromkeys(names, "")) for name, names in asked.items()
     ]
@@ -300,10 +307,7 @@ async def asking(doing: str, within_ms: int | None = None) -> AsyncIterator[None
 
 
 def translated(error: BaseException, doing: str, if_late: str = "") -> TransportError:
-    """Our error for one of aiokafka's, which says who has to act; ``doing`` begins the message.
-
-    ``if_late`` is the remedy if no answer came.
-    """
+    """Our error for one of aiokafka's, begun with ``doing``; ``if_late``: the remedy without an answer."""
     match error:
         case TransportError():
             return error

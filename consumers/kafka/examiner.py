@@ -27,13 +27,7 @@ from aiokafka.errors import (
     for_code,
 )
 
-from consumers.kafka.client import (
-    asking,
-    client_options,
-    closed_in_time,
-    connect_admin,
-    described_configs,
-)
+from consumers.kafka.client import asking, client_options, closed_in_time, connected_admin, described_configs
 from consumers.kafka.watch import GroupWatch, OtherGroup
 from consumers.kafka.workarounds import Asker
 from consumers.reading import Range, open_topic
@@ -260,8 +254,7 @@ class Examiner:
 async def examining(settings: KafkaSettings) -> AsyncIterator[Examiner]:
     """Connected. Raises TransportUnavailable and ConfigError where no broker answers."""
     async with AsyncExitStack() as stack:
-        admin = await connect_admin(settings)
-        stack.push_async_callback(admin.close)
+        admin = await stack.enter_async_context(connected_admin(settings))
         asker = Asker(client_options(settings))
         stack.push_async_callback(lambda: closed_in_time("client", asker.close(), _CLOSE_S))
         async with asking(f"asking {settings.bootstrap_servers}", settings.connect_timeout_ms):

@@ -59,11 +59,7 @@ Sent = dict["asyncio.Future[Any]", str]
 
 def producer_options(settings: KafkaSettings) -> dict[str, Any]:
     """Arguments of an idempotent producer that waits for all in-sync replicas. Raises ConfigError."""
-    return {
-        **client_options(settings, AIOKafkaProducer),
-        "enable_idempotence": True,
-        "acks": "all",
-    }
+    return {**client_options(settings, AIOKafkaProducer), "enable_idempotence": True, "acks": "all"}
 
 
 class Packer:
@@ -226,9 +222,7 @@ _LASTING: Final = (
 
 
 def transactional_id(settings: KafkaSettings, partition: Partition) -> str:
-    """The id of this partition's writer, whichever process it is in: a new producer with the same id fences
-    the last one.
-    """
+    """The id of this partition's writer, in whichever process: a new producer with it fences the last one."""
     prefix, group = settings.transactional_id_prefix, settings.group_id
     return f"{prefix}-{group}-{partition.topic}-{partition.index}"
 
@@ -241,9 +235,7 @@ class TransactionalProducer:
     """
 
     def __init__(self, settings: KafkaSettings, partition: Partition, topics: Collection[str] = ()) -> None:
-        """``topics`` are the topics to write to besides that of the state, so that the first step needs no
-        look-up.
-        """
+        """``topics`` are those to write to beside that of the state: the first step then needs no look-up."""
         self._settings = settings
         self._partition = partition
         self._topics = tuple(topics)
@@ -262,8 +254,6 @@ class TransactionalProducer:
         self._stopped = False
         self.failed = False
         """Did a step fail? Then this one takes no other."""
-        self.fenced = False
-        """Has another producer taken over its id?"""
 
     async def start(self) -> None:
         """Connect and fence every earlier producer with this id; its open transaction has ended on return.
@@ -294,10 +284,7 @@ class TransactionalProducer:
         expect_fatal_errors(self._producer)
 
     async def transact(
-        self,
-        records: Sequence[OutRecord],
-        state: Sequence[StateRecord],
-        commit: Commit,
+        self, records: Sequence[OutRecord], state: Sequence[StateRecord], commit: Commit
     ) -> None:
         """One step, all or nothing. State goes to the partition with the same index as the input's.
 
@@ -380,16 +367,13 @@ class TransactionalProducer:
             await close_producer(self._producer, self._requests)
 
     def _step_error(self, error: BaseException, count: int) -> TransportError:
-        fenced = isinstance(error, _FENCED)
-        if not fenced:
+        if not isinstance(error, _FENCED):
             # The first error is what matters; a later call only finds that the client has given up.
             error = fatal_error(self._producer) or error
-            fenced = isinstance(error, _FENCED)
-        self.fenced = fenced
         step = f"{self._named()}, a step of {count} records"
         if isinstance(error, _LASTING):
             return translated(error, step)
-        if fenced:
+        if isinstance(error, _FENCED):
             return StepFailed(
                 f"{step}: another producer has fenced this one; is the partition held elsewhere?"
             )

@@ -53,14 +53,11 @@ class Meanwhile(NamedTuple):
     kafka_is_away: Callable[[], bool]
 
 
-NOTHING_ELSE: Final = Meanwhile(lambda: False, lambda: False)
-
-
 async def until_answered(
     settings: KafkaSettings,
     partitions: Collection[Partition],
     attempt: Callable[[], Awaitable[_T]],
-    meanwhile: Meanwhile = NOTHING_ELSE,
+    meanwhile: Meanwhile,
 ) -> _T:
     """The result of ``attempt`` to take over ``partitions``, retried until it succeeds.
 
@@ -100,7 +97,7 @@ async def until_answered(
 
 def named(partitions: Collection[Partition]) -> str:
     """For messages."""
-    return ", ".join(f"{partition.topic}[{partition.index}]" for partition in sorted(partitions))
+    return ", ".join(map(str, sorted(partitions)))
 
 
 _RETRY_S: Final = 0.2
@@ -144,18 +141,8 @@ class Positions:
             found = await ask([TopicPartition(*partition) for partition in partitions])
         return {partition: found[TopicPartition(*partition)] for partition in partitions}
 
-    async def take_over(
-        self, partitions: Collection[Partition], meanwhile: Meanwhile = NOTHING_ELSE
-    ) -> dict[Partition, Taken]:
-        """At least once: the committed positions, or the first position if there is none.
-
-        Waits for brokers that are down, see ``until_answered``.
-        """
-        return await until_answered(
-            self._settings, partitions, lambda: self._take_over(partitions), meanwhile
-        )
-
-    async def _take_over(self, partitions: Collection[Partition]) -> dict[Partition, Taken]:
+    async def take_over(self, partitions: Collection[Partition]) -> dict[Partition, Taken]:
+        """At least once: the committed positions, or the first position if there is none."""
         committed = await self.committed(partitions)
         first = await self.first([one for one, commit in committed.items() if commit is None])
         if first and self.first_is_kept:
@@ -253,7 +240,7 @@ class Steps:
         settings: KafkaSettings,
         positions: Positions,
         output_topics: Collection[str],
-        producer_class: type[TransactionalProducer] = TransactionalProducer,
+        producer_class: type[TransactionalProducer],
     ) -> None:
         self._settings = settings
         self._positions = positions
@@ -262,23 +249,19 @@ class Steps:
         self._producers: dict[Partition, TransactionalProducer] = {}
 
     async def take(
-        self,
-        partition: Partition,
-        records: Sequence[OutRecord],
-        state: Sequence[StateRecord],
-        commit: Commit,
+        self, partition: Partition, records: Sequence[OutRecord], state: Sequence[StateRecord], commit: Commit
     ) -> None:
         """Run one step of a partition. Raises StepFailed, TransportError, TransportUnavailable."""
         producer = self._producers.get(partition)
         if producer is None:
-            raise StepFailed(f"{named([partition])}: no producer; an earlier recovery failed")
+            raise StepFailed(f"{partition}: no producer; an earlier recovery failed")
         await producer.transact(records, state, commit)
 
     async def open(
         self,
         partitions: Collection[Partition],
+        meanwhile: Meanwhile,
         check: Callable[[], Awaitable[None]] | None = None,
-        meanwhile: Meanwhile = NOTHING_ELSE,
     ) -> dict[Partition, Taken]:
         """Fence all earlier writers of these partitions and read the broker's state of them.
 

@@ -37,7 +37,8 @@ from aiokafka.errors import (
 from consumers.kafka.workarounds import NotLoggedIn
 from consumers.settings import KafkaSettings, without_query
 from guardrail.calls import BackOff
-from guardrail.errors import ConfigError, TransportUnavailable
+from guardrail.calls.http import read_body
+from guardrail.errors import ConfigError, JudgeReplyError, TransportUnavailable
 from guardrail.printable import escape_controls, shorten
 from guardrail.secrets import Secret
 
@@ -61,7 +62,7 @@ def security_options(settings: KafkaSettings) -> dict[str, Any]:
         "ssl_context": ssl_context(settings),
         "sasl_mechanism": settings.sasl_mechanism,
         "sasl_plain_username": settings.sasl_username,
-        "sasl_plain_password": sasl_password(settings),
+        "sasl_plain_password": _read("sasl_password", settings.sasl_password),
         "sasl_oauth_token_provider": token_provider(settings),
     }
 
@@ -86,11 +87,6 @@ def ssl_context(settings: KafkaSettings) -> ssl.SSLContext | None:
                 f"can't be used ({error}); {remedy}"
             ) from error
     return context
-
-
-def sasl_password(settings: KafkaSettings) -> str | None:
-    """The password, from its file if one is named. Raises ConfigError if it can't be read."""
-    return _read("sasl_password", settings.sasl_password)
 
 
 def _read(name: str, secret: Secret | None) -> str | None:
@@ -289,12 +285,12 @@ class ClientCredentials(AbstractTokenProvider):
             httpx2.AsyncClient(verify=self._tls or True, timeout=FETCH_TIMEOUT_S) as client,
             client.stream("POST", self._url, data=form, headers=headers) as answer,
         ):
-            body = bytearray()
-            async for part in answer.aiter_bytes():
-                body += part
-                if len(body) > _MAX_REPLY_BYTES:
-                    raise TokenRefused(f"{self._shown} answered too much; check sasl_oauth_token_url")
-        return self._accept(answer.status_code, _json_object(bytes(body)), asked_at)
+            try:
+                body = await read_body(answer.aiter_bytes(), _MAX_REPLY_BYTES)
+            except JudgeReplyError:
+                told = f"{self._shown} answered too much; check sasl_oauth_token_url"
+                raise TokenRefused(told) from None
+        return self._accept(answer.status_code, _json_object(body), asked_at)
 
     def _accept(self, status: int, reply: dict[str, Any], asked_at: float) -> _Cached:
         if status == _TOO_MANY or status >= _SERVER_ERROR:

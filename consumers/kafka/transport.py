@@ -36,7 +36,7 @@ from consumers.kafka.client import (
     translated,
 )
 from consumers.kafka.producing import KafkaWriter, TransactionalProducer
-from consumers.kafka.recovery import Meanwhile, Positions, Steps, Taken, named
+from consumers.kafka.recovery import Meanwhile, Positions, Steps, Taken, named, until_answered
 from consumers.kafka.watch import GroupWatch, KafkaWatch, announcing
 from consumers.kafka.workarounds import Membership
 from consumers.settings import KafkaSettings
@@ -87,10 +87,7 @@ class KafkaTransport:
         output_topics: Collection[str] | None = None,
         producer_class: type[TransactionalProducer] = TransactionalProducer,
     ) -> None:
-        """Topics default to those of ``settings``; ``start`` checks that they exist.
-
-        ``producer_class`` runs the steps.
-        """
+        """Topics default to those of ``settings``; ``producer_class`` runs the steps."""
         self._settings = settings
         self._input_topic = input_topic or settings.topics.responses
         self._output_topics = tuple(settings.topics.outputs() if output_topics is None else output_topics)
@@ -231,7 +228,9 @@ class KafkaTransport:
         if (fetch.epoch, fetch.max_records) != (self._epoch, max_records) or not self._ready.is_set():
             self._rewind(batches)
             if not self._ready.is_set():
-                await self._until_ready(timeout_ms / 1000)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(timeout_ms / 1000):
+                        await self._ready.wait()
             return []
         found = self._records(batches, fetch.recoveries)
         await self._pass_markers()
@@ -248,7 +247,6 @@ class KafkaTransport:
                     self._consumer.pause(tp)
 
     def resume(self, partitions: Collection[Partition]) -> None:
-        """See ``Transport.resume``."""
         for partition in partitions:
             tp = TopicPartition(*partition)
             if tp in self._paused:
@@ -258,11 +256,9 @@ class KafkaTransport:
 
     @property
     def group(self) -> str:
-        """See ``Transport.group``."""
         return self._settings.group_id
 
     def waits_for(self) -> str:
-        """See ``Transport.waits_for``."""
         if self._watch is not None and self._watch.waits_for:
             return self._watch.waits_for
         if not self._ready.is_set():
@@ -303,15 +299,9 @@ class KafkaTransport:
             await consumer.commit(positions)
 
     async def transact(
-        self,
-        partition: Partition,
-        records: Sequence[OutRecord],
-        state: Sequence[StateRecord],
-        commit: Commit,
+        self, partition: Partition, records: Sequence[OutRecord], state: Sequence[StateRecord], commit: Commit
     ) -> None:
-        """See ``Transport.transact``. Raises StepFailed and PartitionLost, TransportError for permanent
-        failures.
-        """
+        """See ``Transport.transact``. Raises StepFailed, PartitionLost, TransportError for what lasts."""
         steps = self._began("transact")
         check_commits({partition: commit}, self._held.values())
         try:
@@ -329,12 +319,13 @@ class KafkaTransport:
         """
         steps, consumer = self._began("recover"), self._consumer
         tp = TopicPartition(*partition)
-        lost = PartitionLost(f"{partition.topic}[{partition.index}] is not held by this member (any more)")
+        lost = PartitionLost(f"{partition} is not held by this member (any more)")
         if consumer is None or tp not in self._held:
             raise lost
         self._recovering.add(tp)
-        self._pause_reading([tp])
-        taken = await self._unless_over(steps.open([partition], self._check_membership, self._meanwhile))
+        with suppress(IllegalStateError):  # revoked at this very moment
+            consumer.pause(tp)
+        taken = await self._unless_over(steps.open([partition], self._meanwhile, self._check_membership))
         if taken is None or tp not in self._held:
             raise lost
         restored, self._next[tp] = taken[partition]
@@ -394,9 +385,7 @@ class KafkaTransport:
         return self._steps
 
     def _records(self, batches: Mapping[TopicPartition, Sequence[Any]], recoveries: int) -> list[Record]:
-        """Our records from the library's, with positions advanced; ``recoveries`` as at the start of the
-        fetch.
-        """
+        """Our records from the library's, with positions advanced; ``recoveries`` as the fetch began."""
         found: list[Record] = []
         for tp, batch in batches.items():
             partition = self._held.get(tp)
@@ -440,16 +429,6 @@ class KafkaTransport:
                 with suppress(IllegalStateError):
                     consumer.seek(tp, self._next[tp])
 
-    async def _until_ready(self, timeout_s: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self._ready.wait()
-
-    def _pause_reading(self, tps: Sequence[TopicPartition]) -> None:
-        if self._consumer is not None:
-            with suppress(IllegalStateError):  # revoked at this very moment
-                self._consumer.pause(*tps)
-
     async def _assigned(self, partitions: Collection[TopicPartition]) -> None:
         """Runs in the library's background task, after the group has agreed on the assignment."""
         consumer, listener = self._consumer, self._listener
@@ -471,7 +450,7 @@ class KafkaTransport:
         self._begin(consumer, taken)
         for late in held.values():
             if late not in taken:
-                self._late[late] = asyncio.create_task(self._take_later(late), name=f"take {named([late])}")
+                self._late[late] = asyncio.create_task(self._take_later(late), name=f"take {late}")
         self._ready.set()
 
     def _begin(self, consumer: AIOKafkaConsumer, taken: Mapping[Partition, Taken]) -> None:
@@ -489,7 +468,7 @@ class KafkaTransport:
         if consumer is None or listener is None or steps is None:
             return
         try:
-            opening = steps.open([partition], self._check_membership, self._meanwhile)
+            opening = steps.open([partition], self._meanwhile, self._check_membership)
             taken = await self._unless_over(opening)
             if taken is None:
                 return
@@ -526,11 +505,14 @@ class KafkaTransport:
                 await self._steps.close()
 
     async def _take_over(self, partitions: Collection[Partition]) -> Mapping[Partition, Taken]:
-        if not partitions or self._positions is None:
+        positions = self._positions
+        if not partitions or positions is None:
             return {}
         if self._steps is not None:
-            return await self._steps.open(partitions, meanwhile=self._meanwhile)
-        return await self._positions.take_over(partitions, self._meanwhile)
+            return await self._steps.open(partitions, self._meanwhile)
+        return await until_answered(
+            self._settings, partitions, lambda: positions.take_over(partitions), self._meanwhile
+        )
 
     async def _check_membership(self) -> None:
         """Raise PartitionLost if a rebalance is due, TransportError if the coordinator can't be asked."""

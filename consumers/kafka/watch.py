@@ -83,8 +83,13 @@ class KafkaWatch:
         began = time.monotonic()
         answers = await self._answers()
         telemetry.KAFKA_AWAY.set(not answers)
-        if answers and self.away:
-            self._come_back()
+        if answers and self._away_since is not None:
+            _log.info(
+                "guard.kafka_back",
+                servers=self._settings.bootstrap_servers,
+                away_s=round(time.monotonic() - self._away_since, 1),
+            )
+            self._away_since = None
         elif not answers and not self.away:
             self._away_since = began
             _log.warning(
@@ -95,15 +100,6 @@ class KafkaWatch:
         if answers:
             await self._look_for_topics()
         quiet_while(self, away=self.away or self.missing)
-
-    def _come_back(self) -> None:
-        since = self._away_since or 0.0
-        self._away_since = None
-        _log.info(
-            "guard.kafka_back",
-            servers=self._settings.bootstrap_servers,
-            away_s=round(time.monotonic() - since, 1),
-        )
 
     async def _answers(self) -> bool:
         try:
@@ -155,10 +151,7 @@ _MOST_BYTES: Final = 1_000
 
 
 def announcing(deliveries: str) -> type[RangePartitionAssignor]:
-    """The range assignor, whose members tell where they write.
-
-    Range gives partition i of every topic to the same member.
-    """
+    """The range assignor, which keeps partitions of a number together; its members tell where they write."""
 
     class Announcing(RangePartitionAssignor):
         @classmethod

@@ -67,10 +67,7 @@ _log = EventLog(__name__)
 
 @functools.cache
 def patch_client_library() -> None:
-    """Apply what affects every client of this process; repeating it changes nothing.
-
-    Logs a warning for a release that has not been tested.
-    """
+    """Apply what affects every client of this process, once; warns of a release that has not been tested."""
     if aiokafka.__version__ not in CHECKED_WITH:
         _log.warning(
             "guard.aiokafka_unchecked",
@@ -203,10 +200,7 @@ class _Escaping(bytearray):
 
 
 def decoded(batch: _DefaultRecordBatchPy) -> Iterator[DefaultRecordProtocol]:
-    """All records of a batch of format 2, with escapes in names that are not UTF-8.
-
-    Raises CorruptRecordException.
-    """
+    """All records of a batch of format 2, with escapes in odd names. Raises CorruptRecordException."""
     batch._maybe_uncompress()
     batch._buffer = _Escaping(batch._buffer)
     for _ in range(batch._num_records):
@@ -325,10 +319,7 @@ class Membership:
         return due
 
     async def check(self) -> None:
-        """Raise PartitionLost if a rebalance is due, TransportError if the coordinator does not answer.
-
-        Has no time limit.
-        """
+        """Raise PartitionLost if a rebalance is due, TransportError without an answer. Has no time limit."""
         await self._coordinator.ensure_coordinator_known()
         alive = await self._coordinator._do_heartbeat()
         if self.rebalance_due().done():
@@ -486,9 +477,7 @@ def _look_at_pending(producer: AIOKafkaProducer) -> None:
 
 
 def expect_fatal_errors(producer: AIOKafkaProducer) -> None:
-    """Give a started transactional producer the attribute that a fatal error before its first transaction
-    looks for.
-    """
+    """Give a started producer the attribute that a fatal error before its first transaction looks for."""
     waiter: asyncio.Future[None] = create_future()
     waiter.set_result(None)
     producer._txn_manager._transaction_waiter = waiter

@@ -121,6 +121,11 @@ def guard_on(
     )
 
 
+def paused(guard: GuardConsumer) -> bool:
+    """Is reading of any partition paused?"""
+    return any(partition.paused for partition in guard.state().partitions)
+
+
 @asynccontextmanager
 async def running_guard(
     place: MemoryBroker | MemoryTransport,

@@ -14,7 +14,7 @@ from guardrail.engine.load import Backlog
 from guardrail.events import Decision, DeliveryCompleted, ResponseVerdict
 from guardrail.limits import Limits
 from tests.support.engine_bench import bench
-from tests.support.guards import Reader, events_of, new_broker, running_guard, send, until
+from tests.support.guards import Reader, events_of, new_broker, paused, running_guard, send, until
 from tests.support.judges import GatedJudge, WordJudge
 
 ONE_AT_A_TIME = Limits(max_concurrent_judgements=1)
@@ -248,7 +248,7 @@ async def test_a_guard_takes_no_more_than_the_judge_keeps_up_with(guarantee: str
             limits=ONE_AT_A_TIME,
             delivery_guarantee=guarantee,
         ) as guard:
-            await until(lambda: guard.state().judge_behind and guard.paused)
+            await until(lambda: guard.state().judge_behind and paused(guard))
             state = guard.state()
             assert state.pending_claims <= 4 + 8  # of a slice of eight records, at most all end a claim
             assert state.judge_wait_s >= 2.5
@@ -272,7 +272,7 @@ async def test_a_guard_that_is_stopped_behind_leaves_the_rest_to_the_next(
     for name in names:
         send(broker, events_of(name, TEXT, step=10))
     async with running_guard(broker, judge, limits=ONE_AT_A_TIME, drain_timeout_ms=10) as guard:
-        await until(lambda: guard.state().judge_behind and guard.paused)
+        await until(lambda: guard.state().judge_behind and paused(guard))
     assert len(read.verdicts()) < len(names)
     async with running_guard(broker, WordJudge()):
         await until(lambda: len(read.verdicts()) == len(names))

@@ -98,7 +98,7 @@ MOST_COMMANDS = 22  # serve, the gateway
 MOST_NAMES = 15
 MOST_OPTIONS = 12
 MOST_OPTIONS_OF = {"evaluate": 16, "tune": 14}
-ARROWS = 132  # the gateway with its dialects, guardrail.chat, and what doctor proves of them
+ARROWS = 128  # the gateway with its dialects, guardrail.chat, and what doctor proves of them
 """Pairs of rooms of which one imports the other, wherever in a file."""
 
 

@@ -311,7 +311,7 @@ async def test_cases_for_a_file_that_goes_while_they_are_written_are_not_taken_f
             path.unlink(missing_ok=True)
             return row_of(case)
 
-        monkeypatch.setattr("consumers.cases.store.row_of", row_of_and_remove)
+        monkeypatch.setattr("consumers.cases.row_of", row_of_and_remove)
         with pytest.raises(CaseStoreError, match="was removed"):
             await store.add([new_case(1)], notify=False)
         monkeypatch.undo()

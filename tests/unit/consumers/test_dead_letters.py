@@ -9,10 +9,10 @@ import pytest
 from consumers.dead_letter_replay import (
     DeadLetter,
     DeadLetterFilter,
-    Destinations,
     Origin,
     ReplayProgress,
     Unusable,
+    destination,
     read_letter,
     replay_settings,
     resume,
@@ -20,7 +20,7 @@ from consumers.dead_letter_replay import (
     written_back,
 )
 from consumers.dead_letters import PREFIX, REPLAYED, dead_letter
-from consumers.settings import KafkaSettings
+from consumers.settings import KafkaSettings, Topics
 from consumers.transport import MAX_METADATA_BYTES, Commit, Headers, OutRecord, Partition, Record
 from guardrail.errors import DecodeError, InputError, ProtocolError, TransportError
 
@@ -207,18 +207,18 @@ def test_a_value_that_was_left_out_can_not_be_written_back() -> None:
     [("out", "only the guard"), ("__consumer_offsets", "Kafka itself"), ("gone", "no topic gone")],
 )
 def test_forged_and_vanished_origins_are_no_destinations(topic: str, match: str) -> None:
-    where = Destinations(None, frozenset({"out"}), KNOWN)
+    topics = Topics(flagged="out")
     with pytest.raises(Unusable, match=match):
-        where.of(letter_of(refused(topic=topic)))
-    assert where.of(letter_of(refused())) == "in"
-    assert Destinations("in", frozenset({"out"}), KNOWN).of(letter_of(refused(topic=topic))) == "in"
+        destination(letter_of(refused(topic=topic)), None, topics, KNOWN)
+    assert destination(letter_of(refused()), None, topics, KNOWN) == "in"
+    assert destination(letter_of(refused(topic=topic)), "in", topics, KNOWN) == "in"
 
 
 def test_without_an_origin_a_destination_has_to_be_named() -> None:
     letter = DeadLetter(Record(DEAD, 5, b"k", b"v"), ())
     with pytest.raises(Unusable, match="--to"):
-        Destinations(None, frozenset(), KNOWN).of(letter)
-    assert Destinations("in", frozenset(), KNOWN).of(letter) == "in"
+        destination(letter, None, Topics(), KNOWN)
+    assert destination(letter, "in", Topics(), KNOWN) == "in"
 
 
 def test_progress_is_kept_apart_for_each_group_and_destination() -> None:

@@ -44,6 +44,7 @@ from tests.support.guards import (
     guard_on,
     member_of,
     new_broker,
+    paused,
     running_guard,
     send,
     until,
@@ -454,7 +455,7 @@ async def test_reading_pauses_at_the_bounds_and_goes_on_when_there_is_room(
         for n in range(3):
             send(broker, events_of(f"r{n}", FAITHFUL))
         await judge.asked.wait()
-        await until(lambda: guard.paused)
+        await until(lambda: paused(guard))
         for n in range(3, 9):
             send(broker, events_of(f"r{n}", FAITHFUL))
         judge.gate.set()

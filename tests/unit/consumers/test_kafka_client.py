@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from consumers.kafka import client_options
 from consumers.kafka.client import quiet_client_log, quiet_while, translated
-from consumers.kafka.security import refusal, sasl_password, ssl_context
+from consumers.kafka.security import refusal, security_options, ssl_context
 from consumers.settings import KafkaSettings, Topics, load_settings
 from guardrail.errors import ConfigError, PartitionLost, TransportError, TransportUnavailable
 
@@ -38,13 +38,13 @@ def test_password_from_its_file_loses_only_the_line_end(tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text(" pass word \n")
     settings = KafkaSettings.model_validate({**LOGIN, "sasl_password": {"file": file}})
-    assert sasl_password(settings) == " pass word "
+    assert security_options(settings)["sasl_plain_password"] == " pass word "
 
 
 def test_a_password_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     settings = KafkaSettings.model_validate({**LOGIN, "sasl_password": {"file": tmp_path / "gone"}})
     with pytest.raises(ConfigError, match="gone"):
-        sasl_password(settings)
+        security_options(settings)
 
 
 def test_certificates_that_can_not_be_used_are_named(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_an_empty_password_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("\n")
     settings = KafkaSettings.model_validate(PASSWORD | {"sasl_password": {"file": tmp_path / "password"}})
     with pytest.raises(ConfigError, match="is empty; put the password into it"):
-        sasl_password(settings)
+        security_options(settings)
 
 
 def test_a_certificate_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -171,6 +171,7 @@ async def test_the_time_to_take_over_in_does_not_run_while_kafka_is_away_or_othe
             patched.setattr(KafkaSettings, "recovery_timeout_ms", 1)
             assert await until_answered(settings, [Partition("t", 0)], attempt, meanwhile) == "taken"
             attempts.clear()
+            nothing_else = Meanwhile(lambda: False, lambda: False)
             with pytest.raises(TransportUnavailable, match="gave up"):
-                await until_answered(settings, [Partition("t", 0)], attempt)
+                await until_answered(settings, [Partition("t", 0)], attempt, nothing_else)
     assert telemetry.FAILED_TAKEOVERS._value.get() == failed + 3 + 2, "not those while Kafka is away"

@@ -12,7 +12,8 @@ import httpx2
 import pytest
 import yaml
 
-from consumers.gateway.dialects import DIALECTS, agentgateway, desk
+from consumers.gateway import desk, dialects
+from consumers.gateway.dialects import DIALECTS
 from consumers.gateway.settings import DialectName
 from guardrail import Policy
 from guardrail.chat import Grounding
@@ -257,7 +258,7 @@ async def test_what_docs_gateways_md_has_people_write(gateway: Opens) -> None:
     assert of_litellm["litellm_params"]["extra_headers"] == [desk.GROUNDING]
     guards = policies["policies"]["ai"]["promptGuard"]
     for webhook in (guards["request"][0]["webhook"], guards["response"][0]["webhook"]):
-        assert set(webhook["headers"]) == {"x-guardrail-key", agentgateway.STREAMED}
+        assert set(webhook["headers"]) == {"x-guardrail-key", dialects.STREAMED}
         assert [each["name"] for each in webhook["forwardHeaderMatches"]] == [desk.GROUNDING]
 
     config = of_kong["config"]

@@ -13,26 +13,13 @@ from typing import Any, Final
 
 from consumers.gateway.answers import Flagged, as_json, extension, in_reply, wrong
 from consumers.gateway.completions import GuardedCompletion, asked_by
-from consumers.gateway.dialects.agentgateway import AGENTGATEWAY
-from consumers.gateway.dialects.dialect import DialectCall, GatewayDialect, ShowableText
-from consumers.gateway.dialects.kong import KONG
-from consumers.gateway.dialects.litellm import LITELLM
-from consumers.gateway.dialects.nemo import NEMO
-from consumers.gateway.dialects.portkey import PORTKEY
+from consumers.gateway.dialects import DialectCall, GatewayDialect, ShowableText
 from consumers.gateway.keys import ApiCaller, ApiKey
-from consumers.gateway.settings import DialectName, ServeSettings
+from consumers.gateway.settings import ServeSettings
 from guardrail.chat import APART, BLOCK, EXTENSION, FAILED, Grounding, WholeAnswer, decide, grounding_of
 from guardrail.events import AnyOutputEvent, Decision, DeliverySegment, ResponseVerdict
 from guardrail.guard import Guard
 
-DIALECTS: Final[Mapping[DialectName, GatewayDialect]] = {
-    "litellm": LITELLM,
-    "kong": KONG,
-    "portkey": PORTKEY,
-    "agentgateway": AGENTGATEWAY,
-    "nemo": NEMO,
-}
-"""All of them, by the names that ``serve.dialects`` takes."""
 CALL: Final = "x-guardrail-call"
 """Names the call of the model, where the dialect itself doesn't."""
 GROUNDING: Final = "x-guardrail-grounding"
