@@ -81,10 +81,10 @@ class Caller:
         """``name`` is for the log and ``model`` for metrics. ``clock`` gives seconds to the breaker and to
         recent times.
         """
-        self.breaker = CircuitBreaker(name, clock)
+        self._model = telemetry.model_label(model)
+        self.breaker = CircuitBreaker(name, self._model, clock)
         self.limit = AdaptiveLimit(max_concurrency)
         self.slots = FairSlots(lambda: self.limit.limit, MAX_QUEUE)
-        self._model = telemetry.model_label(model)
         self._clock = clock
         self._first = RecentTimes(clock)  # from the call to its first answer
         self._whole = RecentTimes(clock)  # to its end

@@ -99,9 +99,10 @@ class CircuitBreaker:
     open_s: ClassVar[float] = 10.0
     probes: ClassVar[int] = 2
 
-    def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """``name`` is for the log; ``clock`` gives seconds."""
+    def __init__(self, name: str, label: str, clock: Callable[[], float] = time.monotonic) -> None:
+        """``name`` is for the log, and ``label`` of the model for metrics; ``clock`` gives seconds."""
         self._name = name
+        self._label = label
         self._clock = clock
         self._parts: deque[_Part] = deque(maxlen=_PARTS)
         self.last_failure = ""
@@ -192,8 +193,7 @@ class CircuitBreaker:
             _log.info("judge.circuit_closed", judge=self._name)
 
     def _show(self) -> None:
-        model = telemetry.model_label(self._name.removeprefix("llm:"))
-        telemetry.CIRCUIT_STATE.labels(model).set(_CIRCUIT[self._state])
+        telemetry.CIRCUIT_STATE.labels(self._label).set(_CIRCUIT[self._state])
 
 
 class Admission:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from guardrail.calls import AdaptiveLimit, BreakerState, CircuitBreaker, FairSlots, RecentTimes
+from guardrail.calls import AdaptiveLimit, BreakerState, Caller, CircuitBreaker, FairSlots, RecentTimes
 from guardrail.calls.limits import SILENT_S, Admission
 from guardrail.errors import JudgeUnavailable
+from guardrail.telemetry import REGISTRY
 from tests.unit.judges.llm.chatting import Clock
 
 BUSY = 1_000  # calls that want to be sent: more than any limit
@@ -46,12 +47,21 @@ def test_memory_is_bounded_and_the_latest_are_kept() -> None:
     assert timed(Clock(), *[9.0] * 1_000, *[1.0] * 256).quantile(0.99) == 1.0
 
 
+def test_a_breaker_shows_under_its_models_name_whatever_judge_asks_it() -> None:
+    breaker = Caller("decisions:asked-by-decisions", "asked-by-decisions", 1).breaker
+    for admission in [breaker.admit() for _ in range(breaker.min_calls)]:
+        assert admission is not None
+        admission.record(ok=False)
+    shown = {"model": "asked-by-decisions"}
+    assert REGISTRY.get_sample_value("guardrail_judge_circuit_state", shown) == 2
+
+
 class Watched:
     """A breaker of a server, and what happens to it, told in words."""
 
     def __init__(self, **changes: Any) -> None:
         self.clock = Clock()
-        self.breaker = CircuitBreaker("llm:test", self.clock)
+        self.breaker = CircuitBreaker("llm:test", "test", self.clock)
         for name, value in ({"window_s": 10.0, "min_calls": 4, "open_s": 5.0} | changes).items():
             setattr(self.breaker, name, value)
 
