@@ -21,7 +21,7 @@ from consumers.cases.store import (
     WebhookState,
     row_of,
 )
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, install_hint
 
 __all__ = [
     "CaseFilter",
@@ -86,10 +86,7 @@ def _sqlite_path(url: str) -> Path | None:
 
 
 def _no_asyncpg(setting: str) -> ConfigError:
-    return ConfigError(
-        f"{setting}: PostgreSQL needs the extra postgres; install it with: "
-        "pip install 'streaming-guardrail[postgres]'"
-    )
+    return ConfigError(f"{setting}: PostgreSQL needs asyncpg; {install_hint('postgres')}")
 
 
 def _no_store(setting: str, url: str) -> ConfigError:

@@ -12,7 +12,7 @@ import typer
 
 from guardrail.cli.options import argument, option
 from guardrail.cli.terminal import err, out, print_error, safe
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, install_hint
 from guardrail.render import counted
 
 if TYPE_CHECKING:
@@ -178,9 +178,8 @@ def _exported(results: Path, otlp: str, endpoint: str | None, texts: bool) -> Ex
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import OTELResourceDetector, Resource
     except ImportError:
-        raise ConfigError(
-            "--otlp needs OpenTelemetry, which is not installed; run: pip install 'streaming-guardrail[otel]'"
-        ) from None
+        message = f"--otlp needs OpenTelemetry, which is not installed; {install_hint('otel')}"
+        raise ConfigError(message) from None
     from guardrail.evals.results import StoredResults
     from guardrail.evaluation_export import export_events, export_spans
 

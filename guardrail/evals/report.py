@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from guardrail import __version__, render
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, install_hint
 from guardrail.evals.agreement import TITLES, WITHHELD, Agreement
 from guardrail.evals.comparison import Changed, Comparison
 from guardrail.evals.overview import WORST, WRONG, EvaluationRun, Overview, Slice, named_groups
@@ -36,9 +36,8 @@ try:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 except ImportError:
-    raise ConfigError(
-        "the report needs Jinja2, which is not installed; remedy: pip install 'streaming-guardrail[report]'"
-    ) from None
+    message = f"the report needs Jinja2, which is not installed; {install_hint('report')}"
+    raise ConfigError(message) from None
 
 from guardrail.evals import charts  # needs markupsafe
 
