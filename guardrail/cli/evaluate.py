@@ -40,9 +40,9 @@ guardrail evaluate kafka:rag.responses --since 2h -b localhost:9092
 
 zcat answers.jsonl.gz | guardrail evaluate - -o - -c my.yaml --policy strict | jq .verdict.score
 
-[bold]Status[/]: 0 all answers were judged; 1 some could not be read (they are named on stderr, and the others
-are judged), there is no answer, claims could not be judged, or the mean is below --fail-under; 2 wrong usage
-or settings."""
+[bold]Status[/]: 0 all answers were judged; 1 some could not be read (the first are named on stderr, all in
+--out, and the others are judged), there is no answer, claims could not be judged, or the mean is below
+--fail-under; 2 wrong usage or settings, or a file that can't be read as a whole."""
 
 _output_option: Final = partial(option, panel="Output")
 _LIVE: Final = "severity_weighted"

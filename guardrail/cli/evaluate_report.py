@@ -143,6 +143,7 @@ def _consumed(usage: Usage) -> str:
 
 _REFRESH_PER_S: Final = 8
 _MOST_WIDE: Final = 140
+_MOST_ERRORS: Final = 5
 _NO_SCORE: Final = 2.0
 MAX_ROWS: Final = 50
 """Rows of the table; of more responses those with the lowest scores are shown."""
@@ -186,6 +187,8 @@ class Report:
         self._symbols = symbols_for(self._table.encoding)
         # Rows keep their width where the terminal is narrower; lines about why use what there is.
         self._width = max(header().cell_len, min(_MOST_WIDE, self._table.width - 1))
+        if not self._table.is_terminal:
+            self._width = sys.maxsize  # a file, or a program, which nothing is cut for
         self._progress = Progress(
             TextColumn("judged {task.fields[judged]:,}"),
             BarColumn(),
@@ -278,8 +281,9 @@ class Report:
     def _take(self, result: EvaluationResult) -> None:
         self.run.add(result)
         if result.verdict is None:
-            reason = escape_controls(f"{self._sources.name}{result.place}: {result.error}")
-            self._errors.print(Text(reason), soft_wrap=True)
+            if self.run.whole.errors <= _MOST_ERRORS:
+                reason = escape_controls(f"{self._sources.name}{result.place}: {result.error}")
+                self._errors.print(Text(reason), soft_wrap=True)
             return
         head, router = result.response, self._request.router
         if head is not None and router.misses(head.route, head.tenant, head.generator_model):
@@ -301,6 +305,9 @@ class Report:
     def tell_sources(self) -> None:
         """What a reader has to know of the sources as a whole."""
         told = []
+        if (more := self.run.whole.errors - _MOST_ERRORS) > 0:
+            where = "the results in --out say why" if self._request.out else "--out FILE names each"
+            told.append(f"{more:,} more answers could not be judged; {where}")
         if before := self._sources.begun_before:
             told.append(
                 f"{before:,} records are of answers that began earlier; read from before with --since"

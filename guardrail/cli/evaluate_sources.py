@@ -148,7 +148,7 @@ class Sources:
         stream, path = self._files[name]
         size = _size(stream)
         self._current = None if size is None else stream
-        found = samples_in(stream, path.name if path else "", self._request.source_format, path)
+        found = samples_in(stream, path, self._request.source_format)
         async for sample in beside_the_loop(found, ahead=ahead):
             yield sample
         self._current = None

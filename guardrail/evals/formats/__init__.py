@@ -27,7 +27,7 @@ from guardrail.evals.formats.rows import (
 )
 from guardrail.evals.formats.traces import is_observation, langfuse_samples, openinference_samples
 from guardrail.evals.formats.values import FORMATS, Fields, Format, Row, missing, named, unread_messages
-from guardrail.evals.lines import BROKEN_GZIP, InputLine, lines_of, open_unpacked
+from guardrail.evals.lines import InputLine, lines_of, open_unpacked
 from guardrail.evals.records import is_end, parse_record
 from guardrail.evals.results import BadSample, EvaluationResult, Sample
 from guardrail.evals.truths import LabelsByResponse
@@ -65,17 +65,14 @@ def read_samples(path: str | Path, source_format: Format = "auto") -> Iterator[S
     if path.is_dir() and (path / ANSWERS_FILE).is_file():
         path = path / ANSWERS_FILE
     with path.open("rb") as stream:
-        yield from samples_in(stream, path.name, source_format, path)
+        yield from samples_in(stream, path, source_format)
 
 
 def samples_in(
-    stream: BinaryIO, name: str, source_format: Format = "auto", path: Path | None = None
+    stream: BinaryIO, path: Path | None = None, source_format: Format = "auto"
 ) -> Iterator[Sample | BadSample]:
-    """As ``read_samples``, from an open file. ``path`` is beside what RAGTruth's and promptfoo's name."""
-    try:
-        yield from samples_of(read_rows(stream, name), source_format, path)
-    except BROKEN_GZIP as error:
-        raise ConfigError(f"{name or 'stdin'}: broken gzip ({error}); write the file anew") from None
+    """As ``read_samples``, from an open file. ``path`` is None for stdin."""
+    return samples_of(read_rows(stream, path), source_format, path)
 
 
 def samples_of(

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import csv
 import io
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from pydantic_core import from_json
 
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, install_hint
 from guardrail.evals.formats.values import Row, kind_of, named
-from guardrail.evals.lines import BOM, MAX_LINE_BYTES, InputLine, read_lines, unpacked
+from guardrail.evals.lines import BOM, BROKEN_GZIP, MAX_LINE_BYTES, InputLine, read_lines, unpacked
 
 MAX_DOCUMENT_BYTES: Final = 1024 * 1024 * 1024
 _PARQUET: Final = b"PAR1"
+_HEAD_BYTES: Final = 4096
 _BATCH: Final = 64
 _FEWEST_COLUMNS: Final = 2
 _NOTHING: Final = frozenset({"", "nan", "NaN", "None", "<NA>"})
@@ -39,20 +41,38 @@ _ROWS_UNDER: Final = (
 )
 
 
-def read_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
-    """The rows of a file. ``name`` is its name or "", which tells a table from lines.
+def read_rows(stream: BinaryIO, path: Path | None) -> Iterator[Row]:
+    """The rows of a file, None for stdin. Its name tells a table from lines.
 
-    Rows that can't be read have a problem. Raises ConfigError where the file as a whole can't be.
+    Rows that can't be read have a problem. Raises ConfigError, which names the file, where it can't be read
+    as a whole.
     """
-    buffered: Any = unpacked(stream)
-    if buffered.peek(2)[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
+    try:
+        yield from _rows(unpacked(stream), "" if path is None else path.name.lower().removesuffix(".gz"))
+    except BROKEN_GZIP as error:
+        raise ConfigError(f"{path or 'stdin'}: broken gzip ({error}); write the file anew") from None
+    except ConfigError as error:
+        raise ConfigError(f"{path or 'stdin'}: {error}") from None
+
+
+def _rows(stream: Any, name: str) -> Iterator[Row]:
+    head: bytes = stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]
+    if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         return iter([Row("line 1", "line-1", 1, None, "UTF-16 and not UTF-8; convert the file to UTF-8")])
-    name = name.lower().removesuffix(".gz")
-    if buffered.peek(len(_PARQUET))[: len(_PARQUET)] == _PARQUET:
-        return _parquet(buffered)
-    if name.endswith((".csv", ".tsv")):
-        return _table(buffered)
-    return _json(buffered)
+    if head.startswith(_PARQUET):
+        return _parquet(stream)
+    if b"\0" in head and not _is_text(head):
+        raise ConfigError("a binary file; give answers as JSON lines, JSON, CSV or Parquet, gzipped or not")
+    return _table(stream) if name.endswith((".csv", ".tsv")) else _json(stream)
+
+
+def _is_text(head: bytes) -> bool:
+    """Whether a file that begins so is UTF-8; its last character may be cut."""
+    try:
+        getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _json(stream: BinaryIO) -> Iterator[Row]:
@@ -239,9 +259,8 @@ def _parquet(stream: BinaryIO) -> Iterator[Row]:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError:
-        raise ConfigError(
-            "Parquet needs pyarrow, which is not installed; run: pip install 'streaming-guardrail[parquet]'"
-        ) from None
+        message = f"Parquet needs pyarrow, which is not installed; {install_hint('parquet')}"
+        raise ConfigError(message) from None
     if not stream.seekable():
         stream = io.BytesIO(stream.read(MAX_DOCUMENT_BYTES))
     number = 0

@@ -362,7 +362,7 @@ def read_sources(answers: Path) -> Mapping[str, Fields]:
             f"{path}: {error.strerror}; RAGTruth's answers need {SOURCES_FILE} in the same folder"
         ) from None
     with stream:
-        return _by_id(read_rows(stream, path.name))
+        return _by_id(read_rows(stream, path))
 
 
 def _by_id(rows: Iterable[Row]) -> Mapping[str, Fields]:
