@@ -53,21 +53,15 @@ _NAME_CHARS: Final = 32
 _Groups = Sequence[Sequence[tuple[bool, float]]]
 
 
-def _error_f1(truths: Any, scores: Any, weights: Any) -> float:
-    return statistics.f1(~truths, 1 - scores, weights)
-
-
-def _error_precision(truths: Any, scores: Any, weights: Any) -> float:
-    return statistics.average_precision(~truths, scores.max(initial=0) - scores, weights)
-
-
 _BY_SCORE: Final[Mapping[str, statistics.Figure]] = {
     "auroc": statistics.auroc,
-    "average_precision": _error_precision,
+    "average_precision": lambda truths, scores, weights: statistics.average_precision(
+        ~truths, scores.max(initial=0) - scores, weights
+    ),
 }
 _BY_VERDICT: Final[Mapping[str, statistics.Figure]] = {
     "balanced_accuracy": statistics.balanced_accuracy,
-    "f1": _error_f1,
+    "f1": lambda truths, scores, weights: statistics.f1(~truths, 1 - scores, weights),
     "kappa": statistics.cohen_kappa,
 }
 TITLES: Final = {
@@ -189,11 +183,11 @@ class Agreement:
 
     def lines(self) -> list[str]:
         """For a terminal, with all names escaped; in percent, with 95 % intervals."""
+        told = [*_coverage_lines(self.coverage), *(f"! {warning}" for warning in self.warnings)]
         if not self.coverage.labelled:
-            return [*_coverage_lines(self.coverage), *(f"! {warning}" for warning in self.warnings)]
+            return told
         return [
-            *_coverage_lines(self.coverage),
-            *(f"! {warning}" for warning in self.warnings),
+            *told,
             *_level_lines(self.claims, "called supported"),
             *_level_lines(self.answers, "released"),
             *_decision_lines(self.decisions),
@@ -270,7 +264,10 @@ class _Measure:
     def claims(self, groups: Sequence[Sequence[ClaimTruth]]) -> AgreementLevel:
         checked = [[each for each in group if not _is_unverified(each)] for group in groups]
         checked = [group for group in checked if group]
-        said = [[(each.right, float(not self._is_error(each))) for each in group] for group in checked]
+        said = [
+            [(each.right, float(each.claim.verdict not in self.errors)) for each in group]
+            for group in checked
+        ]
         support = [[(each.right, each.claim.support or 0.0) for each in group] for group in checked]
         pairs = [pair for group in support for pair in group]
         return self._level(
@@ -332,9 +329,6 @@ class _Measure:
             )
             for value in most
         }
-
-    def _is_error(self, truth: ClaimTruth) -> bool:
-        return truth.claim.verdict in self.errors
 
     def _score(self, verdict: ResponseVerdict) -> float | None:
         return verdict.score if self.score is None else score_value(self.score, verdict).value

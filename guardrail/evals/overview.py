@@ -45,17 +45,14 @@ class EvaluationRun(Protocol):
     @property
     def results(self) -> Iterable[EvaluationResult]:
         """In the order of the source."""
-        ...
 
     @property
     def name(self) -> str:
         """What readers know the run by."""
-        ...
 
     @property
     def settings(self) -> Mapping[str, str]:
         """Judge, policy and whatever else made the results."""
-        ...
 
 
 def is_right(result: EvaluationResult) -> bool | None:

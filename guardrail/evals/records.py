@@ -104,16 +104,13 @@ class RecordReader:
             self.refuse(place, error)
             return None
         if isinstance(found, EvaluationResult):
-            return self._of_result(found)
+            self.labels += found.labels
+            self.passed.failed += found.verdict is None
+            return found.verdict
         if isinstance(found, ResponseVerdict):
             return self._of_record(found)
         self.passed.others += other
         return None
-
-    def _of_result(self, result: EvaluationResult) -> ResponseVerdict | None:
-        self.labels += result.labels
-        self.passed.failed += result.verdict is None
-        return result.verdict
 
     def _of_record(self, verdict: ResponseVerdict) -> ResponseVerdict | None:
         if verdict.route == PROOF_ROUTE and is_proof(verdict):
@@ -161,11 +158,6 @@ class Judged:
 
     verdict: ResponseVerdict
     labels: tuple[Label, ...] = ()
-
-    @property
-    def response_id(self) -> str:
-        """That of the verdict."""
-        return self.verdict.response_id
 
     @property
     def claims(self) -> tuple[ClaimVerdict, ...]:
@@ -227,7 +219,7 @@ def read_labelled(records: Sequence[Path], labels: Sequence[Path] = ()) -> Label
     ]
     found.stray = said.stray(judged)
     found.ambiguous = sum(
-        len(each.labels) for each in found.responses if each.response_id in found.repeated_ids
+        len(each.labels) for each in found.responses if each.verdict.response_id in found.repeated_ids
     )
     return found
 

@@ -27,7 +27,7 @@ from guardrail.evals.agreement import TITLES, WITHHELD, Agreement
 from guardrail.evals.comparison import Changed, Comparison
 from guardrail.evals.overview import WORST, WRONG, EvaluationRun, Overview, Slice, named_groups
 from guardrail.evals.results import EvaluationResult
-from guardrail.evals.statistics import COLUMNS, Estimate, Line, Point, Rate, mean_estimate
+from guardrail.evals.statistics import COLUMNS, Estimate, Point, Rate, mean_estimate
 from guardrail.events import ClaimVerdict, Context, Decision, Response, Severity, Span, Verdict
 from guardrail.printable import escape_controls, shorten
 from guardrail.render import counted
@@ -473,7 +473,11 @@ def _curves(found: Agreement | None) -> AgreementCurves | None:
     styles = dict(zip(found.answers.costs, ("", "second", "third"), strict=True))
     costs = [
         # Of one scale: the cost of letting all wrong answers pass is 1 on each.
-        charts.Curve(styles[miss], f"a miss costs {miss} false alarms", _by_worst(line))
+        charts.Curve(
+            styles[miss],
+            f"a miss costs {miss} false alarms",
+            [Point(x, y / (line[0].y or 1.0)) for x, y in line],
+        )
         for miss, line in found.answers.costs.items()
     ]
     return AgreementCurves(
@@ -486,11 +490,6 @@ def _curves(found: Agreement | None) -> AgreementCurves | None:
         charts.curve(costs, "Cost over the threshold of the score"),
         tuple((style, miss) for miss, style in styles.items()),
     )
-
-
-def _by_worst(line: Line) -> Line:
-    first = line[0].y or 1.0
-    return tuple(Point(x, y / first) for x, y in line)
 
 
 # ------------------------------------------------------------------------------- numbers for people

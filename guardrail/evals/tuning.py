@@ -301,15 +301,6 @@ def for_share(responses: Sequence[Judged], policy: Policy, share: float, by: By)
 # ------------------------------------------------------ the policy as a file, and what is said of it
 
 _WIDTH: Final = 110
-_LEFT_OUT: Final = frozenset({"name", "extends", *RULE_LISTS})
-
-
-def policy_values(policy: Policy) -> dict[str, Any]:
-    """What a configuration file says of the policy: everything that differs from the built-in defaults, and
-    its rules.
-    """
-    given = policy.model_dump(mode="json", exclude_defaults=True, exclude=set(_LEFT_OUT))
-    return {**given, "rules": [rule.line for rule in policy.rules]}
 
 
 def written(
@@ -319,14 +310,18 @@ def written(
     calibration: str | None = None,
     bands: dict[str, dict[str, float]] | None = None,
 ) -> str:
-    """The file's text. ``calibration`` is the name of a file beside it; ``bands`` are the cascade's."""
+    """The file's text: of the policy its rules, and what else differs from the built-in defaults.
+
+    ``calibration`` is the name of a file beside it; ``bands`` are the cascade's.
+    """
     judge: dict[str, Any] = {}
     if calibration is not None:
         judge["calibration"] = calibration
     if bands:
         judge["cascade"] = {"bands": bands}
     values: dict[str, Any] = {"judge": judge} if judge else {}
-    values["policies"] = {policy.name: policy_values(policy)}
+    given = policy.model_dump(mode="json", exclude_defaults=True, exclude={"name", "extends", *RULE_LISTS})
+    values["policies"] = {policy.name: {**given, "rules": [rule.line for rule in policy.rules]}}
     if policy.name != "default":
         values["default_policy"] = policy.name
     body = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=_WIDTH)
