@@ -82,9 +82,9 @@ def samples_of(
     rows = iter(rows)
     if source_format == "auto":
         for row in rows:
-            found = None if row.fields is None else recognise(row.fields)
+            found = recognise(row.fields)
             if found is None:
-                yield BadSample(row.place, row.problem or _unknown(row.fields or {}), row.size)
+                yield BadSample(row.place, row.problem or _unknown(row.fields), row.size)
             else:
                 source_format, rows = found, chain([row], rows)
                 break
@@ -103,10 +103,10 @@ def samples_of(
 
 
 def _sample(row: Row, read: RowReader) -> Sample | BadSample:
-    if row.fields is None:
+    if row.problem:
         return BadSample(row.place, row.problem, row.size)
     try:
-        return read(row.fields, row.name, row.place)
+        return read(row)
     except InputError as error:
         return BadSample(row.place, str(error), row.size)
 
@@ -140,12 +140,12 @@ def _ragtruth(path: Path | None) -> RowReader:
     """Reads both forms of RAGTruth; the file of sources only if an answer needs it."""
     sources = cache(read_sources)
 
-    def read(fields: Fields, name: str, place: str) -> Sample:
-        if "source_id" not in fields or "response" not in fields:
-            return lettucedetect_row(fields, name, place)
+    def read(row: Row) -> Sample:
+        if "source_id" not in row.fields or "response" not in row.fields:
+            return lettucedetect_row(row)
         if path is None:
             raise missing("source_info.jsonl", "it can't be found beside stdin; give the file's name")
-        return ragtruth_row(fields, name, place, sources(path))
+        return ragtruth_row(row, sources(path))
 
     return read
 

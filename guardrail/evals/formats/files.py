@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final
 from pydantic_core import from_json
 
 from guardrail.errors import ConfigError, install_hint
-from guardrail.evals.formats.values import Row, kind_of, named
+from guardrail.evals.formats.values import Row, kind_of, named, read_json
 from guardrail.evals.lines import BOM, BROKEN_GZIP, MAX_LINE_BYTES, InputLine, read_lines, unpacked
 
 MAX_DOCUMENT_BYTES: Final = 1024 * 1024 * 1024
@@ -58,7 +58,7 @@ def read_rows(stream: BinaryIO, path: Path | None) -> Iterator[Row]:
 def _rows(stream: Any, name: str) -> Iterator[Row]:
     head: bytes = stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]
     if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        return iter([Row("line 1", "line-1", 1, None, "UTF-16 and not UTF-8; convert the file to UTF-8")])
+        return iter([Row("line 1", 1, problem="UTF-16 and not UTF-8; convert the file to UTF-8")])
     if head.startswith(_PARQUET):
         return _parquet(stream)
     if b"\0" in head and not _is_text(head):
@@ -81,7 +81,7 @@ def _json(stream: BinaryIO) -> Iterator[Row]:
     first = next(lines, None)
     if first is None:
         return
-    if first.data is None or isinstance(found := _value(first.data), dict):
+    if first.data is None or isinstance(found := read_json(first.data), dict):
         # A document of one line is not a stream of lines: it holds all answers in one object.
         if first.data is not None and isinstance(rows := _rows_in(found), list):
             yield from _items(rows, first.size)
@@ -98,18 +98,9 @@ def _is_line(data: bytes) -> bool:
     return data != b"{" and not data.startswith(b"[")
 
 
-def _value(data: bytes) -> Any:
-    try:
-        return from_json(data)
-    except ValueError:
-        return None
-
-
 def _line_row(line: InputLine) -> Row:
-    place, name = f"line {line.number}", f"line-{line.number}"
-
     def bad(problem: str) -> Row:
-        return Row(place, name, line.size, None, problem)
+        return Row(f"line {line.number}", line.size, problem=problem)
 
     if line.data is None:
         limit = f"{line.size:,} bytes; a line may have {MAX_LINE_BYTES:,}"
@@ -127,7 +118,7 @@ def _line_row(line: InputLine) -> Row:
         )
     if not isinstance(found, dict):
         return bad("no JSON object; give one answer a line")
-    return Row(place, name, line.size, found)
+    return Row(f"line {line.number}", line.size, found)
 
 
 def _document(begun: bytes, stream: BinaryIO) -> Iterator[Row]:
@@ -193,11 +184,11 @@ def _columns(columns: Mapping[str, Any]) -> list[Any] | None:
 def _items(rows: Sequence[Any], size: int) -> Iterator[Row]:
     each_size = max(1, size // max(1, len(rows)))
     for number, found in enumerate(rows, start=1):
-        place, name = f"row {number}", f"row-{number}"
         if isinstance(found, Mapping):
-            yield Row(place, name, each_size, found)
+            yield Row(f"row {number}", each_size, found)
         else:
-            yield Row(place, name, each_size, None, f"{kind_of(found)}; give an object for each answer")
+            problem = f"{kind_of(found)}; give an object for each answer"
+            yield Row(f"row {number}", each_size, problem=problem)
 
 
 def _table(stream: BinaryIO) -> Iterator[Row]:
@@ -225,7 +216,7 @@ def _table_rows(text: io.TextIOWrapper) -> Iterator[Row]:
         except csv.Error as error:
             number += 1
             problem = f"not valid CSV: {error}; quote cells with line breaks or quotes"
-            yield Row(f"row {number}", f"row-{number}", 1, None, problem)
+            yield Row(f"row {number}", 1, problem=problem)
             if names is None:
                 return
             continue
@@ -233,7 +224,7 @@ def _table_rows(text: io.TextIOWrapper) -> Iterator[Row]:
             names = [cell.strip() for cell in cells]
             if twice := [each for each in names if each and names.count(each) > 1]:
                 problem = f"two columns are called {named(twice[0])}; give each a name of its own"
-                yield Row("head", "head", 1, None, problem)
+                yield Row("head", 1, problem=problem)
                 return
             continue
         if not cells:
@@ -243,15 +234,14 @@ def _table_rows(text: io.TextIOWrapper) -> Iterator[Row]:
 
 
 def _table_row(names: Sequence[str], cells: Sequence[str], number: int) -> Row:
-    place, name, size = f"row {number}", f"row-{number}", sum(map(len, cells)) + 1
+    place, size = f"row {number}", sum(map(len, cells)) + 1
     if len(cells) != len(names):
         problem = f"{len(cells)} cells under {len(names)} names; quote cells that hold the delimiter"
-        return Row(place, name, size, None, problem)
+        return Row(place, size, problem=problem)
     if any("\udc80" <= char <= "\udcff" for cell in cells if not cell.isascii() for char in cell):
-        return Row(place, name, size, None, "not UTF-8; convert the file to UTF-8")
-    return Row(
-        place, name, size, {key: cell for key, cell in zip(names, cells, strict=True) if cell not in _NOTHING}
-    )
+        return Row(place, size, problem="not UTF-8; convert the file to UTF-8")
+    fields = {key: cell for key, cell in zip(names, cells, strict=True) if cell not in _NOTHING}
+    return Row(place, size, fields)
 
 
 def _parquet(stream: BinaryIO) -> Iterator[Row]:
@@ -270,6 +260,6 @@ def _parquet(stream: BinaryIO) -> Iterator[Row]:
                 size = max(1, batch.nbytes // max(1, batch.num_rows))
                 for fields in batch.to_pylist():
                     number += 1
-                    yield Row(f"row {number}", f"row-{number}", size, fields)
+                    yield Row(f"row {number}", size, fields)
     except ArrowException as error:
         raise ConfigError(f"not a Parquet file that can be read: {error}; write it anew") from None

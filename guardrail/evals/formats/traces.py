@@ -92,9 +92,8 @@ class _Trace:
             for name, verdict, category, reviewer in self.labels
         )
         made = built(
-            {},
-            self.trace_id,
-            self.place,
+            Row(self.place, self.size),
+            response_id=self.trace_id,
             question=self.question or self.retriever_question or self.model_question,
             contexts=contexts,
             answer=answer,
@@ -113,7 +112,7 @@ def _samples(rows: Iterable[Row], read: Any, whence: str) -> Iterator[Sample | B
     """The traces of all rows. ``read`` adds a row to the traces; rows that it can't read come at once."""
     traces: dict[str, _Trace] = {}
     for row in rows:
-        if row.fields is None:
+        if row.problem:
             yield BadSample(row.place, row.problem, row.size)
             continue
         try:
@@ -149,7 +148,7 @@ def openinference_samples(rows: Iterable[Row]) -> Iterator[Sample | BadSample]:
 
 
 def _add_spans(traces: dict[str, _Trace], row: Row) -> None:
-    fields = row.fields or {}
+    fields = row.fields
     resources = fields.get("resourceSpans")
     if not isinstance(resources, list):
         try:
@@ -341,7 +340,7 @@ def langfuse_samples(rows: Iterable[Row]) -> Iterator[Sample | BadSample]:
 
 
 def _add_observations(traces: dict[str, _Trace], row: Row) -> None:
-    fields = row.fields or {}
+    fields = row.fields
     inner = unpacked(fields.get("observations"))
     trace_id = first_of(fields, ("traceId", "trace_id"))[1]
     if trace_id is None:  # a trace; its observations may be with it

@@ -9,7 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
 from pydantic import ValidationError
@@ -29,16 +29,17 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record of a file: its fields, or why it has none.
-
-    ``place`` is for messages, ``name`` for the id of an answer that has none, ``size`` in bytes.
-    """
+    """One record of a file: its fields, or the problem why it has none; ``size`` is in bytes."""
 
     place: str
-    name: str
     size: int
-    fields: Fields | None
+    fields: Fields = field(default_factory=dict)
     problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """The id of an answer that has none."""
+        return self.place.replace(" ", "-")
 
 
 _KINDS: Final[Mapping[type, str]] = {
@@ -115,7 +116,7 @@ def text_of(fields: Fields, names: tuple[str, ...], *, required: bool = True) ->
     return value
 
 
-def read_json(text: str) -> Any:
+def read_json(text: str | bytes) -> Any:
     """The value that ``text`` is the JSON of, else None."""
     try:
         return from_json(text)
@@ -296,14 +297,14 @@ def labels_of(fields: Fields, response_id: str) -> tuple[tuple[Label, ...], tupl
 def unread_messages(unread: Mapping[Unread, int]) -> list[str]:
     """What is said of values that are no labels, a line a field: how many, which, and what is known."""
     fields: dict[str, Counter[str]] = {}
-    for (field, value), count in unread.items():
-        fields.setdefault(_NUMBER.sub("", field), Counter())[value] += count
+    for (name, value), count in unread.items():
+        fields.setdefault(_NUMBER.sub("", name), Counter())[value] += count
     lines = []
-    for field, values in fields.items():
+    for name, values in fields.items():
         shown = ", ".join(f"{value} ({count:,})" for value, count in values.most_common(_MOST_TOLD))
         more = f" and {len(values) - _MOST_TOLD:,} others" if len(values) > _MOST_TOLD else ""
         lines.append(
-            f"{named(field)}: {counted(values.total(), 'value')} not read, which "
+            f"{named(name)}: {counted(values.total(), 'value')} not read, which "
             f"would be labels if they said right or wrong: {shown}{more}; known are {KNOWN_WORDS}"
         )
     return lines
