@@ -10,7 +10,7 @@ import heapq
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import asdict
 from functools import partial
@@ -32,13 +32,14 @@ from guardrail.cli.options import (
 )
 from guardrail.cli.sources import read_labels, since_time_ms
 from guardrail.cli.terminal import EXIT_FAILURE, err, out, print_error, replace_unencodable
-from guardrail.errors import GuardrailError
+from guardrail.errors import DecodeError, GuardrailError
 from guardrail.printable import escape_controls, escape_in_json, shorten
+from guardrail.render import counted, one_line, score, when
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from consumers.cases import CaseFilter, CaseRow, NewCase
+    from consumers.cases import CaseFilter, CaseRow
     from consumers.settings import GuardSettings, KafkaSettings
     from consumers.transport import Record
     from guardrail.evals.labels import TraceOf
@@ -246,6 +247,7 @@ async def _rows(
 ) -> tuple[Sequence[CaseRow], int, Collection[str]]:
     """The newest, how many there are of them, and all routes."""
     from consumers.cases import open_store, row_of
+    from consumers.flagged import read_cases
     from guardrail.doctor import is_proof
 
     if url is not None:
@@ -253,7 +255,7 @@ async def _rows(
             routes = await store.routes() if wanted.route is not None else ()
             return await store.newest(wanted, limit), await store.count(wanted), routes
     rows: dict[str, CaseRow] = {}
-    async with aclosing(_read(settings)) as cases:
+    async with aclosing(read_cases(settings.kafka)) as cases:
         async for case in cases:
             if not is_proof(case.case):
                 row = row_of(case)
@@ -265,22 +267,17 @@ async def _rows(
 
 async def _find(settings: GuardSettings, url: str | None, id_: str) -> tuple[CaseRow, bytes] | None:
     from consumers.cases import open_store, row_of
+    from consumers.flagged import read_cases
 
     if url is not None:
         async with open_store(url, _SETTING, create=False) as store:
             return await store.get(id_)
     found = None
-    async with aclosing(_read(settings)) as cases:
+    async with aclosing(read_cases(settings.kafka)) as cases:
         async for case in cases:
             if id_ in {case.case.id, case.case.response_id}:
                 found = case
     return None if found is None else (row_of(found), found.body)
-
-
-def _read(settings: GuardSettings) -> AsyncGenerator[NewCase, None]:
-    from consumers.flagged import read_cases
-
-    return read_cases(settings.kafka)
 
 
 def _unknown_route(route: str, routes: Collection[str]) -> str:
@@ -305,7 +302,7 @@ def print_rows(rows: Sequence[CaseRow], total: int) -> None:
 
 def _cells(row: CaseRow) -> tuple[Text, ...]:
     from guardrail.events import Decision
-    from guardrail.render import DECISION_STYLES, one_line, score, when
+    from guardrail.render import DECISION_STYLES
 
     return (
         Text(when(row.at_ms)),
@@ -377,7 +374,6 @@ async def _tail(settings: KafkaSettings, since_ms: int | None, number: int | Non
 def picture_of(record: Record, symbols: Symbols, width: int, *, flagged: bool) -> RenderableType | None:
     """What is shown of a record: a case's card, a verdict's line, or nothing, as of a proof of the doctor."""
     from guardrail.doctor import is_proof
-    from guardrail.errors import DecodeError
     from guardrail.events import FlaggedCase, ResponseVerdict, parse_output
     from guardrail.render import case_card
 
@@ -402,7 +398,7 @@ def picture_of(record: Record, symbols: Symbols, width: int, *, flagged: bool) -
 
 def verdict_line(verdict: ResponseVerdict, at_ms: int, symbols: Symbols) -> Text:
     """Time, decision, id, rule, policy, score and number of claims; no text of the answer."""
-    from guardrail.render import counted, decided, one_line, score, when
+    from guardrail.render import decided
 
     dot = f" {symbols.dot} "
     words, style = decided(verdict.decision, verdict.mode)
@@ -464,8 +460,6 @@ def check_command(
         print_error(f"{place}: {problem}")
     if len(problems) > _MOST_SHOWN:
         print_error(f"and {len(problems) - _MOST_SHOWN} more")
-    from guardrail.render import counted
-
     console = out()
     responses = len({label.response_id for label in labels})
     console.print(f"{counted(len(labels), 'label')} on {counted(responses, 'response')}", soft_wrap=True)
@@ -517,7 +511,6 @@ def export_command(
 
     Corrections go along, which may hold texts of answers; for ragas, the answers themselves.
     """
-    from guardrail.errors import DecodeError
     from guardrail.evals.labels import to_langfuse, to_openinference, to_ragas
     from guardrail.evals.results import read_results
 
@@ -551,7 +544,6 @@ def export_command(
 def _traces(path: Path) -> dict[str, TraceOf]:
     from pydantic import ValidationError
 
-    from guardrail.errors import DecodeError
     from guardrail.evals.labels import TraceOf
     from guardrail.evals.lines import lines_of, open_unpacked
     from guardrail.events import decode_error

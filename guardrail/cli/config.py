@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from guardrail.cli.options import ConfigOption, argument, naming_places, once, option, settings_from
+from guardrail.cli.terminal import EXIT_FAILURE, err, out, print_error, safe
 from guardrail.printable import escape_controls
 
 if TYPE_CHECKING:
@@ -69,7 +70,6 @@ def check_command(
     (keys, programs, models, packages, files) is noted, with status 0: it may be where the guard runs. Those
     files of the local judge that are here are looked into.
     """
-    from guardrail.cli.terminal import out, safe
     from guardrail.doctor import policy_notes, start_notes, unreadable_files
     from guardrail.judges.factory import check_files, check_judge, check_time
 
@@ -138,22 +138,20 @@ def schema_command(
         from guardrail.config.reference import markdown
 
         _write(markdown(GuardSettings).rstrip("\n"))
-    elif check:
-        _check_events(folder)
     else:
-        from consumers.settings import Topics
-        from guardrail.schema import write_schemas
-
-        for path in write_schemas(folder, Topics().model_dump()):
-            _write(escape_controls(str(path)))
+        _events(folder, check=check)
 
 
-def _check_events(folder: Path) -> None:
+def _events(folder: Path, *, check: bool) -> None:
     from consumers.settings import Topics
-    from guardrail.cli.terminal import EXIT_FAILURE, err, print_error, safe
-    from guardrail.schema import check_schemas
+    from guardrail.schema import check_schemas, write_schemas
 
-    problems = check_schemas(folder, Topics().model_dump())
+    topics = Topics().model_dump()
+    if not check:
+        for path in write_schemas(folder, topics):
+            _write(escape_controls(str(path)))
+        return
+    problems = check_schemas(folder, topics)
     for problem in problems:
         print_error(problem)
     if problems:

@@ -219,9 +219,9 @@ class Listing:
         if self._as_json and self._limit is None:
             self._print_json(letter)
             return
-        if not self._show_values:
-            letter = _without_value(letter)
         record = letter.record
+        if not self._show_values:  # a hundred values of megabytes are not kept for their sizes
+            letter = replace(letter, record=record._replace(value=None), omitted_bytes=letter.size)
         kept = ((record.timestamp_ms, record.partition.index, record.offset), letter)
         if self._limit is None or len(self._kept) < self._limit:
             heapq.heappush(self._kept, kept)
@@ -280,11 +280,6 @@ def _bytes(value: bytes | None) -> str | dict[str, str] | None:
         return value.decode()
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(value).decode("ascii")}
-
-
-def _without_value(letter: DeadLetter) -> DeadLetter:
-    """As the table needs it: a hundred values of megabytes are not kept for their sizes."""
-    return replace(letter, record=letter.record._replace(value=None), omitted_bytes=letter.size)
 
 
 def print_letters(console: Console, letters: list[DeadLetter]) -> None:

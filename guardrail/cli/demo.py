@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from guardrail.cli.options import ConfigOption, JudgeOption, naming_places, once, option, settings_from
-from guardrail.cli.terminal import EXIT_PIPE_CLOSED, discard, replace_unencodable
+from guardrail.cli.terminal import EXIT_FAILURE, EXIT_PIPE_CLOSED, discard, print_error, replace_unencodable
+from guardrail.errors import InputError, only_cause
 
 if TYPE_CHECKING:
     from consumers.memory import MemoryBroker
@@ -67,7 +68,6 @@ def demo_command(
     With --judge or --config the judge is that of your settings, which may need a key or a server.
     """
     from guardrail.demo.summary import load_demo_settings, load_examples
-    from guardrail.errors import InputError
 
     try:
         examples = load_examples(only)
@@ -86,10 +86,8 @@ def demo_command(
         discard(sys.stdout)  # whoever read has enough, as `| head` does
         raise typer.Exit(EXIT_PIPE_CLOSED) from None
     if not shown:
-        from guardrail.cli.terminal import print_error
-
         print_error("not every answer was decided in time; please report this")
-        raise typer.Exit(1)
+        raise typer.Exit(EXIT_FAILURE)
 
 
 async def _demo(examples: tuple[DemoAnswer, ...], settings: Settings, speed: float | None) -> bool:
@@ -150,7 +148,6 @@ async def play_all(
     from consumers.memory import MemoryBroker, MemoryTransport
     from consumers.settings import Topics
     from guardrail.demo.board import play, schedule
-    from guardrail.errors import only_cause
 
     topics = Topics()
     broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS), compacted=[topics.sessions])

@@ -241,12 +241,6 @@ class Report:
             shown = f"the {len(rows)} lowest scores, lowest first; {left_out:,} more responses are left out"
             self._table.print(Text(shown, "dim"), soft_wrap=True)
 
-    def _keep(self, verdict: ResponseVerdict) -> None:
-        """Keep the row if it is among the worst so far; what has no score comes after all that have one."""
-        score = _NO_SCORE if verdict.score is None else verdict.score
-        text = row(verdict) + why(verdict, self._symbols, self._width)
-        self._worst.add(-score, 0.0, (self.run.whole.judged, text))
-
     def add(self, result: EvaluationResult) -> None:
         """One more result. Raises BrokenPipeError when nobody reads the events any more."""
         if self.results is not None:
@@ -288,7 +282,10 @@ class Report:
         head, router = result.response, self._request.router
         if head is not None and router.misses(head.route, head.tenant, head.generator_model):
             self._unrouted.add(f"route {head.route}", "")
-        self._keep(result.verdict)
+        # What has no score comes after all that have one.
+        score = _NO_SCORE if result.verdict.score is None else result.verdict.score
+        text = row(result.verdict) + why(result.verdict, self._symbols, self._width)
+        self._worst.add(-score, 0.0, (self.run.whole.judged, text))
 
     def _summary(self, name: str) -> ScoreSummary:
         values, whole = self.run.published.get(name, Published()).values, self.run.whole

@@ -36,7 +36,6 @@ from guardrail.logs import configure_logging
 if TYPE_CHECKING:
     from guardrail.config import LoggingSettings
     from guardrail.evals.results import BadSample, Sample
-    from guardrail.judges.llm import LlmExplainer
 
 _WRITE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -86,11 +85,13 @@ def _problems(request: EvaluateRequest, report: Report) -> list[str]:
 
 async def _judge(request: EvaluateRequest, sources: Sources, report: Report) -> None:
     """Judge everything and write it. Raises what writing raises."""
+    from guardrail.judges.llm import LlmExplainer
+
     settings, results = request.settings, report.results
     configure_logging(_logged(settings.logging), report.log_stream)
     workers = default_concurrency(settings.judge.kind)
     judges = JudgeSet(settings.judge, request.router.policies)
-    explainer = _explainer(request)
+    explainer = LlmExplainer(settings.judge.llm) if request.explain == "llm" else None
 
     async def new() -> AsyncIterator[Sample | BadSample]:
         """The samples that have no result yet."""
@@ -122,12 +123,6 @@ async def _judge(request: EvaluateRequest, sources: Sources, report: Report) -> 
         await judges.aclose()
         if explainer is not None:
             await explainer.aclose()
-
-
-def _explainer(request: EvaluateRequest) -> LlmExplainer | None:
-    from guardrail.judges.llm import LlmExplainer
-
-    return LlmExplainer(request.settings.judge.llm) if request.explain == "llm" else None
 
 
 def _tell_the_rest(request: EvaluateRequest, report: Report, told: dict[str, str]) -> None:

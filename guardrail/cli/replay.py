@@ -24,7 +24,8 @@ from guardrail.cli.options import (
     settings_from,
 )
 from guardrail.cli.sources import KAFKA, range_of, read_labels, values_of
-from guardrail.cli.terminal import EXIT_FAILURE, print_error, replace_unencodable
+from guardrail.cli.terminal import EXIT_FAILURE, out, print_error, replace_unencodable
+from guardrail.errors import DecodeError
 
 if TYPE_CHECKING:
     from consumers.reading import Range
@@ -97,7 +98,6 @@ def replay_command(
     The examples show texts of answers; all else doesn't.
     """
     from guardrail.cli.results_file import opened_for_writing
-    from guardrail.errors import DecodeError
     from guardrail.evals.records import RecordReader
     from guardrail.evals.replay import Replay
     from guardrail.evals.truths import LabelsByResponse
@@ -201,7 +201,6 @@ def _print(replay: Replay, reader: RecordReader, *, as_json: bool) -> None:
         }
         sys.stdout.write(f"{json.dumps(told, indent=2, ensure_ascii=True)}\n")
         return
-    from guardrail.cli.terminal import out
     from guardrail.evals.replay import print_replay
 
     print_replay(out(), replay, reader.passed)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from guardrail.errors import DecodeError
+
 if TYPE_CHECKING:
     from consumers.reading import Range
     from consumers.settings import KafkaSettings
@@ -111,7 +113,6 @@ async def values_of(
 
 async def read_labels(source: str, kafka: KafkaSettings) -> tuple[list[Label], list[tuple[str, str]]]:
     """The labels of a file or a topic, those in results too, and what can't be read, by its place."""
-    from guardrail.errors import DecodeError
     from guardrail.evals.formats import labels_in
     from guardrail.evals.records import RecordReader
 

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from rich.text import Text
 
 from guardrail.cli.options import argument, option
+from guardrail.cli.terminal import out, safe
 from guardrail.printable import escape_controls
 from guardrail.render import duration, percent
 
@@ -74,8 +76,6 @@ class Scrape:
 async def _watch(urls: Sequence[str], interval_s: float, *, once: bool) -> int:
     import httpx2
     from rich.live import Live
-
-    from guardrail.cli.terminal import out
 
     console = out()
     async with httpx2.AsyncClient(timeout=_TIMEOUT_S) as client:
@@ -191,6 +191,7 @@ def _gauge(name: str) -> Callable[[Scrape, Scrape], str]:
 
 
 _COLUMNS: Final[tuple[tuple[str, Callable[[Scrape, Scrape], str]], ...]] = (
+    ("partitions", lambda _, now: f"{now.total('guardrail_partitions'):.0f}"),
     ("answers/s", _rate("guardrail_responses_total")),
     ("block", _share("guardrail_responses_total", "guardrail_responses_total", decision="block")),
     ("redact", _share("guardrail_responses_total", "guardrail_responses_total", decision="redact")),
@@ -212,7 +213,6 @@ _COLUMNS: Final[tuple[tuple[str, Callable[[Scrape, Scrape], str]], ...]] = (
 
 def table(urls: Sequence[str], before: Sequence[Scrape], now: Sequence[Scrape]) -> RenderableType:
     """A column for each guard, so that many figures fit a narrow terminal; those of all together last."""
-    from guardrail.cli.terminal import safe
     from guardrail.render import table as table_of
 
     shown = table_of("")
@@ -227,7 +227,6 @@ def table(urls: Sequence[str], before: Sequence[Scrape], now: Sequence[Scrape]) 
         else:
             pairs.append((Scrape(0.0), Scrape(0.0, problem="none")))
     shown.add_row("state", *(_state(reading) for _, reading in pairs))
-    shown.add_row("partitions", *(_partitions(reading) for _, reading in pairs))
     for title, show in _COLUMNS:
         shown.add_row(title, *("" if two.problem else show(one, two) for one, two in pairs))
     return shown
@@ -236,7 +235,6 @@ def table(urls: Sequence[str], before: Sequence[Scrape], now: Sequence[Scrape]) 
 def view(urls: Sequence[str], before: Sequence[Scrape], now: Sequence[Scrape]) -> RenderableType:
     """The table, and below it why a guard has no figures."""
     from rich.console import Group
-    from rich.text import Text
 
     problems = [
         Text(f"{escape_controls(url)}: {escape_controls(reading.problem)}", style="red")
@@ -254,10 +252,6 @@ def _state(reading: Scrape) -> str:
     if reading.total("guardrail_judge_behind"):
         return "[yellow]behind[/]"
     return "[green]ready[/]" if reading.ready else "[yellow]waits[/]"
-
-
-def _partitions(reading: Scrape) -> str:
-    return "" if reading.problem else f"{reading.total('guardrail_partitions'):.0f}"
 
 
 def _sum(readings: Sequence[Scrape]) -> Scrape:

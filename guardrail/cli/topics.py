@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from rich.text import Text
 
 from guardrail.cli.options import BootstrapOption, ConfigOption, kafka_option, settings_from
+from guardrail.cli.terminal import err, out
+from guardrail.printable import escape_controls
 
 if TYPE_CHECKING:
     from consumers.topics import TopicReport
@@ -64,11 +67,6 @@ def create_command(
 
 def _print(reports: Sequence[TopicReport]) -> None:
     """A line for each topic, never wrapped, so that it can be read by people and by grep."""
-    from rich.text import Text
-
-    from guardrail.cli.terminal import err, out
-    from guardrail.printable import escape_controls
-
     console = out()
     width = max(len("topic"), *(len(report.name) for report in reports))
     console.print(Text(f"{'topic':<{width}}  {'state':<7}  detail", style="bold"), soft_wrap=True)
