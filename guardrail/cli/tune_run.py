@@ -127,15 +127,12 @@ class _TuneRun:
         lines += findings
         for line in lines:
             out().print(line, soft_wrap=True, markup=False)
-        writes = not useless or request.force
-        if writes:
-            self._write_policy(found.policy, lines)
-        elif request.out is not None:
-            _tell_unwritten()
+        writes, text = not useless or request.force, self._policy_text(found.policy, lines)
+        self._write_policy(text, writes=writes, wanted=request.out is not None)
         if request.report is not None:
             from guardrail.evals.tuning_report import write_suggestion_report
 
-            page = self._page(found.policy, lines, findings, lines[:1], written=writes)
+            page = self._page(text, findings, lines[:1], written=writes)
             write_suggestion_report(request.report, page, found, base, by, share, self._found.responses)
             _tell_written(request.report)
 
@@ -160,7 +157,8 @@ class _TuneRun:
         elif request.calibration is not None and not any(each.losses for each in self._fitted):
             raise GuardrailError("no judge has the labels for a calibration")
         if self._bands:
-            self._write_policy(request.base, ["The policy as it was, with the cascade's bands."])
+            lines = ["The policy as it was, with the cascade's bands."]
+            self._write_policy(self._policy_text(request.base, lines), writes=True, wanted=True)
 
     def _tell_calibrations(self) -> None:
         table = Table(
@@ -219,35 +217,23 @@ class _TuneRun:
             print_error(f"too few labels: {problem}")
         wanted = request.out is not None or request.calibration is not None
         writes = wanted and (request.force or (tuned.better and not tuned.problems))
+        text = self._policy_text(tuned.policy, figures(tuned), calibrated=True)
         if writes:
             self._write_calibration()
-            self._write_policy(tuned.policy, figures(tuned), calibrated=True)
-        elif wanted:
-            _tell_unwritten()
+        self._write_policy(text, writes=writes, wanted=wanted)
         if request.report is not None:
-            self._write_report(request.report, tuned, written=writes)
+            from guardrail.evals.tuning_report import write_tuning_report
+
+            warnings = [f"Too few labels: {problem}." for problem in tuned.problems]
+            page = self._page(text, [*tuned.conclusions, *_left_out(tuned)], warnings, written=writes)
+            responses = [calibrated(each, self._calibrations) for each in self._found.responses]
+            write_tuning_report(request.report, page, tuned, responses)
+            _tell_written(request.report)
         if tuned.problems and not request.force:
             raise typer.Exit(EXIT_FAILURE)
 
-    def _write_report(self, path: Path, tuned: Tuned, *, written: bool) -> None:
-        from guardrail.evals.tuning_report import write_tuning_report
-
-        findings = [*tuned.conclusions, *_left_out(tuned)]
-        warnings = [f"Too few labels: {problem}." for problem in tuned.problems]
-        page = self._page(tuned.policy, figures(tuned), findings, warnings, calibrated=True, written=written)
-        responses = [calibrated(each, self._calibrations) for each in self._found.responses]
-        write_tuning_report(path, page, tuned, responses)
-        _tell_written(path)
-
     def _page(
-        self,
-        policy: Policy,
-        lines: Sequence[str],
-        findings: Sequence[str],
-        warnings: Sequence[str],
-        *,
-        calibrated: bool = False,
-        written: bool,
+        self, text: str, findings: Sequence[str], warnings: Sequence[str], *, written: bool
     ) -> TuningPage:
         from guardrail.evals.tuning_report import TuningPage
 
@@ -266,7 +252,7 @@ class _TuneRun:
             },
             findings=findings,
             warnings=warnings,
-            policy_text=self._policy_text(policy, lines, calibrated=calibrated),
+            policy_text=text,
             where=where,
             fitted=self._fitted,
             bands=self._bands,
@@ -290,12 +276,19 @@ class _TuneRun:
         _write(path, "".join(f"# {line}\n" for line in lines) + body)
         return True
 
-    def _write_policy(self, policy: Policy, lines: Sequence[str], *, calibrated: bool = False) -> None:
-        if self._request.out is not None:
-            _write(self._request.out, self._policy_text(policy, lines, calibrated=calibrated))
+    def _write_policy(self, text: str, *, writes: bool, wanted: bool) -> None:
+        if writes and self._request.out is not None:
+            _write(self._request.out, text)
+        elif wanted and not writes:
+            err().print("nothing is written; --force writes it all the same", soft_wrap=True)
 
-    def _policy_text(self, policy: Policy, lines: Sequence[str], *, calibrated: bool) -> str:
-        """With ``calibrated`` it names the calibrations, if there are any."""
+    def _policy_text(self, policy: Policy, lines: Sequence[str], *, calibrated: bool = False) -> str:
+        """With ``calibrated`` it names the calibrations, if there are any.
+
+        Empty where it goes nowhere: for it the records, which may be pipes, are read once more.
+        """
+        if self._request.out is None and self._request.report is None:
+            return ""
         beside = None
         if calibrated and self._request.calibration is not None and self._calibrations.judges:
             place = "." if self._request.out is None else self._request.out.parent or "."
@@ -314,10 +307,6 @@ class _TuneRun:
 
     def _provenance(self) -> list[str]:
         return provenance(shlex.join(["guardrail", *sys.argv[1:]]), self._request.files, self._found)
-
-
-def _tell_unwritten() -> None:
-    err().print("nothing is written; --force writes it all the same", soft_wrap=True)
 
 
 def _tell_written(path: Path) -> None:
