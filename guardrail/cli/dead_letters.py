@@ -179,7 +179,8 @@ def replay_command(
     if not yes:
         typer.confirm(f"Write {counted(plan.written, 'record')}?", abort=True, err=True)
     report = asyncio.run(run_replay(settings.kafka, plan))
-    print_done(report)
+    _print_unusable(err(), report)
+    print_counts(out(), report.by_reason, " written back")
     raise typer.Exit(EXIT_FAILURE if report.unusable else 0)
 
 
@@ -354,12 +355,6 @@ def print_plan(plan: ReplayReport) -> None:
         say("progress starts over: what was written back before is written again", "yellow")
     elif plan.request.from_beginning:
         say("what was written back before is written again", "yellow")
-
-
-def print_done(report: ReplayReport) -> None:
-    """On stdout, what was written; on stderr, what could not be."""
-    _print_unusable(err(), report)
-    print_counts(out(), report.by_reason, " written back")
 
 
 def _print_unusable(console: Console, report: ReplayReport) -> None:

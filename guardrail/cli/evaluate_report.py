@@ -182,8 +182,9 @@ class Report:
         self._worst = Worst[tuple[int, Text]](MAX_ROWS)
         self._errors = _PatientConsole(stderr=True, highlight=False)
         # A terminal has one cursor: where the table is on it too, the bar's console has to write the rows.
-        together = request.on_stdout or (sys.stdout.isatty() and sys.stderr.isatty())
-        self._table = self._errors if together else _PatientConsole(highlight=False)
+        together = sys.stdout.isatty() and sys.stderr.isatty()
+        on_stdout = "-" in {request.out, request.verdicts}  # where the table makes room
+        self._table = self._errors if together or on_stdout else _PatientConsole(highlight=False)
         self._symbols = symbols_for(self._table.encoding)
         # Rows keep their width where the terminal is narrower; lines about why use what there is.
         self._width = max(header().cell_len, min(_MOST_WIDE, self._table.width - 1))

@@ -34,7 +34,7 @@ from guardrail.judges.factory import JudgeSet
 from guardrail.logs import configure_logging
 
 if TYPE_CHECKING:
-    from guardrail.config import LoggingSettings
+    from guardrail.evals.overview import EvaluationRun
     from guardrail.evals.results import BadSample, Sample
 
 _WRITE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -88,7 +88,10 @@ async def _judge(request: EvaluateRequest, sources: Sources, report: Report) -> 
     from guardrail.judges.llm import LlmExplainer
 
     settings, results = request.settings, report.results
-    configure_logging(_logged(settings.logging), report.log_stream)
+    logging = settings.logging
+    if "level" not in logging.model_fields_set:  # the default level is that of a service
+        logging = logging.model_copy(update={"level": "warning"})
+    configure_logging(logging, report.log_stream)
     workers = default_concurrency(settings.judge.kind)
     judges = JudgeSet(settings.judge, request.router.policies)
     explainer = LlmExplainer(settings.judge.llm) if request.explain == "llm" else None
@@ -133,8 +136,9 @@ def _tell_the_rest(request: EvaluateRequest, report: Report, told: dict[str, str
         return
     from guardrail.evals.report import write_page
 
-    file = request.results_file
-    run = Evaluation((), settings=told) if file is None else StoredResults(file)
+    run: EvaluationRun = Evaluation((), settings=told)
+    if request.out is not None and Path(request.out).is_file():  # it can be read again, unlike a pipe
+        run = StoredResults(request.out)
     write_page(request.report, run, report.run)
     report.print_lines([f"wrote {request.report}"])
 
@@ -177,11 +181,6 @@ def _open(
         report.results = open_results(
             request.out, told, read.files, stack, report.note, resume=request.resume, force=request.force
         )
-
-
-def _logged(logging: LoggingSettings) -> LoggingSettings:
-    """Warnings and errors, unless a level is set: the default level is that of a service."""
-    return logging if "level" in logging.model_fields_set else logging.model_copy(update={"level": "warning"})
 
 
 @contextmanager

@@ -68,16 +68,6 @@ class EvaluateRequest:
     report: Path | None
     fail_under: float | None
 
-    @property
-    def on_stdout(self) -> bool:
-        """Whether results or verdicts go there, so that the table makes room."""
-        return "-" in {self.out, self.verdicts}
-
-    @property
-    def results_file(self) -> Path | None:
-        """Where the results can be read again, once they are written."""
-        return None if self.out is None or not Path(self.out).is_file() else Path(self.out)
-
 
 class Sources:
     """All sources of one run, read in their order. Files are opened at once, so that a wrong name fails

@@ -145,12 +145,6 @@ def _columns(truths: Array, weights: Array | None) -> tuple[Array, Array]:
     return true, np.ones(len(true)) if weights is None else np.asarray(weights, dtype=float)
 
 
-def mean(values: Sequence[float]) -> float:
-    """The mean of those that are figures; ``nan`` where none is."""
-    found = [value for value in values if not math.isnan(value)]
-    return sum(found) / len(found) if found else math.nan
-
-
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A figure and its interval, all in 0..1, ``nan`` where the data can't give them."""

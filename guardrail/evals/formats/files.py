@@ -87,15 +87,10 @@ def _json(stream: BinaryIO) -> Iterator[Row]:
             yield from _items(rows, first.size)
             return
         yield from map(_line_row, chain([first], lines))
-    elif found is None and _is_line(first.data):
-        yield from map(_line_row, chain([first], lines))
+    elif found is None and first.data != b"{" and not first.data.startswith(b"["):
+        yield from map(_line_row, chain([first], lines))  # a bad line, and no document over many lines
     else:
         yield from _document(first.data + b"\n", stream)
-
-
-def _is_line(data: bytes) -> bool:
-    """Is this a bad line, rather than the beginning of a document over many lines?"""
-    return data != b"{" and not data.startswith(b"[")
 
 
 def _line_row(line: InputLine) -> Row:
