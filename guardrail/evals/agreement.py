@@ -484,12 +484,12 @@ def _slice_lines(slices: Mapping[str, Mapping[str, SliceAgreement]]) -> Iterable
         yield ""
         yield f"By {name.replace('_', ' ')}: right and wrong claims, wrong ones caught, false alarms, AUROC"
         for value, part in values.items():
-            claims = part.claims
+            claims, auroc = part.claims, part.claims.figures["auroc"].value
             shown = escape_controls(shorten(value, _NAME_CHARS))
             yield (
                 f"  {shown:<{_NAME_CHARS}} {claims.right:>6,} {claims.wrong:>6,}  "
                 f"{percent(claims.caught):>20}  {percent(claims.false_alarms):>20}  "
-                f"{_figure(claims.figures['auroc'])}"
+                f"{'–' if math.isnan(auroc) else f'{100 * auroc:.1f}'}"
             )
 
 
@@ -497,10 +497,6 @@ def _kappa(estimate: Estimate) -> str:
     if math.isnan(estimate.value):
         return "–"
     return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
-
-
-def _figure(estimate: Estimate) -> str:
-    return "–" if math.isnan(estimate.value) else f"{100 * estimate.value:.1f}"
 
 
 def _line(title: str, figure: str) -> str:

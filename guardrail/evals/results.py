@@ -298,13 +298,10 @@ class StoredResults:
     def __iter__(self) -> Iterator[EvaluationResult]:
         for _, event in _events(self._path):
             if isinstance(event, EvaluationResult):
-                yield self._labelled(event)
-
-    def _labelled(self, result: EvaluationResult) -> EvaluationResult:
-        if result.response is None or not len(self._labels):
-            return result
-        labels = self._labels.of(result.response.response_id, result.labels)
-        return result.model_copy(update={"labels": labels})
+                if event.response is not None and len(self._labels):
+                    labels = self._labels.of(event.response.response_id, event.labels)
+                    event = event.model_copy(update={"labels": labels})
+                yield event
 
 
 def read_run(path: str | Path, take: Callable[[EvaluationResult], None]) -> StoredRun:
@@ -322,14 +319,6 @@ def read_run(path: str | Path, take: Callable[[EvaluationResult], None]) -> Stor
     return StoredRun(started, completed, end)
 
 
-def _lines(path: str | Path) -> Iterator[bytes]:
-    with open_unpacked(path) as stream:
-        try:
-            yield from stream
-        except EOFError:
-            return  # a gzipped file that was cut off
-
-
 def _settings(started: EvaluationStarted) -> dict[str, str]:
     settings = dict(started.settings)
     if started.time is not None:
@@ -343,12 +332,13 @@ def _events(path: str | Path, *, to_go_on: bool = False) -> Iterator[tuple[int, 
     A last line that was cut off is passed over; ``to_go_on``: also one that only lacks its line end, so that
     what is written next begins a line.
     """
-    for number, line in enumerate(_lines(path), start=1):
-        if line.endswith(b"\n"):
-            yield len(line), _event(line, number, path)
-        elif not to_go_on:
-            with suppress(DecodeError):
+    with open_unpacked(path) as stream, suppress(EOFError):  # a gzipped file that was cut off
+        for number, line in enumerate(stream, start=1):
+            if line.endswith(b"\n"):
                 yield len(line), _event(line, number, path)
+            elif not to_go_on:
+                with suppress(DecodeError):
+                    yield len(line), _event(line, number, path)
 
 
 def _event(line: bytes, number: int, path: str | Path) -> Event | None:

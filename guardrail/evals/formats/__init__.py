@@ -27,7 +27,7 @@ from guardrail.evals.formats.rows import (
 )
 from guardrail.evals.formats.traces import is_observation, langfuse_samples, openinference_samples
 from guardrail.evals.formats.values import FORMATS, Fields, Format, Row, missing, named, unread_messages
-from guardrail.evals.lines import InputLine, lines_of, open_unpacked
+from guardrail.evals.lines import lines_of, open_unpacked
 from guardrail.evals.records import is_end, parse_record
 from guardrail.evals.results import BadSample, EvaluationResult, Sample
 from guardrail.evals.truths import LabelsByResponse
@@ -177,16 +177,14 @@ def read_labels(path: str | Path) -> LabelsByResponse:
     Raises OSError, DecodeError for a compressed file that is damaged, and ConfigError naming the line that is
     no label.
     """
+    found = LabelsByResponse()
     with open_unpacked(path) as stream:
-        return LabelsByResponse(label for labels in _read(lines_of(stream, str(path))) for label in labels)
-
-
-def _read(lines: Iterator[tuple[InputLine, str]]) -> Iterator[tuple[Label, ...]]:
-    for line, place in lines:
-        try:
-            yield labels_in(line.whole)
-        except DecodeError as error:
-            raise ConfigError(f"{place}: {error}; give one label event a line") from None
+        for line, place in lines_of(stream, str(path)):
+            try:
+                found.add(labels_in(line.whole))
+            except DecodeError as error:
+                raise ConfigError(f"{place}: {error}; give one label event a line") from None
+    return found
 
 
 def labelled(sample: Sample | BadSample, labels: LabelsByResponse) -> Sample | BadSample:
