@@ -140,9 +140,7 @@ async def play_all(
     view: View,
     speed: float,
 ) -> None:
-    """Feed, guard and view, each a task; over when the last answer is decided, which ``board`` then knows.
-    Closes the judges.
-    """
+    """Feed, guard and view, until the last answer is decided, which ``board`` knows. Closes the judges."""
     from consumers.guarantee import GuardOptions
     from consumers.guard import GuardConsumer
     from consumers.memory import MemoryBroker, MemoryTransport

@@ -64,10 +64,7 @@ def row(verdict: ResponseVerdict) -> Text:
 
 
 def why(verdict: ResponseVerdict, symbols: Symbols, width: int) -> Text:
-    """Rule, claim and reason of a decision, a line each of at most ``width`` characters, after a line break.
-
-    Empty for a response that is simply released.
-    """
+    """Rule, claim and reason, a line each of at most ``width``, after a line break; nothing of a release."""
     text = Text()
     if verdict.decision is Decision.RELEASE:
         return text
@@ -262,9 +259,7 @@ class Report:
             write_line(file, result.verdict)
 
     def note(self, result: EvaluationResult) -> None:
-        """A result that was there before this run: it counts, and is not written again. To be called before
-        the report is entered, which says how many there were.
-        """
+        """A result from before this run: it counts, and isn't written. Entering tells how many there were."""
         self._before += 1
         self._take(result)
 

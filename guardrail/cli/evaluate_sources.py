@@ -182,9 +182,7 @@ def _size(file: BinaryIO) -> int | None:
 
 
 def paths_of(names: Sequence[str]) -> Iterator[str]:
-    """How the sources are called in a results file: files by their absolute path, so that a run can be
-    resumed from elsewhere.
-    """
+    """Names for a results file: of files their absolute path, so that a run can be resumed from elsewhere."""
     for name in names:
         yield name if name == STDIN or name.startswith(KAFKA) else str(Path(name).resolve())
 

@@ -113,10 +113,7 @@ Options = dict[str, dict[str, Any]]
 
 
 def once(config: Path | None) -> SettingsFile | None:
-    """The file of ``--config``, read: for commands that look at it twice, which a pipe doesn't allow.
-
-    Raises ConfigError.
-    """
+    """The file of ``--config``, for those that look at it twice, which no pipe allows. Raises ConfigError."""
     from guardrail.config import SettingsFile
 
     return None if config is None else SettingsFile.read(config)

@@ -73,9 +73,7 @@ def serve_command(
 
 
 async def serve(settings: GuardSettings, source: Source | None = None) -> None:
-    """Serve until a signal comes, then drain. With ``source`` the policies follow what the file says, and the
-    keys what theirs does. Raises ConfigError.
-    """
+    """Serve until a signal comes, then drain; policies and keys follow ``source``. Raises ConfigError."""
     import structlog
     from prometheus_client import disable_created_metrics
 

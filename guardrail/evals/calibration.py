@@ -61,10 +61,9 @@ wrong where it is contradicted."""
 class Fitted:
     """What was found for one probability of one judge. Losses are on responses held out, in nats a claim.
 
-    ``errors`` are the expected calibration errors before and after, held out, and ``before`` and ``after``
-    the shares behind them.
-    ``line`` is where the verdict begins, of the calibrated probability, for a judge whose verdicts follow
-    from it. ``problem`` says why none was fitted.
+    ``errors`` are the expected calibration errors before and after, and ``before`` and ``after`` the shares
+    behind them. ``line`` is where the verdict begins, for a judge whose verdicts follow from the calibrated
+    probability. ``problem`` says why none was fitted.
     """
 
     judge: str

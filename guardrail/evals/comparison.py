@@ -91,8 +91,7 @@ class Changed:
 class Comparison:
     """Compares an earlier run, whole, with the results that ``add`` takes one by one.
 
-    ``examples``: how many answers that changed are kept, those with the largest change of the decision, then
-    of the score.
+    ``examples`` answers are kept, those that changed most in decision, then in score.
     """
 
     def __init__(self, before: Iterable[EvaluationResult], *, examples: int) -> None:

@@ -233,9 +233,7 @@ that was used on that loop can't be given then.
 
 
 def raise_failure(result: EvaluationResult) -> None:
-    """Raises what a result says went wrong: InputError for its sample, JudgeUnavailable if there were claims
-    and none was judged.
-    """
+    """Raises InputError for a sample that went wrong, JudgeUnavailable if no claim of it was judged."""
     if result.verdict is None:
         raise InputError("invalid_sample", f"{result.place}: {result.error}")
     claims = result.verdict.claims

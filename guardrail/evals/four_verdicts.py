@@ -92,18 +92,12 @@ class VerdictsBatch(_Model, Generic[Output]):
 
 
 def four_verdicts(verdict: ResponseVerdict, explanation: str | None = None) -> FourVerdicts:
-    """The prompt's output. ``explanation`` is the overall assessment, by default the one by template.
-
-    Raises ValueError if the verdict was stored without its claims.
-    """
+    """The prompt's output; without ``explanation`` that by template. Raises ValueError without claims."""
     return FourVerdicts.model_validate(_output(verdict, explanation, {each: each.value for each in Verdict}))
 
 
 def binary_verdicts(verdict: ResponseVerdict, explanation: str | None = None) -> BinaryVerdicts:
-    """The output of the binary variant: whatever is not SUPPORTED is UNSUPPORTED, and hallucinated.
-
-    Raises ValueError if the verdict was stored without its claims.
-    """
+    """The same in two verdicts: whatever is not SUPPORTED is UNSUPPORTED, and hallucinated."""
     said = {each: "SUPPORTED" if MEANING[each].binary else "UNSUPPORTED" for each in Verdict}
     return BinaryVerdicts.model_validate(_output(verdict, explanation, said))
 

@@ -197,10 +197,7 @@ class Worst(Generic[Kept]):
 
 
 class Overview:
-    """The figures of a run. ``add`` takes its results one by one.
-
-    ``worst`` says how many are kept whole: those with the strictest decision, of these the lowest score.
-    """
+    """The figures of a run. The ``worst`` by decision, then score, are kept whole."""
 
     def __init__(self, *, worst: int) -> None:
         self.whole = Slice("all")

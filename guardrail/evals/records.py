@@ -130,10 +130,7 @@ class RecordReader:
 
 
 def values_of(stream: BinaryIO, name: str, reader: RecordReader) -> Iterator[tuple[bytes, str]]:
-    """The lines of a file, each with its place; ``reader`` hears of those that are too long.
-
-    Raises DecodeError for a compressed file that is cut short or damaged.
-    """
+    """As ``lines_of``, the lines alone; ``reader`` hears of those that are too long."""
     for line, place in lines_of(stream, name):
         try:
             yield line.whole, place

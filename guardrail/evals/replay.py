@@ -66,9 +66,7 @@ class SideDecision(NamedTuple):
 
 
 def decided_by(side: Side | None, verdict: ResponseVerdict) -> tuple[SideDecision, str]:
-    """What the policies of ``side`` decide, and the reason why that can't be known, or ''. Without a side,
-    what was decided, which is always known.
-    """
+    """What ``side`` decides, or was decided without one; and the reason why that can't be known, or ''."""
     if side is None:
         return SideDecision(verdict.policy.name, verdict.decision, verdict.rule, verdict.score), ""
     policy = side.policy_for(verdict)

@@ -253,9 +253,7 @@ def write_line(stream: BinaryIO, model: BaseModel) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """What a results file holds beside its results. ``end`` is where the last whole line of a result
-    ends, in bytes; what follows says that the run is complete, or was cut off in the middle.
-    """
+    """What a results file holds beside results, whose last whole line ends at ``end``, in bytes."""
 
     started: EvaluationStarted | None
     completed: bool
@@ -274,11 +272,9 @@ def read_results(path: str | Path) -> Evaluation:
 
 
 class StoredResults:
-    """A results file as a run to go through, one result at a time and as often as needed.
+    """A results file as a run to go through, as often as needed, with ``labels`` added to the results' own.
 
-    ``labels`` are added to those that the results have, by the id of their response. Without a name of its
-    own the run has the file's. Going through it raises OSError, and DecodeError naming the line that can't be
-    read.
+    Going through it raises OSError, and DecodeError naming the line that can't be read.
     """
 
     def __init__(self, path: str | Path, *, labels: LabelsByResponse | None = None) -> None:

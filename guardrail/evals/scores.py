@@ -230,8 +230,7 @@ def _severity_weighted(verdict: ResponseVerdict, options: ScoreOptions) -> Score
 
 
 def _of_verdicts(figure: Callable[[Sequence[Verdict], ScoreOptions], float | None], of_nothing: str) -> Score:
-    """The score that ``figure`` gives of the verdicts on the statements alone; ``of_nothing`` is said of an
-    answer without claims."""
+    """The score that ``figure`` gives of statements; ``of_nothing`` is said of an answer without claims."""
 
     def score(verdict: ResponseVerdict, options: ScoreOptions) -> ScoreValue:
         told = _statements(verdict, options)
@@ -285,10 +284,7 @@ def score_value(
     weights: Mapping[Severity, float] | None = None,
     credits: Mapping[Verdict, float] | None = None,
 ) -> ScoreValue:
-    """The score called ``name`` of one answer. ``ScoreOptions`` says what the others are.
-
-    Raises ValueError for an unknown name or an option out of range.
-    """
+    """The score called ``name`` of an answer, as ``ScoreOptions`` say. Raises ValueError for a wrong one."""
     score = SCORES.get(name)
     if score is None:
         raise ValueError(f"score {name!r} is unknown; there are {', '.join(SCORES)}")

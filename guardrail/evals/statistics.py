@@ -32,8 +32,7 @@ Figure = Callable[[Array, Array, Array], float]
 
 
 class Bin(NamedTuple):
-    """The claims whose probability lies in one stretch: what they weigh, their mean probability, and the
-    share of them that is true."""
+    """The claims of one stretch of probability: their weight, mean probability, and share that is true."""
 
     weight: float
     predicted: float
@@ -229,9 +228,7 @@ def wilson(count: int, total: int) -> tuple[float, float]:
 
 
 def _cells(truths: Array, scores: Array, member: Array, groups: int) -> tuple[Array, Array, Array] | None:
-    """Claims of the same truth and score as one, with their number in each group; None if there are many
-    scores. Verdicts have two, so that a draw is a product of small arrays.
-    """
+    """Claims alike in truth and score as one, counted by group: draws are fast then. None of many scores."""
     levels, level = np.unique(scores, return_inverse=True)
     if len(levels) > _FEW_LEVELS:
         return None
@@ -315,10 +312,7 @@ def precision_recall(wrong: Array, scores: Array) -> Line:
 
 
 def costs_by_threshold(wrong: Array, scores: Array, miss: float) -> Line:
-    """What an answer costs in the mean if all with a score below a threshold are acted on, by threshold.
-
-    ``miss`` is the cost of a wrong answer that isn't; a right one that is costs 1.
-    """
+    """The mean cost of an answer if all below a threshold are acted on: ``miss`` of a miss, 1 in vain."""
     if not len(wrong):
         return ()
     cuts = np.linspace(0.0, 1.0, _CUTS)

@@ -239,10 +239,8 @@ def _gains(classes: Array, ours: Array, base: Array, aim: Aim) -> dict[str, Esti
 
 @dataclass(frozen=True, slots=True)
 class ForShare:
-    """A policy that acts on at most a share of the responses, and on how many each policy acts.
-
-    ``policy`` is the one that was given if no threshold comes closer to the share. ``next`` is what the next
-    higher threshold acts on, None if there is none; it is more than the share.
+    """The policy that comes closest to a share, if not above it, and on how many it acts; ``before``, the
+    given one. ``next``: the next threshold, which acts on more than the share; None if there is none.
     """
 
     policy: Policy

@@ -135,10 +135,7 @@ def _document(begun: bytes, stream: BinaryIO) -> Iterator[Row]:
 
 
 def _rows_in(found: Any) -> list[Any] | None:
-    """The rows that a document holds: a list, a list under a known name, or columns.
-
-    None for an object that is a row itself.
-    """
+    """The rows that a document holds: a list, also under a known name, or columns; None of a row itself."""
     if isinstance(found, list):
         return found
     if not isinstance(found, Mapping):
@@ -161,9 +158,7 @@ def _rows_in(found: Any) -> list[Any] | None:
 
 
 def _columns(columns: Mapping[str, Any]) -> list[Any] | None:
-    """Rows of columns of one length: lists, or mappings by the index, as pandas writes a frame. None if they
-    are something else, or the contexts of one answer.
-    """
+    """Rows of columns of one length: lists, or mappings by the index, as pandas writes; None of all else."""
     values = list(columns.values())
     if all(isinstance(each, Mapping) and [*each] == [*values[0]] for each in values):
         values = [list(each.values()) for each in values]

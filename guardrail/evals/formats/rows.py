@@ -68,9 +68,7 @@ def built(
     metadata: Mapping[str, Any] | None = None,
     **head: Any,
 ) -> Sample:
-    """A sample of these parts; id, route and the like are taken from the row, and so are labels if none are
-    given.
-    """
+    """A sample of these parts; the row has the id, the route and the like, and labels if none are given."""
     given = first_of(row.fields, _IDS)[1]
     response_id = str(given) if isinstance(given, (str, int)) and given != "" else row.name
     routed = {key: row.fields[key] for key in _ROUTES if isinstance(row.fields.get(key), str)}
@@ -298,9 +296,7 @@ def lettucedetect_row(row: Row) -> Sample:
 
 
 def span_labels(given: Any, response_id: str, answer: str) -> tuple[Label, ...]:
-    """Labelled spans of RAGTruth and LettuceDetect, and one label for the whole answer: that of its worst
-    span, or SUPPORTED without any. Raises DecodeError.
-    """
+    """Labelled spans, and a label for the answer: its worst span's, or SUPPORTED. Raises DecodeError."""
     given = unpacked(given)
     if not isinstance(given, list):
         raise wrong("labels", given, "give a list of {start, end, label}")

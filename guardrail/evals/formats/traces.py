@@ -272,9 +272,7 @@ def _add_label(trace: _Trace, name: Any, value: Any, category: Any, reviewer: An
 
 
 def _text_in(value: Any, names: tuple[str, ...], depth: int = 0) -> str:
-    """The text that an input or output is: itself, or what it holds under one of ``names``, or in its last
-    message.
-    """
+    """The text that an input or output is, or holds under one of ``names``, or in its last message."""
     value = unpacked(value)
     if isinstance(value, str):
         return value

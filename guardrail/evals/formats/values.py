@@ -218,14 +218,11 @@ def context_of(value: Any, given_id: Any, default_id: str, place: str) -> Contex
 
 
 def _unprinted(text: str, place: str) -> Fields:
-    """Haystack's document as it prints itself, escaping nothing. Raises DecodeError if it is cut, or if it is
-    not clear where its text ends.
-    """
+    """Haystack's document as printed, nothing escaped. Raises DecodeError if it is cut or its end unclear."""
     document_id, content, rest = text.removeprefix(_PRINTED[0]).partition(", content: '")
     rest, *after = _AFTER_PRINTED.split(rest)
-    if (
-        not content or len(after) != 1 or rest[100:] == "..."
-    ):  # where it cuts; other libraries' say more than the text
+    # It cuts at 100 characters; what other libraries print says more than the text.
+    if not content or len(after) != 1 or rest[100:] == "...":
         raise wrong(place, text, "a printed document can't be read whole; give the documents' texts")
     return {"id": document_id, "content": rest}
 
