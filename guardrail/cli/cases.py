@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -21,11 +20,13 @@ import typer
 from rich.text import Text
 
 from guardrail.cli.options import (
+    FILTERS,
     BootstrapOption,
     ConfigOption,
     Options,
     StoreOption,
     argument,
+    filter_option,
     option,
     settings_from,
     since_option,
@@ -47,16 +48,12 @@ if TYPE_CHECKING:
     from guardrail.render import Symbols
 
 _SETTING: Final = "flagged.store"
-_FILTERS: Final = "Filters"
-_filter_option: Final = partial(option, panel=_FILTERS)
 _MAX_NAMED: Final = 20
 MAX_WIDTH: Final = 110
 _COLUMNS: Final = ("at", "response", "decision", "rule", "route", "policy", "score", "deciding claim")
 _CELL: Final = 60
 
-cases_app = typer.Typer(
-    no_args_is_help=True, help="Look at flagged answers, and label them.", rich_markup_mode="rich"
-)
+cases_app = typer.Typer(no_args_is_help=True, help="Look at flagged answers, and label them.")
 
 LIST_EPILOG = """[bold]Examples[/]
 
@@ -87,11 +84,11 @@ def list_command(
     bootstrap_servers: BootstrapOption = None,
     store: StoreOption = None,
     decision: Annotated[
-        Literal["flag", "redact", "block"] | None, _filter_option("--decision", "Only those decided so.")
+        Literal["flag", "redact", "block"] | None, filter_option("--decision", "Only those decided so.")
     ] = None,
-    route: Annotated[str | None, _filter_option("--route NAME", "Only those of this route.")] = None,
-    since: Annotated[str | None, since_option("Only those", panel=_FILTERS)] = None,
-    limit: Annotated[int, _filter_option("--limit -n", "The newest N.", min=1)] = 50,
+    route: Annotated[str | None, filter_option("--route NAME", "Only those of this route.")] = None,
+    since: Annotated[str | None, since_option("Only those", panel=FILTERS)] = None,
+    limit: Annotated[int, filter_option("--limit -n", "The newest N.", min=1)] = 50,
     as_json: Annotated[bool, option("--json", "One JSON object a line.")] = False,
 ) -> None:
     """Print a table of the cases, newest first.

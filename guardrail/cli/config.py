@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 
 
 config_app = typer.Typer(
-    no_args_is_help=True,
-    help="Check and show the settings, and the schemas of settings and events.",
-    rich_markup_mode="rich",
+    no_args_is_help=True, help="Check and show the settings, and the schemas of settings and events."
 )
 
 CHECK_EPILOG = """[bold]Example[/]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -16,6 +15,7 @@ from guardrail.cli.options import (
     argument,
     naming_places,
     option,
+    output_option,
     policy_named,
     settings_from,
 )
@@ -44,7 +44,6 @@ zcat answers.jsonl.gz | guardrail evaluate - -o - -c my.yaml --policy strict | j
 --out, and the others are judged), there is no answer, claims could not be judged, or the mean is below
 --fail-under; 2 wrong usage or settings, or a file that can't be read as a whole."""
 
-_output_option: Final = partial(option, panel="Output")
 _LIVE: Final = "severity_weighted"
 VerdictForm = Literal["event", "four", "binary", "four-batch", "binary-batch"]
 
@@ -88,22 +87,22 @@ def evaluate_command(
     ] = None,
     out: Annotated[
         str | None,
-        _output_option(
+        output_option(
             "--out -o FILE",
             "Where one 'evaluation.result' event a line goes, in the order of the input, or "
             "from stdin to stdout as each is done; - for stdout, and the table then goes to stderr.",
             default="nowhere: the table alone",
         ),
     ] = None,
-    resume: Annotated[bool, _output_option("--resume", "Go on with the interrupted run in --out.")] = False,
-    force: Annotated[bool, _output_option("--force", "Replace any --out and --verdicts.")] = False,
+    resume: Annotated[bool, output_option("--resume", "Go on with the interrupted run in --out.")] = False,
+    force: Annotated[bool, output_option("--force", "Replace any --out and --verdicts.")] = False,
     verdicts: Annotated[
         str | None,
-        _output_option("--verdicts FILE", "Where the verdicts alone go, one a line; - for stdout."),
+        output_option("--verdicts FILE", "Where the verdicts alone go, one a line; - for stdout."),
     ] = None,
     verdicts_as: Annotated[
         VerdictForm,
-        _output_option(
+        output_option(
             "--verdicts-as",
             "event: 'verdict.response'. four, binary: as the four-verdict prompt replies, or its binary "
             "variant. …-batch: one document, as for a batch of answers.",
@@ -111,7 +110,7 @@ def evaluate_command(
     ] = "event",
     report_file: Annotated[
         Path | None,
-        _output_option("--report FILE.html", "Write the report of the run, as guardrail report does."),
+        output_option("--report FILE.html", "Write the report of the run, as guardrail report does."),
     ] = None,
     config: ConfigOption = None,
     policy: Annotated[

@@ -44,7 +44,7 @@ def evaluate_files(request: EvaluateRequest) -> None:
     """Judge everything, write it, and say what there is to say. Raises typer.Exit with the status."""
     replace_unencodable()
     with _naming(request), ExitStack() as stack:
-        read = stack.enter_context(Sources(request))
+        read = Sources(request, stack)
         report = Report(read, request)
         told = _conditions(request)
         _open(request, told, read, report, stack)

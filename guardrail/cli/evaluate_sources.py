@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, Self
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import typer
 
@@ -71,14 +71,17 @@ class EvaluateRequest:
 
 class Sources:
     """All sources of one run, read in their order. Files are opened at once, so that a wrong name fails
-    before anything is judged; use as a context manager.
+    before anything is judged, and closed with ``stack``.
     """
 
-    def __init__(self, request: EvaluateRequest) -> None:
+    def __init__(self, request: EvaluateRequest, stack: ExitStack) -> None:
         self._request = request
         self._names = request.sources
-        self._stack = ExitStack()
-        self._files: dict[str, tuple[BinaryIO, Path | None]] = {}
+        self._files = {
+            name: _opened(name, stack)
+            for name in dict.fromkeys(request.sources)
+            if not name.startswith(KAFKA)
+        }
         self._read = 0
         self._current: BinaryIO | None = None
         self.begun_before = 0
@@ -87,17 +90,6 @@ class Sources:
         """Values where labels should be, and no label could be read."""
         self.proofs = 0
         """Answers of a topic that ``guardrail doctor`` sent; they are left out."""
-
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            for name in self._names:
-                if not name.startswith(KAFKA) and name not in self._files:
-                    self._files[name] = _opened(name, stack)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     @property
     def name(self) -> str:

@@ -37,6 +37,9 @@ def argument(metavar: str, help_text: str, *, default: str | bool = True, **more
     return typer.Argument(metavar=metavar or None, show_default=default, help=help_text, **more)
 
 
+FILTERS: Final = "Filters"
+filter_option: Final = partial(option, panel=FILTERS)
+output_option: Final = partial(option, panel="Output")
 kafka_option: Final = partial(option, panel="Kafka")
 _logs_option: Final = partial(option, panel="Logs")
 

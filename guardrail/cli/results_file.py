@@ -47,7 +47,7 @@ _BEGINNINGS: Final[Mapping[str, re.Pattern[bytes]]] = {
 
 
 class ResultsFile:
-    """Results as lines, in the order in which they are done. Use as a context manager."""
+    """Results as lines, in the order in which they are done."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self.stream = stream

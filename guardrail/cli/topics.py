@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 _STYLES: Final = {"created": "green", "exists": "dim", "differs": "yellow"}
 
-topics_app = typer.Typer(
-    no_args_is_help=True, help="Make the topics that the guard reads and writes.", rich_markup_mode="rich"
-)
+topics_app = typer.Typer(no_args_is_help=True, help="Make the topics that the guard reads and writes.")
 
 EPILOG = """[bold]Examples[/]
 

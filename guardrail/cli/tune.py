@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, cast, get_args
 
 import typer
 
-from guardrail.cli.options import ConfigOption, argument, option, policy_named, settings_from
+from guardrail.cli.options import ConfigOption, argument, option, output_option, policy_named, settings_from
 from guardrail.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ guardrail tune results.jsonl --max-false 0.05 --calibration calibration.yaml --o
 line that can't be read; 2 wrong usage or settings."""
 
 _aim_option: Final = partial(option, panel="Aim")
-_output_option: Final = partial(option, panel="Output")
 SeverityName = Literal["minor", "normal", "major", "critical"]
 
 
@@ -96,31 +95,31 @@ def tune_command(
     ] = "thresholds",
     out: Annotated[
         Path | None,
-        _output_option("--out -o FILE.yaml", "Write the policy there, with where it comes from in comments."),
+        output_option("--out -o FILE.yaml", "Write the policy there, with where it comes from in comments."),
     ] = None,
     calibration: Annotated[
         Path | None,
-        _output_option(
+        output_option(
             "--calibration FILE.yaml",
             "Calibrate the judges from the labels, too, and write it there (judge.calibration).",
         ),
     ] = None,
     bands: Annotated[
         float | None,
-        _output_option(
+        output_option(
             "--bands SHARE",
             "Fit the cascade's bands, too: this share of what its first judge settles is right.",
         ),
     ] = None,
     report: Annotated[
         Path | None,
-        _output_option(
+        output_option(
             "--report FILE.html", "Write what was found, with charts, as one page there (extra report)."
         ),
     ] = None,
     force: Annotated[
         bool,
-        _output_option(
+        output_option(
             "--force", "Write also what has too few labels or is no better than the policy as it is."
         ),
     ] = False,

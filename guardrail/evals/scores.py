@@ -285,21 +285,20 @@ def score_value(
     credits: Mapping[Verdict, float] | None = None,
 ) -> ScoreValue:
     """The score called ``name`` of an answer, as ``ScoreOptions`` say. Raises ValueError for a wrong one."""
-    score = SCORES.get(name)
-    if score is None:
-        raise ValueError(f"score {name!r} is unknown; there are {', '.join(SCORES)}")
-    return score(verdict, ScoreOptions(unverified, scale, formula, weights, credits))
+    return _score(name)(verdict, ScoreOptions(unverified, scale, formula, weights, credits))
 
 
 def all_scores(
     verdict: ResponseVerdict, names: Iterable[str] = SCORES, options: ScoreOptions | None = None
 ) -> dict[str, ScoreValue]:
     """Several scores of one answer, by name. Raises ValueError for an unknown name."""
-    options = options or ScoreOptions()
-    unknown = [name for name in names if name not in SCORES]
-    if unknown:
-        raise ValueError(f"score {unknown[0]!r} is unknown; there are {', '.join(SCORES)}")
-    return {name: SCORES[name](verdict, options) for name in names}
+    return {name: _score(name)(verdict, options or ScoreOptions()) for name in names}
+
+
+def _score(name: str) -> Score:
+    if name not in SCORES:
+        raise ValueError(f"score {name!r} is unknown; there are {', '.join(SCORES)}")
+    return SCORES[name]
 
 
 def as_binary(verdicts: Iterable[Verdict]) -> list[int]:
